@@ -1,0 +1,1 @@
+"""Device-independent analyses: one folder per step, values in, values out."""

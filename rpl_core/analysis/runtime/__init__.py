@@ -1,0 +1,1 @@
+"""Runtime from dispatch timestamps, its stability over runs, and the resources of each kernel."""

@@ -1,0 +1,82 @@
+"""Times per kernel and per application, as the runtime analyzer provides them.
+
+Facts: ``"kernel_times"`` is a mapping from kernel name to ``KernelTime`` in descending order of
+``total_ns``; ``"application_time"`` is an ``ApplicationTime``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import attrs
+
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
+
+
+class StabilityClass(str, Enum):
+    """PRODUCTION_MANUAL, section 5: cv <= 0.05 stable, <= 0.10 moderate, else unstable."""
+
+    STABLE = "stable"
+    MODERATE = "moderate"
+    UNSTABLE = "unstable"
+
+
+@attrs.frozen
+class Stability:
+    """Spread of a time over runs: sample standard deviation (n - 1); ``cv`` is None for one run."""
+
+    runs: int
+    mean_ms: float
+    stddev_ms: float | None
+    cv: float | None
+    classification: StabilityClass | None
+
+
+@attrs.frozen
+class KernelResources:
+    """Allocated registers, LDS and scratch of a kernel; ``None`` where the recording lacks them."""
+
+    arch_vgpr: int | None
+    accum_vgpr: int | None
+    sgpr: int | None
+    lds_bytes: int | None  # static + dynamic, per workgroup
+    scratch_bytes: int | None  # per work-item
+
+
+@attrs.frozen
+class KernelTime:
+    """One kernel (by displayed name) over all timing runs.
+
+    ``total_ns`` is the mean over runs of the kernel's summed dispatch time, ``mean_ns`` .. ``max_ns``
+    describe single dispatches over all runs. ``exactness`` is ``estimate`` when only counter passes
+    exist; then ``range_total_ns`` spans the passes. Geometry and resources are those of the dispatch
+    shape with the largest share of the kernel's time; ``shape_count`` tells how many there are.
+    """
+
+    name: str
+    launches: float  # mean per run
+    total_ns: float
+    share: float  # of the summed kernel time, 0..1
+    mean_ns: float
+    median_ns: float
+    min_ns: int
+    max_ns: int
+    stability: Stability
+    workgroup: tuple[int, int, int] | None
+    grid: tuple[int, int, int] | None  # work-items
+    resources: KernelResources
+    shape_count: int
+    exactness: Exactness = Exactness.EXACT
+    range_total_ns: tuple[float, float] | None = None
+
+
+@attrs.frozen
+class ApplicationTime:
+    """``runtime`` is the mean over runs of the sum of (end - start) over all dispatches, in ms."""
+
+    runtime: Metric
+    runtime_source: str
+    stability: Stability | None
+    launches: float
+    run_totals_ms: tuple[float, ...]

@@ -1,0 +1,1 @@
+"""The JSON documents of rpl as pydantic models: the only place where their shape is written down."""

@@ -1,0 +1,78 @@
+"""Parts that every document shares: metrics, diagnostics, provenance and the document base."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Major version that this rpl reads and the version it writes.
+SCHEMA_MAJOR = "1"
+SCHEMA_VERSION = "1.0"
+
+OriginName = Literal["measured", "modelled", "synthetic"]
+ExactnessName = Literal["exact", "lower_bound", "interval", "estimate"]
+
+
+class Part(BaseModel):
+    """Base of everything inside a document: strict, frozen, no NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, from_attributes=True)
+
+
+class MetricDoc(Part):
+    """A figure with its unit, origin and exactness; ``value`` is null exactly when ``reason`` says why."""
+
+    value: float | None
+    unit: str
+    exactness: ExactnessName | None = None
+    origin: OriginName | None = None
+    formula: str | None = None
+    counters: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    upper: float | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
+class DiagnosticDoc(Part):
+    """Something the reader of the document should know: fact, likely cause, remedy."""
+
+    code: str
+    severity: Literal["info", "warning", "error"]
+    fact: str
+    cause: str | None = None
+    remedy: str | None = None
+    where: str | None = None
+    count: int | None = None
+
+
+class ArtefactDoc(Part):
+    """A file that figures were taken from. ``path`` is relative to the run directory where there is one."""
+
+    path: str
+    sha256: str | None = None
+    format: str
+    role: Literal["timing", "counters"]
+    origin: OriginName
+
+
+class ProvenanceDoc(Part):
+    """Who computed the document from what."""
+
+    tool: str = "rpl"
+    tool_version: str | None = None
+    origin: OriginName | None = None
+    device: str | None = None
+    device_source: str | None = None
+    overrides: tuple[str, ...] = ()
+    artefacts: tuple[ArtefactDoc, ...] = ()
+    plugins: tuple[str, ...] = ()  # "name version" of every plugin that contributed
+
+
+class Document(Part):
+    """Base of the four documents."""
+
+    schema_version: str = Field(pattern=r"^1\.[0-9]+$")
+    provenance: ProvenanceDoc | None = None
+    diagnostics: tuple[DiagnosticDoc, ...] = ()

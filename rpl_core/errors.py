@@ -1,0 +1,124 @@
+"""Every failure that rpl expects, as one tree.
+
+::
+
+    RplError                 internal error that still deserves one line (70)
+     +-- UsageError          the command line or configuration is wrong (64)
+     +-- BadDataError        an input is broken, foreign or contradicts the request (65)
+     |    +-- ForeignFileError   recognised, but another tool's format (65)
+     |    +-- DeviceMismatchError   recorded on another device than asked for (65)
+     +-- MissingError        a tool, device, plugin or recording is absent (69)
+     +-- NoVerdictError      the evidence does not decide (75)
+     +-- ApplicationError    the profiled application failed (76)
+     +-- TimeLimitError      a time limit ended the work (124)
+     +-- InterruptedRunError Ctrl-C or SIGTERM (130)
+     +-- PluginError         a plugin broke its contract (70)
+
+A message is the fact. ``cause`` is the likely reason and ``next_step`` what to do; both are printed
+behind the fact on the same line.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rpl_core.exit_codes import ExitCode
+
+__all__ = [
+    "ApplicationError",
+    "BadDataError",
+    "DeviceMismatchError",
+    "ForeignFileError",
+    "InterruptedRunError",
+    "MissingError",
+    "NoVerdictError",
+    "PluginError",
+    "RplError",
+    "TimeLimitError",
+    "UsageError",
+]
+
+
+class RplError(Exception):
+    """Root of all expected failures."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
+
+    def __init__(self, fact: str, *, cause: str | None = None, next_step: str | None = None) -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.cause = cause
+        self.next_step = next_step
+
+    def one_line(self) -> str:
+        """Fact, cause and next step as one line without control characters."""
+        parts = [self.fact]
+        if self.cause:
+            parts.append(f"Likely cause: {self.cause}")
+        if self.next_step:
+            parts.append(f"Next: {self.next_step}")
+        text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+class UsageError(RplError):
+    """The command line or the configuration can't be understood."""
+
+    exit_code = ExitCode.USAGE
+
+
+class BadDataError(RplError):
+    """An input exists but is truncated, malformed or contradicts the request."""
+
+    exit_code = ExitCode.BAD_DATA
+
+
+class ForeignFileError(BadDataError):
+    """An input was recognised as the format of another tool or an unsupported version."""
+
+
+class DeviceMismatchError(BadDataError):
+    """The recording was made on another device than the user asked for."""
+
+
+class MissingError(RplError):
+    """A tool, device, plugin, file or recording that the command needs is absent."""
+
+    exit_code = ExitCode.MISSING
+
+
+class NoVerdictError(RplError):
+    """The evidence at hand does not decide the question."""
+
+    exit_code = ExitCode.NO_VERDICT
+
+
+class ApplicationError(RplError):
+    """The profiled application failed by itself."""
+
+    exit_code = ExitCode.APPLICATION_FAILED
+
+
+class TimeLimitError(RplError):
+    """A time limit given by the user ended the work."""
+
+    exit_code = ExitCode.TIME_LIMIT
+
+
+class InterruptedRunError(RplError):
+    """The user or the system interrupted the work."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
+class PluginError(RplError):
+    """A plugin raised, exited or returned something its hook does not allow."""
+
+    def __init__(self, plugin: str, hook: str, problem: str) -> None:
+        super().__init__(
+            f"plugin {plugin!r} failed in {hook}: {problem}",
+            next_step=f"run `rpl plugins info {plugin}`, or disable it with `--disable-plugin {plugin}`",
+        )
+        self.plugin = plugin
+        self.hook = hook
+        self.problem = problem

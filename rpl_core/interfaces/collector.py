@@ -1,0 +1,93 @@
+"""Collectors run an application under a profiler and leave files; they never interpret them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import attrs
+
+from rpl_core.model.device import DeviceModel
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.trace import TraceRole
+
+
+@attrs.frozen
+class CollectRequest:
+    """What the user asked for. ``counters`` is empty unless counter passes are wanted."""
+
+    command: tuple[str, ...]
+    runs: int
+    device: DeviceModel | None = None
+    counters: tuple[str, ...] = ()
+    trace_dependencies: bool = False  # also copies and the HIP API: what sync edges need
+    time_limit_s: float | None = None  # per pass
+    allow_dangerous_counters: bool = False
+    options: Mapping[str, str] = attrs.field(factory=dict)  # collector-specific, from the configuration
+
+
+@attrs.frozen
+class PlannedPass:
+    """One execution of the application, described before anything runs (``--dry-run`` prints it).
+
+    ``directory`` is relative to the run directory; ``command`` is complete and goes to no shell, with
+    ``{directory}`` standing for the absolute directory of the pass.
+    """
+
+    name: str
+    role: TraceRole
+    directory: str
+    command: tuple[str, ...]
+    counters: tuple[str, ...] = ()
+    time_limit_s: float | None = None
+
+
+@attrs.frozen
+class CollectionPlan:
+    passes: tuple[PlannedPass, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()  # e.g. counters left out and why
+
+
+@attrs.frozen
+class PassOutcome:
+    """How a pass ended. ``error`` is ``None`` for success; files found are relative to the run directory."""
+
+    planned: PlannedPass
+    exit_status: int | None  # of the application; None when it never ran or was killed
+    wall_s: float
+    files: tuple[str, ...] = ()
+    log: str | None = None  # relative path of the profiler's log
+    diagnostics: tuple[Diagnostic, ...] = ()
+    process_ms: float | None = None  # wall clock of the process, for collectors without a GPU trace
+    tool_version: str | None = None
+
+
+#: Receives one line of progress or log text at a time.
+LineSink = Callable[[str], None]
+
+
+class Collector(ABC):
+    """A way to record an application."""
+
+    name: str
+    summary: str
+
+    @abstractmethod
+    def missing(self) -> str | None:
+        """Why this collector can't work here (for people, with the remedy), or ``None`` if it can."""
+
+    @abstractmethod
+    def plan(self, request: CollectRequest) -> CollectionPlan:
+        """Describe the passes for ``request``; runs nothing that touches a GPU.
+
+        Raises ``UsageError`` for what it can't do and ``MissingError`` when the tool is absent.
+        """
+
+    @abstractmethod
+    def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
+        """Execute one pass in its own directory.
+
+        Raises ``ApplicationError``, ``TimeLimitError``, ``InterruptedRunError``, ``MissingError`` or
+        ``BadDataError``; the process group is gone when it returns or raises.
+        """

@@ -1,0 +1,66 @@
+"""Transformations propose edits of kernel source; the core applies, guards and measures them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import attrs
+
+
+@attrs.frozen
+class Edit:
+    """Replace the bytes ``[begin, end)`` of the source by ``replacement``."""
+
+    begin: int
+    end: int
+    replacement: bytes
+
+
+@attrs.frozen
+class GuardVerdict:
+    """What one guard says about a candidate; a refusal names the line and the reason."""
+
+    guard: str
+    passed: bool
+    reason: str
+    line: int | None = None
+
+
+@attrs.frozen
+class EditCandidate:
+    """A proposed change. ``id`` is stable for equal input; edits must not overlap."""
+
+    id: str
+    kernel: str | None
+    line: int
+    summary: str
+    edits: tuple[Edit, ...]
+    guards: tuple[GuardVerdict, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        return all(guard.passed for guard in self.guards)
+
+
+@attrs.frozen
+class KernelSource:
+    """One source file as bytes. ``kernel`` limits proposals to one kernel by name."""
+
+    path: str
+    text: bytes
+    kernel: str | None = None
+
+
+class Transformation(ABC):
+    """One kind of source-to-source change."""
+
+    name: str
+    summary: str
+    suffixes: tuple[str, ...] = (".cu", ".hip", ".cpp")
+
+    @abstractmethod
+    def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
+        """All candidates in the file, refused ones included with their guard verdicts.
+
+        Reads nothing but ``source`` and runs nothing.
+        """

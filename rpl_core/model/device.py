@@ -1,0 +1,140 @@
+"""A device model: what a GPU can do at best, and which counter formula gives which quantity.
+
+A device plugin returns one ``DeviceModel`` per product. Ceilings from a data sheet (``spec``) and from a
+benchmark (``measured``) are kept apart, each with its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+
+import attrs
+
+from rpl_core.model.origin import Exactness
+
+
+class CeilingOrigin(str, Enum):
+    SPEC = "spec"
+    MEASURED = "measured"
+
+
+class Pipe(str, Enum):
+    VALU = "valu"
+    VALU_PACKED = "valu_packed"
+    MFMA = "mfma"
+
+
+@attrs.frozen
+class ComputeCeiling:
+    """Highest arithmetic rate of a data type ("F64", "F32", "F16", "BF16", "F8", "I8", "XF32") on a pipe."""
+
+    data_type: str
+    pipe: Pipe
+    peak_gflops: float
+    origin: CeilingOrigin
+    source: str
+
+
+@attrs.frozen
+class MemoryCeiling:
+    """Highest bandwidth of a memory level: "hbm", "llc", "l2", "vl1d", "lds"."""
+
+    level: str
+    peak_gbps: float
+    origin: CeilingOrigin
+    source: str
+
+
+@attrs.frozen
+class Formula:
+    """One way to compute a quantity from counters.
+
+    ``expression`` is arithmetic over counter names, the device constants ``xcd_count``,
+    ``compute_units``, ``wave_size``, ``simd_per_cu``, ``max_waves_per_simd`` and ``fp32_valu_width``, and
+    ``max0(x)`` (clamp at zero). Counter names stand for the sum over hardware instances and over the
+    dispatches concerned. For ``Exactness.INTERVAL`` the expression is the lower end and
+    ``upper_expression`` the upper one.
+    """
+
+    expression: str
+    exactness: Exactness
+    source: str
+    upper_expression: str | None = None
+    missing: tuple[str, ...] = ()  # counters that a better formula needs
+    note: str | None = None
+
+
+@attrs.frozen
+class Quantity:
+    """A physical quantity by name, with its formulas in order of preference."""
+
+    name: str  # e.g. "hbm_read_bytes", "valu_flops_f32", "active_lanes"
+    unit: str
+    formulas: tuple[Formula, ...]
+
+
+def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:
+    return MappingProxyType(dict(value))
+
+
+@attrs.frozen
+class CounterMap:
+    """What the counters of an architecture mean and how they may be collected.
+
+    ``recommended_passes`` is the documented set; ``block_limits`` bounds what one pass can hold (counters
+    per hardware block); ``block_of`` finds the block of a counter name by its longest matching prefix.
+    ``dangerous`` maps counter-name prefixes to the reason why they are refused by default.
+    """
+
+    quantities: tuple[Quantity, ...]
+    recommended: tuple[str, ...]
+    same_pass: tuple[tuple[str, ...], ...] = ()  # groups that must be read in one pass
+    block_limits: Mapping[str, int] = attrs.field(factory=dict, converter=_read_only)
+    block_prefixes: tuple[tuple[str, str], ...] = ()  # (counter prefix, block)
+    dangerous: tuple[tuple[str, str], ...] = ()  # (counter prefix, reason)
+
+
+@attrs.frozen
+class DeviceModel:
+    """One GPU product. ``None`` means the fact is unknown, never zero.
+
+    ``name`` is what ``--device`` accepts for exactly this product, ``architecture`` selects the family.
+    ``chip_ids`` are PCI device ids (physical and virtual function).
+    """
+
+    name: str
+    architecture: str
+    product: str
+    chip_ids: tuple[int, ...]
+    compute_units: int | None
+    xcd_count: int | None
+    simd_per_cu: int
+    wave_size: int
+    max_waves_per_simd: int
+    lds_bytes_per_cu: int
+    clock_mhz: float | None
+    l2_bytes: int | None
+    llc_bytes: int | None
+    l2_channels: int | None
+    fp32_valu_width: int | None
+    compute_ceilings: tuple[ComputeCeiling, ...]
+    memory_ceilings: tuple[MemoryCeiling, ...]
+    counter_map: CounterMap
+    partition: str | None = None  # compute partition this model describes, e.g. "SPX"
+    source: str = ""
+    unknown_facts: tuple[str, ...] = ()  # why a field is None
+    overrides: tuple[str, ...] = ()  # what the user changed, for provenance
+
+    def compute_ceiling(self, data_type: str, pipe: Pipe, origin: CeilingOrigin) -> ComputeCeiling | None:
+        for ceiling in self.compute_ceilings:
+            if (ceiling.data_type, ceiling.pipe, ceiling.origin) == (data_type, pipe, origin):
+                return ceiling
+        return None
+
+    def memory_ceiling(self, level: str, origin: CeilingOrigin) -> MemoryCeiling | None:
+        for ceiling in self.memory_ceilings:
+            if (ceiling.level, ceiling.origin) == (level, origin):
+                return ceiling
+        return None

@@ -1,0 +1,33 @@
+"""A number with its unit, origin, formula and exactness; unknown is ``None`` with a reason."""
+
+from __future__ import annotations
+
+import attrs
+
+from rpl_core.model.origin import Exactness, Origin
+
+
+@attrs.frozen
+class Metric:
+    """One derived figure.
+
+    ``value`` is ``None`` exactly when nothing usable was recorded, and then ``reason`` says why.
+    ``upper`` is set for ``Exactness.INTERVAL`` only. ``counters`` are the names that were used,
+    ``missing`` those that a better figure would have needed.
+    """
+
+    value: float | None
+    unit: str
+    exactness: Exactness | None = None
+    origin: Origin | None = None
+    formula: str | None = None
+    counters: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    upper: float | None = None
+    source: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def unknown(cls, unit: str, reason: str, missing: tuple[str, ...] = ()) -> Metric:
+        """A figure that could not be computed."""
+        return cls(value=None, unit=unit, reason=reason, missing=missing)

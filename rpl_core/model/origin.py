@@ -1,0 +1,30 @@
+"""Where a number comes from and how exact it is: the two labels that every figure carries."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Origin(str, Enum):
+    """The three origins that are never mixed (DESIGN, principle 2)."""
+
+    MEASURED = "measured"  # hardware
+    MODELLED = "modelled"  # emulator or formula
+    SYNTHETIC = "synthetic"  # a test or demo writer
+
+    @classmethod
+    def weakest(cls, origins: list[Origin]) -> Origin:
+        """The origin of something derived from several: synthetic over modelled over measured."""
+        for candidate in (cls.SYNTHETIC, cls.MODELLED):
+            if candidate in origins:
+                return candidate
+        return cls.MEASURED
+
+
+class Exactness(str, Enum):
+    """How far a figure may be from the truth."""
+
+    EXACT = "exact"
+    LOWER_BOUND = "lower_bound"
+    INTERVAL = "interval"  # value is the lower end, ``upper`` the other
+    ESTIMATE = "estimate"

@@ -1,0 +1,54 @@
+"""A recording: the traces of one profiled application, ready for analysis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.model.origin import Origin
+from rpl_core.model.trace import TraceRole
+
+if TYPE_CHECKING:
+    from rpl_core.model.diagnostic import Diagnostic
+    from rpl_core.model.trace import Agent, Trace
+
+
+@attrs.frozen(eq=False)
+class Recording:
+    """All traces of one application: repeated timing runs and separate counter passes.
+
+    ``process_ms`` holds wall-clock process times when no GPU trace exists (``--no-rocprof``).
+    """
+
+    traces: tuple[Trace, ...]
+    process_ms: tuple[float, ...] = ()
+    command: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    incomplete: str | None = None  # why a run directory is unfinished
+
+    @property
+    def timing_runs(self) -> tuple[Trace, ...]:
+        """The traces that may serve as a source of time, in run order."""
+        return tuple(t for t in self.traces if t.role is TraceRole.TIMING)
+
+    @property
+    def counter_passes(self) -> tuple[Trace, ...]:
+        """Every trace that holds counter values, in pass order."""
+        return tuple(t for t in self.traces if t.counters is not None)
+
+    @property
+    def origin(self) -> Origin:
+        return Origin.weakest([t.origin for t in self.traces])
+
+    @property
+    def gpu_agents(self) -> tuple[Agent, ...]:
+        """The GPUs that executed at least one dispatch, without repeats."""
+        seen: dict[tuple[str, int], Agent] = {}
+        for trace in self.traces:
+            used = {int(i) for i in set(trace.dispatches.agent.tolist()) if i >= 0}
+            for index in sorted(used):
+                agent = trace.agents[index]
+                if agent.kind == "GPU":
+                    seen.setdefault((agent.node, agent.index), agent)
+        return tuple(seen.values())

@@ -1,0 +1,240 @@
+"""One recorded execution as columns: what every reader returns and every analyzer takes.
+
+Rows that come by the million (dispatches, copies, API calls, counter values) are numpy columns; the
+few things they refer to (processes, agents, kernels, streams, queues) are frozen objects, and the
+columns hold indices into those tuples. ``-1`` in an index column means "not recorded".
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.model.origin import Origin
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.diagnostic import Diagnostic
+
+    Int32Column = NDArray[np.int32]
+    Int64Column = NDArray[np.int64]
+    UInt64Column = NDArray[np.uint64]
+    Float64Column = NDArray[np.float64]
+
+#: Value in an index or id column where the recording says nothing.
+NOT_RECORDED = -1
+#: Value in a handle column where the call has no such argument (0 is the null stream).
+NO_HANDLE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+
+class TraceRole(str, Enum):
+    """What a trace may be used for.
+
+    Counter collection serialises dispatches and stretches them (rocpd.md, trap 10), so only a TIMING
+    trace is a source of time and of the execution graph.
+    """
+
+    TIMING = "timing"
+    COUNTERS = "counters"
+
+
+@attrs.frozen
+class Process:
+    """A profiled process. Identity across files is ``(guid, pid)``; ids of rows restart per process."""
+
+    guid: str
+    pid: int
+    node: str  # clock domain: timestamps compare only within one node
+    hostname: str | None = None
+    command: str | None = None
+    begin_ns: int | None = None
+    end_ns: int | None = None
+
+
+@attrs.frozen
+class Agent:
+    """A GPU (or CPU) as the driver described it. Fields that a source lacks are ``None``."""
+
+    node: str
+    index: int  # KFD node id: `absolute_index` in rocpd, `Node_Id` in CSV
+    kind: str  # "GPU", "CPU" or "NIC"
+    architecture: str | None = None  # "gfx942"
+    product: str | None = None  # "AMD Instinct MI325X"
+    chip_id: int | None = None  # PCI device id, e.g. 29857
+    compute_units: int | None = None
+    xcd_count: int | None = None
+    simd_per_cu: int | None = None
+    max_waves_per_simd: int | None = None
+    wave_size: int | None = None
+    lds_bytes_per_cu: int | None = None
+    clock_mhz: int | None = None  # the highest engine clock
+    local_memory_bytes: int | None = None
+    compute_partition: str | None = None  # "SPX", "DPX", "QPX", "TPX", "CPX"
+    memory_partition: str | None = None  # "NPS1", "NPS4"
+
+
+@attrs.frozen
+class Kernel:
+    """A kernel symbol of one process. Register counts are ALLOCATED ones (device_models.md, fact 8)."""
+
+    name: str  # demangled, as displayed
+    symbol: str | None = None  # mangled, without ".kd"
+    process: int = NOT_RECORDED  # index into Trace.processes
+    arch_vgpr: int | None = None
+    accum_vgpr: int | None = None
+    sgpr: int | None = None
+    static_lds_bytes: int | None = None
+    kernarg_bytes: int | None = None
+    code_object: str | None = None  # uri
+
+
+@attrs.frozen
+class Stream:
+    process: int
+    id: int
+    name: str | None = None
+
+
+@attrs.frozen
+class Queue:
+    process: int
+    id: int
+    name: str | None = None
+
+
+@attrs.frozen(eq=False)
+class LaunchShapes:
+    """The distinct launch geometries of a trace; ``Dispatches.shape`` points into it.
+
+    ``grid`` counts work-items (HSA grid), never workgroups; shape ``(m, 3)``. ``lds_bytes`` is static
+    plus dynamic LDS of a workgroup, ``scratch_bytes`` per work-item; -1 where not recorded.
+    """
+
+    workgroup: Int64Column
+    grid: Int64Column
+    lds_bytes: Int64Column
+    scratch_bytes: Int64Column
+
+    def __len__(self) -> int:
+        return int(self.lds_bytes.shape[0])
+
+    def workgroups(self) -> Int64Column:
+        """Number of workgroups per shape: the product over axes of ceil(grid / workgroup)."""
+        size = np.maximum(self.workgroup, 1)
+        return np.asarray(np.prod(-(-self.grid // size), axis=1), dtype=np.int64)
+
+
+@attrs.frozen(eq=False)
+class Dispatches:
+    """Kernel executions, one row each, in the order of (begin, end, process, dispatch_id)."""
+
+    process: Int32Column
+    agent: Int32Column
+    kernel: Int32Column
+    stream: Int32Column
+    queue: Int32Column
+    shape: Int32Column
+    dispatch_id: Int64Column  # submission order within a process
+    correlation_id: Int64Column  # internal id of the launching API call, -1 if unknown
+    begin_ns: Int64Column
+    end_ns: Int64Column
+
+    def __len__(self) -> int:
+        return int(self.begin_ns.shape[0])
+
+    def duration_ns(self) -> Int64Column:
+        return self.end_ns - self.begin_ns
+
+
+@attrs.frozen(eq=False)
+class Copies:
+    """Copies by the copy engines. Blit copies are kernels and appear among the dispatches."""
+
+    process: Int32Column
+    source_agent: Int32Column
+    destination_agent: Int32Column
+    stream: Int32Column
+    direction: Int32Column  # index into Trace.copy_directions
+    size_bytes: Int64Column
+    correlation_id: Int64Column
+    begin_ns: Int64Column
+    end_ns: Int64Column
+
+    def __len__(self) -> int:
+        return int(self.begin_ns.shape[0])
+
+
+@attrs.frozen(eq=False)
+class ApiCalls:
+    """HIP runtime calls with the arguments that order work. Handles are pointers as numbers."""
+
+    process: Int32Column
+    thread_id: Int64Column
+    function: Int32Column  # index into Trace.api_functions
+    correlation_id: Int64Column
+    begin_ns: Int64Column
+    end_ns: Int64Column
+    stream_handle: UInt64Column  # NO_HANDLE where the call has no stream argument
+    event_handle: UInt64Column
+    flags: Int64Column  # -1 where absent
+    device: Int64Column  # -1 where absent
+
+    def __len__(self) -> int:
+        return int(self.begin_ns.shape[0])
+
+
+@attrs.frozen(eq=False)
+class CounterValues:
+    """Counter readings in long form: one row per (dispatch, counter, instance).
+
+    ``instance`` is the hardware instance (XCD, shader engine or channel as recorded), or -1 where the
+    recording already holds the sum over instances. ``duration_ns`` is that of the dispatch in the pass
+    which read this counter, or -1: one dispatch has another duration in every pass.
+    """
+
+    dispatch: Int64Column  # row in Trace.dispatches
+    counter: Int32Column  # index into Trace.counter_names
+    instance: Int32Column
+    value: Float64Column
+    duration_ns: Int64Column
+
+    def __len__(self) -> int:
+        return int(self.value.shape[0])
+
+
+@attrs.frozen
+class TraceSource:
+    """Which files a trace was read from and how."""
+
+    reader: str  # name of the reader plugin object, e.g. "rocpd"
+    format: str  # e.g. "rocpd 3.0.0", "RPD 2", "rocprofv3 CSV", "rocprofiler-compute workload"
+    paths: tuple[str, ...]
+    sha256: tuple[str, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Trace:
+    """One execution (or one counter pass) of an application, possibly of several processes."""
+
+    source: TraceSource
+    role: TraceRole
+    origin: Origin
+    processes: tuple[Process, ...]
+    agents: tuple[Agent, ...]
+    kernels: tuple[Kernel, ...]
+    dispatches: Dispatches
+    shapes: LaunchShapes
+    streams: tuple[Stream, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    copies: Copies | None = None  # None: copies were not traced
+    copy_directions: tuple[str, ...] = ()
+    api_calls: ApiCalls | None = None  # None: the HIP API was not traced
+    api_functions: tuple[str, ...] = ()
+    counters: CounterValues | None = None  # None: no counter was collected
+    counter_names: tuple[str, ...] = ()
+    grouped_by_queue: bool = False  # --group-by-queue: stream ids carry no information
+    diagnostics: tuple[Diagnostic, ...] = ()
