@@ -33,6 +33,7 @@ class MetricDoc(Part):
     upper: float | None = None
     source: str | None = None
     reason: str | None = None
+    note: str | None = None
 
 
 class DiagnosticDoc(Part):

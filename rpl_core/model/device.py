@@ -48,31 +48,53 @@ class MemoryCeiling:
 
 
 @attrs.frozen
+class Refinement:
+    """The exactness that a formula reaches when ``zero_when`` (same language) evaluates to zero.
+
+    Example: FLOPs counted per instruction are exact when there was no such instruction.
+    """
+
+    zero_when: str
+    exactness: Exactness
+
+
+@attrs.frozen
 class Formula:
     """One way to compute a quantity from counters.
 
-    ``expression`` is arithmetic over counter names, the device constants ``xcd_count``,
+    ``expression`` is arithmetic (``+ - * /``) over counter names, the device constants ``xcd_count``,
     ``compute_units``, ``wave_size``, ``simd_per_cu``, ``max_waves_per_simd`` and ``fp32_valu_width``, and
     ``max0(x)`` (clamp at zero). Counter names stand for the sum over hardware instances and over the
-    dispatches concerned. For ``Exactness.INTERVAL`` the expression is the lower end and
-    ``upper_expression`` the upper one.
+    dispatches concerned, so an additive quantity must be linear in them. For ``Exactness.INTERVAL`` the
+    expression is the lower end and ``upper_expression`` the upper one; equal ends are exact.
+
+    With ``absent_as_zero`` a counter that was not recorded counts as zero as long as one other was, and
+    the result is a lower bound: only for expressions that no counter can make smaller.
     """
 
     expression: str
     exactness: Exactness
     source: str
     upper_expression: str | None = None
-    missing: tuple[str, ...] = ()  # counters that a better formula needs
-    note: str | None = None
+    absent_as_zero: bool = False
+    refinements: tuple[Refinement, ...] = ()
+    note: str | None = None  # what a reader must know to use the figure
 
 
 @attrs.frozen
 class Quantity:
-    """A physical quantity by name, with its formulas in order of preference."""
+    """A physical quantity by name, with its formulas in order of preference.
+
+    ``sum_of`` names quantities that add up to this one; it is used when no formula applies, and a part
+    that is unknown makes the sum a lower bound. ``additive`` quantities (bytes, FLOPs) add up over
+    launches; the others are ratios, the same per launch as over all.
+    """
 
     name: str  # e.g. "hbm_read_bytes", "valu_flops_f32", "active_lanes"
     unit: str
-    formulas: tuple[Formula, ...]
+    formulas: tuple[Formula, ...] = ()
+    sum_of: tuple[str, ...] = ()
+    additive: bool = True
 
 
 def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:
@@ -83,8 +105,8 @@ def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:
 class CounterMap:
     """What the counters of an architecture mean and how they may be collected.
 
-    ``recommended_passes`` is the documented set; ``block_limits`` bounds what one pass can hold (counters
-    per hardware block); ``block_of`` finds the block of a counter name by its longest matching prefix.
+    ``recommended`` is the set that a roofline run collects; ``block_limits`` bounds what one pass can hold
+    (counters per hardware block); the longest matching entry of ``block_prefixes`` gives a counter's block.
     ``dangerous`` maps counter-name prefixes to the reason why they are refused by default.
     """
 

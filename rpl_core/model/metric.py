@@ -13,7 +13,7 @@ class Metric:
 
     ``value`` is ``None`` exactly when nothing usable was recorded, and then ``reason`` says why.
     ``upper`` is set for ``Exactness.INTERVAL`` only. ``counters`` are the names that were used,
-    ``missing`` those that a better figure would have needed.
+    ``missing`` those that a better figure would have needed. ``note`` is what a reader must know to use it.
     """
 
     value: float | None
@@ -26,6 +26,7 @@ class Metric:
     upper: float | None = None
     source: str | None = None
     reason: str | None = None
+    note: str | None = None
 
     @classmethod
     def unknown(cls, unit: str, reason: str, missing: tuple[str, ...] = ()) -> Metric:

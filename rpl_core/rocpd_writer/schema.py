@@ -39,5 +39,11 @@ def create_schema(connection: sqlite3.Connection, level: int, guid: str) -> None
 
 
 def _views_at(level: int) -> list[View | SqlView]:
-    views = (*INFO_VIEWS, *REGION_VIEWS, *WORK_VIEWS, *counter_views(level), *SUMMARY_VIEWS)
+    views: tuple[View | SqlView, ...] = (
+        *INFO_VIEWS,
+        *REGION_VIEWS,
+        *WORK_VIEWS,
+        *counter_views(level),
+        *SUMMARY_VIEWS,
+    )
     return [view for view in views if view.since <= level]

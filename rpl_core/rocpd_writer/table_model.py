@@ -68,4 +68,5 @@ def _constraint_at(column: Column, level: int) -> str:
 
 def create_plain_view(table: Table, suffix: str) -> str:
     """Return the view that gives the table its plain name."""
-    return f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {quoted(table.name + suffix)}"
+    # S608: both names are constants of this package plus the guid, and quoted.
+    return f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {quoted(table.name + suffix)}"  # noqa: S608

@@ -6,8 +6,6 @@ use the instance rows (rocpd reference, 0.5).
 
 from __future__ import annotations
 
-from typing import Final
-
 from rpl_core.rocpd_writer.view_model import View, left, must, same
 from rpl_core.rocpd_writer.view_parts import CATEGORY, agent_columns, duration, event_of, process_thread
 

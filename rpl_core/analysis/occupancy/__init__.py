@@ -11,6 +11,7 @@ from rpl_core.analysis.occupancy.limits import (
     ARCHITECTURES,
     ArchitectureLimits,
     RegisterFile,
+    ScalarFile,
     architecture_limits,
 )
 from rpl_core.analysis.occupancy.model import theoretical_occupancy
@@ -34,6 +35,7 @@ __all__ = [
     "Occupancy",
     "RegisterFile",
     "ResourceLimits",
+    "ScalarFile",
     "Threshold",
     "UsedRegisters",
     "architecture_limits",

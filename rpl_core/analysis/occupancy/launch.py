@@ -30,9 +30,10 @@ def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int)
 
 @attrs.frozen(kw_only=True)
 class UsedRegisters:
-    """Registers per wave as code-object metadata counts them (``.vgpr_count``, ``.agpr_count``, ``.sgpr_count``).
+    """Registers per wave as a code object's metadata counts them.
 
-    ``sgprs`` is the total with VCC and its kin. None means unknown, which is not zero.
+    ``sgprs`` is the total with VCC and its kin (``.sgpr_count``). Where ``.vgpr_count`` covers AGPRs too
+    (gfx90a and later), ``arch_vgprs`` is ``.vgpr_count - .agpr_count``. None means unknown, not zero.
     """
 
     arch_vgprs: int | None = attrs.field(validator=_not_negative)

@@ -12,7 +12,7 @@ import attrs
 
 from rpl_core.errors import MissingError
 
-__all__ = ["ARCHITECTURES", "ArchitectureLimits", "RegisterFile", "architecture_limits"]
+__all__ = ["ARCHITECTURES", "ArchitectureLimits", "RegisterFile", "ScalarFile", "architecture_limits"]
 
 _CDNA_SOURCE = "LLVM AMDGPU back end, confirmed by clang 22.1.8; ROCm gpu-specs.rst"
 _RDNA_SOURCE = "LLVM AMDGPU back end, confirmed by clang 22.1.8"
@@ -33,15 +33,25 @@ class RegisterFile:
 
 
 @attrs.frozen(kw_only=True)
+class ScalarFile:
+    """SGPRs of one SIMD, their allocation step, and the most that one wave can be given."""
+
+    registers: int
+    granule: int
+    most_used: int
+
+
+@attrs.frozen(kw_only=True)
 class ArchitectureLimits:
     """Occupancy limits of one architecture, per compute unit unless the name says otherwise."""
 
     name: str
     register_files: tuple[RegisterFile, ...]
+    #: None where every wave owns a full set of SGPRs.
+    scalar_file: ScalarFile | None
     has_accum_vgprs: bool
-    #: SGPRs per SIMD and their allocation step; None where every wave owns a full set.
-    sgprs_per_simd: int | None
-    sgpr_granule: int
+    #: Some profiler versions record half of the allocated VGPRs and no AGPRs: see ``refusal``.
+    dispatch_records_may_halve_vgprs: bool
     waves_per_simd: int
     simds_per_cu: int
     cus_per_workgroup_processor: int
@@ -57,13 +67,16 @@ class ArchitectureLimits:
         return next((file for file in self.register_files if file.wave_size == wave_size), None)
 
 
-def _cdna(name: str, lds_bytes: int, lds_granule_bytes: int) -> ArchitectureLimits:
+def _cdna(
+    name: str, lds_bytes: int, lds_granule_bytes: int, *, halved_records: bool = False
+) -> ArchitectureLimits:
     return ArchitectureLimits(
         name=name,
         register_files=(RegisterFile(wave_size=64, registers=512, granule=8, most_used=512),),
         has_accum_vgprs=True,
-        sgprs_per_simd=800,
-        sgpr_granule=16,
+        # 102 addressable and 6 for VCC and its kin, in steps of 16.
+        scalar_file=ScalarFile(registers=800, granule=16, most_used=112),
+        dispatch_records_may_halve_vgprs=halved_records,
         waves_per_simd=8,
         simds_per_cu=4,
         cus_per_workgroup_processor=1,
@@ -86,8 +99,8 @@ def _rdna(name: str, wave32_registers: int, wave32_granule: int) -> Architecture
             ),
         ),
         has_accum_vgprs=False,
-        sgprs_per_simd=None,
-        sgpr_granule=1,
+        scalar_file=None,
+        dispatch_records_may_halve_vgprs=False,
         waves_per_simd=16,
         simds_per_cu=2,
         cus_per_workgroup_processor=2,
@@ -107,7 +120,7 @@ ARCHITECTURES: tuple[ArchitectureLimits, ...] = (
     _rdna("gfx1201", wave32_registers=1536, wave32_granule=24),
     _cdna("gfx90a", lds_bytes=65536, lds_granule_bytes=512),
     _cdna("gfx942", lds_bytes=65536, lds_granule_bytes=512),
-    _cdna("gfx950", lds_bytes=163840, lds_granule_bytes=1280),
+    _cdna("gfx950", lds_bytes=163840, lds_granule_bytes=1280, halved_records=True),
 )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.analysis.occupancy.launch import AllocatedRegisters
 from rpl_core.analysis.occupancy.rounding import round_up
 
 if TYPE_CHECKING:
-    from rpl_core.analysis.occupancy.launch import AllocatedRegisters, LaunchShape, UsedRegisters
+    from rpl_core.analysis.occupancy.launch import LaunchShape, UsedRegisters
     from rpl_core.analysis.occupancy.limits import ArchitectureLimits, RegisterFile
 
 __all__ = ["refusal"]
@@ -56,6 +57,31 @@ def _register_refusal(
         return "AGPR count is unknown"
     if total > round_up(file.most_used, file.granule):
         return f"{total} vector registers exceed the {file.most_used} that a wave can have on {limits.name}"
-    if limits.sgprs_per_simd is not None and registers.sgprs is None:
+    if isinstance(registers, AllocatedRegisters) and limits.has_accum_vgprs:
+        return _record_refusal(limits, file, registers, total) or _sgpr_refusal(limits, registers)
+    return _sgpr_refusal(limits, registers)
+
+
+def _record_refusal(
+    limits: ArchitectureLimits, file: RegisterFile, registers: AllocatedRegisters, total: int
+) -> str | None:
+    # rocprofiler-sdk 7.0 takes gfx950 for an older device: (granulated + 1) * 4 VGPRs and no AGPRs, half of
+    # the allocation. A later version may be right, and a record does not tell which one wrote it.
+    if limits.dispatch_records_may_halve_vgprs and registers.accum_vgprs == 0:
+        return (
+            f"dispatch records of {limits.name} without AGPRs may show half of the allocated VGPRs "
+            f"({total} recorded): take the counts from the code object"
+        )
+    if total % file.granule:
+        return f"{total} vector registers are no allocation of {limits.name}, which steps by {file.granule}"
+    return None
+
+
+def _sgpr_refusal(limits: ArchitectureLimits, registers: UsedRegisters | AllocatedRegisters) -> str | None:
+    if limits.scalar_file is None:
+        return None
+    if registers.sgprs is None:
         return "SGPR count is unknown"
+    if registers.sgprs > limits.scalar_file.most_used:
+        return f"{registers.sgprs} SGPRs exceed the {limits.scalar_file.most_used} that a wave can have"
     return None

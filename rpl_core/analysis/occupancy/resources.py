@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.analysis.occupancy.result import Mode
 
 __all__ = [
+    "LLVM_SGPRS_FOR_8_WAVES",
     "Request",
     "lds_waves",
     "resolve",
@@ -27,12 +28,12 @@ __all__ = [
 ]
 
 #: LLVM ``getOccupancyWithNumSGPRs`` on GFX9: up to 100 SGPRs leave 8 waves, more leave 7.
-_LLVM_SGPRS_FOR_8_WAVES = 100
+LLVM_SGPRS_FOR_8_WAVES = 100
 
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """A request that ``refusal`` let pass. ``simds``, ``lds_bytes_per_unit`` and slots are those of the unit."""
+    """A request that ``refusal`` let pass; ``simds``, ``lds_bytes_per_unit`` and slots are the unit's."""
 
     limits: ArchitectureLimits
     mode: Mode
@@ -99,13 +100,13 @@ def sgpr_waves(request: Request) -> int:
 
     They differ for 97 to 100 SGPRs only, which allocate 112: 8 * 112 is more than the 800 there are.
     """
-    limits = request.limits
-    if limits.sgprs_per_simd is None:
-        return limits.waves_per_simd
+    file = request.limits.scalar_file
+    if file is None:
+        return request.limits.waves_per_simd
     if request.mode == "llvm":
-        return 8 if request.sgprs <= _LLVM_SGPRS_FOR_8_WAVES else 7
-    allocated = round_up(max(request.sgprs, 1), limits.sgpr_granule)
-    return min(limits.waves_per_simd, max(1, limits.sgprs_per_simd // allocated))
+        return 8 if request.sgprs <= LLVM_SGPRS_FOR_8_WAVES else 7
+    allocated = round_up(max(request.sgprs, 1), file.granule)
+    return min(request.limits.waves_per_simd, max(1, file.registers // allocated))
 
 
 def lds_waves(request: Request) -> int:

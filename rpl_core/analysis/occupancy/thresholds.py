@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.analysis.occupancy.resources import lds_waves, sgpr_waves, workgroup_waves
+from rpl_core.analysis.occupancy.resources import LLVM_SGPRS_FOR_8_WAVES, lds_waves, workgroup_waves
 from rpl_core.analysis.occupancy.result import Threshold
 from rpl_core.analysis.occupancy.rounding import round_down
 
@@ -39,16 +39,17 @@ def next_thresholds(request: Request, limits: ResourceLimits, waves: int) -> tup
 
 
 def _sgpr_threshold(request: Request, waves: int) -> Threshold:
-    at_most = next(
-        count
-        for count in range(request.sgprs - 1, -1, -1)
-        if sgpr_waves(attrs.evolve(request, sgprs=count)) > waves
-    )
+    file = request.limits.scalar_file
+    assert file is not None, "only a shared scalar file can limit"
+    if request.mode == "llvm":
+        at_most = LLVM_SGPRS_FOR_8_WAVES
+    else:
+        at_most = round_down(file.registers // (waves + 1), file.granule)
     return Threshold(resource="sgpr", current=request.sgprs, at_most=at_most)
 
 
 def _fitting_workgroup(request: Request, waves: int) -> Request:
-    """The request with the largest smaller workgroup that gains a wave; one wave per workgroup always does."""
+    """The request with the largest workgroup that gains a wave; single-wave workgroups always do."""
     wave_size = request.file.wave_size
     return next(
         smaller

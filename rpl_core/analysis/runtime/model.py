@@ -80,3 +80,4 @@ class ApplicationTime:
     stability: Stability | None
     launches: float
     run_totals_ms: tuple[float, ...]
+    range_ms: tuple[float, float] | None = None  # over counter passes, for estimates

@@ -1,0 +1,17 @@
+"""The readers of this plugin, imported when they are asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.reader import Reader
+
+__all__ = ["all_readers"]
+
+
+def all_readers() -> tuple[Reader, ...]:
+    """Every reader, in order of name."""
+    from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
+
+    return (RocpdReader(),)

@@ -1,0 +1,119 @@
+"""Dispatch columns as read from a file to the ordered ``Dispatches`` of a trace.
+
+Knows which rows can't be true (no time, end before begin), which are left out and counted, and the
+order that the model asks for. Readers fill a ``DispatchRows``; nothing here knows a file format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.model.diagnostic import Severity
+from rpl_core.model.trace import NOT_RECORDED, Dispatches
+from rpl_rocprofv3.readers.launch_shapes import distinct_shapes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int32Column, Int64Column, LaunchShapes
+    from rpl_rocprofv3.readers.findings import Findings
+    from rpl_rocprofv3.readers.launch_shapes import Geometry
+
+__all__ = ["DispatchRows", "OrderedDispatches", "ordered_dispatches", "time_order"]
+
+# Nanoseconds since boot or epoch stay far below this (2**62 ns are 146 years).
+LATEST_NS = 1 << 62
+
+
+@attrs.frozen(eq=False)
+class DispatchRows:
+    """Dispatches in file order; index columns already point into the tuples of the trace."""
+
+    process: Int32Column
+    agent: Int32Column
+    kernel: Int32Column
+    stream: Int32Column
+    queue: Int32Column
+    dispatch_id: Int64Column
+    correlation_id: Int64Column
+    begin_ns: Int64Column
+    end_ns: Int64Column
+    geometry: Geometry
+
+
+@attrs.frozen(eq=False)
+class OrderedDispatches:
+    """The result: ``row_of[i]`` is the final row of file row ``i``, -1 where it was left out."""
+
+    dispatches: Dispatches
+    shapes: LaunchShapes
+    row_of: Int64Column
+
+
+def time_order(
+    begin_ns: Int64Column, end_ns: Int64Column, process: Int32Column, number: Int64Column
+) -> Int64Column | None:
+    """The permutation to (begin, end, process, number), or None when the rows are in order already."""
+    if bool((begin_ns[1:] > begin_ns[:-1]).all()):
+        return None
+    return np.lexsort((number, process, end_ns, begin_ns))
+
+
+def impossible_times(begin_ns: Int64Column, end_ns: Int64Column) -> NDArray[np.bool_]:
+    """Rows without a usable begin or end."""
+    return (begin_ns < 0) | (end_ns < 0) | (begin_ns > LATEST_NS) | (end_ns > LATEST_NS)
+
+
+def ordered_dispatches(rows: DispatchRows, findings: Findings) -> OrderedDispatches:
+    """Check, filter and order the rows; what is left out or odd goes to ``findings``."""
+    keep = _believable(rows, findings)
+    shapes, shape, impossible = distinct_shapes(rows.geometry)
+    findings.add(
+        "dispatch.impossible_geometry",
+        impossible,
+        "dispatches have a grid or workgroup size that no GPU accepts; their geometry is unknown",
+    )
+    kept = np.arange(len(keep)) if keep.all() else np.flatnonzero(keep)
+    columns = {
+        field.name: getattr(rows, field.name) for field in attrs.fields(DispatchRows) if field.name != "geometry"
+    }
+    columns["shape"] = shape
+    order = time_order(*(columns[n][kept] for n in ("begin_ns", "end_ns", "process", "dispatch_id")))
+    selection = kept if order is None else kept[order]
+    if order is not None or len(kept) != len(keep):
+        columns = {name: column[selection] for name, column in columns.items()}
+    row_of = np.full(len(keep), NOT_RECORDED, np.int64)
+    row_of[selection] = np.arange(len(selection))
+    return OrderedDispatches(Dispatches(**columns), shapes, row_of)
+
+
+def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:
+    timeless = impossible_times(rows.begin_ns, rows.end_ns)
+    negative = ~timeless & (rows.end_ns < rows.begin_ns)
+    findings.add(
+        "dispatch.no_time",
+        int(timeless.sum()),
+        "dispatches have no usable begin or end time and are left out",
+        severity=Severity.ERROR,
+        cause="the recording is damaged or was edited",
+        remedy="record again",
+    )
+    findings.add(
+        "dispatch.negative_duration",
+        int(negative.sum()),
+        "dispatches end before they begin and are left out",
+        severity=Severity.ERROR,
+        cause="GPU clock conversion failed or the recording was edited",
+        remedy="record again",
+    )
+    findings.add(
+        "dispatch.zero_duration",
+        int((~timeless & (rows.end_ns == rows.begin_ns)).sum()),
+        "dispatches begin and end at the same time; their durations can't be used",
+        cause="timestamps were rounded, or the clock is coarser than the kernel",
+        remedy="use the original recording, not a copy saved by a spreadsheet",
+    )
+    return ~(timeless | negative)

@@ -1,0 +1,61 @@
+"""Reads gzip files within bounds, so that a small hostile file can't fill memory or disk."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import IO, TYPE_CHECKING
+
+from rpl_core.errors import BadDataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["largest_unpacked_bytes", "unpack", "unpacked_head"]
+
+# Real traces shrink by 4 to 20; a database of zero pages by up to 1000. Small files may still be small
+# databases with much padding, hence the floor.
+_LARGEST_RATIO = 100
+_FLOOR_BYTES = 64 << 20
+_CEILING_BYTES = 16 << 30
+_CHUNK_BYTES = 1 << 20
+_GZIP_ERRORS = (OSError, EOFError, zlib.error)
+
+
+def largest_unpacked_bytes(path: Path) -> int:
+    """How much may come out of ``path`` before it counts as a decompression bomb."""
+    return min(max(_FLOOR_BYTES, path.stat().st_size * _LARGEST_RATIO), _CEILING_BYTES)
+
+
+def unpacked_head(path: Path, count: int) -> bytes:
+    """The first ``count`` unpacked bytes; empty when the file is no readable gzip."""
+    try:
+        with gzip.open(path, "rb") as source:
+            return source.read(count)
+    except _GZIP_ERRORS:
+        return b""
+
+
+def unpack(path: Path, target: Path) -> None:
+    """Unpack ``path`` into ``target``. Raises ``BadDataError`` for damage or too much output."""
+    try:
+        with gzip.open(path, "rb") as source, target.open("wb") as sink:
+            _copy_within(source, sink, path)
+    except _GZIP_ERRORS as error:
+        raise BadDataError(
+            f"{path} can't be unpacked: {error}", next_step="copy the file again, or unpack it yourself"
+        ) from error
+
+
+def _copy_within(source: IO[bytes], sink: IO[bytes], path: Path) -> None:
+    limit = largest_unpacked_bytes(path)
+    written = 0
+    while chunk := source.read(_CHUNK_BYTES):
+        written += len(chunk)
+        if written > limit:
+            raise BadDataError(
+                f"{path} unpacks to more than {limit >> 20} MiB",
+                cause="it is not a recording but a decompression bomb",
+                next_step="unpack it yourself if you trust it",
+            )
+        sink.write(chunk)

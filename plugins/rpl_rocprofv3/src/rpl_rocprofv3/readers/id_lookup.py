@@ -1,0 +1,57 @@
+"""Ids of a recording to indices of a tuple: vectorised look-up that survives dangling and huge ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rpl_core.model.trace import NOT_RECORDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_core.model.trace import Int32Column, Int64Column
+
+__all__ = ["distinct_ids", "positions"]
+
+# Ids within a span of this size are looked up in a table, wider ones by bisection.
+_TABLE_SPAN = 1 << 22
+
+
+def _span(ids: Int64Column) -> tuple[int, int]:
+    low = int(ids.min())
+    return low, int(ids.max()) - low + 1
+
+
+def distinct_ids(ids: Int64Column) -> Int64Column:
+    """The values that occur in ``ids``, ascending."""
+    if not len(ids):
+        return np.empty(0, np.int64)
+    low, span = _span(ids)
+    if span > _TABLE_SPAN:
+        return np.unique(ids)
+    seen = np.zeros(span, np.bool_)
+    seen[ids - low] = True
+    return np.flatnonzero(seen).astype(np.int64) + low
+
+
+def positions(ids: Int64Column, keys: Sequence[int] | Int64Column) -> Int32Column:
+    """Index of each id in ``keys`` (distinct, any order), -1 where it does not occur."""
+    known = np.asarray(keys, dtype=np.int64)
+    if not len(known) or not len(ids):
+        return np.full(len(ids), NOT_RECORDED, np.int32)
+    low, span = _span(known)
+    if span <= _TABLE_SPAN:
+        return _by_table(ids, known, low, span)
+    order = np.argsort(known, kind="stable")
+    ranked = known[order]
+    place = np.minimum(np.searchsorted(ranked, ids), len(ranked) - 1)
+    return np.where(ranked[place] == ids, order[place], NOT_RECORDED).astype(np.int32)
+
+
+def _by_table(ids: Int64Column, known: Int64Column, low: int, span: int) -> Int32Column:
+    # One slot before and one behind the span stand for everything outside it.
+    table = np.full(span + 2, NOT_RECORDED, np.int32)
+    table[known - low + 1] = np.arange(len(known), dtype=np.int32)
+    return np.asarray(table[np.clip(ids, low - 1, low + span) - (low - 1)])

@@ -1,0 +1,117 @@
+"""The distinct launch geometries of many dispatches.
+
+Rows are told apart by a 64-bit mix of their eight numbers and then compared exactly, so that a million
+dispatches cost a few array passes and a collision costs time, never truth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.model.trace import NOT_RECORDED, LaunchShapes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int32Column, Int64Column
+
+__all__ = ["Geometry", "distinct_shapes"]
+
+_AXES = 3
+_FIELDS = 2 * _AXES + 2
+# Odd multipliers (fractional bits of square roots of primes) make the mix injective per column.
+_MULTIPLIERS = (
+    0x6A09E667F3BCC909,
+    0xBB67AE8584CAA73B,
+    0x3C6EF372FE94F82B,
+    0xA54FF53A5F1D36F1,
+    0x510E527FADE682D1,
+    0x9B05688C2B3E6C1F,
+    0x1F83D9ABFB41BD6B,
+    0x5BE0CD19137E2179,
+)
+# Recordings have few shapes; peeling them off one by one beats sorting up to about this many.
+_PEEL_LIMIT = 48
+# HSA grids and workgroups are 32-bit numbers per axis.
+_LARGEST_AXIS = 0xFFFF_FFFF
+_LARGEST_VOLUME = float(1 << 62)
+
+
+@attrs.frozen(eq=False)
+class Geometry:
+    """Launch geometry per dispatch: eight columns of equal length, -1 where not recorded.
+
+    ``workgroup`` and ``grid`` are (x, y, z) in work-items; LDS is per workgroup, scratch per work-item.
+    """
+
+    workgroup: tuple[Int64Column, Int64Column, Int64Column]
+    grid: tuple[Int64Column, Int64Column, Int64Column]
+    lds_bytes: Int64Column
+    scratch_bytes: Int64Column
+
+    def columns(self) -> tuple[Int64Column, ...]:
+        return (*self.workgroup, *self.grid, self.lds_bytes, self.scratch_bytes)
+
+
+def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]:
+    """The shapes in ascending order, the shape of each row, and the rows whose geometry is impossible.
+
+    Impossible sizes (negative, zero or beyond 32 bits per axis) become -1.
+    """
+    columns, impossible = _without_impossible(geometry)
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column, multiplier in zip(columns, _MULTIPLIERS, strict=True):
+        mixed += column.view(np.uint64) * np.uint64(multiplier)
+    first, inverse = _group(mixed)
+    table = np.stack([column[first] for column in columns], axis=1)
+    if not all(np.array_equal(c, table[:, i][inverse]) for i, c in enumerate(columns)):
+        table, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    order = np.lexsort(table.T[::-1])
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    table = table[order]
+    shapes = LaunchShapes(
+        np.ascontiguousarray(table[:, :_AXES]),
+        np.ascontiguousarray(table[:, _AXES : 2 * _AXES]),
+        np.ascontiguousarray(table[:, _FIELDS - 2]),
+        np.ascontiguousarray(table[:, _FIELDS - 1]),
+    )
+    return shapes, rank[inverse.reshape(-1)], impossible
+
+
+def _without_impossible(geometry: Geometry) -> tuple[list[Int64Column], int]:
+    columns = [np.ascontiguousarray(column, dtype=np.int64) for column in geometry.columns()]
+    sizes = columns[: 2 * _AXES]
+    bad = np.zeros(len(sizes[0]), np.bool_)
+    for column in sizes:
+        bad |= (column < 1) & (column != NOT_RECORDED)
+        bad |= column > _LARGEST_AXIS
+    volume = np.abs(sizes[3].astype(np.float64) * sizes[4] * sizes[5])
+    bad |= volume > _LARGEST_VOLUME
+    if bad.any():
+        columns[: 2 * _AXES] = [np.where(bad, NOT_RECORDED, column) for column in sizes]
+    for index in (_FIELDS - 2, _FIELDS - 1):
+        columns[index] = np.maximum(columns[index], NOT_RECORDED)
+    return columns, int(bad.sum())
+
+
+def _group(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int64Column]:
+    """First row of each distinct key, and for each row the number of its key."""
+    inverse = np.full(len(keys), NOT_RECORDED, np.int64)
+    first: list[int] = []
+    row = 0
+    while row < len(keys) and len(first) < _PEEL_LIMIT:
+        inverse[keys == keys[row]] = len(first)
+        first.append(row)
+        ahead = inverse[row:] == NOT_RECORDED
+        step = int(ahead.argmax())
+        if not ahead[step]:
+            return np.array(first, np.int64), inverse
+        row += step
+    if row >= len(keys):
+        return np.array(first, np.int64), inverse
+    _, starts, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    return starts.astype(np.int64), numbers.reshape(-1).astype(np.int64)

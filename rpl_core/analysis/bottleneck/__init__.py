@@ -1,0 +1,1 @@
+"""One bottleneck label per kernel, by rules that are data, with evidence and near-misses."""

@@ -1,0 +1,62 @@
+"""What the classifier says about a kernel."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import attrs
+
+from rpl_core.interfaces.rule import BottleneckLabel, Condition, Rule
+from rpl_core.model.metric import Metric
+
+
+class Confidence(str, Enum):
+    """From the evidence present.
+
+    HIGH: every condition that decided is exact, and no stronger rule was left open. MEDIUM: some deciding
+    figure is a bound or an estimate. LOW: a stronger rule could not be tested for lack of data. NONE:
+    unclassified.
+    """
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    NONE = "none"
+
+
+@attrs.frozen
+class TestedCondition:
+    """A condition with the figure it was tested against; ``holds`` is ``None`` when that is unknown."""
+
+    condition: Condition
+    metric: Metric
+    holds: bool | None
+
+
+@attrs.frozen
+class TestedRule:
+    rule: Rule
+    conditions: tuple[TestedCondition, ...]
+
+    @property
+    def holds(self) -> bool | None:
+        """False as soon as one condition fails, None while one is unknown, True when all hold."""
+        results = [tested.holds for tested in self.conditions]
+        if False in results:
+            return False
+        return None if None in results else True
+
+
+@attrs.frozen
+class Classification:
+    """The label of one kernel. ``unknown`` says which quantities were not recorded, and why."""
+
+    kernel: str
+    label: BottleneckLabel
+    confidence: Confidence
+    reason: str
+    evidence: tuple[TestedRule, ...]
+    near_misses: tuple[TestedRule, ...]
+    unknown: tuple[str, ...]
+    headroom_fraction: float | None
+    headroom_source: str | None

@@ -1,0 +1,85 @@
+"""The counter values of one pass as columns: one value per dispatch, hardware instances summed.
+
+Values that cannot be right (not finite, negative, some instances missing) are left out and counted, so
+that a sum never silently lacks a part. What the columns of several passes say together is in ``join``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import CounterValues, Trace
+
+__all__ = ["PassColumns", "read_columns"]
+
+
+@attrs.frozen(eq=False)
+class PassColumns:
+    """Counter name -> one value per dispatch of the pass, NaN where it was not read or is not usable.
+
+    ``invalid`` counts readings that are negative or not finite, ``repeated`` readings of the same
+    (dispatch, counter, instance) beyond the first, ``incomplete`` (dispatch, counter) pairs with fewer
+    instances than the same counter has elsewhere.
+    """
+
+    columns: dict[str, NDArray[np.float64]]
+    invalid: int = 0
+    repeated: int = 0
+    incomplete: int = 0
+
+
+def read_columns(trace: Trace) -> PassColumns:
+    """Sum the counter rows of ``trace`` over instances; ``trace.counters`` must be present."""
+    counters = trace.counters
+    assert counters is not None
+    dispatch_count = len(trace.dispatches)
+    order = np.argsort(counters.counter, kind="stable")
+    bounds = np.searchsorted(counters.counter[order], np.arange(len(trace.counter_names) + 1))
+    columns: dict[str, NDArray[np.float64]] = {}
+    invalid = repeated = incomplete = 0
+    for number, name in enumerate(trace.counter_names):
+        rows = order[bounds[number] : bounds[number + 1]]
+        if not rows.size:
+            continue
+        kept = _first_readings(counters, rows)
+        repeated += rows.size - kept.size
+        values = counters.value[kept]
+        bad = ~np.isfinite(values) | (values < 0)
+        invalid += int(bad.sum())
+        column, short = _sum_instances(counters.dispatch[kept], values, bad, dispatch_count)
+        incomplete += short
+        columns[name] = column
+    return PassColumns(columns, invalid, repeated, incomplete)
+
+
+def _first_readings(counters: CounterValues, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first row of each (dispatch, instance); a recorded sum (-1) displaces rows per instance."""
+    dispatch, instance = counters.dispatch[rows], counters.instance[rows].astype(np.int64)
+    summed = instance < 0
+    if summed.any() and not summed.all():
+        has_sum = np.zeros(int(dispatch.max()) + 1, dtype=np.bool_)
+        has_sum[dispatch[summed]] = True
+        keep = summed | ~has_sum[dispatch]
+        rows, dispatch, instance = rows[keep], dispatch[keep], instance[keep]
+    width = int(instance.max()) + 2
+    _, first = np.unique(dispatch * width + instance + 1, return_index=True)
+    kept: NDArray[np.int64] = rows[np.sort(first)]
+    return kept
+
+
+def _sum_instances(
+    dispatch: NDArray[np.int64], values: NDArray[np.float64], bad: NDArray[np.bool_], count: int
+) -> tuple[NDArray[np.float64], int]:
+    """Sum per dispatch, NaN where a part is bad or missing, and how many dispatches lacked instances."""
+    sums = np.bincount(dispatch, weights=np.where(bad, 0.0, values), minlength=count)
+    instances = np.bincount(dispatch, minlength=count)
+    short = (instances > 0) & (instances < instances.max())
+    spoiled = np.bincount(dispatch[bad], minlength=count) > 0
+    column = np.where((instances == 0) | short | spoiled, np.nan, sums)
+    return column, int(short.sum())

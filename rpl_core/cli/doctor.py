@@ -1,0 +1,61 @@
+"""``rpl doctor``: what is installed, what is missing, what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def doctor(context: click.Context, as_json: bool) -> int:
+    """Look at the installation and name the remedy for everything that is missing.
+
+    Exit code 0 when all is well, 69 when something is missing or broken: what it is needed for is shown.
+    """
+    from rpl_core.exit_codes import ExitCode
+    from rpl_core.interfaces.doctor import DoctorStatus
+
+    session = session_of(context)
+    reports = [(check.name, _run(check)) for check in session.host.catalog.doctor_checks()]
+    if as_json:
+        session.output.json({name: _plain(report) for name, report in reports})
+    else:
+        rows = [(name, report.status.value, report.fact) for name, report in reports]
+        session.output.table(("check", "status", "found"), rows)
+        for name, report in reports:
+            if report.status is not DoctorStatus.OK:
+                session.output.note(_advice(name, report))
+    healthy = all(report.status is DoctorStatus.OK for _, report in reports)
+    return int(ExitCode.OK if healthy else ExitCode.MISSING)
+
+
+def _run(check: DoctorCheck) -> DoctorReport:
+    from rpl_core.interfaces.doctor import DoctorReport, DoctorStatus
+
+    try:
+        return check.check()
+    except Exception as error:  # noqa: BLE001 - the plugin boundary: a check that raises shows as broken
+        return DoctorReport(DoctorStatus.BROKEN, f"the check itself failed: {type(error).__name__}: {error}")
+
+
+def _plain(report: DoctorReport) -> dict[str, str | None]:
+    return {
+        "status": report.status.value,
+        "found": report.fact,
+        "needed_for": report.needed_for or None,
+        "remedy": report.remedy,
+    }
+
+
+def _advice(name: str, report: DoctorReport) -> str:
+    needed = f" Needed for: {report.needed_for}." if report.needed_for else ""
+    remedy = f" Next: {report.remedy}." if report.remedy else ""
+    return f"{name}: {report.status.value}.{needed}{remedy}"

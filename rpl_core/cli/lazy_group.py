@@ -1,0 +1,145 @@
+"""A click group whose commands are imported only when they are called.
+
+``--help`` shows short texts without importing a command, and finds commands of plugins (entry-point group
+``rpl.commands``) by their metadata alone. A command that can't be imported costs only itself.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_core.plugins.entry_points import InstalledEntry
+
+#: Entry-point group of sub-commands; each entry names a ``click.Command``.
+COMMANDS_GROUP = "rpl.commands"
+
+
+class LazyCommand(NamedTuple):
+    """Where a command lives ("module:attribute") and what help says about it."""
+
+    target: str
+    summary: str
+    owner: str = "rpl-core"
+    problem: str | None = None  # why it can't work, known without importing it
+
+
+class LazyGroup(click.Group):
+    """``lazy_commands`` maps a name to ("module:attribute", one line of help).
+
+    Plugins may add names, never replace one.
+    """
+
+    def __init__(
+        self, *args: Any, lazy_commands: Mapping[str, tuple[str, str]] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._own = {name: LazyCommand(*place) for name, place in (lazy_commands or {}).items()}
+        self._from_plugins: dict[str, LazyCommand] | None = None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._own, *self._plugin_commands()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        eager = super().get_command(ctx, cmd_name)
+        if eager is not None:
+            return eager
+        place = self._own.get(cmd_name) or self._plugin_commands().get(cmd_name)
+        return None if place is None else _import_command(cmd_name, place)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    def _short_help(self, ctx: click.Context, name: str) -> str:
+        eager = super().get_command(ctx, name)
+        if eager is not None:
+            return eager.get_short_help_str(limit=100)
+        place = self._own.get(name) or self._plugin_commands()[name]
+        return f"(broken: {place.problem})" if place.problem else place.summary
+
+    def _plugin_commands(self) -> Mapping[str, LazyCommand]:
+        if self._from_plugins is None:
+            self._from_plugins = _installed_commands(frozenset(self._own) | frozenset(self.commands))
+        return self._from_plugins
+
+
+def _installed_commands(taken: frozenset[str]) -> dict[str, LazyCommand]:
+    from rpl_core.plugins.entry_points import installed_entries, may_declare, normalized, only_distributions
+
+    if not may_declare(COMMANDS_GROUP):
+        return {}
+    allowed = only_distributions(os.environ)
+    claims: dict[str, list[InstalledEntry]] = {}
+    for entry in installed_entries(COMMANDS_GROUP)[0]:
+        if entry.name not in taken and (allowed is None or normalized(entry.distribution) in allowed):
+            claims.setdefault(entry.name, []).append(entry)
+    return {name: _place(entries) for name, entries in claims.items()}
+
+
+def _place(entries: list[InstalledEntry]) -> LazyCommand:
+    first = entries[0]
+    owners = ", ".join(entry.distribution for entry in entries)
+    problem = None
+    if len(entries) > 1:
+        problem = f"claimed by {owners}"
+    elif not _package_exists(first.value):
+        problem = f"no module named {_package(first.value)!r}"
+    return LazyCommand(first.value, f"(from {owners})", owners, problem)
+
+
+def _package(target: str) -> str:
+    return target.partition(":")[0].partition(".")[0]
+
+
+def _package_exists(target: str) -> bool:
+    try:
+        return find_spec(_package(target)) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _import_command(name: str, place: LazyCommand) -> click.Command:
+    """The command, or one that reports why it can't be had: listing and completion must survive it."""
+    if place.problem is not None:
+        return _broken(name, place, place.problem)
+    try:
+        module, _, attribute = place.target.partition(":")
+        command: object = import_module(module)
+        for part in attribute.split("."):
+            command = getattr(command, part)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin boundary
+        from rpl_core.plugins.boundary import one_line
+
+        return _broken(name, place, one_line(error))
+    if isinstance(command, click.Command):
+        return command
+    return _broken(name, place, f"{place.target} is not a click command")
+
+
+def _broken(name: str, place: LazyCommand, problem: str) -> click.Command:
+    def report(**_: Any) -> None:
+        from rpl_core.errors import MissingError
+
+        raise MissingError(
+            f"command {name!r} of {place.owner} can't be loaded: {problem}",
+            next_step=f"reinstall or uninstall {place.owner}",
+        )
+
+    return click.Command(
+        name,
+        callback=report,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        add_help_option=False,
+        short_help=f"(broken: {problem})",
+    )

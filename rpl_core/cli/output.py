@@ -1,0 +1,92 @@
+"""Results on stdout, everything else on stderr; aligned tables; colour and progress only on terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.text_safety import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rpl_core.model.diagnostic import Diagnostic
+
+
+class Output:
+    """Where a command writes."""
+
+    def line(self, text: str = "") -> None:
+        """One line of the result."""
+        click.echo(printable(text))
+
+    def json(self, value: Any) -> None:
+        """Exactly one JSON document as the result."""
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+    def raw(self, text: str) -> None:
+        """A result that must not be touched, such as source code or a rendered report."""
+        click.echo(text, nl=False)
+
+    def note(self, text: str) -> None:
+        """Something for people, beside the result."""
+        click.echo(printable(text), err=True)
+
+    def diagnostic(self, diagnostic: Diagnostic) -> None:
+        """Fact, cause and remedy of a warning on one line of stderr."""
+        click.echo(f"{diagnostic.severity.value}: {describe(diagnostic)}", err=True)
+
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
+    ) -> None:
+        """An aligned table; ``right`` holds the indices of right-aligned columns."""
+        click.echo(format_table(columns, rows, right=right))
+
+    @contextmanager
+    def progress(self, title: str, total: int) -> Iterator[Callable[[str], None]]:
+        """Show steps while they happen: a bar on a terminal, one line per step elsewhere."""
+        if not sys.stderr.isatty():
+            yield lambda step: self.note(f"{title}: {step}")
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
+        with Progress(console=console, transient=True) as bar:
+            task = bar.add_task(printable(title), total=total)
+
+            def advance(step: str) -> None:
+                bar.update(task, description=f"{title}: {printable(step)}".replace("[", r"\["), advance=1)
+
+            yield advance
+
+
+def describe(diagnostic: Diagnostic) -> str:
+    """A diagnostic as one line: fact, likely cause, remedy."""
+    parts = [diagnostic.fact]
+    if diagnostic.cause:
+        parts.append(f"Likely cause: {diagnostic.cause}")
+    if diagnostic.remedy:
+        parts.append(f"Next: {diagnostic.remedy}")
+    return printable(" ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts))
+
+
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Columns padded to their widest cell, two spaces apart, without trailing blanks."""
+    cells = [[printable(cell) for cell in row] for row in (columns, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    numeric = set(right)
+    lines = []
+    for row in cells:
+        padded = [
+            cell.rjust(width) if i in numeric else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,117 @@
+"""``rpl plugins``: what is installed, what it offers, and why something does not work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.plugins.host import PluginHost
+    from rpl_core.plugins.records import PluginRecord
+
+
+@click.group("plugins", help="Show installed plugins, what they offer and why one does not work.")
+def plugins_group() -> None:
+    pass
+
+
+@plugins_group.command("list", help="List every plugin with its status.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def list_plugins(context: click.Context, as_json: bool) -> None:
+    session = session_of(context)
+    records = session.host.records
+    if as_json:
+        session.output.json({"plugins": [_row(record) for record in records]})
+        return
+    columns = ("NAME", "STATUS", "DISTRIBUTION", "VERSION", "HOOKS", "REASON")
+    rows = [
+        (
+            record.name,
+            record.status.value,
+            record.distribution or f"({record.origin.value})",
+            record.version or "-",
+            str(len(record.hooks)),
+            record.reason or "",
+        )
+        for record in records
+    ]
+    session.output.table(columns, rows)
+
+
+@plugins_group.command("info", help="Show all there is to know about plugin NAME.")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def show_plugin(context: click.Context, name: str, as_json: bool) -> None:
+    session = session_of(context)
+    host = session.host
+    documents = [_details(host, record) for record in host.record(name)]
+    if as_json:
+        session.output.json({"plugins": documents})
+        return
+    for index, document in enumerate(documents):
+        if index:
+            session.output.line()
+        for line in _lines(document):
+            session.output.line(line)
+
+
+def _row(record: PluginRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "status": record.status.value,
+        "reason": record.reason,
+        "origin": record.origin.value,
+        "distribution": record.distribution,
+        "version": record.version,
+        "target": record.target,
+        "api": record.api,
+        "hooks": list(record.hooks),
+    }
+
+
+def _details(host: PluginHost, record: PluginRecord) -> dict[str, Any]:
+    from rpl_core.plugins.records import PluginStatus
+
+    document = _row(record)
+    document["traceback"] = record.traceback
+    document["contributions"] = _contributions(host, record) if record.status is PluginStatus.LOADED else []
+    document["problems"] = [d.fact for d in host.diagnostics if d.where == f"plugin {record.name}"]
+    return document
+
+
+def _contributions(host: PluginHost, record: PluginRecord) -> list[dict[str, str]]:
+    return [
+        {"hook": kind.hook, "kind": kind.title, "name": kind.identity_of(item), "summary": _summary(item)}
+        for kind, item in host.relay.contributions_of(record.name)
+    ]
+
+
+def _summary(item: Any) -> str:
+    for attribute in ("summary", "explanation", "product"):
+        text = getattr(item, attribute, None)
+        if isinstance(text, str):
+            return text
+    return ""
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    lines = [f"{document['name']}: {document['status']}"]
+    if document["reason"]:
+        lines.append(f"  reason        {document['reason']}")
+    lines += [
+        f"  distribution  {document['distribution'] or '-'} {document['version'] or ''}".rstrip(),
+        f"  module        {document['target']}",
+        f"  origin        {document['origin']}",
+        f"  RPL_API       {document['api'] if document['api'] is not None else '-'}",
+        f"  hooks         {', '.join(document['hooks']) or '-'}",
+    ]
+    lines += [f"  offers        {c['kind']} {c['name']}: {c['summary']}" for c in document["contributions"]]
+    lines += [f"  problem       {fact}" for fact in document["problems"]]
+    if document["traceback"]:
+        lines += ["  traceback"] + [f"    {line}" for line in document["traceback"].splitlines()]
+    return lines

@@ -1,0 +1,60 @@
+"""What every command shares: configuration, output and the plugin host, each made on first use."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+if TYPE_CHECKING:
+    from rpl_core.cli.output import Output
+    from rpl_core.config.resolve import Configuration
+    from rpl_core.plugins.host import PluginHost
+
+
+@attrs.define(slots=False)
+class Session:
+    """State of one invocation. ``plugin_modules`` are plugins under development (``-p``)."""
+
+    plugin_modules: tuple[str, ...] = ()
+    disabled_plugins: tuple[str, ...] = ()
+    trace_plugins: bool = False
+    config_file: str | None = None
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        from rpl_core.config.resolve import load_configuration
+
+        return load_configuration(self.config_file)
+
+    @cached_property
+    def output(self) -> Output:
+        from rpl_core.cli.output import Output
+
+        return Output()
+
+    @cached_property
+    def host(self) -> PluginHost:
+        from rpl_core.plugins.host import create_host
+        from rpl_core.plugins.selection import PluginSelection
+
+        disabled = (*self.setting("plugins.disabled"), *self.disabled_plugins)
+        selection = PluginSelection.from_environment(
+            modules=self.plugin_modules, disabled=disabled, trace=self.trace_plugins
+        )
+        return create_host(selection, config=self.configuration.plugin_view())
+
+    def setting(self, name: str, flag: Any = None) -> Any:
+        """The value of a setting: flag > environment > file > default."""
+        return self.configuration.value(name, flag)
+
+
+def session_of(context: click.Context) -> Session:
+    """The session of the running command."""
+    session = context.find_object(Session)
+    if session is None:  # a command called on its own, as tests do
+        session = Session()
+        context.obj = session
+    return session

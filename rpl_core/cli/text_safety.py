@@ -1,0 +1,21 @@
+"""Text from recordings is data: keep it from steering a terminal."""
+
+from __future__ import annotations
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters and terminal escapes shown as ``\\xNN`` (line feeds and tabs stay)."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def shorten(text: str, width: int) -> str:
+    """``text`` cut in the middle to ``width`` characters, so that both ends of a long name stay visible."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) * 2 // 3
+    tail = width - 1 - head
+    return f"{text[:head]}…{text[-tail:] if tail else ''}"

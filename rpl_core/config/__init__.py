@@ -1,0 +1,1 @@
+"""Configuration: which settings exist, where a value came from."""

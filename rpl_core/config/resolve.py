@@ -1,0 +1,122 @@
+"""Resolve settings: flag > environment > file > default, remembering the origin of each value."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from rpl_core.config.settings import BY_NAME, SETTINGS
+from rpl_core.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: Configuration files are written by hand; anything bigger is a mistake.
+_MAX_FILE_BYTES = 1 << 20
+
+
+@attrs.frozen
+class Resolved:
+    """A setting's value and where it came from: "flag", "environment RPL_X", "file PATH" or "default"."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+@attrs.frozen
+class Configuration:
+    """The configuration of one invocation. ``file_values`` are flattened dotted names."""
+
+    file: Path | None
+    file_values: Mapping[str, Any]
+    environment: Mapping[str, str]
+
+    def resolve(self, name: str, flag: Any = None) -> Resolved:
+        """The value of setting ``name``. Raises ``UsageError`` naming the origin of a wrong value."""
+        setting = BY_NAME[name]
+        if flag is not None:
+            return Resolved(name, _parsed(setting.parse, flag, "flag", name), "flag")
+        if setting.variable in self.environment:
+            origin = f"environment {setting.variable}"
+            return Resolved(
+                name, _parsed(setting.parse, self.environment[setting.variable], origin, name), origin
+            )
+        if name in self.file_values:
+            origin = f"file {self.file}"
+            return Resolved(name, _parsed(setting.parse, self.file_values[name], origin, name), origin)
+        return Resolved(name, setting.default, "default")
+
+    def value(self, name: str, flag: Any = None) -> Any:
+        return self.resolve(name, flag).value
+
+    def all(self) -> tuple[Resolved, ...]:
+        return tuple(self.resolve(setting.name) for setting in SETTINGS)
+
+    def plugin_view(self) -> Mapping[str, Any]:
+        """What ``rpl_configure`` gets: resolved settings plus the file's ``plugins.<name>.<key>`` entries."""
+        view = {resolved.name: resolved.value for resolved in self.all()}
+        view.update({k: v for k, v in self.file_values.items() if k not in BY_NAME})
+        return MappingProxyType(view)
+
+
+def _parsed(parse: Any, value: Any, origin: str, name: str) -> Any:
+    try:
+        return parse(value)
+    except UsageError as error:
+        raise UsageError(f"setting {name!r} ({origin}): {error.fact}") from None
+
+
+def load_configuration(file: str | None = None, *, start: Path | None = None) -> Configuration:
+    """Read ``file``, or the nearest ``rpl.toml`` or ``[tool.rpl]`` above ``start``, with the environment."""
+    environment = {k: v for k, v in os.environ.items() if k.startswith("RPL_")}
+    if file is not None:
+        path = Path(file)
+        return Configuration(path, _flatten(_table(path)), environment)
+    for folder in (start or Path.cwd(), *(start or Path.cwd()).parents):
+        for name in ("rpl.toml", "pyproject.toml"):
+            path = folder / name
+            if path.is_file():
+                table = _table(path)
+                if table or name == "rpl.toml":
+                    return Configuration(path, _flatten(table), environment)
+    return Configuration(None, {}, environment)
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise UsageError(f"configuration file {path} is larger than 1 MiB")
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"configuration file {path} can't be read: {error}") from None
+    if path.name != "pyproject.toml":
+        return document
+    tool = document.get("tool", {})
+    table = tool.get("rpl", {}) if isinstance(tool, dict) else {}
+    return table if isinstance(table, dict) else {}
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            flat.update(_flatten(value, f"{name}."))
+        else:
+            flat[name] = value
+    unknown = sorted(k for k in flat if k not in BY_NAME and not k.startswith("plugins."))
+    if unknown and not prefix:
+        raise UsageError(
+            f"unknown setting {unknown[0]!r} in the configuration file",
+            next_step="`rpl config show` lists the settings",
+        )
+    return flat

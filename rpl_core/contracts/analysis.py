@@ -1,0 +1,65 @@
+"""``analysis.json``: one bottleneck label per kernel with the evidence for it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from rpl_core.contracts.common import Document, ExactnessName, Part
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+LabelName = Literal[
+    "memory_bandwidth_bound",
+    "latency_bound",
+    "under_occupied",
+    "divergence_limited",
+    "compute_throughput_limited",
+    "unclassified",
+]
+
+
+class ConditionEvidence(Part):
+    """One condition of a rule against the value found. ``source`` cites the threshold, or is "chosen"."""
+
+    quantity: str
+    comparison: Literal[">=", "<"]
+    threshold: float
+    source: str
+    value: float | None
+    holds: bool | None  # null when the value is unknown
+    exactness: ExactnessName | None = None
+
+
+class RuleEvidence(Part):
+    """A rule with all of its conditions."""
+
+    rule: str
+    label: LabelName
+    explanation: str
+    conditions: tuple[ConditionEvidence, ...]
+
+
+class KernelAnalysis(Part):
+    """What limits one kernel. ``unknown`` lists quantities that no recording provided, with the reason."""
+
+    kernel: str
+    time_ms: float
+    operational_intensity: float | None
+    roofline_position: float | None  # achieved / attainable at this intensity, 0..1
+    critical_path_score: Fraction | None
+    bottleneck: LabelName
+    confidence: Literal["high", "medium", "low", "none"]
+    reason: str
+    evidence: tuple[RuleEvidence, ...] = ()
+    near_misses: tuple[RuleEvidence, ...] = ()
+    unknown: tuple[str, ...] = ()
+    headroom_fraction: Fraction | None = None
+    headroom_source: str | None = None
+
+
+class AnalysisDocument(Document):
+    """``extensions`` holds facts of third-party analyzers by name."""
+
+    kernels: tuple[KernelAnalysis, ...] = ()
+    extensions: dict[str, Any] = Field(default_factory=dict)

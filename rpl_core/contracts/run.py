@@ -1,0 +1,53 @@
+"""``run.json``: the manifest of a run directory."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from rpl_core.contracts.common import DiagnosticDoc, Part
+
+
+class ArtefactEntry(Part):
+    """A file of a pass, relative to the run directory."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+class PassEntry(Part):
+    """One execution of the application. ``state`` tells how far it got."""
+
+    name: str
+    role: Literal["timing", "counters"]
+    state: Literal["planned", "complete", "failed"]
+    directory: str
+    command: tuple[str, ...]
+    counters: tuple[str, ...] = ()
+    exit_status: int | None = None
+    wall_s: float | None = None
+    process_ms: float | None = None
+    artefacts: tuple[ArtefactEntry, ...] = ()
+    log: str | None = None
+    error: str | None = None
+
+
+class RunManifest(Part):
+    """What was run, with what, and what came of it. ``state`` "incomplete" can still be analysed."""
+
+    schema_version: str = Field(default="1.0", pattern=r"^1\.[0-9]+$")
+    tool_version: str
+    state: Literal["running", "complete", "incomplete"]
+    reason: str | None = None
+    created_utc: str
+    command: tuple[str, ...]
+    collector: str
+    collector_version: str | None = None
+    device: str | None = None
+    device_source: str | None = None
+    options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    passes: tuple[PassEntry, ...] = ()
+    plugins: tuple[str, ...] = ()
+    diagnostics: tuple[DiagnosticDoc, ...] = ()

@@ -1,0 +1,32 @@
+"""The JSON schemas of all documents, generated from the models; the committed copies are tested."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_DOCUMENTS = {
+    "analysis": "rpl_core.contracts.analysis:AnalysisDocument",
+    "dag": "rpl_core.contracts.dag:DagDocument",
+    "profile": "rpl_core.contracts.profile:ProfileDocument",
+    "roofline": "rpl_core.contracts.roofline:RooflineDocument",
+    "run": "rpl_core.contracts.run:RunManifest",
+}
+
+DOCUMENT_NAMES = tuple(sorted(_DOCUMENTS))
+
+
+def document_model(name: str) -> type[BaseModel]:
+    """The pydantic model of document ``name``."""
+    module, attribute = _DOCUMENTS[name].split(":")
+    model: type[BaseModel] = getattr(importlib.import_module(module), attribute)
+    return model
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """JSON schema (draft 2020-12) of document ``name`` as it is written."""
+    generated = document_model(name).model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **generated}

@@ -1,0 +1,1 @@
+"""Which device a recording belongs to, and what the user says about it."""

@@ -1,0 +1,117 @@
+"""Find the device model: from the recorded agents, checked against what the user asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from rpl_core.devices.family import common_model
+from rpl_core.errors import DeviceMismatchError, MissingError
+from rpl_core.model.device import DeviceModel
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.trace import Agent
+
+#: Recognises agents; the hook ``rpl_detect_device`` behind the host's boundary.
+Detector = Callable[[tuple[Agent, ...]], DeviceModel | None]
+
+
+@attrs.frozen
+class ResolvedDevice:
+    """The model (``None`` when no plugin knows the device), where it came from, and what to tell."""
+
+    model: DeviceModel | None
+    source: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
+    """The product or family ``name``. Raises ``MissingError`` naming the known ones."""
+    wanted = name.lower()
+    for model in models:
+        if model.name.lower() == wanted:
+            return model
+    family = [model for model in models if model.architecture.lower() == wanted]
+    if family:
+        return family[0] if len(family) == 1 else common_model(family[0].architecture, family)
+    known = sorted({m.architecture for m in models}) + sorted(m.name for m in models)
+    if not known:
+        raise MissingError(
+            f"device {name!r} is unknown: no device plugin is installed",
+            next_step="pip install rpl-gfx942",
+        )
+    raise MissingError(
+        f"device {name!r} is unknown; known: {', '.join(known)}",
+        next_step="write a device plugin: docs/plugins/tutorial.md",
+    )
+
+
+def resolve_device(
+    name: str | None, agents: tuple[Agent, ...], models: Sequence[DeviceModel], detect: Detector
+) -> ResolvedDevice:
+    """The device of a recording.
+
+    ``agents`` are those that executed work. A family name is refined to the recorded product; a
+    recording of another architecture than asked for raises ``DeviceMismatchError``.
+    """
+    asked = named_device(name, models) if name is not None else None
+    if asked is not None:
+        _refuse_other_architecture(asked, agents)
+    detected = detect(agents) if agents else None
+    if asked is None:
+        return _detected(detected, agents)
+    if detected is None:
+        return ResolvedDevice(asked, f"--device {name}", _unconfirmed(asked, agents))
+    if asked.name == asked.architecture or asked.name == detected.name:
+        return ResolvedDevice(detected, "recorded agents")
+    return ResolvedDevice(asked, f"--device {name}", (_other_product(asked, detected),))
+
+
+def _refuse_other_architecture(asked: DeviceModel, agents: tuple[Agent, ...]) -> None:
+    recorded = sorted({agent.architecture for agent in agents if agent.architecture})
+    others = [architecture for architecture in recorded if architecture != asked.architecture]
+    if others:
+        raise DeviceMismatchError(
+            f"the recording was made on {', '.join(others)}, but --device asks for {asked.architecture}",
+            next_step=f"use --device {others[0]}, or leave --device out",
+        )
+
+
+def _detected(detected: DeviceModel | None, agents: tuple[Agent, ...]) -> ResolvedDevice:
+    if detected is not None:
+        return ResolvedDevice(detected, "recorded agents")
+    names = sorted({agent.architecture or agent.product or "unnamed" for agent in agents})
+    fact = (
+        f"no installed plugin knows the device ({', '.join(names)})"
+        if names
+        else "the device is not recorded"
+    )
+    remedy = (
+        "install the device's plugin, or write one: docs/plugins/tutorial.md"
+        if names
+        else "name it with --device"
+    )
+    return ResolvedDevice(
+        None, "unknown", (Diagnostic("device.unknown", f"{fact}; ceilings are unknown", remedy=remedy),)
+    )
+
+
+def _unconfirmed(asked: DeviceModel, agents: tuple[Agent, ...]) -> tuple[Diagnostic, ...]:
+    if any(agent.architecture for agent in agents):
+        return ()
+    found = [
+        Diagnostic(
+            "device.not_recorded",
+            f"the recording does not say which device it was made on; {asked.name} is taken from --device",
+        )
+    ]
+    found += [Diagnostic("device.fact_unknown", fact) for fact in asked.unknown_facts]
+    return tuple(found)
+
+
+def _other_product(asked: DeviceModel, detected: DeviceModel) -> Diagnostic:
+    return Diagnostic(
+        "device.other_product",
+        f"the recording looks like {detected.name}, but --device asks for {asked.name}, which is used",
+        remedy=f"leave --device out, or use --device {detected.name}",
+    )

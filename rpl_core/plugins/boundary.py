@@ -1,0 +1,61 @@
+"""The error boundary around plugin code: whatever a plugin does, the caller gets one known exception.
+
+``KeyboardInterrupt`` passes. What a plugin prints while it is called goes to stderr, because stdout
+belongs to the result.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import PluginError, RplError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def plugin_boundary(plugin: str, activity: str) -> Iterator[None]:
+    """Run plugin code; anything unexpected becomes ``PluginError`` naming ``plugin`` and ``activity``.
+
+    Expected failures (``RplError`` and its children) pass unchanged: they are the plugin's answer.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except RplError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(plugin, activity, one_line(error)) from error
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one printable line: type and message, or what an exit means."""
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
+    if isinstance(error, RplError):
+        return error.one_line()
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - the exception class is the plugin's own code
+        message = "(its message can't be shown)"
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback as text, from the first frame of the plugin's own code, for ``rpl plugins info``."""
+    frames = error.__traceback__
+    while frames is not None and _is_machinery(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames)).rstrip("\n")
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith(("<frozen importlib", str(Path(__file__).parent))) or any(
+        part in {"stevedore", "importlib", "pluggy"} for part in Path(filename).parts
+    )

@@ -1,0 +1,91 @@
+"""Candidates: everything that claims to be a plugin, found without importing any of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.plugins.entry_points import installed_entries, normalized
+from rpl_core.plugins.records import PluginOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: Entry-point group of plugin modules.
+GROUP = "rpl.plugins"
+#: The distribution whose plugins are built in.
+CORE_DISTRIBUTION = "rpl-core"
+
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@attrs.frozen
+class Candidate:
+    """A plugin before anything of it is imported."""
+
+    name: str
+    target: str
+    origin: PluginOrigin
+    distribution: str | None = None
+    version: str | None = None
+
+    @property
+    def is_builtin(self) -> bool:
+        return self.origin is PluginOrigin.BUILTIN
+
+    @property
+    def is_development(self) -> bool:
+        return self.origin is PluginOrigin.DEVELOPMENT
+
+    def malformed(self) -> str | None:
+        """Why the target can't be a plugin module, or ``None``."""
+        if _MODULE.fullmatch(self.target):
+            return None
+        return f"the entry point must name a module, found {self.target!r}"
+
+
+def discover(modules: Iterable[str] = ()) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """All candidates sorted by name, then distribution, and the distributions that could not be read.
+
+    A module of ``modules`` that is also installed stands once, under its installed name, as under
+    development.
+    """
+    entries, problems = installed_entries(GROUP)
+    wanted = tuple(dict.fromkeys(modules))
+    found = [
+        Candidate(e.name, e.value, _origin(e.distribution, e.value, wanted), e.distribution, e.version)
+        for e in entries
+    ]
+    installed = {candidate.target for candidate in found}
+    found += [Candidate(m, m, PluginOrigin.DEVELOPMENT) for m in wanted if m not in installed]
+    return tuple(sorted(found, key=lambda c: (c.name, c.distribution or "", c.target))), problems
+
+
+def _origin(distribution: str, target: str, wanted: tuple[str, ...]) -> PluginOrigin:
+    if normalized(distribution) == CORE_DISTRIBUTION:
+        return PluginOrigin.BUILTIN
+    return PluginOrigin.DEVELOPMENT if target in wanted else PluginOrigin.INSTALLED
+
+
+def conflicts(candidates: Iterable[Candidate]) -> Mapping[Candidate, str]:
+    """Candidates whose name or module is claimed more than once, each with the reason.
+
+    Nobody wins, so that an intruder can't silently replace a plugin; only the core keeps its own names.
+    """
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(candidate.name, []).append(candidate)
+    refused: dict[Candidate, str] = {}
+    for name, claimants in groups.items():
+        if len(claimants) < 2:
+            continue
+        owners = ", ".join(c.distribution or c.target for c in claimants)
+        for candidate in claimants:
+            if not candidate.is_builtin:
+                refused[candidate] = (
+                    f"the name {name!r} is claimed by {owners}; "
+                    "uninstall one, or disable one by its distribution"
+                )
+    return refused

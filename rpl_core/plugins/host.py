@@ -1,0 +1,151 @@
+"""The plugin host: all candidates with their fate, and the loaded ones ready to be asked."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from rpl_core import hookspecs
+from rpl_core.errors import MissingError, PluginError
+from rpl_core.markers import PROJECT
+from rpl_core.plugins.catalog import Catalog
+from rpl_core.plugins.diagnostic_log import DiagnosticLog
+from rpl_core.plugins.discovery import Candidate, conflicts, discover
+from rpl_core.plugins.loader import NotLoaded, load
+from rpl_core.plugins.records import PluginRecord, PluginStatus
+from rpl_core.plugins.registration import implemented_hooks, register
+from rpl_core.plugins.relay import HookRelay
+from rpl_core.plugins.tracing import trace_hook_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from rpl_core.model.diagnostic import Diagnostic
+    from rpl_core.plugins.selection import PluginSelection
+
+
+class PluginHost:
+    """What is installed (``records``), and what it offers (``relay``, ``catalog``)."""
+
+    def __init__(
+        self, records: tuple[PluginRecord, ...], relay: HookRelay, catalog: Catalog, log: DiagnosticLog
+    ) -> None:
+        self.records = records
+        self.relay = relay
+        self.catalog = catalog
+        self._log = log
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Everything that went wrong with plugins so far, in the order it was noticed."""
+        return self._log.entries
+
+    def record(self, name: str) -> tuple[PluginRecord, ...]:
+        """All records called ``name`` (several in a conflict); ``MissingError`` when there is none."""
+        found = tuple(record for record in self.records if record.name == name)
+        if not found:
+            known = ", ".join(dict.fromkeys(record.name for record in self.records))
+            raise MissingError(
+                f"no plugin named {name!r}; known: {known}", next_step="see `rpl plugins list`"
+            )
+        return found
+
+    def require_requested(self) -> None:
+        """Raise ``PluginError`` when a plugin that the user named with ``-p`` could not be loaded."""
+        for record in self.records:
+            if record.origin.value == "development" and record.status is not PluginStatus.LOADED:
+                raise PluginError(record.name, "loading", record.reason or record.status.value)
+
+
+def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> PluginHost:
+    """Find, load and register plugins, then hand them ``config``. Never raises because of a plugin."""
+    log = DiagnosticLog()
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hookspecs)
+    if selection.trace:
+        trace_hook_calls(manager)
+    candidates, problems = discover(selection.modules)
+    for problem in problems:
+        log.warn("plugin.metadata", problem, where="installed packages")
+    _report_unknown_names(selection, candidates, log)
+    records = _settle_all(selection, candidates, manager)
+    for record in records:
+        _report(record, log)
+    relay = HookRelay(manager, log, frozenset(r.name for r in records if r.origin.value == "development"))
+    host = PluginHost(records, relay, Catalog(relay, log), log)
+    _configure(host, config, log)
+    return host
+
+
+def _settle_all(
+    selection: PluginSelection, candidates: tuple[Candidate, ...], manager: pluggy.PluginManager
+) -> tuple[PluginRecord, ...]:
+    unwanted = {c: reason for c in candidates if (reason := selection.refusal(c)) is not None}
+    clashing = conflicts(c for c in candidates if c not in unwanted)
+    records = []
+    for candidate in candidates:
+        if candidate in unwanted:
+            records.append(_record(candidate, PluginStatus.DISABLED, reason=unwanted[candidate]))
+        elif candidate in clashing:
+            records.append(_record(candidate, PluginStatus.CONFLICT, reason=clashing[candidate]))
+        else:
+            records.append(_load_and_register(candidate, manager))
+    return tuple(records)
+
+
+def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> PluginRecord:
+    outcome = load(candidate)
+    if isinstance(outcome, NotLoaded):
+        return _record(
+            candidate, outcome.status, reason=outcome.reason, api=outcome.api, traceback=outcome.traceback
+        )
+    module: ModuleType = outcome.module
+    reason = register(manager, module, candidate.name)
+    if reason is not None:
+        return _record(candidate, PluginStatus.INVALID, reason=reason, api=outcome.api)
+    return _record(candidate, PluginStatus.LOADED, api=outcome.api, hooks=implemented_hooks(manager, module))
+
+
+def _record(candidate: Candidate, status: PluginStatus, **facts: Any) -> PluginRecord:
+    return PluginRecord(
+        name=candidate.name,
+        target=candidate.target,
+        origin=candidate.origin,
+        status=status,
+        distribution=candidate.distribution,
+        version=candidate.version,
+        **facts,
+    )
+
+
+def _report(record: PluginRecord, log: DiagnosticLog) -> None:
+    if record.status in {PluginStatus.LOADED, PluginStatus.DISABLED}:
+        return
+    log.warn(
+        f"plugin.{record.status.value}",
+        f"plugin {record.name!r} is {record.status.value}: {record.reason}",
+        where=f"plugin {record.name}",
+        remedy=f"run `rpl plugins info {record.name}`",
+    )
+
+
+def _report_unknown_names(
+    selection: PluginSelection, candidates: tuple[Candidate, ...], log: DiagnosticLog
+) -> None:
+    for name in selection.unknown_names(candidates):
+        log.warn(
+            "plugin.unknown_name",
+            f"no plugin or distribution named {name!r} is installed, so there is nothing to disable",
+            where="configuration",
+            remedy="see `rpl plugins list`",
+        )
+
+
+def _configure(host: PluginHost, config: Mapping[str, Any], log: DiagnosticLog) -> None:
+    try:
+        host.relay.configure(MappingProxyType(dict(config)))
+    except PluginError as error:  # a plugin named with -p; it still shows in `rpl plugins list`
+        log.failure(error)

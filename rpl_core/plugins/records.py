@@ -1,0 +1,47 @@
+"""What the host knows about one plugin, whether it could be loaded or not."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import attrs
+
+
+class PluginStatus(str, Enum):
+    """How the attempt to load a plugin ended."""
+
+    LOADED = "loaded"
+    DISABLED = "disabled"  # the user said so; its code was not imported
+    BROKEN = "broken"  # importing it failed
+    CONFLICT = "conflict"  # its name is claimed twice; its code was not imported
+    INCOMPATIBLE = "incompatible"  # written for another RPL_API
+    INVALID = "invalid"  # its hooks do not match the specs
+
+
+class PluginOrigin(str, Enum):
+    """Which door a plugin came through."""
+
+    BUILTIN = "builtin"  # part of rpl-core
+    INSTALLED = "installed"  # entry point of an installed distribution
+    DEVELOPMENT = "development"  # named with -p
+
+
+@attrs.frozen
+class PluginRecord:
+    """One plugin as ``rpl plugins list`` shows it.
+
+    ``reason`` is one line and set exactly when the plugin is not loaded; ``traceback`` only when its own
+    code raised. ``hooks`` are the implemented hooks, sorted. ``api`` is ``None`` when the plugin was not
+    imported or states none.
+    """
+
+    name: str
+    target: str  # the dotted module
+    origin: PluginOrigin
+    status: PluginStatus
+    distribution: str | None = None
+    version: str | None = None
+    api: int | None = None
+    hooks: tuple[str, ...] = ()
+    reason: str | None = None
+    traceback: str | None = None

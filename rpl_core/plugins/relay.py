@@ -1,0 +1,184 @@
+"""The typed face of the hooks: one method per hook, each plugin called inside its own boundary.
+
+pluggy's ``manager.hook`` is untyped and stops at the first exception; here every answer is checked, keeps
+its plugin's name, and a failure costs only the plugin that caused it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import attrs
+
+from rpl_core.errors import PluginError, RplError
+from rpl_core.plugins.boundary import one_line, plugin_boundary
+from rpl_core.plugins.kinds import BY_HOOK, KINDS, ContributionKind
+from rpl_core.plugins.registration import implemented_hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pluggy import PluginManager
+
+    from rpl_core.interfaces.analyzer import Analyzer
+    from rpl_core.interfaces.collector import Collector
+    from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.equivalence import EquivalenceCheck
+    from rpl_core.interfaces.proposer import Proposer
+    from rpl_core.interfaces.reader import Reader
+    from rpl_core.interfaces.renderer import Renderer
+    from rpl_core.interfaces.replayer import Replayer
+    from rpl_core.interfaces.rule import Rule
+    from rpl_core.interfaces.run import RunInfo, RunOutcome
+    from rpl_core.interfaces.transformation import Transformation
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.trace import Agent
+    from rpl_core.plugins.diagnostic_log import DiagnosticLog
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Contribution(Generic[T]):
+    """Something a plugin offered, with the plugin's name."""
+
+    plugin: str
+    value: T
+
+
+class HookRelay:
+    """Calls hooks in the order of plugin names.
+
+    ``requested`` are plugins that the user asked for by name: their failures are raised as ``PluginError``.
+    Failures of all others go to ``log``.
+    """
+
+    def __init__(self, manager: PluginManager, log: DiagnosticLog, requested: frozenset[str]) -> None:
+        self._manager = manager
+        self._log = log
+        self._requested = requested
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        self._notify("rpl_configure", config=config)
+
+    def device_models(self) -> tuple[Contribution[DeviceModel], ...]:
+        return self._collect("rpl_device_models")
+
+    def detect_device(self, agents: tuple[Agent, ...]) -> Contribution[DeviceModel] | None:
+        """The first plugin's answer; a second, different one is logged."""
+        kind = BY_HOOK["rpl_device_models"]
+        first: Contribution[DeviceModel] | None = None
+        for plugin, answer in self._answers("rpl_detect_device", {"agents": agents}):
+            if not self._accepts(plugin, "rpl_detect_device", kind, answer):
+                continue
+            if first is None:
+                first = Contribution(plugin, answer)
+            elif answer != first.value:
+                self._disagreement(first, Contribution(plugin, answer))
+        return first
+
+    def collectors(self) -> tuple[Contribution[Collector], ...]:
+        return self._collect("rpl_collectors")
+
+    def readers(self) -> tuple[Contribution[Reader], ...]:
+        return self._collect("rpl_readers")
+
+    def analyzers(self) -> tuple[Contribution[Analyzer], ...]:
+        return self._collect("rpl_analyzers")
+
+    def classifier_rules(self, device: DeviceModel | None) -> tuple[Contribution[Rule], ...]:
+        return self._collect("rpl_classifier_rules", device=device)
+
+    def transformations(self) -> tuple[Contribution[Transformation], ...]:
+        return self._collect("rpl_transformations")
+
+    def proposers(self) -> tuple[Contribution[Proposer], ...]:
+        return self._collect("rpl_proposers")
+
+    def equivalence_checks(self) -> tuple[Contribution[EquivalenceCheck], ...]:
+        return self._collect("rpl_equivalence_checks")
+
+    def replayers(self) -> tuple[Contribution[Replayer], ...]:
+        return self._collect("rpl_replayers")
+
+    def renderers(self) -> tuple[Contribution[Renderer], ...]:
+        return self._collect("rpl_renderers")
+
+    def doctor_checks(self) -> tuple[Contribution[DoctorCheck], ...]:
+        return self._collect("rpl_doctor_checks")
+
+    def run_started(self, run: RunInfo) -> None:
+        self._notify("rpl_run_started", run=run)
+
+    def run_finished(self, run: RunInfo, outcome: RunOutcome) -> None:
+        self._notify("rpl_run_finished", run=run, outcome=outcome)
+
+    def contributions_of(self, plugin: str) -> Iterator[tuple[ContributionKind, Any]]:
+        """Everything one plugin offers when the device is unknown, in the order of the hooks."""
+        for kind in KINDS:
+            arguments = {"device": None} if kind.hook == "rpl_classifier_rules" else {}
+            for contribution in self._collect(kind.hook, only=plugin, **arguments):
+                yield kind, contribution.value
+
+    def _notify(self, hook: str, **arguments: Any) -> None:
+        for plugin, answer in self._answers(hook, arguments):
+            self._reject(plugin, hook, f"returned {type(answer).__name__} where nothing was expected")
+
+    def _collect(
+        self, hook: str, *, only: str | None = None, **arguments: Any
+    ) -> tuple[Contribution[Any], ...]:
+        kind = BY_HOOK[hook]
+        found: list[Contribution[Any]] = []
+        for plugin, answer in self._answers(hook, arguments, only):
+            if not isinstance(answer, tuple):
+                self._reject(plugin, hook, f"returned {type(answer).__name__} where a tuple was expected")
+                continue
+            found += [Contribution(plugin, v) for v in answer if self._accepts(plugin, hook, kind, v)]
+        return tuple(found)
+
+    def _answers(
+        self, hook: str, arguments: Mapping[str, Any], only: str | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """What each plugin returned, ``None`` left out; failures are logged or raised."""
+        registered = sorted(self._manager.list_name_plugin())
+        for plugin, module in registered:
+            if (only is not None and plugin != only) or hook not in implemented_hooks(self._manager, module):
+                continue
+            others = [other for name, other in registered if name != plugin]
+            answers: list[Any] = []
+            try:
+                with plugin_boundary(plugin, hook):
+                    answers = self._manager.subset_hook_caller(hook, others)(**arguments)
+            except PluginError as error:
+                self._failed(error)
+            except RplError as error:
+                self._failed(PluginError(plugin, hook, one_line(error)))
+            for answer in reversed(answers):  # pluggy calls the last definition first
+                yield plugin, answer
+
+    def _accepts(self, plugin: str, hook: str, kind: ContributionKind, item: Any) -> bool:
+        try:
+            with plugin_boundary(plugin, hook):
+                violation = kind.violation(item)
+        except (PluginError, RplError) as error:
+            violation = one_line(error)
+        if violation is not None:
+            self._reject(plugin, hook, violation)
+        return violation is None
+
+    def _reject(self, plugin: str, hook: str, problem: str) -> None:
+        self._failed(PluginError(plugin, hook, problem))
+
+    def _failed(self, error: PluginError) -> None:
+        if error.plugin in self._requested:
+            raise error
+        self._log.failure(error)
+
+    def _disagreement(self, first: Contribution[DeviceModel], second: Contribution[DeviceModel]) -> None:
+        self._log.warn(
+            "plugin.device_disagreement",
+            f"plugin {first.plugin!r} recognises {first.value.name} but plugin {second.plugin!r} recognises "
+            f"{second.value.name}; {first.value.name} is used",
+            where=f"plugin {second.plugin}",
+            remedy="choose with --device, or disable one of the plugins",
+        )

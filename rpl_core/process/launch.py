@@ -1,0 +1,73 @@
+"""Starting a command in a session of its own, and saying clearly why one can't be started."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import MissingError, UsageError
+from rpl_core.process.standard_input import open_repeatable_stdin
+
+if TYPE_CHECKING:
+    from rpl_core.errors import RplError
+    from rpl_core.process.request import ProcessRequest
+
+
+def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
+    """Start the command; its stdout and stderr share one pipe, in the order in which it writes.
+
+    A session (setsid) rather than only a group: a background group of the terminal's session would be
+    stopped by SIGTTIN or SIGTTOU as soon as it touches the terminal.
+    """
+    _let_exit_status_arrive()
+    stdin = open_repeatable_stdin()
+    try:
+        return subprocess.Popen(
+            request.command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=None if request.environment is None else dict(request.environment),
+            start_new_session=True,
+            bufsize=0,
+        )
+    except (OSError, ValueError) as error:
+        raise _launch_error(request, error) from error
+    finally:
+        os.close(stdin)
+
+
+def _let_exit_status_arrive() -> None:
+    """A parent that ignores SIGCHLD hands that down, and the kernel then drops all exit statuses."""
+    if threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    ):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _launch_error(request: ProcessRequest, error: OSError | ValueError) -> RplError:
+    program = shlex.quote(request.command[0])
+    if isinstance(error, ValueError):
+        return UsageError(f"cannot start {program}: an argument holds a NUL character")
+    if error.errno == errno.ENOENT:
+        return MissingError(
+            f"cannot start {program}: no such program",
+            next_step="check the path; for a script also the interpreter in its first line",
+        )
+    if error.errno in (errno.EACCES, errno.EISDIR):
+        return UsageError(
+            f"cannot start {program}: it is not an executable file", next_step=f"run `chmod +x {program}`"
+        )
+    if error.errno == errno.ENOEXEC:
+        return UsageError(
+            f"cannot start {program}: not a program for this machine",
+            cause="a script without a first line such as #!/bin/sh, or a binary of another architecture",
+        )
+    if error.errno == errno.E2BIG:
+        return UsageError(f"cannot start {program}: the arguments are too long")
+    return MissingError(f"cannot start {program}: {error.strerror}")

@@ -1,0 +1,41 @@
+"""What to run and how it ended, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+
+@attrs.frozen
+class ProcessRequest:
+    """One command for ``run_command``.
+
+    ``environment`` is complete; ``None`` passes rpl's own on. ``what`` names the command in messages.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # may hold secrets
+    log_path: Path | None = None
+    time_limit_s: float | None = None
+    what: str = "the application"
+
+
+@attrs.frozen
+class ProcessResult:
+    """How a command ended by itself. Exactly one of ``exit_status`` and ``signal`` is given.
+
+    ``wall_s`` runs from just before the start to the end of the first process. ``orphans`` counts
+    processes that it left running and that were stopped. ``log_problem`` says why the log is incomplete.
+    """
+
+    exit_status: int | None
+    signal: int | None
+    wall_s: float
+    orphans: int = 0
+    log_problem: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exit_status == 0

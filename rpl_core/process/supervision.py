@@ -1,0 +1,136 @@
+"""Watching over one started command until every process of its session is gone.
+
+Time, interrupts and output are handled in one loop. The first process is reaped last: as long as it is a
+zombie, its id names this session and no other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rpl_core.process.session_members import live_members, signal_members
+
+if TYPE_CHECKING:
+    from rpl_core.process.interrupts import InterruptWatch
+    from rpl_core.process.output_stream import OutputStream
+    from rpl_core.process.wake_pipe import WakePipe
+
+#: Signals that end a session, each with the seconds that it gets. A profiler writes its files on SIGINT.
+STOP_SEQUENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0))
+#: Processes that outlive the first one may be about to end: children that write their own recording.
+ORPHAN_GRACE_S = 2.0
+_ORPHAN_SEQUENCE = STOP_SEQUENCE[1:]
+_LAST_OUTPUT_S = 1.0
+_POLL_S = 0.02
+
+
+class Supervision:
+    """One running command. ``ended_at`` is a ``time.perf_counter`` value, ``None`` while it runs."""
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        stream: OutputStream,
+        wake: WakePipe,
+        interrupts: InterruptWatch,
+    ) -> None:
+        self.ended_at: float | None = None
+        self._child = child
+        self._stream = stream
+        self._wake = wake
+        self._interrupts = interrupts
+        self._exit_watch = threading.Thread(target=self._watch_exit, name="rpl-exit-watch", daemon=True)
+        self._exit_watch.start()
+
+    def wait(self, time_limit_s: float | None) -> bool:
+        """Handle output until the command ends or an interrupt comes; ``False`` at the time limit."""
+        deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
+        return self._pump_until(lambda: self.ended_at is not None or self._interrupts.count > 0, deadline)
+
+    def clear_orphans(self) -> int:
+        """After the first process ended: wait briefly for the others, then end them. Returns how many."""
+        deadline = time.monotonic() + ORPHAN_GRACE_S
+        self._pump_until(lambda: self._gone() or self._interrupts.count > 0, deadline, _POLL_S)
+        orphans = len(live_members(self._child.pid))
+        self._stop_by(_ORPHAN_SEQUENCE)
+        return orphans
+
+    def stop(self) -> tuple[int, ...]:
+        """End the whole session, ever more firmly. Returns the processes that even SIGKILL did not end.
+
+        Does nothing if all have ended. A second interrupt goes straight to SIGKILL.
+        """
+        if not self._gone():
+            self._stream.mute()
+            self._stop_by(STOP_SEQUENCE)
+        return live_members(self._child.pid)
+
+    def finish_output(self) -> None:
+        """Take what is left in the pipe. A daemon that left the session may hold it open for ever."""
+        deadline = time.monotonic() + _LAST_OUTPUT_S
+        try:
+            while self._stream.open and time.monotonic() < deadline and self._stream.read_available():
+                pass
+        finally:
+            self._stream.finish()
+
+    def reap(self) -> int:
+        """The return code as in ``subprocess``: negative for a signal. The command must have ended."""
+        self._exit_watch.join()
+        return self._child.wait()
+
+    def _stop_by(self, sequence: tuple[tuple[signal.Signals, float], ...]) -> None:
+        for number, grace_s in sequence:
+            if self._gone():
+                return
+            final = number is signal.SIGKILL
+            if self._hurried() and not final:
+                continue
+            signal_members(self._child.pid, number)
+            ended = self._gone if final else self._gone_or_hurried
+            self._pump_until(ended, time.monotonic() + grace_s, _POLL_S)
+
+    def _gone(self) -> bool:
+        return not live_members(self._child.pid)
+
+    def _hurried(self) -> bool:
+        return self._interrupts.count > 1
+
+    def _gone_or_hurried(self) -> bool:
+        return self._hurried() or self._gone()
+
+    def _pump_until(
+        self, done: Callable[[], bool], deadline: float | None, poll_s: float | None = None
+    ) -> bool:
+        while not done():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            limits = [limit for limit in (left, poll_s) if limit is not None]
+            self._pump(min(limits, default=None))
+        return True
+
+    def _pump(self, timeout_s: float | None) -> None:
+        poll = select.poll()
+        poll.register(self._wake.descriptor, select.POLLIN)
+        if self._stream.open:
+            poll.register(self._stream.fileno(), select.POLLIN)
+        for descriptor, _ in poll.poll(None if timeout_s is None else timeout_s * 1000):
+            if descriptor == self._wake.descriptor:
+                self._wake.clear()
+            else:
+                self._stream.read_available()
+
+    def _watch_exit(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
+        self.ended_at = time.perf_counter()
+        self._wake.notify()

@@ -1,0 +1,1 @@
+"""The run directory: what `rpl profile` leaves behind and every later command reads."""

@@ -1,0 +1,26 @@
+"""Names inside a run directory and of the directory itself."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+MANIFEST = "run.json"
+BASE_PROFILE = ".rocpd_profile"  # the timing runs: the only source of time
+ARTIFACTS = "artifacts"  # counter passes, logs, thread traces
+DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")
+LATEST = "latest"
+
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def run_name(command: tuple[str, ...], now: datetime) -> str:
+    """``<utc>-<application>``, for example ``20261120T104501Z-my_app``; ``now`` is in UTC."""
+    program = Path(command[0]).name if command else "run"
+    safe = _NAME.sub("_", program).strip("._")[:60] or "run"
+    return f"{now:%Y%m%dT%H%M%SZ}-{safe}"
+
+
+def is_run_directory(path: Path) -> bool:
+    return (path / MANIFEST).is_file()

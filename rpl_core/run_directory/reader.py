@@ -1,0 +1,45 @@
+"""Read the manifest of a run directory; it is data from elsewhere, so nothing in it is trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rpl_core.contracts.run import PassEntry, RunManifest
+from rpl_core.errors import BadDataError
+from rpl_core.run_directory.layout import MANIFEST
+
+_MAX_MANIFEST_BYTES = 32 << 20
+
+
+def load_manifest(directory: Path) -> RunManifest:
+    """The manifest of ``directory``. Raises ``BadDataError`` for a broken or newer one."""
+    path = directory / MANIFEST
+    if path.stat().st_size > _MAX_MANIFEST_BYTES:
+        raise BadDataError(f"{path} is larger than 32 MiB", next_step="name the recorded files instead")
+    try:
+        return RunManifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise BadDataError(
+            f"{path} is not a run manifest that this version reads: {place}: {first['msg']}",
+            cause="another version of rpl wrote it, or the file is damaged",
+            next_step="name the recorded files themselves: `rpl analyze FILE ...`",
+        ) from None
+
+
+def pass_files(directory: Path, entry: PassEntry) -> tuple[Path, ...]:
+    """The artefacts of a pass that exist. A path that leaves the run directory is refused."""
+    root = directory.resolve()
+    files = []
+    for artefact in entry.artefacts:
+        path = (root / artefact.path).resolve()
+        if not path.is_relative_to(root):
+            raise BadDataError(
+                f"{directory / MANIFEST} names a file outside of the run directory: {artefact.path}"
+            )
+        if path.is_file():
+            files.append(path)
+    return tuple(files)

@@ -1,0 +1,153 @@
+"""Create a run directory and keep its manifest true at every moment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core import __version__
+from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
+from rpl_core.errors import UsageError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.run_directory.layout import LATEST, MANIFEST, run_name
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import DiagnosticDoc
+    from rpl_core.interfaces.collector import PassOutcome, PlannedPass
+
+
+@attrs.define
+class RunDirectory:
+    """A run in progress. Every change of the manifest is written at once, atomically."""
+
+    path: Path
+    manifest: RunManifest
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        *,
+        command: tuple[str, ...],
+        collector: str,
+        device: str | None,
+        device_source: str | None,
+        options: Mapping[str, str | int | float | bool | None],
+        plan: Iterable[PlannedPass],
+        plugins: tuple[str, ...],
+    ) -> RunDirectory:
+        """Make ``path`` (which must not hold anything) and write a manifest with all passes planned."""
+        make_empty(path)
+        manifest = RunManifest(
+            tool_version=__version__,
+            state="running",
+            created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            command=command,
+            collector=collector,
+            device=device,
+            device_source=device_source,
+            options=dict(options),
+            passes=tuple(_planned_entry(planned) for planned in plan),
+            plugins=plugins,
+        )
+        run = cls(path, manifest)
+        run._save()
+        return run
+
+    def pass_succeeded(self, outcome: PassOutcome) -> None:
+        """Record a finished pass with the hashes of its files."""
+        self._replace_pass(
+            outcome.planned.name,
+            state="complete",
+            exit_status=outcome.exit_status,
+            wall_s=round(outcome.wall_s, 6),
+            process_ms=outcome.process_ms,
+            artefacts=tuple(self._artefact(name) for name in outcome.files),
+            log=outcome.log,
+        )
+        if outcome.tool_version and self.manifest.collector_version is None:
+            self._update(collector_version=outcome.tool_version)
+
+    def pass_failed(self, name: str, error: str) -> None:
+        self._replace_pass(name, state="failed", error=error)
+
+    def finish(self, reason: str | None, diagnostics: tuple[DiagnosticDoc, ...] = ()) -> None:
+        """Mark the run complete, or incomplete with ``reason``."""
+        state = "complete" if reason is None else "incomplete"
+        self._update(state=state, reason=reason, diagnostics=diagnostics)
+
+    def _artefact(self, name: str) -> ArtefactEntry:
+        path = self.path / name
+        return ArtefactEntry(path=name, sha256=sha256_of(path), bytes=path.stat().st_size)
+
+    def _replace_pass(self, name: str, **changes: object) -> None:
+        passes = tuple(
+            entry.model_copy(update=changes) if entry.name == name else entry
+            for entry in self.manifest.passes
+        )
+        self._update(passes=passes)
+
+    def _update(self, **changes: object) -> None:
+        self.manifest = self.manifest.model_copy(update=changes)
+        self._save()
+
+    def _save(self) -> None:
+        write_atomic(self.path / MANIFEST, self.manifest.model_dump_json(indent=2) + "\n")
+
+
+def make_empty(path: Path) -> None:
+    """Create ``path``; refuse one that already holds something, so that nothing stale is ever read."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(
+            f"the output directory {path} exists and is not empty",
+            next_step="choose another one with -o, or remove it",
+        )
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def default_path(runs_directory: Path, command: tuple[str, ...]) -> Path:
+    """A fresh directory name under ``runs_directory``; a counter separates runs of the same second."""
+    base = runs_directory / run_name(command, datetime.now(timezone.utc))
+    candidate, number = base, 2
+    while candidate.exists():
+        candidate = base.with_name(f"{base.name}-{number}")
+        number += 1
+    return candidate
+
+
+def point_latest(run: Path) -> None:
+    """Let ``latest`` beside the run point to it; a file system without links just lacks the pointer."""
+    link = run.parent / LATEST
+    if link.exists() and not link.is_symlink():
+        return
+    temporary = run.parent / f".{LATEST}.{run.name}"
+    try:
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(run.name, target_is_directory=True)
+        temporary.replace(link)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _planned_entry(planned: PlannedPass) -> PassEntry:
+    return PassEntry(
+        name=planned.name,
+        role=planned.role.value,
+        state="planned",
+        directory=planned.directory,
+        command=planned.command,
+        counters=planned.counters,
+    )
