@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.text_safety import printable
+from rpl_core.text.safety import printable
+from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_core.model.diagnostic import Diagnostic
+    from rpl_core.contracts.common import DiagnosticDoc
 
 
 class Output:
@@ -38,9 +39,9 @@ class Output:
         """Something for people, beside the result."""
         click.echo(printable(text), err=True)
 
-    def diagnostic(self, diagnostic: Diagnostic) -> None:
+    def diagnostic(self, diagnostic: DiagnosticDoc) -> None:
         """Fact, cause and remedy of a warning on one line of stderr."""
-        click.echo(f"{diagnostic.severity.value}: {describe(diagnostic)}", err=True)
+        click.echo(f"{diagnostic.severity}: {describe(diagnostic)}", err=True)
 
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
@@ -67,7 +68,7 @@ class Output:
             yield advance
 
 
-def describe(diagnostic: Diagnostic) -> str:
+def describe(diagnostic: DiagnosticDoc) -> str:
     """A diagnostic as one line: fact, likely cause, remedy."""
     parts = [diagnostic.fact]
     if diagnostic.cause:
@@ -75,18 +76,3 @@ def describe(diagnostic: Diagnostic) -> str:
     if diagnostic.remedy:
         parts.append(f"Next: {diagnostic.remedy}")
     return printable(" ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts))
-
-
-def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """Columns padded to their widest cell, two spaces apart, without trailing blanks."""
-    cells = [[printable(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    numeric = set(right)
-    lines = []
-    for row in cells:
-        padded = [
-            cell.rjust(width) if i in numeric else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)

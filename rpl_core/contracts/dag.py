@@ -16,17 +16,19 @@ class PathSegment(Part):
 
     process: int  # OS pid
     agent: int | None
-    stream: int | None
-    first_dispatch: int
-    last_dispatch: int
+    stream: int | None  # stream id, or null where queues stand in for streams
+    queue: int | None = None
+    first_dispatch: int | None  # null for a segment of copies only
+    last_dispatch: int | None
     nodes: int
     busy_ns: int
 
 
 class SymbolCriticality(Part):
-    """A kernel on the graph. ``criticality_weight`` is its share of the critical path."""
+    """A kernel or copy direction; ``criticality_weight`` is its share of the critical path."""
 
     name: str
+    kind: Literal["kernel", "copy"]
     nodes: int
     total_ns: int
     on_path_ns: int

@@ -25,7 +25,11 @@ class AnalysisOptions:
 
 @attrs.frozen(eq=False)
 class AnalysisContext:
-    """What an analyzer sees. ``facts`` holds what earlier analyzers provided, by name."""
+    """What an analyzer sees.
+
+    ``facts`` holds what earlier analyzers provided, by name, and from the core ``"classifier_rules"``: all
+    rules in order of precedence.
+    """
 
     recording: Recording
     device: DeviceModel | None

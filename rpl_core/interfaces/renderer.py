@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class RenderRequest:
-    """The validated documents by name; ``color`` only when the output is a terminal that wants it."""
+    """The validated documents by name; ``path_first`` puts the critical path before everything else."""
 
     documents: Mapping[str, BaseModel]
-    color: bool = False
-    width: int = 100
+    path_first: bool = False
 
 
 class Renderer(ABC):

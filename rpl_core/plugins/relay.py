@@ -114,10 +114,14 @@ class HookRelay:
         self._notify("rpl_run_finished", run=run, outcome=outcome)
 
     def contributions_of(self, plugin: str) -> Iterator[tuple[ContributionKind, Any]]:
-        """Everything one plugin offers when the device is unknown, in the order of the hooks."""
+        """Everything one plugin offers when the device is unknown, in the order of the hooks.
+
+        For inspection: failures are only logged, even those of a requested plugin.
+        """
+        lenient = HookRelay(self._manager, self._log, requested=frozenset())
         for kind in KINDS:
             arguments = {"device": None} if kind.hook == "rpl_classifier_rules" else {}
-            for contribution in self._collect(kind.hook, only=plugin, **arguments):
+            for contribution in lenient._collect(kind.hook, only=plugin, **arguments):
                 yield kind, contribution.value
 
     def _notify(self, hook: str, **arguments: Any) -> None:
@@ -153,7 +157,7 @@ class HookRelay:
                 self._failed(error)
             except RplError as error:
                 self._failed(PluginError(plugin, hook, one_line(error)))
-            for answer in reversed(answers):  # pluggy calls the last definition first
+            for answer in reversed(answers):  # pluggy asks the last one first
                 yield plugin, answer
 
     def _accepts(self, plugin: str, hook: str, kind: ContributionKind, item: Any) -> bool:

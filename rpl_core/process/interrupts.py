@@ -28,14 +28,13 @@ class InterruptWatch:
         self._notify = notify
         self._previous: list[tuple[signal.Signals, Any]] = []
 
-    def __enter__(self) -> InterruptWatch:
+    def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
             try:
                 self._install()
             except BaseException:  # Ctrl-C between two of the installations
                 self._restore()
                 raise
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._restore()

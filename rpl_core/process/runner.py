@@ -85,10 +85,10 @@ def _run_watched(
         raise
     finally:
         survivors = watched.stop()
+        return_code = watched.reap()
         watched.finish_output()
-    hangs = child.pid in survivors  # it can't be reaped then
     return _Ending(
-        return_code=-signal.SIGKILL if hangs else watched.reap(),
+        return_code=return_code,
         wall_s=(watched.ended_at or time.perf_counter()) - started_at,
         in_time=in_time,
         orphans=orphans,

@@ -17,11 +17,8 @@ _DEAD_STATES = frozenset("ZXx")
 
 def live_members(leader_pid: int) -> tuple[int, ...]:
     """Process ids in the session or group of ``leader_pid`` that still execute, sorted; no zombies."""
-    found = []
-    for entry in os.scandir(_PROC):
-        if entry.name.isdigit() and _belongs(entry.name, leader_pid):
-            found.append(int(entry.name))
-    return tuple(sorted(found))
+    names = [entry.name for entry in _PROC.iterdir()]
+    return tuple(sorted(int(name) for name in names if name.isdigit() and _belongs(name, leader_pid)))
 
 
 def signal_members(leader_pid: int, number: signal.Signals) -> None:

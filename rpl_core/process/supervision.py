@@ -83,7 +83,9 @@ class Supervision:
             self._stream.finish()
 
     def reap(self) -> int:
-        """The return code as in ``subprocess``: negative for a signal. The command must have ended."""
+        """The return code as in ``subprocess``: negative for a signal. Call it after ``stop``."""
+        if self._child.pid in live_members(self._child.pid):  # it hangs in the kernel and has no status
+            return -signal.SIGKILL
         self._exit_watch.join()
         return self._child.wait()
 

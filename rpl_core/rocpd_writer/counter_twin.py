@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["available_counters", "base_counters", "counter_block", "counter_definition", "counter_row"]
 
 _INSTANCES: Final = {"GRBM": 8, "SQ": 32, "TCC": 128, "TCP": 304, "TA": 304}
-#: Blocks of which the SDK offers `X_sum` for a basic counter X.
-_SUMMED_BLOCKS: Final = ("TCC", "TCP", "TA", "SQ")
+#: Blocks of which the SDK offers `X_sum` for a basic counter X; of SQ there is only SQ_WAVES_sum.
+_SUMMED_BLOCKS: Final = ("TCC", "TCP", "TA")
 _DERIVED_SIZES: Final = {
     "FETCH_SIZE": ("TCC_BUBBLE", "TCC_EA0_RDREQ", "TCC_EA0_RDREQ_32B"),
     "WRITE_SIZE": ("TCC_EA0_WRREQ", "TCC_EA0_WRREQ_64B"),
@@ -41,7 +41,7 @@ def available_counters() -> tuple[str, ...]:
     """Return every counter the synthetic device offers, sorted."""
     basic = counter_names()
     summed = [f"{name}_sum" for name in basic if counter_block(name) in _SUMMED_BLOCKS]
-    return tuple(sorted({*basic, *summed, *_DERIVED_SIZES}))
+    return tuple(sorted({*basic, *summed, "SQ_WAVES_sum", *_DERIVED_SIZES}))
 
 
 def counter_definition(name: str, agent: int) -> CounterDefinitionRow:

@@ -11,11 +11,32 @@ from typing import Any, Final
 
 from rpl_core.rocpd_writer.rows import AgentRow
 
-__all__ = ["CPU_COUNT", "GPU_AGENT", "mi300x_agents"]
+__all__ = ["CAPABILITY_WORD", "CPU_COUNT", "GPU_AGENT", "mi300x_agents"]
 
 CPU_COUNT: Final = 2
 #: Absolute index of the first GPU: it follows the CPUs.
 GPU_AGENT: Final = CPU_COUNT
+
+#: The capability word of a real MI325X (agent CSV); extdata shows its bits by name.
+CAPABILITY_WORD: Final = 746037888
+#: Bits from the lowest; numbers are widths, one where absent (real gfx1250 extdata, in this order).
+_CAPABILITY_BITS = (
+    "HotPluggable HSAMMUPresent SharedWithGraphics QueueSizePowerOfTwo QueueSize32bit QueueIdleEvent VALimit "
+    "WatchPointsSupported WatchPointsTotalBits:4 DoorbellType:2 AQLQueueDoubleMap DebugTrapSupported "
+    "WaveLaunchTrapOverrideSupported WaveLaunchModeSupported PreciseMemoryOperationsSupported "
+    "DEPRECATED_SRAM_EDCSupport Mem_EDCSupport RASEventNotify ASICRevision:4 SRAM_EDCSupport SVMAPISupported "
+    "CoherentHostAccess DebugSupportedFirmware"
+)
+
+
+def _capability(word: int) -> dict[str, int]:
+    fields = {}
+    for entry in _CAPABILITY_BITS.split():
+        name, _, width = entry.partition(":")
+        fields[name] = word & ((1 << int(width or 1)) - 1)
+        word >>= int(width or 1)
+    return fields
+
 
 _CPU_NAME = "AMD EPYC 9575F 64-Core Processor"
 _ZERO_FIELDS = (
@@ -55,7 +76,7 @@ _GPU_FIELDS: Final[dict[str, Any]] = {
     "max_engine_clk_fcompute": 2100,
     "sdma_fw_version": {"uCodeSDMA": 22, "uCodeRes": 0},
     "fw_version": {"uCode": 166, "Major": 0, "Minor": 0, "Stepping": 0},
-    "capability": {"WatchPointsSupported": 1, "DebugTrapSupported": 1, "SVMAPISupported": 1},
+    "capability": _capability(CAPABILITY_WORD),
     "cu_per_engine": 9,
     "max_waves_per_cu": 32,
     "family_id": 141,
@@ -77,6 +98,9 @@ def _extdata(
         "id": {"handle": 14915 + index},
         "type": kind,
         **dict.fromkeys(_ZERO_FIELDS.split(), 0),
+        "sdma_fw_version": {"uCodeSDMA": 0, "uCodeRes": 0},
+        "fw_version": {"uCode": 0, "Major": 0, "Minor": 0, "Stepping": 0},
+        "capability": _capability(0),
         **own,
         "workgroup_max_dim": dict.fromkeys("xyz", largest),
         "grid_max_dim": dict.fromkeys("xyz", 4294967295 if is_gpu else 0),

@@ -79,7 +79,7 @@ def record(
     agent = GPU_AGENT + gpu
     dispatches, counters = _dispatches_and_counters(application, timeline, collection)
     copies = timeline.copies if collection.copies else []
-    used_streams = sorted({row.stream_id for row in (*dispatches, *copies)} - {0})
+    used_streams = sorted(({row.stream_id for row in dispatches} | {row.stream_id for row in copies}) - {0})
     return RocpdContents(
         guid=guid_from_seed(f"{application.name}/{seed}/{process.pid}/{','.join(collection.counters)}"),
         node=NodeRow(node_id=2161002656, machine_id="8503827322599284411", hostname=process.hostname),

@@ -59,6 +59,11 @@ class RunDirectory:
         run._save()
         return run
 
+    def add_passes(self, plan: Iterable[PlannedPass], device: str | None, device_source: str) -> None:
+        """Add passes that were planned once the device was known."""
+        passes = (*self.manifest.passes, *(_planned_entry(planned) for planned in plan))
+        self._update(passes=passes, device=device, device_source=device_source)
+
     def pass_succeeded(self, outcome: PassOutcome) -> None:
         """Record a finished pass with the hashes of its files."""
         self._replace_pass(

@@ -62,6 +62,7 @@ def reason(limits: ArchitectureLimits, registers, launch: LaunchShape) -> str:
         (GFX942, used(65), shape(), 7, "vgpr"),
         # AGPRs start at a multiple of 4: 44 + 24 = 68 -> 72.
         (GFX942, used(41, 24), shape(), 7, "vgpr"),
+        (GFX942, used(41, 23), shape(), 7, "vgpr"),
         (GFX942, used(sgprs=96), shape(), 8, "wave_slots"),
         (GFX942, used(sgprs=97), shape(), 7, "sgpr"),
         # 65 work-items are two waves, the second with one lane: 16 groups fill 32 slots.

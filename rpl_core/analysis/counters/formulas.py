@@ -31,7 +31,7 @@ CONSTANT_NAMES = (
 
 @attrs.frozen
 class FormulaOutcome:
-    """Sums over ``launches`` dispatches; ``value`` is ``None`` with a reason where the formula is undefined."""
+    """The figure over ``launches`` dispatches; ``value`` is ``None`` with a reason where it is undefined."""
 
     value: float | None
     upper: float | None
@@ -50,10 +50,7 @@ def device_constants(device: DeviceModel) -> dict[str, float]:
 
 def counters_of(formula: Formula) -> tuple[str, ...]:
     """The counters that a formula's value needs, sorted, without device constants."""
-    names = set(parse_expression(formula.expression).names)
-    if formula.upper_expression is not None:
-        names |= set(parse_expression(formula.upper_expression).names)
-    return tuple(sorted(names - set(CONSTANT_NAMES)))
+    return tuple(sorted(_names(formula) - set(CONSTANT_NAMES)))
 
 
 def evaluate_formula(
@@ -66,11 +63,11 @@ def evaluate_formula(
     """
     counters = counters_of(formula)
     recorded = tuple(counter for counter in counters if kernel.recorded_name(counter) is not None)
-    if counters and not recorded or (recorded != counters and not formula.absent_as_zero):
+    if (counters and not recorded) or (recorded != counters and not formula.absent_as_zero):
         return None
     sums = kernel.sums(recorded)
     expression = parse_expression(formula.expression)
-    if sums is None or not _constants_known(formula, constants):
+    if sums is None or not _names(formula) & set(CONSTANT_NAMES) <= constants.keys():
         return None
     values = {**constants, **dict.fromkeys(counters, 0.0), **sums.values}
     evaluated = expression.evaluate(values)
@@ -87,11 +84,11 @@ def evaluate_formula(
     )
 
 
-def _constants_known(formula: Formula, constants: Mapping[str, float]) -> bool:
+def _names(formula: Formula) -> set[str]:
     names = set(parse_expression(formula.expression).names)
     if formula.upper_expression is not None:
         names |= set(parse_expression(formula.upper_expression).names)
-    return names & set(CONSTANT_NAMES) <= constants.keys()
+    return names
 
 
 def _upper_end(formula: Formula, values: Mapping[str, float], lower: float) -> float | None:

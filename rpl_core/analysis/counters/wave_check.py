@@ -30,7 +30,8 @@ def untrue_waves(trace: Trace, sq_waves: NDArray[np.float64]) -> NDArray[np.bool
     if not len(shapes):
         return np.zeros(len(dispatches), dtype=np.bool_)
     items = np.prod(shapes.workgroup, axis=1)
-    known: NDArray[np.bool_] = (shapes.workgroup > 0).all(axis=1) & (shapes.grid > 0).all(axis=1)
+    extents = np.concatenate([shapes.workgroup, shapes.grid], axis=1)
+    known: NDArray[np.bool_] = np.all(extents > 0, axis=1)
     matches = np.zeros(len(dispatches), dtype=np.bool_)
     for wave_size in (agent_waves[dispatches.agent], np.full(len(dispatches), _LARGEST_WAVE)):
         per_workgroup = -(-items[dispatches.shape] // wave_size)

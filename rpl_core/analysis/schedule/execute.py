@@ -29,10 +29,14 @@ def analyze(
     device: DeviceModel | None,
     options: AnalysisOptions,
     steps: Sequence[Step],
+    given: Mapping[str, Any],
 ) -> AnalysisResult:
-    """Run all ``steps``. A failing analyzer costs its facts and those that need them, nothing else."""
-    plan = schedule(steps)
-    facts: dict[str, Any] = {}
+    """Run all ``steps`` on the ``given`` facts.
+
+    A failing analyzer costs its facts and those that need them, nothing else.
+    """
+    plan = schedule(steps, frozenset(given))
+    facts: dict[str, Any] = dict(given)
     providers: dict[str, str] = {}
     found = list(plan.diagnostics)
     for step in plan.steps:

@@ -33,8 +33,10 @@ class Schedule:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def schedule(steps: Sequence[Step]) -> Schedule:
+def schedule(steps: Sequence[Step], given: frozenset[str] = frozenset()) -> Schedule:
     """Steps in an order that gives each what it requires; ties go by plugin and analyzer name.
+
+    ``given`` are facts that exist from the start.
 
     Refused, with a diagnostic: a second provider of a fact, members of a cycle, and steps whose facts
     nobody provides.
@@ -42,7 +44,7 @@ def schedule(steps: Sequence[Step]) -> Schedule:
     found: list[Diagnostic] = []
     kept = _single_providers(sorted(steps, key=lambda s: (s.plugin, s.analyzer.name)), found)
     kept = _without_cycles(kept, found)
-    kept = _with_requirements(kept, found)
+    kept = _with_requirements(kept, given, found)
     return Schedule(tuple(_ordered(kept)), tuple(found))
 
 
@@ -82,14 +84,14 @@ def _without_cycles(steps: list[Step], found: list[Diagnostic]) -> list[Step]:
             return steps
 
 
-def _with_requirements(steps: list[Step], found: list[Diagnostic]) -> list[Step]:
+def _with_requirements(steps: list[Step], given: frozenset[str], found: list[Diagnostic]) -> list[Step]:
     while True:
-        given = {fact for step in steps for fact in step.analyzer.provides}
-        lacking = [step for step in steps if not step.analyzer.requires <= given]
+        provided = given.union(*(step.analyzer.provides for step in steps))
+        lacking = [step for step in steps if not step.analyzer.requires <= provided]
         if not lacking:
             return steps
         for step in lacking:
-            missing = ", ".join(sorted(step.analyzer.requires - given))
+            missing = ", ".join(sorted(step.analyzer.requires - provided))
             found.append(_refused(step, f"nobody provides {missing}"))
         steps = [step for step in steps if step not in lacking]
 

@@ -13,5 +13,6 @@ __all__ = ["all_readers"]
 def all_readers() -> tuple[Reader, ...]:
     """Every reader, in order of name."""
     from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
+    from rpl_rocprofv3.readers.rpd_reader import RpdReader
 
-    return (RocpdReader(),)
+    return (RocpdReader(), RpdReader())

@@ -78,7 +78,9 @@ def ordered_dispatches(rows: DispatchRows, findings: Findings) -> OrderedDispatc
     )
     kept = np.arange(len(keep)) if keep.all() else np.flatnonzero(keep)
     columns = {
-        field.name: getattr(rows, field.name) for field in attrs.fields(DispatchRows) if field.name != "geometry"
+        field.name: getattr(rows, field.name)
+        for field in attrs.fields(DispatchRows)
+        if field.name != "geometry"
     }
     columns["shape"] = shape
     order = time_order(*(columns[n][kept] for n in ("begin_ns", "end_ns", "process", "dispatch_id")))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["largest_unpacked_bytes", "unpack", "unpacked_head"]
+    from _typeshed import WriteableBuffer
+
+__all__ = ["GZIP_ERRORS", "BoundedGzip", "largest_unpacked_bytes", "unpack", "unpacked_head"]
 
 # Real traces shrink by 4 to 20; a database of zero pages by up to 1000. Small files may still be small
 # databases with much padding, hence the floor.
@@ -19,7 +22,8 @@ _LARGEST_RATIO = 100
 _FLOOR_BYTES = 64 << 20
 _CEILING_BYTES = 16 << 30
 _CHUNK_BYTES = 1 << 20
-_GZIP_ERRORS = (OSError, EOFError, zlib.error)
+#: What damaged gzip data raises.
+GZIP_ERRORS = (OSError, EOFError, zlib.error)
 
 
 def largest_unpacked_bytes(path: Path) -> int:
@@ -32,30 +36,44 @@ def unpacked_head(path: Path, count: int) -> bytes:
     try:
         with gzip.open(path, "rb") as source:
             return source.read(count)
-    except _GZIP_ERRORS:
+    except GZIP_ERRORS:
         return b""
 
 
 def unpack(path: Path, target: Path) -> None:
     """Unpack ``path`` into ``target``. Raises ``BadDataError`` for damage or too much output."""
     try:
-        with gzip.open(path, "rb") as source, target.open("wb") as sink:
-            _copy_within(source, sink, path)
-    except _GZIP_ERRORS as error:
+        with BoundedGzip(path) as source, target.open("wb") as sink:
+            while chunk := source.read(_CHUNK_BYTES):
+                sink.write(chunk)
+    except GZIP_ERRORS as error:
         raise BadDataError(
             f"{path} can't be unpacked: {error}", next_step="copy the file again, or unpack it yourself"
         ) from error
 
 
-def _copy_within(source: IO[bytes], sink: IO[bytes], path: Path) -> None:
-    limit = largest_unpacked_bytes(path)
-    written = 0
-    while chunk := source.read(_CHUNK_BYTES):
-        written += len(chunk)
-        if written > limit:
+class BoundedGzip(io.RawIOBase):
+    """The unpacked bytes of a gzip file; ``BadDataError`` when more come out than is believable."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._source = gzip.open(path, "rb")  # noqa: SIM115 - closed by close()
+        self._limit = self._left = largest_unpacked_bytes(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = self._source.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
             raise BadDataError(
-                f"{path} unpacks to more than {limit >> 20} MiB",
+                f"{self._path} unpacks to more than {self._limit >> 20} MiB",
                 cause="it is not a recording but a decompression bomb",
                 next_step="unpack it yourself if you trust it",
             )
-        sink.write(chunk)
+        return count
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()

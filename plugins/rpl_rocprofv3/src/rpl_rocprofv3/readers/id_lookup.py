@@ -42,12 +42,19 @@ def positions(ids: Int64Column, keys: Sequence[int] | Int64Column) -> Int32Colum
     if not len(known) or not len(ids):
         return np.full(len(ids), NOT_RECORDED, np.int32)
     low, span = _span(known)
+    if span == len(known) and _consecutive(known):
+        place = ids - low
+        return np.where((place >= 0) & (place < span), place, NOT_RECORDED).astype(np.int32)
     if span <= _TABLE_SPAN:
         return _by_table(ids, known, low, span)
     order = np.argsort(known, kind="stable")
     ranked = known[order]
     place = np.minimum(np.searchsorted(ranked, ids), len(ranked) - 1)
     return np.where(ranked[place] == ids, order[place], NOT_RECORDED).astype(np.int32)
+
+
+def _consecutive(known: Int64Column) -> bool:
+    return bool((known[1:] - known[:-1] == 1).all())
 
 
 def _by_table(ids: Int64Column, known: Int64Column, low: int, span: int) -> Int32Column:

@@ -75,7 +75,9 @@ def _foreign(form: str, refusal: str, next_step: str = _CONVERT) -> Identity:
 
 
 def _identify_rpd(tables: Tables) -> Identity:
-    missing = sorted({"rocpd_string", "rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"} - set(tables.names()))
+    missing = sorted(
+        {"rocpd_string", "rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"} - set(tables.names())
+    )
     if missing:
         return Identity(
             DatabaseKind.RPD,

@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check dev system schemas docs clean
+
+demo: $(STAMP)            ## set up and profile a synthetic application, start to end
+	$(BIN)/rpl demo
+
+test: check               ## set up, lint, type-check and run every test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: system $(STAMP)    ## lint and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+dev: $(STAMP)             ## everything editable in .venv
+
+system:                   ## compilers and browser for the tests, where the package manager may be used
+	@tools/install_system_packages
+
+$(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml
+	@tools/require_python $(PYTHON)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q -r requirements-dev.txt
+	touch $(STAMP)
+
+schemas: $(STAMP)         ## write the committed JSON schemas anew
+	$(BIN)/python tools/write_schemas.py
+
+docs: $(STAMP)            ## write the generated parts of the documentation anew
+	$(BIN)/python tools/generate_hook_docs.py
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

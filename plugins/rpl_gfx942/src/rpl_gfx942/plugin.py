@@ -1,0 +1,27 @@
+"""gfx942 for rpl: MI300X, MI300A, MI325X and MI308X with ceilings and counter formulas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.trace import Agent
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_device_models() -> tuple[DeviceModel, ...]:
+    from rpl_gfx942.device import device_models
+
+    return device_models()
+
+
+@hookimpl
+def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
+    from rpl_gfx942.detect import detect_device
+
+    return detect_device(agents)

@@ -1,0 +1,1 @@
+"""Running an application under rocprofv3, one pass per directory, and keeping the files that it leaves."""

@@ -1,0 +1,104 @@
+"""The collector itself: plan passes, run one, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import MissingError
+from rpl_core.interfaces.collector import Collector, PassOutcome
+from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process.program import require_program
+from rpl_core.process.storage import make_directory
+from rpl_rocprofv3.collector.command_line import output_format_of, with_directory
+from rpl_rocprofv3.collector.environment import profiling_environment
+from rpl_rocprofv3.collector.executable import require_rocprofv3
+from rpl_rocprofv3.collector.failures import no_counters_recorded, nothing_recorded, pass_failure
+from rpl_rocprofv3.collector.findings import pass_findings
+from rpl_rocprofv3.collector.log_watch import LogWatch
+from rpl_rocprofv3.collector.pass_directory import prepare_directory, recorded_files
+from rpl_rocprofv3.collector.planning import plan_collection
+from rpl_rocprofv3.collector.recorded_work import holds_counters, holds_dispatches
+from rpl_rocprofv3.collector.redaction import remove_environments
+from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.collector import CollectionPlan, CollectRequest, LineSink, PlannedPass
+    from rpl_core.model.diagnostic import Diagnostic
+
+_LOG_FOLDER = Path("artifacts") / "logs"
+
+
+class RocprofCollector(Collector):
+    """Records with rocprofv3. ``executable`` is the configured one; ``None`` searches for it."""
+
+    name = "rocprofv3"
+    summary = "kernel traces and hardware counters by rocprofv3 (ROCm 6.2 or newer)"
+
+    def __init__(self, executable: str | None = None) -> None:
+        self._configured = executable
+        self._versions: dict[Path, ToolVersion] = {}
+
+    def missing(self) -> str | None:
+        try:
+            require_rocprofv3(os.environ, self._configured)
+        except MissingError as error:
+            return error.one_line()
+        return None
+
+    def plan(self, request: CollectRequest) -> CollectionPlan:
+        """Also raises ``UsageError`` or ``MissingError`` for an application that can't be started."""
+        require_program(request.command)
+        executable = require_rocprofv3(os.environ, self._configured)
+        return plan_collection(request, executable, self._version_of(executable))
+
+    def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
+        root = run_directory.absolute()
+        directory = root / planned.directory
+        prepare_directory(directory)
+        make_directory(root / _LOG_FOLDER)
+        log_path = root / _LOG_FOLDER / f"{planned.name}.log"
+        output = output_format_of(planned.command)
+        watch = LogWatch(log)
+        request = ProcessRequest(
+            command=with_directory(planned.command, directory),
+            environment=profiling_environment(os.environ),
+            log_path=log_path,
+            time_limit_s=planned.time_limit_s,
+            what=f"the application (pass {planned.name})",
+        )
+        kept: tuple[Diagnostic, ...] = ()
+        try:
+            result = run_command(request, watch)
+        finally:
+            files = recorded_files(directory, output)
+            if output is OutputFormat.ROCPD:
+                kept = remove_environments(files)
+        version = self._version_of(Path(planned.command[0]))
+        if not result.succeeded:
+            raise pass_failure(planned, result, watch, version, log_path)
+        _require_recording(planned, files, watch, directory, log_path)
+        return PassOutcome(
+            planned=planned,
+            exit_status=result.exit_status,
+            wall_s=result.wall_s,
+            files=tuple(path.relative_to(root).as_posix() for path in files),
+            log=log_path.relative_to(root).as_posix(),
+            diagnostics=(*pass_findings(planned, result, watch), *kept),
+            tool_version=str(version),
+        )
+
+    def _version_of(self, executable: Path) -> ToolVersion:
+        if executable not in self._versions:
+            self._versions[executable] = detect_version(executable, profiling_environment(os.environ))
+        return self._versions[executable]
+
+
+def _require_recording(
+    planned: PlannedPass, files: tuple[Path, ...], watch: LogWatch, directory: Path, log_path: Path
+) -> None:
+    if holds_dispatches(files) is False:
+        raise nothing_recorded(planned, files, watch, directory, log_path)
+    if planned.counters and holds_counters(files) is False:
+        raise no_counters_recorded(planned, watch, log_path)

@@ -1,0 +1,72 @@
+"""API calls as read from a file to the ordered ``ApiCalls`` of a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, ApiCalls
+from rpl_rocprofv3.readers.dispatch_table import impossible_times
+
+if TYPE_CHECKING:
+    from rpl_core.model.trace import Int32Column, Int64Column, UInt64Column
+    from rpl_rocprofv3.readers.findings import Findings
+
+__all__ = ["ApiArguments", "no_arguments", "ordered_api_calls"]
+
+
+@attrs.frozen(eq=False)
+class ApiArguments:
+    """The arguments that order work, one entry per call."""
+
+    stream_handle: UInt64Column
+    event_handle: UInt64Column
+    flags: Int64Column
+    device: Int64Column
+
+
+def no_arguments(count: int) -> ApiArguments:
+    """Arguments of ``count`` calls of which only the names were recorded."""
+    return ApiArguments(
+        np.full(count, NO_HANDLE, np.uint64),
+        np.full(count, NO_HANDLE, np.uint64),
+        np.full(count, NOT_RECORDED, np.int64),
+        np.full(count, NOT_RECORDED, np.int64),
+    )
+
+
+def ordered_api_calls(
+    *,
+    process: Int32Column,
+    thread_id: Int64Column,
+    function: Int32Column,
+    correlation_id: Int64Column,
+    begin_ns: Int64Column,
+    end_ns: Int64Column,
+    arguments: ApiArguments,
+    findings: Findings,
+) -> ApiCalls:
+    """Calls in order of (begin, process, correlation id); calls without sensible times are left out."""
+    bad = impossible_times(begin_ns, end_ns) | (end_ns < begin_ns)
+    findings.add(
+        "api.impossible_time",
+        int(bad.sum()),
+        "API calls have no usable times or end before they begin, and are left out",
+        cause="the recording is damaged or was edited",
+    )
+    order = np.lexsort((correlation_id, process, begin_ns))
+    selection = order[~bad[order]]
+    return ApiCalls(
+        process=process[selection],
+        thread_id=thread_id[selection],
+        function=function[selection],
+        correlation_id=correlation_id[selection],
+        begin_ns=begin_ns[selection],
+        end_ns=end_ns[selection],
+        stream_handle=arguments.stream_handle[selection],
+        event_handle=arguments.event_handle[selection],
+        flags=arguments.flags[selection],
+        device=arguments.device[selection],
+    )

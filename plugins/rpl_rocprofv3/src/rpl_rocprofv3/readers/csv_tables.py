@@ -1,0 +1,185 @@
+"""Tables in CSV files (plain or gzip) as typed columns, read in chunks.
+
+Column names are matched without case, because profilers changed their spelling between releases. Rows of
+the wrong length and values of the wrong type are counted; the callers turn the counts into diagnostics.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.errors import BadDataError
+from rpl_core.model.trace import NOT_RECORDED
+from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from rpl_core.model.trace import Float64Column, Int32Column, Int64Column
+
+__all__ = ["CsvColumns", "TextColumn", "csv_header", "read_columns"]
+
+_CHUNK_ROWS = 1 << 14
+# No header of a profiler comes near this; wide counter tables have about 80 kB.
+_LARGEST_HEADER = 8 << 20
+_INTEGER_LIMIT = 1 << 63
+
+
+@attrs.frozen(eq=False)
+class TextColumn:
+    """A text column as distinct texts (in order of appearance) and the code of each row."""
+
+    texts: tuple[str, ...]
+    code: Int32Column
+
+
+@attrs.define(eq=False)
+class CsvColumns:
+    """Typed columns by lower-case name; only columns that the file has are present."""
+
+    row_count: int
+    integers: dict[str, Int64Column]
+    floats: dict[str, Float64Column]
+    texts: dict[str, TextColumn]
+    misshapen_rows: int
+    unreadable: int  # values that are no integers; they read as -1
+    rounded: dict[str, int]  # integers written with a point or an exponent, per column
+
+    def integer(self, name: str) -> Int64Column:
+        """An integer column, all -1 where the file has none."""
+        found = self.integers.get(name.lower())
+        return np.full(self.row_count, NOT_RECORDED, np.int64) if found is None else found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.TextIOBase]:
+    """The file as text; damage surfaces as ``BadDataError``."""
+    try:
+        if path.suffix == ".gz":
+            with BoundedGzip(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", "replace", newline="") as text:
+                yield text
+        else:
+            with path.open("r", encoding="utf-8-sig", errors="replace", newline="") as text:
+                yield text
+    except (*GZIP_ERRORS, csv.Error) as error:
+        raise BadDataError(
+            f"{path} can't be read as CSV: {error}", next_step="copy the file again, or record again"
+        ) from error
+
+
+def csv_header(path: Path) -> tuple[str, ...]:
+    """The column names; empty when the file has no text header. Reads one line, never raises."""
+    try:
+        with _opened(path) as text:
+            line = text.readline(_LARGEST_HEADER)
+            if not line.strip() or "\0" in line:
+                return ()
+            return tuple(name.strip() for name in next(csv.reader([line])))
+    except (BadDataError, csv.Error, StopIteration):
+        return ()
+
+
+def read_columns(
+    path: Path, *, integers: Sequence[str] = (), floats: Sequence[str] = (), texts: Sequence[str] = ()
+) -> CsvColumns:
+    """Read the named columns that the file has. Raises ``BadDataError`` naming file and line."""
+    with _opened(path) as text:
+        reader = csv.reader(text)
+        header = [name.strip().lower() for name in next(reader, [])]
+        place = {name: index for index, name in reversed(list(enumerate(header)))}
+        builder = _Builder(place, integers, floats, texts)
+        try:
+            while rows := list(islice(reader, _CHUNK_ROWS)):
+                builder.add(rows, len(header))
+        except csv.Error as error:
+            raise BadDataError(
+                f"{path}, line {reader.line_num}: {error}", next_step="copy the file again, or record again"
+            ) from error
+    return builder.finished()
+
+
+class _Builder:
+    """Grows typed columns chunk by chunk."""
+
+    def __init__(
+        self, place: dict[str, int], integers: Sequence[str], floats: Sequence[str], texts: Sequence[str]
+    ) -> None:
+        self.integers = {n.lower(): place[n.lower()] for n in integers if n.lower() in place}
+        self.floats = {n.lower(): place[n.lower()] for n in floats if n.lower() in place}
+        self.texts = {n.lower(): place[n.lower()] for n in texts if n.lower() in place}
+        self.parts: dict[str, list[Int64Column | Float64Column | Int32Column]] = {
+            n: [] for n in (*self.integers, *self.floats, *self.texts)
+        }
+        self.codes: dict[str, dict[str, int]] = {n: {} for n in self.texts}
+        self.rounded = dict.fromkeys(self.integers, 0)
+        self.misshapen = self.unreadable = self.row_count = 0
+
+    def add(self, rows: list[list[str]], width: int) -> None:
+        whole = [row for row in rows if len(row) == width]
+        self.misshapen += sum(bool(row) for row in rows) - len(whole)
+        self.row_count += len(whole)
+        for name, at in self.integers.items():
+            self.parts[name].append(self._integers(name, [row[at] for row in whole]))
+        for name, at in self.floats.items():
+            self.parts[name].append(np.fromiter((_float(row[at]) for row in whole), np.float64, len(whole)))
+        for name, at in self.texts.items():
+            codes = self.codes[name]
+            numbers = (codes.setdefault(row[at], len(codes)) for row in whole)
+            self.parts[name].append(np.fromiter(numbers, np.int32, len(whole)))
+
+    def _integers(self, name: str, values: list[str]) -> Int64Column:
+        try:
+            return np.fromiter(map(int, values), np.int64, len(values))
+        except (ValueError, OverflowError):
+            found = np.fromiter((_integer(value) for value in values), np.int64, len(values))
+            self.rounded[name] += sum("." in v or "e" in v.lower() for v in values)
+            self.unreadable += sum(
+                number == NOT_RECORDED and bool(value.strip())
+                for number, value in zip(found.tolist(), values, strict=True)
+            )
+            return found
+
+    def finished(self) -> CsvColumns:
+        def joined(names: dict[str, int], kind: type) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+            return {n: np.concatenate([np.empty(0, kind), *self.parts[n]]).astype(kind) for n in names}
+
+        codes = joined(self.texts, np.int32)
+        return CsvColumns(
+            row_count=self.row_count,
+            integers=joined(self.integers, np.int64),
+            floats=joined(self.floats, np.float64),
+            texts={n: TextColumn(tuple(self.codes[n]), codes[n]) for n in self.texts},
+            misshapen_rows=self.misshapen,
+            unreadable=self.unreadable,
+            rounded={n: count for n, count in self.rounded.items() if count},
+        )
+
+
+def _integer(text: str) -> int:
+    """An integer, also one that a spreadsheet wrote as ``8.1E+14``; -1 where there is none."""
+    try:
+        value = int(text)
+    except ValueError:
+        try:
+            number = float(text)
+        except ValueError:
+            return NOT_RECORDED
+        if not np.isfinite(number):
+            return NOT_RECORDED
+        value = int(number)
+    return value if abs(value) < _INTEGER_LIMIT else NOT_RECORDED
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

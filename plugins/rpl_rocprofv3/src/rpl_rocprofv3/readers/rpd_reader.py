@@ -1,0 +1,48 @@
+"""The reader of RPD databases (schema 2), written by rocmProfileData and tools that share its tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import ForeignFileError
+from rpl_core.interfaces.reader import Reader
+from rpl_core.model.merge import merge_traces
+from rpl_rocprofv3.readers.rpd_trace import read_rpd
+from rpl_rocprofv3.readers.sqlite_claims import claim_databases
+from rpl_rocprofv3.readers.sqlite_file import open_database
+from rpl_rocprofv3.readers.sqlite_identity import DatabaseKind, identify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rpl_core.interfaces.reader import InputSet
+    from rpl_core.model.trace import Trace
+
+__all__ = ["RpdReader"]
+
+
+class RpdReader(Reader):
+    """Reads ``.rpd`` and ``.rpd.gz``; one file is one rank."""
+
+    name = "rpd"
+    summary = "RPD databases of rocmProfileData (schema 2), plain or gzip"
+    priority = 10
+
+    def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
+        return claim_databases(self.name, files, frozenset({DatabaseKind.RPD}))
+
+    def read(self, inputs: InputSet) -> tuple[Trace, ...]:
+        if inputs.refusal:
+            raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
+        return (merge_traces([_read_file(path, self.name) for path in inputs.paths]),)
+
+
+def _read_file(path: Path, reader: str) -> Trace:
+    with open_database(path) as database:
+        identity = identify(database.connection)
+        if identity.refusal or identity.kind is not DatabaseKind.RPD:
+            raise ForeignFileError(
+                f"{path}: {identity.refusal or identity.format}", next_step=identity.next_step
+            )
+        return read_rpd(database, reader, identity.format)

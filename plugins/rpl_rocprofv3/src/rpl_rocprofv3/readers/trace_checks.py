@@ -1,0 +1,85 @@
+"""Checks on a finished trace that need several of its parts: clocks, launched waves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rpl_core.model.trace import Int64Column, Trace
+    from rpl_rocprofv3.readers.findings import Findings
+
+__all__ = ["check_clock", "check_launch_times", "check_waves"]
+
+_WAVES = "SQ_WAVES"
+
+
+def check_clock(trace: Trace, findings: Findings) -> None:
+    """Dispatches before their process began: the GPU clock was not converted to the host's."""
+    begin = np.array([p.begin_ns or 0 for p in trace.processes], np.int64)
+    if not len(begin):
+        return
+    rows = trace.dispatches
+    early = (rows.process >= 0) & (rows.begin_ns < begin[rows.process])
+    findings.add(
+        "clock.before_process_start",
+        int(early.sum()),
+        "dispatches begin before their process started",
+        cause="the GPU clock was not converted to the clock of the host",
+        remedy="durations hold, but do not compare these times with API calls",
+    )
+    check_launch_times(trace, findings)
+
+
+def check_launch_times(trace: Trace, findings: Findings) -> None:
+    """Dispatches before the API call that launched them began (rocpd.md, section 1.6)."""
+    calls, rows = trace.api_calls, trace.dispatches
+    if calls is None or not len(calls):
+        return
+    call_key = _key(calls.process.astype(np.int64), calls.correlation_id)
+    order = np.argsort(call_key, kind="stable")
+    key = _key(rows.process.astype(np.int64), rows.correlation_id)
+    place = np.minimum(np.searchsorted(call_key[order], key), len(order) - 1)
+    call = order[place]
+    matched = (call_key[call] == key) & (rows.correlation_id >= 0)
+    early = matched & (rows.begin_ns < calls.begin_ns[call])
+    findings.add(
+        "clock.before_launch",
+        int(early.sum()),
+        "dispatches begin before the API call that launched them",
+        cause="the GPU clock was not converted to the clock of the host",
+        remedy="durations hold; the order against API calls does not",
+    )
+
+
+def _key(process: Int64Column, correlation: Int64Column) -> Int64Column:
+    # Correlation ids count up from 1 within a process and stay far below 2**47.
+    return (process << 47) ^ correlation
+
+
+def check_waves(trace: Trace, findings: Findings) -> None:
+    """SQ_WAVES must be the number of waves launched: workgroups times ceil(workgroup size / wave size).
+
+    A multiple of it means that passes were added up (rocpd.md, section 2, join of passes).
+    """
+    values = trace.counters
+    if values is None or _WAVES not in trace.counter_names:
+        return
+    chosen = values.counter == trace.counter_names.index(_WAVES)
+    counted = np.bincount(values.dispatch[chosen], values.value[chosen], len(trace.dispatches))
+    has_value = np.bincount(values.dispatch[chosen], minlength=len(trace.dispatches)) > 0
+    wave_sizes = np.array([agent.wave_size or 0 for agent in trace.agents] + [0], np.int64)
+    wave = wave_sizes[trace.dispatches.agent]
+    shape = trace.dispatches.shape
+    threads = np.prod(trace.shapes.workgroup, axis=1)[shape]
+    known = has_value & (wave > 0) & (threads > 0)
+    expected = trace.shapes.workgroups()[shape] * -(-threads // np.maximum(wave, 1))
+    multiple = known & (counted >= 2 * expected) & (expected > 0) & (counted % np.maximum(expected, 1) == 0)
+    findings.add(
+        "counter.waves_multiplied",
+        int(multiple.sum()),
+        "dispatches count SQ_WAVES as a multiple of the waves that were launched",
+        cause="the profiler added up several replays of a kernel",
+        remedy="collect one counter pass per run",
+    )

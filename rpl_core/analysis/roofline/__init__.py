@@ -1,0 +1,1 @@
+"""The roofline: work and traffic of each kernel against the ceilings of the device."""

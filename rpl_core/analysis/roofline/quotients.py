@@ -1,0 +1,112 @@
+"""Division of metrics: what a bound, an interval or an estimate leaves of a rate or an intensity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness, Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["largest", "quotient", "scaled"]
+
+
+def quotient(numerator: Metric, denominator: Metric, unit: str, formula: str) -> Metric:
+    """``numerator / denominator``; unknown with a reason when one is unknown or the divisor is zero.
+
+    Exact zero over anything is exact zero. A lower bound below the line gives an upper bound, which has no
+    label of its own and is called an estimate.
+    """
+    missing = tuple(sorted({*numerator.missing, *denominator.missing}))
+    if numerator.value is None or denominator.value is None:
+        lacking = numerator if numerator.value is None else denominator
+        return Metric.unknown(unit, lacking.reason or "not recorded", missing)
+    if denominator.value <= 0 and (denominator.upper or 0) <= 0:
+        return Metric.unknown(unit, f"the divisor of {formula} is zero", missing)
+    low, high, exactness = _bounds(numerator, denominator)
+    return Metric(
+        value=low,
+        unit=unit,
+        exactness=exactness,
+        origin=_origin(numerator, denominator),
+        formula=formula,
+        counters=tuple(sorted({*numerator.counters, *denominator.counters})),
+        missing=missing,
+        upper=high if exactness is Exactness.INTERVAL else None,
+        note=numerator.note or denominator.note,
+    )
+
+
+def _bounds(numerator: Metric, denominator: Metric) -> tuple[float, float | None, Exactness]:
+    assert numerator.value is not None
+    assert denominator.value is not None
+    top, top_high = numerator.value, numerator.upper
+    bottom, bottom_high = denominator.value, denominator.upper
+    kinds = {numerator.exactness, denominator.exactness}
+    if top == 0 and numerator.exactness is Exactness.EXACT:
+        return 0.0, None, Exactness.EXACT
+    if denominator.exactness is Exactness.LOWER_BOUND:
+        return top / bottom if bottom > 0 else 0.0, None, Exactness.ESTIMATE
+    if Exactness.LOWER_BOUND in kinds:
+        return top / (bottom_high or bottom), None, Exactness.LOWER_BOUND
+    if Exactness.ESTIMATE in kinds:
+        return _middle(top, top_high) / _middle(bottom, bottom_high), None, Exactness.ESTIMATE
+    if Exactness.INTERVAL not in kinds:
+        return top / bottom, None, Exactness.EXACT
+    if bottom <= 0:  # the upper end is without bound
+        return top / (bottom_high or bottom), None, Exactness.LOWER_BOUND
+    return top / (bottom_high or bottom), (top if top_high is None else top_high) / bottom, Exactness.INTERVAL
+
+
+def _middle(low: float, high: float | None) -> float:
+    return low if high is None else (low + high) / 2
+
+
+def _origin(numerator: Metric, denominator: Metric) -> Origin | None:
+    known = [metric.origin for metric in (numerator, denominator) if metric.origin is not None]
+    return Origin.weakest(known) if known else None
+
+
+def scaled(metric: Metric, factor: float, unit: str, formula: str, source: str | None = None) -> Metric:
+    """``metric`` times an exact number, e.g. divided by a ceiling."""
+    if metric.value is None:
+        return Metric.unknown(unit, metric.reason or "not recorded", metric.missing)
+    return Metric(
+        value=metric.value * factor,
+        unit=unit,
+        exactness=metric.exactness,
+        origin=metric.origin,
+        formula=formula,
+        counters=metric.counters,
+        missing=metric.missing,
+        upper=None if metric.upper is None else metric.upper * factor,
+        source=source,
+        note=metric.note,
+    )
+
+
+def largest(metrics: Sequence[Metric], unit: str, formula: str) -> Metric:
+    """The largest of ``metrics``; one that is unknown leaves a lower bound."""
+    known = [metric for metric in metrics if metric.value is not None]
+    if not known:
+        reasons = dict.fromkeys(metric.reason for metric in metrics if metric.reason)
+        return Metric.unknown(unit, "; ".join(reasons) or "not recorded")
+    top = max(known, key=lambda metric: metric.value or 0.0)
+    partial = len(known) < len(metrics) or any(m.exactness is Exactness.LOWER_BOUND for m in known)
+    ends = [metric.value or 0.0 if metric.upper is None else metric.upper for metric in known]
+    exactness = Exactness.LOWER_BOUND if partial else top.exactness
+    if not partial and max(ends) > (top.value or 0.0):
+        exactness = Exactness.INTERVAL
+    return Metric(
+        value=top.value,
+        unit=unit,
+        exactness=exactness,
+        origin=top.origin,
+        formula=formula,
+        counters=tuple(sorted({name for metric in known for name in metric.counters})),
+        missing=tuple(sorted({name for metric in metrics for name in metric.missing})),
+        upper=max(ends) if exactness is Exactness.INTERVAL else None,
+        note=top.note,
+    )

@@ -1,0 +1,49 @@
+"""``rpl analyze``: documents from recordings, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rpl_core.cli.analysis_options import analysis_options, analysis_request
+from rpl_core.cli.session import session_of
+
+
+@click.command("analyze")
+@click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the four documents here.")
+@click.option("--each-is-a-run", is_flag=True, help="Every argument is a repeated run, not another process.")
+@analysis_options
+@click.pass_context
+def analyze(
+    context: click.Context,
+    recordings: tuple[Path, ...],
+    output: Path | None,
+    each_is_a_run: bool,
+    as_json: bool,
+    quiet: bool,
+    **flags: Any,
+) -> None:
+    """Analyse run directories, files or folders; nothing is executed.
+
+    Several files or folders are processes of one run (ranks) unless --each-is-a-run is given. A run
+    directory gets its documents renewed; other recordings write them with -o only.
+
+    \b
+    rpl analyze rpl-runs/latest
+    rpl analyze --device gfx942 trace_0.rpd trace_1.rpd -o out
+    """
+    from rpl_core.cli.results import show
+    from rpl_core.pipeline.offline import analyse_paths
+
+    session = session_of(context)
+    documents, directory = analyse_paths(
+        recordings,
+        analysis_request(session, flags, None),
+        session.host,
+        output=output,
+        each_is_a_run=each_is_a_run,
+    )
+    show(session, documents, as_json=as_json, quiet=quiet, directory=directory)

@@ -1,0 +1,54 @@
+"""``rpl profile``: record an application (or take a recording) and analyse it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rpl_core.cli.analysis_options import analysis_options
+from rpl_core.cli.session import session_of
+
+
+@click.command("profile")
+@click.argument("application", nargs=-1, type=click.UNPROCESSED)
+@click.option("--runs", type=int, help="Timing runs (default 3).")
+@click.option("--rocprof/--no-rocprof", default=True, help="--no-rocprof times the whole process only.")
+@click.option("--collector", metavar="NAME", help="Collector to record with.")
+@click.option("--roofline", is_flag=True, default=None, help="Collect hardware counters in separate passes.")
+@click.option(
+    "--focus-critical",
+    is_flag=True,
+    default=None,
+    help="Trace copies and the HIP API too, and put the critical path first.",
+)
+@click.option(
+    "--from", "recordings", multiple=True, type=click.Path(path_type=Path), help="Take a recording."
+)
+@click.option("--time-limit", type=float, metavar="S", help="Seconds that one pass may take.")
+@click.option("--allow-dangerous-counters", is_flag=True, help="Collect counters that can hang the GPU.")
+@click.option("--dry-run", is_flag=True, help="Print the commands and passes; run nothing.")
+@click.option("--debug", is_flag=True, help="Show the profiler's log.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Run directory (default: rpl-runs/...)."
+)
+@analysis_options
+@click.pass_context
+def profile(context: click.Context, application: tuple[str, ...], **flags: Any) -> int:
+    """Record APPLICATION and write profile.json, roofline.json, dag.json and analysis.json.
+
+    Everything after `--` belongs to the application. Without `--`, rpl's own options are rpl's wherever
+    they stand. One quoted string is split as a shell would.
+
+    \b
+    rpl profile --device gfx942 -- ./app 100
+    rpl profile --device gfx942 --roofline --runs 5 "./app 100"
+    rpl profile --device gfx942 --from recording_results.db
+    """
+    from rpl_core.cli import profile_command
+
+    session = session_of(context)
+    if flags["recordings"]:
+        return profile_command.from_recordings(session, application, flags)
+    return profile_command.record(session, application, flags)

@@ -1,0 +1,147 @@
+"""What ``rpl profile`` does, behind its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.cli.analysis_options import analysis_request
+from rpl_core.cli.results import show
+from rpl_core.errors import MissingError, RplError, UsageError
+from rpl_core.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from rpl_core.cli.session import Session
+    from rpl_core.documents.bundle import Documents
+    from rpl_core.interfaces.collector import Collector, LineSink
+    from rpl_core.profiling.record import ProfileRequest, Recorded
+
+_TIMING_ONLY = "timing-only"
+
+
+def from_recordings(session: Session, application: tuple[str, ...], flags: Mapping[str, Any]) -> int:
+    """``--from``: nothing is executed."""
+    from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.run_directory.writer import default_path, make_empty, point_latest
+
+    if application:
+        raise UsageError(
+            "--from analyses a recording and runs no application", next_step="leave one of them out"
+        )
+    paths = tuple(flags["recordings"])
+    directory = flags["output"]
+    request = analysis_request(session, flags, None)
+    if directory is None:
+        name = (str(paths[0].resolve()),)
+        directory = default_path(Path(session.setting("runs-directory")), name)
+    if flags["dry_run"]:
+        session.output.line(f"analyse {', '.join(str(p) for p in paths)} into {directory}")
+        return int(ExitCode.OK)
+    documents, _ = analyse_paths(paths, request, session.host)
+    make_empty(directory)
+    documents.write(directory)
+    point_latest(directory)
+    _show(session, documents, flags, directory)
+    return int(ExitCode.OK)
+
+
+def record(session: Session, application: tuple[str, ...], flags: Mapping[str, Any]) -> int:
+    """Run the application under a collector, then analyse what it left."""
+    from rpl_core.profiling.record import plan_only, record_application
+
+    request = _profile_request(session, application, flags)
+    collector = _collector(session, flags)
+    if request.roofline and collector.name == _TIMING_ONLY:
+        raise UsageError("--roofline needs a profiler", next_step="leave out --no-rocprof or --roofline")
+    if flags["dry_run"]:
+        for line in plan_only(request, collector, session.host):
+            session.output.line(line)
+        return int(ExitCode.OK)
+    with session.output.progress("profile", total=request.runs) as step:
+        recorded = record_application(request, collector, session.host, _log(session, flags), step)
+    return _analyse(session, flags, recorded)
+
+
+def _profile_request(
+    session: Session, application: tuple[str, ...], flags: Mapping[str, Any]
+) -> ProfileRequest:
+    from rpl_core.profiling.command_line import application_command
+    from rpl_core.profiling.record import ProfileRequest
+
+    return ProfileRequest(
+        command=application_command(application),
+        runs=session.setting("runs", flags["runs"]),
+        roofline=session.setting("roofline", flags["roofline"]),
+        trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
+        time_limit_s=session.setting("time-limit", flags["time_limit"]),
+        allow_dangerous_counters=flags["allow_dangerous_counters"],
+        output=flags["output"],
+        runs_directory=Path(session.setting("runs-directory")),
+        analysis=analysis_request(session, flags, None),
+    )
+
+
+def _collector(session: Session, flags: Mapping[str, Any]) -> Collector:
+    """The collector that was named, or the first usable one in plugin order."""
+    collectors = session.host.catalog.collectors()
+    name = session.setting("collector", flags["collector"]) if flags["rocprof"] else _TIMING_ONLY
+    if name is not None:
+        chosen = collectors.get(name)
+        reason = chosen.missing()
+        if reason is not None:
+            raise MissingError(reason)
+        return chosen
+    reasons = []
+    for candidate in collectors:
+        if candidate.name == _TIMING_ONLY:  # only on request: it records no kernel
+            continue
+        reason = candidate.missing()
+        if reason is None:
+            return candidate
+        reasons.append(reason)
+    if reasons:
+        raise MissingError(reasons[0])
+    raise MissingError(
+        "no collector and no device plugin is installed: the core alone records nothing",
+        next_step="pip install rpl-gfx942, then `rpl profile --device gfx942 -- ./app`",
+    )
+
+
+def _log(session: Session, flags: Mapping[str, Any]) -> LineSink:
+    if flags["debug"]:
+        return session.output.note
+    return lambda _line: None
+
+
+def _analyse(session: Session, flags: Mapping[str, Any], recorded: Recorded) -> int:
+    from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.run_directory.writer import point_latest
+
+    point_latest(recorded.directory)
+    request = analysis_request(session, flags, recorded.directory)
+    failure = recorded.failure
+    if failure is not None and not recorded.any_finished:
+        raise failure
+    documents, directory = analyse_paths((recorded.directory,), request, session.host)
+    _show(session, documents, flags, directory)
+    if failure is not None:
+        raise _kept(failure, recorded.directory)
+    return int(ExitCode.OK)
+
+
+def _kept(failure: RplError, directory: Path) -> RplError:
+    """The failure, saying that what finished before it is kept."""
+    failure.fact = f"{failure.fact} (the finished passes are kept and analysed in {directory})"
+    return failure
+
+
+def _show(session: Session, documents: Documents, flags: Mapping[str, Any], directory: Path | None) -> None:
+    show(
+        session,
+        documents,
+        as_json=flags["as_json"],
+        quiet=flags["quiet"],
+        directory=directory,
+        path_first=bool(session.setting("focus-critical", flags["focus_critical"])),
+    )

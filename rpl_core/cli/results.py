@@ -1,0 +1,53 @@
+"""Show the documents of an analysis the way the user asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_core.cli.session import Session
+    from rpl_core.documents.bundle import Documents
+
+
+def show(
+    session: Session,
+    documents: Documents,
+    *,
+    as_json: bool,
+    quiet: bool,
+    directory: Path | None,
+    path_first: bool = False,
+) -> None:
+    """``--json``: profile.json; ``--quiet``: the runtime in ms; otherwise the text report.
+
+    Diagnostics and the place of the documents go to stderr.
+    """
+    from rpl_core.errors import BadDataError
+
+    output = session.output
+    if quiet:
+        runtime = documents.profile.runtime_ms
+        if runtime is None:
+            raise BadDataError(f"the runtime is unknown: {documents.profile.runtime_reason}")
+        output.line(f"{runtime:.6f}")
+        return
+    if as_json:
+        from rpl_core.documents.bundle import to_json
+
+        output.raw(to_json(documents.profile))
+    else:
+        _text(session, documents, path_first=path_first)
+    for diagnostic in documents.profile.diagnostics:
+        output.diagnostic(diagnostic)
+    if directory is not None:
+        output.note(f"documents: {directory}")
+
+
+def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
+    from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_core.renderers.text import TextRenderer
+
+    request = RenderRequest(documents.by_name(), path_first=path_first)
+    session.output.raw(TextRenderer().render(request))

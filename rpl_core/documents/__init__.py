@@ -1,0 +1,1 @@
+"""From facts to documents: pure translation, nothing is computed here."""

@@ -1,0 +1,25 @@
+"""Diagnostics as they appear in documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rpl_core.contracts.common import DiagnosticDoc
+from rpl_core.model.diagnostic import Diagnostic
+
+
+def diagnostic_docs(diagnostics: Iterable[Diagnostic]) -> tuple[DiagnosticDoc, ...]:
+    """Documents for ``diagnostics`` without repeats, in the order of their first occurrence."""
+    unique = dict.fromkeys(diagnostics)
+    return tuple(
+        DiagnosticDoc(
+            code=d.code,
+            severity=d.severity.value,
+            fact=d.fact,
+            cause=d.cause,
+            remedy=d.remedy,
+            where=d.where,
+            count=d.count,
+        )
+        for d in unique
+    )

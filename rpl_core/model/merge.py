@@ -1,0 +1,214 @@
+"""Traces of several processes of one execution become one trace.
+
+Objects keep their order (first trace first), index columns are shifted, equal agents are shared, and
+rows are put into the order that ``Trace`` asks for. Clocks are not touched: processes on different nodes
+keep their own time (``Process.node``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import numpy as np
+
+from rpl_core.model.origin import Origin
+from rpl_core.model.trace import (
+    NOT_RECORDED,
+    ApiCalls,
+    Copies,
+    CounterValues,
+    Dispatches,
+    LaunchShapes,
+    Trace,
+    TraceRole,
+    TraceSource,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int32Column, Int64Column
+
+__all__ = ["merge_traces"]
+
+Item = TypeVar("Item")
+
+
+def merge_traces(traces: Sequence[Trace]) -> Trace:
+    """One trace of all processes. A single trace comes back as it is; none is a ``ValueError``."""
+    if not traces:
+        raise ValueError("there is no trace to merge")
+    if len(traces) == 1:
+        return traces[0]
+    return _Merge(traces).trace()
+
+
+def _shared(groups: Sequence[Sequence[Item]]) -> tuple[tuple[Item, ...], list[Int32Column]]:
+    """The distinct items in order of appearance, and for each group the new index of its items."""
+    index: dict[Item, int] = {}
+    maps = [
+        np.array([index.setdefault(item, len(index)) for item in group], dtype=np.int32) for group in groups
+    ]
+    return tuple(index), maps
+
+
+def _mapped(column: Int32Column, new: Int32Column) -> Int32Column:
+    """``new[column]``, with -1 kept."""
+    if not len(new):
+        return column
+    return np.where(column < 0, NOT_RECORDED, new[column]).astype(np.int32)
+
+
+def _shifted(column: Int32Column, by: int) -> Int32Column:
+    return np.where(column < 0, NOT_RECORDED, column + by).astype(np.int32)
+
+
+def _offsets(groups: Sequence[Sequence[Any]]) -> list[int]:
+    return [0, *np.cumsum([len(group) for group in groups]).tolist()][:-1]
+
+
+class _Merge:
+    """The index maps of one merge, and the merged columns made with them."""
+
+    def __init__(self, traces: Sequence[Trace]) -> None:
+        self.traces = traces
+        self.process_offset = _offsets([t.processes for t in traces])
+        self.kernel_offset = _offsets([t.kernels for t in traces])
+        self.stream_offset = _offsets([t.streams for t in traces])
+        self.queue_offset = _offsets([t.queues for t in traces])
+        self.agents, self.agent_maps = _shared([t.agents for t in traces])
+        self.directions, self.direction_maps = _shared([t.copy_directions for t in traces])
+        self.functions, self.function_maps = _shared([t.api_functions for t in traces])
+        self.counter_names, self.counter_maps = _shared([t.counter_names for t in traces])
+
+    def trace(self) -> Trace:
+        shapes, shape_maps = self._shapes()
+        dispatches, row_maps = self._dispatches(shape_maps)
+        return Trace(
+            source=self._source(),
+            role=TraceRole.COUNTERS
+            if any(t.role is TraceRole.COUNTERS for t in self.traces)
+            else TraceRole.TIMING,
+            origin=Origin.weakest([t.origin for t in self.traces]),
+            processes=tuple(process for t in self.traces for process in t.processes),
+            agents=self.agents,
+            kernels=self._owned("kernels"),
+            dispatches=dispatches,
+            shapes=shapes,
+            streams=self._owned("streams"),
+            queues=self._owned("queues"),
+            copies=self._copies(),
+            copy_directions=self.directions,
+            api_calls=self._api_calls(),
+            api_functions=self.functions,
+            counters=self._counters(row_maps),
+            counter_names=self.counter_names,
+            grouped_by_queue=any(t.grouped_by_queue for t in self.traces),
+            diagnostics=tuple(d for t in self.traces for d in t.diagnostics),
+        )
+
+    def _source(self) -> TraceSource:
+        sources = [t.source for t in self.traces]
+        paths = tuple(dict.fromkeys(path for source in sources for path in source.paths))
+        hashes = tuple(dict.fromkeys(h for source in sources for h in source.sha256))
+        formats = ", ".join(dict.fromkeys(source.format for source in sources))
+        return TraceSource(sources[0].reader, formats, paths, hashes)
+
+    def _owned(self, field: str) -> tuple[Any, ...]:
+        """Kernels, streams or queues, whose process index is shifted."""
+        return tuple(
+            item if item.process < 0 else attrs.evolve(item, process=item.process + offset)
+            for trace, offset in zip(self.traces, self.process_offset, strict=True)
+            for item in getattr(trace, field)
+        )
+
+    def _shapes(self) -> tuple[LaunchShapes, list[Int32Column]]:
+        tables = [
+            np.column_stack((t.shapes.workgroup, t.shapes.grid, t.shapes.lds_bytes, t.shapes.scratch_bytes))
+            for t in self.traces
+        ]
+        table, number = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
+        ends = np.cumsum([len(part) for part in tables])[:-1]
+        shapes = LaunchShapes(table[:, 0:3], table[:, 3:6], table[:, 6], table[:, 7])
+        return shapes, np.split(number.reshape(-1).astype(np.int32), ends)
+
+    def _dispatches(self, shape_maps: list[Int32Column]) -> tuple[Dispatches, list[Int64Column]]:
+        """Merged dispatches, and the new row of each old row."""
+        parts = [
+            attrs.evolve(
+                t.dispatches,
+                process=_shifted(t.dispatches.process, self.process_offset[i]),
+                agent=_mapped(t.dispatches.agent, self.agent_maps[i]),
+                kernel=_shifted(t.dispatches.kernel, self.kernel_offset[i]),
+                stream=_shifted(t.dispatches.stream, self.stream_offset[i]),
+                queue=_shifted(t.dispatches.queue, self.queue_offset[i]),
+                shape=_mapped(t.dispatches.shape, shape_maps[i]),
+            )
+            for i, t in enumerate(self.traces)
+        ]
+        columns = _stacked(parts, Dispatches)
+        keys = ("dispatch_id", "process", "end_ns", "begin_ns")
+        order = np.lexsort(tuple(columns[key] for key in keys))
+        new_row = np.empty(len(order), np.int64)
+        new_row[order] = np.arange(len(order))
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        merged = Dispatches(**{name: column[order] for name, column in columns.items()})
+        return merged, np.split(new_row, ends)
+
+    def _copies(self) -> Copies | None:
+        parts = [
+            attrs.evolve(
+                t.copies,
+                process=_shifted(t.copies.process, self.process_offset[i]),
+                source_agent=_mapped(t.copies.source_agent, self.agent_maps[i]),
+                destination_agent=_mapped(t.copies.destination_agent, self.agent_maps[i]),
+                stream=_shifted(t.copies.stream, self.stream_offset[i]),
+                direction=_mapped(t.copies.direction, self.direction_maps[i]),
+            )
+            for i, t in enumerate(self.traces)
+            if t.copies is not None
+        ]
+        if not parts:
+            return None
+        return Copies(**_ordered(_stacked(parts, Copies), "correlation_id", "process", "end_ns", "begin_ns"))
+
+    def _api_calls(self) -> ApiCalls | None:
+        parts = [
+            attrs.evolve(
+                t.api_calls,
+                process=_shifted(t.api_calls.process, self.process_offset[i]),
+                function=_mapped(t.api_calls.function, self.function_maps[i]),
+            )
+            for i, t in enumerate(self.traces)
+            if t.api_calls is not None
+        ]
+        if not parts:
+            return None
+        return ApiCalls(**_ordered(_stacked(parts, ApiCalls), "correlation_id", "process", "begin_ns"))
+
+    def _counters(self, row_maps: list[Int64Column]) -> CounterValues | None:
+        parts = [
+            attrs.evolve(
+                t.counters,
+                dispatch=row_maps[i][t.counters.dispatch],
+                counter=_mapped(t.counters.counter, self.counter_maps[i]),
+            )
+            for i, t in enumerate(self.traces)
+            if t.counters is not None
+        ]
+        if not parts:
+            return None
+        return CounterValues(**_ordered(_stacked(parts, CounterValues), "instance", "counter", "dispatch"))
+
+
+def _stacked(parts: Sequence[Any], kind: type) -> dict[str, NDArray[Any]]:
+    names = [field.name for field in attrs.fields(kind)]
+    return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+
+
+def _ordered(columns: dict[str, NDArray[Any]], *keys: str) -> dict[str, NDArray[Any]]:
+    """Columns in order of ``keys``, the last one first (as ``numpy.lexsort``)."""
+    order = np.lexsort(tuple(columns[key] for key in keys))
+    return {name: column[order] for name, column in columns.items()}

@@ -1,0 +1,160 @@
+"""Analyse a recording with everything that is installed and translate the facts into documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_core.analysis.schedule.execute import AnalysisResult, analyze
+from rpl_core.analysis.schedule.order import Step
+from rpl_core.devices.overrides import with_overrides
+from rpl_core.devices.resolve import ResolvedDevice, resolve_device
+from rpl_core.documents.analysis import analysis_document
+from rpl_core.documents.bundle import Documents
+from rpl_core.documents.dag import dag_document
+from rpl_core.documents.diagnostics import diagnostic_docs
+from rpl_core.documents.profile import ProfileFacts, profile_document
+from rpl_core.documents.provenance import provenance_doc
+from rpl_core.documents.roofline import roofline_document, roofline_parts
+from rpl_core.interfaces.analyzer import AnalysisOptions
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.diagnostic import Diagnostic
+    from rpl_core.model.recording import Recording
+    from rpl_core.model.trace import Agent
+    from rpl_core.plugins.host import PluginHost
+
+#: Facts of the core's own analyzers; facts of others appear under ``extensions``.
+_CORE_PLUGIN = "core"
+
+
+@attrs.frozen
+class AnalysisRequest:
+    """What the user asked for. ``root`` is the run directory, for paths in the provenance."""
+
+    device: str | None = None
+    clock_mhz: float | None = None
+    memory_bandwidth_gbps: float | None = None
+    options: AnalysisOptions = attrs.field(factory=AnalysisOptions)
+    root: Path | None = None
+
+
+def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
+    """The device of the recording with the user's overrides applied."""
+
+    def detect(found: tuple[Agent, ...]) -> DeviceModel | None:
+        answer = host.relay.detect_device(found)
+        return answer.value if answer else None
+
+    resolved = resolve_device(request.device, agents, tuple(host.catalog.devices()), detect)
+    if resolved.model is None:
+        return resolved
+    model = with_overrides(
+        resolved.model,
+        clock_mhz=request.clock_mhz,
+        memory_bandwidth_gbps=request.memory_bandwidth_gbps,
+    )
+    return attrs.evolve(resolved, model=model)
+
+
+def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
+    """All four documents for ``recording``."""
+    device = find_device(request, recording.gpu_agents, host)
+    steps = [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions]
+    given = {"classifier_rules": tuple(host.catalog.rules(device.model))}
+    result = analyze(recording, device.model, request.options, steps, given)
+    diagnostics = diagnostic_docs(_all_diagnostics(recording, device, result, host))
+    provenance = provenance_doc(
+        recording, device, _contributors(recording, device, result, host), request.root
+    )
+    return _documents(recording, device, result, provenance, diagnostics)
+
+
+def _all_diagnostics(
+    recording: Recording, device: ResolvedDevice, result: AnalysisResult, host: PluginHost
+) -> Iterable[Diagnostic]:
+    yield from recording.diagnostics
+    for trace in recording.traces:
+        yield from trace.diagnostics
+    yield from device.diagnostics
+    yield from result.diagnostics
+    yield from host.diagnostics
+
+
+def _contributors(
+    recording: Recording, device: ResolvedDevice, result: AnalysisResult, host: PluginHost
+) -> Iterable[str]:
+    """ "name version" of the plugins whose readers, device or analyzers were used, sorted."""
+    catalog = host.catalog
+    used = set(result.providers.values())
+    readers = catalog.readers()
+    used |= {readers.plugin_of(t.source.reader) for t in recording.traces if t.source.reader in readers}
+    if device.model is not None and device.model.name in catalog.devices():
+        used.add(catalog.devices().plugin_of(device.model.name))
+    return sorted(f"{r.name} {r.version or '?'}" for r in host.records if r.name in used)
+
+
+def _documents(
+    recording: Recording,
+    device: ResolvedDevice,
+    result: AnalysisResult,
+    provenance: ProvenanceDoc,
+    diagnostics: tuple[DiagnosticDoc, ...],
+) -> Documents:
+    facts = result.facts
+    times = facts.get("kernel_times") or {}
+    dag = dag_document(facts.get("execution_graph"), provenance=provenance, diagnostics=diagnostics)
+    roofline = facts.get("roofline")
+    parts = roofline_parts(roofline)
+    classifications = facts.get("bottlenecks") or {}
+    profile = profile_document(
+        ProfileFacts(
+            times=times,
+            application=facts.get("application_time"),
+            occupancy=facts.get("occupancy") or {},
+            rooflines=parts,
+            dag=dag,
+            classifications=classifications,
+            device=device.model,
+            device_reason=device.diagnostics[0].fact if device.diagnostics else None,
+            wave_size=_wave_size(recording, device),
+            incomplete=recording.incomplete,
+        ),
+        provenance=provenance,
+        diagnostics=diagnostics,
+    )
+    analysis = analysis_document(
+        times,
+        classifications,
+        parts,
+        {symbol.name: symbol.criticality_weight for symbol in dag.symbols},
+        provenance=provenance,
+        diagnostics=diagnostics,
+        extensions=_extensions(result),
+    )
+    return Documents(
+        profile=profile,
+        roofline=roofline_document(roofline, provenance=provenance, diagnostics=diagnostics),
+        dag=dag,
+        analysis=analysis,
+    )
+
+
+def _wave_size(recording: Recording, device: ResolvedDevice) -> int | None:
+    if device.model is not None:
+        return device.model.wave_size
+    sizes = {agent.wave_size for agent in recording.gpu_agents}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _extensions(result: AnalysisResult) -> Mapping[str, Any]:
+    return {
+        fact: result.facts[fact]
+        for fact, plugin in sorted(result.providers.items())
+        if plugin != _CORE_PLUGIN
+    }

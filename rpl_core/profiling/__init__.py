@@ -1,0 +1,1 @@
+"""Record an application: plan the passes, run them, keep what finished."""

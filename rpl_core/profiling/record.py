@@ -1,0 +1,146 @@
+"""Record an application: timing runs first, then counter passes for the device that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.devices.resolve import ResolvedDevice
+from rpl_core.errors import RplError, UsageError
+from rpl_core.ingest.load import load_recording
+from rpl_core.interfaces.collector import CollectRequest
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.pipeline.analyse import AnalysisRequest, find_device
+from rpl_core.profiling.session import ProfileSession, describe_plan
+from rpl_core.run_directory.writer import RunDirectory, default_path
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.collector import Collector, LineSink
+    from rpl_core.plugins.host import PluginHost
+    from rpl_core.profiling.session import StepSink
+
+
+@attrs.frozen
+class ProfileRequest:
+    """What to record. ``output`` is the run directory, or ``None`` for a fresh one."""
+
+    command: tuple[str, ...]
+    runs: int
+    roofline: bool
+    trace_dependencies: bool
+    time_limit_s: float | None
+    allow_dangerous_counters: bool
+    output: Path | None
+    runs_directory: Path
+    analysis: AnalysisRequest
+
+    def options(self) -> Mapping[str, str | int | float | bool | None]:
+        """What the manifest remembers of the request."""
+        return {
+            "runs": self.runs,
+            "roofline": self.roofline,
+            "focus_critical": self.trace_dependencies,
+            "time_limit_s": self.time_limit_s,
+            "clock_mhz": self.analysis.clock_mhz,
+            "memory_bandwidth_gbps": self.analysis.memory_bandwidth_gbps,
+            "flop_model": self.analysis.options.flop_model,
+        }
+
+
+@attrs.frozen
+class Recorded:
+    """A recorded run: its directory, the failure that cut it short, and whether anything finished."""
+
+    directory: Path
+    failure: RplError | None
+    any_finished: bool
+
+
+def plan_only(request: ProfileRequest, collector: Collector, host: PluginHost) -> Sequence[str]:
+    """The commands of all passes, for ``--dry-run``. Counter passes need ``--device`` here."""
+    directory = request.output or default_path(request.runs_directory, request.command)
+    device = find_device(request.analysis, (), host)
+    if request.roofline and device.model is None:
+        raise UsageError(
+            "--dry-run can't plan counter passes without --device", next_step="add --device gfx942"
+        )
+    plans = [collector.plan(_timing(request, device))]
+    if request.roofline:
+        plans.append(collector.plan(_counters(request, device)))
+    lines = [line for plan in plans for line in describe_plan(plan.passes, directory)]
+    lines += [f"note: {d.fact}" for plan in plans for d in plan.diagnostics]
+    return lines
+
+
+def record_application(
+    request: ProfileRequest, collector: Collector, host: PluginHost, log: LineSink, step: StepSink
+) -> Recorded:
+    """Run all passes. Raises ``InterruptedRunError`` on Ctrl-C, with the run directory closed."""
+    device = find_device(request.analysis, (), host)
+    plan = collector.plan(_timing(request, device))
+    run = RunDirectory.create(
+        request.output or default_path(request.runs_directory, request.command),
+        command=request.command,
+        collector=collector.name,
+        device=device.model.name if device.model else None,
+        device_source=device.source,
+        options=request.options(),
+        plan=plan.passes,
+        plugins=tuple(f"{r.name} {r.version or '?'}" for r in host.records if r.status == "loaded"),
+    )
+    session = ProfileSession(run, collector, host.relay, log, step)
+    session.start()
+    session.execute(plan)
+    if request.roofline and session.failure is None:
+        _execute_counter_passes(session, request, host)
+    session.finish(None)
+    finished = any(entry.state == "complete" for entry in run.manifest.passes)
+    return Recorded(run.path, session.failure, finished)
+
+
+def _execute_counter_passes(session: ProfileSession, request: ProfileRequest, host: PluginHost) -> None:
+    """Plan for the device that the timing runs name: its counters decide the passes."""
+    try:
+        recording = load_recording((session.run.path,), tuple(host.catalog.readers()))
+        device = find_device(request.analysis, recording.gpu_agents, host)
+        if device.model is None:
+            session.diagnostics.append(_no_counter_map())
+            return
+        plan = session.collector.plan(_counters(request, device))
+    except RplError as error:
+        session.failure = error
+        return
+    session.run.add_passes(plan.passes, device.model.name, device.source)
+    session.execute(plan)
+
+
+def _no_counter_map() -> Diagnostic:
+    return Diagnostic(
+        "collect.no_counter_map",
+        "no counter pass was run: no installed plugin knows the counters of this device",
+        remedy="install the device's plugin, or name the device with --device",
+    )
+
+
+def _timing(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
+    return CollectRequest(
+        command=request.command,
+        runs=request.runs,
+        device=device.model,
+        trace_dependencies=request.trace_dependencies,
+        time_limit_s=request.time_limit_s,
+    )
+
+
+def _counters(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
+    return CollectRequest(
+        command=request.command,
+        runs=0,
+        device=device.model,
+        counters=device.model.counter_map.recommended if device.model else (),
+        time_limit_s=request.time_limit_s,
+        allow_dangerous_counters=request.allow_dangerous_counters,
+    )

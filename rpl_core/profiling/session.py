@@ -1,0 +1,108 @@
+"""Run the passes of a profile one after the other and keep the run directory true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.documents.diagnostics import diagnostic_docs
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.trace import TraceRole
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.collector import CollectionPlan, Collector, LineSink, PlannedPass
+    from rpl_core.plugins.relay import HookRelay
+    from rpl_core.run_directory.writer import RunDirectory
+
+#: Hears the name of each pass before it starts.
+StepSink = Callable[[str], None]
+
+
+@attrs.define
+class ProfileSession:
+    """One run in progress. ``failure`` is the first thing that went wrong; finished passes are kept."""
+
+    run: RunDirectory
+    collector: Collector
+    relay: HookRelay
+    log: LineSink
+    step: StepSink
+    failure: RplError | None = None
+    diagnostics: list[Diagnostic] = attrs.field(factory=list)
+
+    @property
+    def info(self) -> RunInfo:
+        manifest = self.run.manifest
+        return RunInfo(self.run.path, manifest.command, manifest.device, manifest.collector)
+
+    def start(self) -> None:
+        self.relay.run_started(self.info)
+
+    def execute(self, plan: CollectionPlan) -> None:
+        """Run the passes of ``plan``.
+
+        A failed timing pass ends the profile, because without it nothing can be said. A failed counter
+        pass costs its counters only. An interrupt ends everything and is raised after it was recorded.
+        """
+        self.diagnostics += plan.diagnostics
+        for planned in plan.passes:
+            if self.failure is not None and planned.role is TraceRole.TIMING:
+                break
+            self.step(planned.name)
+            self._execute_pass(planned)
+
+    def _execute_pass(self, planned: PlannedPass) -> None:
+        try:
+            outcome = self.collector.run(planned, self.run.path, self.log)
+            self.run.pass_succeeded(outcome)
+            self.diagnostics += outcome.diagnostics
+        except (InterruptedRunError, KeyboardInterrupt) as error:
+            self.run.pass_failed(planned.name, "interrupted")
+            self.finish("interrupted")
+            raise InterruptedRunError(
+                f"interrupted in {planned.name}; what finished is kept in {self.run.path}",
+                next_step=f"analyse it with `rpl analyze {self.run.path}`",
+            ) from error
+        except RplError as error:
+            self.run.pass_failed(planned.name, error.one_line())
+            self._note_failure(planned, error)
+
+    def _note_failure(self, planned: PlannedPass, error: RplError) -> None:
+        if planned.role is TraceRole.TIMING:
+            self.failure = self.failure or error
+            return
+        self.diagnostics.append(
+            Diagnostic(
+                "collect.counter_pass_failed",
+                f"counter pass {planned.name} failed: {error.fact}",
+                severity=Severity.WARNING,
+                cause=error.cause,
+                remedy=error.next_step,
+                where=planned.directory,
+            )
+        )
+
+    def finish(self, reason: str | None) -> None:
+        """Close the run directory and tell the plugins."""
+        if reason is None and self.failure is not None:
+            reason = self.failure.fact
+        self.run.finish(reason, diagnostic_docs(self.diagnostics))
+        state = RunState.COMPLETE if reason is None else RunState.INCOMPLETE
+        self.relay.run_finished(self.info, RunOutcome(state, reason))
+
+
+def describe_plan(passes: Iterable[PlannedPass], run_directory: Path) -> Sequence[str]:
+    """The commands of a plan as lines that can be pasted into a shell."""
+    import shlex
+
+    lines = []
+    for planned in passes:
+        directory = str(run_directory / planned.directory)
+        command = [word.replace("{directory}", directory) for word in planned.command]
+        lines.append(f"{planned.name} ({planned.role.value}): {shlex.join(command)}")
+    return lines

@@ -1,0 +1,1 @@
+"""Built-in renderers: documents in, text out."""

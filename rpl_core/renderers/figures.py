@@ -1,0 +1,27 @@
+"""How figures look in text: few digits, the unit beside them, a dash for the unknown."""
+
+from __future__ import annotations
+
+UNKNOWN = "-"
+
+
+def milliseconds(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.4g} ms"
+
+
+def duration_ns(value: float | None) -> str:
+    """A duration in the unit that keeps it between 1 and 1000."""
+    if value is None:
+        return UNKNOWN
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(value) >= size:
+            return f"{value / size:.4g} {unit}"
+    return f"{value:.4g} ns"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    return UNKNOWN if value is None else f"{value:.{digits}%}"
+
+
+def number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.4g}"

@@ -1,0 +1,17 @@
+"""All four documents as one JSON object, for programs."""
+
+from __future__ import annotations
+
+import json
+
+from rpl_core.interfaces.renderer import Renderer, RenderRequest
+
+
+class JsonRenderer(Renderer):
+    name = "json"
+    summary = "the four documents in one JSON object"
+    suffix = ".json"
+
+    def render(self, request: RenderRequest) -> str:
+        documents = {name: document.model_dump(mode="json") for name, document in request.documents.items()}
+        return json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,126 @@
+"""The text report: what limits the application, then one line per kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from rpl_core.interfaces.renderer import Renderer, RenderRequest
+from rpl_core.renderers.figures import UNKNOWN, duration_ns, milliseconds, number, percent
+from rpl_core.text.safety import printable, shorten
+from rpl_core.text.table import format_table
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.analysis import AnalysisDocument
+    from rpl_core.contracts.dag import DagDocument
+    from rpl_core.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_core.contracts.roofline import RooflineDocument
+
+#: Kernels shown by default; the documents hold all.
+SHOWN_KERNELS = 20
+_NAME_WIDTH = 48
+
+
+class TextRenderer(Renderer):
+    name = "text"
+    summary = "aligned tables for a terminal or a log"
+    suffix = ".txt"
+
+    def render(self, request: RenderRequest) -> str:
+        profile = cast("ProfileDocument", request.documents["profile"])
+        head, path = _head(profile), _path(cast("DagDocument", request.documents["dag"]))
+        sections = [
+            *((path, head) if request.path_first else (head, path)),
+            _kernels(profile, cast("AnalysisDocument", request.documents["analysis"])),
+            _roofline_note(cast("RooflineDocument", request.documents["roofline"])),
+        ]
+        return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _head(profile: ProfileDocument) -> str:
+    gpu, stability = profile.gpu, profile.stability
+    device = gpu.product or gpu.architecture or f"unknown ({gpu.reason or 'not recorded'})"
+    lines = [("device", device), ("runtime", _runtime(profile))]
+    if profile.launches:
+        lines.append(("launches", f"{number(profile.launches)} of {len(profile.kernels)} kernels"))
+    if stability.runs:
+        spread = (
+            f"CV {percent(stability.cv, 2)} ({stability.classification})"
+            if stability.cv is not None
+            else "one run"
+        )
+        lines.append(("stability", f"{stability.runs} runs, {spread}" if stability.runs > 1 else spread))
+    if profile.provenance and profile.provenance.origin != "measured":
+        lines.append(("origin", f"{profile.provenance.origin}: not a measurement of hardware"))
+    if profile.incomplete:
+        lines.append(("incomplete", profile.incomplete))
+    return "\n".join(f"{label:<12}{printable(text)}" for label, text in lines)
+
+
+def _runtime(profile: ProfileDocument) -> str:
+    if profile.runtime_ms is None:
+        return f"unknown: {profile.runtime_reason}"
+    text = milliseconds(profile.runtime_ms)
+    if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
+        low, high = profile.runtime_range_ms
+        text += f" (estimate, {low:.4g} to {high:.4g} ms over the counter passes)"
+    return f"{text}  [{profile.runtime_source}]"
+
+
+def _path(dag: DagDocument) -> str:
+    if dag.status != "available":
+        return f"critical path  unknown: {printable(dag.reason or '')}"
+    ceiling = f"{dag.speedup_ceiling:.3g}x" if dag.speedup_ceiling else "unbounded (it is the whole path)"
+    return (
+        f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan, "
+        f"{percent(dag.fraction)} of it in {printable(shorten(dag.dominant_symbol or '-', _NAME_WIDTH))}; "
+        f"speed-up ceiling of that kernel {ceiling}"
+    )
+
+
+def _kernels(profile: ProfileDocument, analysis: AnalysisDocument) -> str:
+    if not profile.kernels:
+        return ""
+    labels = {entry.kernel: entry for entry in analysis.kernels}
+    rows = []
+    for kernel in profile.kernels[:SHOWN_KERNELS]:
+        found = labels.get(kernel.name)
+        label = f"{found.bottleneck} ({found.confidence})" if found else UNKNOWN
+        rows.append((*_figures(kernel), label))
+    columns = (
+        "kernel",
+        "calls",
+        "time",
+        "share",
+        "median",
+        "occup.",
+        "limiter",
+        "crit.",
+        "GB/s",
+        "FLOP/B",
+        "bottleneck",
+    )
+    table = format_table(columns, rows, right=(1, 2, 3, 4, 5, 7, 8, 9))
+    rest = len(profile.kernels) - len(rows)
+    return f"{table}\n({rest} more kernels in profile.json)" if rest > 0 else table
+
+
+def _figures(kernel: KernelProfile) -> tuple[str, ...]:
+    roofline = kernel.roofline
+    return (
+        shorten(printable(kernel.name), _NAME_WIDTH),
+        number(kernel.launches),
+        milliseconds(kernel.runtime_ms),
+        percent(kernel.time_share),
+        duration_ns(kernel.median_ns),
+        percent(kernel.occupancy.theoretical, 0),
+        kernel.occupancy.limiter or UNKNOWN,
+        percent(kernel.criticality_weight),
+        number(roofline.achieved_gbps) if roofline else UNKNOWN,
+        number(roofline.operational_intensity) if roofline else UNKNOWN,
+    )
+
+
+def _roofline_note(roofline: RooflineDocument) -> str:
+    if roofline.status == "available":
+        return ""
+    return f"roofline: {roofline.status.replace('_', ' ')}. {printable(roofline.reason or '')}"

@@ -1,0 +1,61 @@
+"""The contract of a transformation: proposals depend on the source alone and fit into it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.testing.contracts.edits import check_candidate
+from rpl_core.testing.contracts.side_effects import no_side_effects
+from rpl_core.testing.contracts.violation import ContractViolation, demand, demand_kind
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
+
+_STRANGE_TEXTS = (
+    b"",
+    b"\n",
+    bytes(range(256)),
+    b"__global__",
+    b"// only a comment",
+    b"\xff" * 100,
+    b"{{{((\"'",
+)
+
+
+def assert_transformation(transformation: Transformation, source: KernelSource) -> None:
+    """Check proposals for ``source``, which must hold at least one candidate, and for strange files."""
+    subject = demand_kind("rpl_transformations", transformation)
+    suffixes = transformation.suffixes
+    demand(isinstance(suffixes, tuple) and bool(suffixes), subject, "suffixes is a non-empty tuple")
+    demand(all(suffix.startswith(".") for suffix in suffixes), subject, "a suffix begins with a dot")
+    candidates = _propose(transformation, source, subject)
+    demand(bool(candidates), subject, "the test's source gives no candidate")
+    for kernel in sorted({c.kernel for c in candidates if c.kernel is not None}):
+        only = _propose(transformation, attrs.evolve(source, kernel=kernel), subject)
+        expected = [c.id for c in candidates if c.kernel == kernel]
+        demand([c.id for c in only] == expected, subject, f"asked for {kernel!r} it proposes something else")
+    for text in _STRANGE_TEXTS:
+        _propose(transformation, attrs.evolve(source, text=text), subject)
+    none = _propose(transformation, attrs.evolve(source, kernel="no such kernel"), subject)
+    demand(not none, subject, "proposes for a kernel that does not exist")
+
+
+def _propose(transformation: Transformation, source: KernelSource, subject: str) -> tuple[EditCandidate, ...]:
+    try:
+        transformation.propose(source)  # imports what it needs before files are forbidden
+        with no_side_effects(subject):
+            first = transformation.propose(source)
+            second = transformation.propose(source)
+    except ContractViolation:
+        raise
+    except Exception as error:
+        raise ContractViolation(f"{subject}: propose() raised {error!r} for {source.text[:40]!r}") from error
+    demand(isinstance(first, tuple), subject, "propose() returns a tuple")
+    demand(first == second, subject, "the same source gives two different answers")
+    ids = [candidate.id for candidate in first]
+    demand(len(set(ids)) == len(ids), subject, f"candidate ids repeat: {ids}")
+    for candidate in first:
+        check_candidate(candidate, source, subject)
+    return first

@@ -1,0 +1,88 @@
+"""What rocprofv3 prints on stderr: driver lines as they are, log lines in the format of glog.
+
+Results are announced at error level and the database at warning level although nothing is wrong; readers
+must not take such lines for failures (rocpd reference, 2.1).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Final
+
+import attrs
+
+__all__ = ["Log", "fatal_error", "warning"]
+
+_RANKS: Final = {"fatal": 3, "error": 2, "warning": 1, "info": 0, "trace": 0, "env": 1, "config": 1}
+_LETTERS: Final = "IWEF"
+
+
+def warning(text: str) -> None:
+    """Print a warning of the driver script."""
+    print(f"Warning: {text}", file=sys.stderr, flush=True)
+
+
+def fatal_error(text: str) -> int:
+    """Print a fatal error of the driver script and return its exit code."""
+    print(f"Fatal error: {text}", file=sys.stderr, flush=True)
+    return 1
+
+
+@attrs.frozen
+class Log:
+    """Log lines of the tool library; lines below `level` are not printed."""
+
+    level: str = "warning"
+
+    def _line(self, rank: int, place: str, text: str) -> None:
+        if rank < _RANKS[self.level]:
+            return
+        now = time.time()
+        stamp = time.strftime("%Y%m%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
+        thread = threading.get_native_id()
+        print(f"{_LETTERS[rank]}{stamp} {thread} {place}] {text}", file=sys.stderr, flush=True)
+
+    def writing_database(self, pid: int, node: int) -> None:
+        """Announce the database."""
+        self._line(1, "generateRocpd.cpp:581", f"writing SQL database for process {pid} on node {node}")
+
+    def opened(self, path: os.PathLike[str], uuid: str | None = None) -> None:
+        """Announce a result file; the database names its UUID."""
+        suffix = f" (UUID={uuid})" if uuid else ""
+        place = "generateRocpd.cpp:603" if uuid else "output_stream.cpp:111"
+        self._line(2, place, f"Opened result file: {os.fspath(path)}{suffix}")
+
+    def missing_counters(
+        self, node: int, gpu: int, name: str, requested: tuple[str, ...], found: tuple[str, ...]
+    ) -> None:
+        """Warn about counters that the device does not have; the others are still collected."""
+        missing = ", ".join(counter for counter in requested if counter not in found)
+        self._line(
+            1,
+            "tool.cpp:1183",
+            f"Unable to find all counters for agent {node} (gpu-{gpu}, {name}) in [{', '.join(requested)}]. "
+            f"Found: [{', '.join(found)}]. Missing: [{missing}]",
+        )
+
+    def over_capacity(self) -> None:
+        """Say why an over-capacity counter set ends the process."""
+        self._line(
+            3,
+            "tool.cpp:1192",
+            "Could not construct profile cfg failed with error code 38: "
+            "Request exceeds the capabilities of the hardware to collect",
+        )
+
+    def sqlite_failure(self, code: int, text: str) -> None:
+        """Say why writing the database ends the process."""
+        self._line(3, "common.cpp:117", f"SQLite3 error {code}: {text}")
+
+    def caught_signal(self, pid: int, number: int) -> None:
+        """Announce that results are written although the application dies."""
+        handler = "rocprofv3_error_signal_handler"
+        head = f"[PPID={os.getpid()}][PID={pid}][TID={pid}][{handler}]"
+        self._line(1, "tool.cpp:2806", f"{head} rocprofv3 caught signal {number}...")
+        self._line(1, "tool.cpp:2844", f"{head} rocprofv3 finalizing after signal {number}...")

@@ -1,0 +1,1 @@
+"""Plain text for people: safe, aligned, of bounded width."""

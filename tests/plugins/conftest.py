@@ -1,0 +1,62 @@
+"""Installed distributions without pip: a folder on ``sys.path`` with modules and ``.dist-info``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rpl_core.plugins.host import PluginHost, create_host
+from rpl_core.plugins.selection import PluginSelection
+
+HEADER = "from rpl_core import hookimpl\nRPL_API = 1\n"
+
+
+class FakeSite:
+    """A site-packages folder that exists for one test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.distributions: set[str] = set()
+
+    def module(self, name: str, source: str, *, header: str = HEADER) -> None:
+        (self.folder / f"{name}.py").write_text(header + textwrap.dedent(source), encoding="utf-8")
+
+    def distribution(self, name: str, groups: dict[str, dict[str, str]], version: str = "1.0") -> None:
+        info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        lines: list[str] = []
+        for group, entries in groups.items():
+            lines += [f"[{group}]", *(f"{entry} = {value}" for entry, value in entries.items()), ""]
+        (info / "entry_points.txt").write_text("\n".join(lines))
+        self.distributions.add(name)
+        importlib.invalidate_caches()
+
+    def plugin(self, name: str, source: str, *, distribution: str | None = None, header: str = HEADER) -> str:
+        """A distribution ``rpl-NAME`` with one plugin NAME in one module; returns the module's name."""
+        owner = distribution or f"rpl-{name}"
+        module = f"fake_{owner.replace('-', '_')}_{name}".replace("-", "_")
+        self.module(module, source, header=header)
+        self.distribution(owner, {"rpl.plugins": {name: module}})
+        return module
+
+    def host(self, **choices: object) -> PluginHost:
+        """A host that sees the core and this site's distributions."""
+        choices.setdefault("only_distributions", frozenset(self.distributions))
+        return create_host(PluginSelection(**choices), config={})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield FakeSite(folder)
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(folder)):
+            del sys.modules[name]
+    importlib.invalidate_caches()

@@ -1,0 +1,340 @@
+"""One test per hook: who is asked, in which order, what counts, and that a raising plugin stands alone."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
+from rpl_core.model.trace import Agent
+
+DEVICE = """
+from rpl_core.model.device import CounterMap, DeviceModel
+
+def device(name, **changes):
+    facts = dict(
+        name=name, architecture="gfx000", product="P", chip_ids=(1,), compute_units=None, xcd_count=None,
+        simd_per_cu=4, wave_size=64, max_waves_per_simd=8, lds_bytes_per_cu=65536, clock_mhz=None,
+        l2_bytes=None, llc_bytes=None, l2_channels=None, fp32_valu_width=None, compute_ceilings=(),
+        memory_ceilings=(), counter_map=CounterMap(quantities=(), recommended=()),
+    )
+    return DeviceModel(**{**facts, **changes})
+"""
+
+ITEMS = {
+    "rpl_device_models": (DEVICE, "device({name!r})"),
+    "rpl_collectors": (
+        """
+        from rpl_core.interfaces.collector import CollectionPlan, Collector
+        class Item(Collector):
+            summary = "s"
+            def missing(self): return None
+            def plan(self, request): return CollectionPlan(())
+            def run(self, planned, run_directory, log): raise NotImplementedError
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_readers": (
+        """
+        from rpl_core.interfaces.reader import Reader
+        class Item(Reader):
+            summary = "s"
+            def claim(self, files): return ()
+            def read(self, inputs): return ()
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_analyzers": (
+        """
+        from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
+        class Item(Analyzer):
+            summary = "s"
+            def analyze(self, context): return AnalysisOutcome({})
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_transformations": (
+        """
+        from rpl_core.interfaces.transformation import Transformation
+        class Item(Transformation):
+            summary = "s"
+            def propose(self, source): return ()
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_proposers": (
+        """
+        from rpl_core.interfaces.proposer import Proposer
+        class Item(Proposer):
+            summary = "s"
+            def propose(self, request): return None
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_equivalence_checks": (
+        """
+        from rpl_core.interfaces.equivalence import EquivalenceCheck
+        class Item(EquivalenceCheck):
+            summary = "s"
+            def check(self, request): raise NotImplementedError
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_replayers": (
+        """
+        from rpl_core.interfaces.replayer import Replayer
+        class Item(Replayer):
+            summary = "s"
+            def missing(self): return None
+            def replay(self, request): raise NotImplementedError
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_renderers": (
+        """
+        from rpl_core.interfaces.renderer import Renderer
+        class Item(Renderer):
+            summary, suffix = "s", ".txt"
+            def render(self, request): return ""
+        """,
+        "named(Item(), {name!r})",
+    ),
+    "rpl_doctor_checks": (
+        """
+        from rpl_core.interfaces.doctor import DoctorCheck
+        class Item(DoctorCheck):
+            summary = "s"
+            def check(self): raise NotImplementedError
+        """,
+        "named(Item(), {name!r})",
+    ),
+}
+
+NAMED = """
+def named(item, name):
+    item.name = name
+    return item
+"""
+
+
+def offer(site, plugin, hook, expression):
+    """A plugin whose ``hook`` returns ``expression``."""
+    definitions, _ = ITEMS[hook]
+    site.plugin(
+        plugin,
+        f"{textwrap.dedent(definitions)}{NAMED}\n@hookimpl\ndef {hook}():\n    return {expression}\n",
+    )
+
+
+def item(hook, name):
+    return ITEMS[hook][1].format(name=name)
+
+
+def assert_collecting(site, hook, ask):
+    """Plugins answer in name order, ``None`` says nothing, and bad answers cost only their plugin."""
+    offer(site, "c-good", hook, f"({item(hook, 'c1')}, {item(hook, 'c2')})")
+    offer(site, "a-good", hook, f"({item(hook, 'a1')},)")
+    offer(site, "b-raises", hook, "1 / 0")
+    offer(site, "d-silent", hook, "None")
+    offer(site, "e-list", hook, f"[{item(hook, 'e1')}]")
+    offer(site, "f-mixed", hook, f"({item(hook, 'f1')}, 42, {item(hook, 'f 2')})")
+    offer(site, "g-exits", hook, "exit(4)")
+    host = site.host(disabled=("core",))
+    found = ask(host.relay)
+    assert [(c.plugin, c.value.name) for c in found] == [
+        ("a-good", "a1"),
+        ("c-good", "c1"),
+        ("c-good", "c2"),
+        ("f-mixed", "f1"),
+    ]
+    facts = {d.where: [] for d in host.diagnostics}
+    for diagnostic in host.diagnostics:
+        facts[diagnostic.where].append(diagnostic.fact)
+    assert sorted(facts) == ["plugin b-raises", "plugin e-list", "plugin f-mixed", "plugin g-exits"]
+    assert "ZeroDivisionError" in facts["plugin b-raises"][0]
+    assert "returned list where a tuple was expected" in facts["plugin e-list"][0]
+    assert len(facts["plugin f-mixed"]) == 2
+    assert "sys.exit(4)" in facts["plugin g-exits"][0]
+    assert all(hook in fact for lines in facts.values() for fact in lines)
+
+
+def test_hook_rpl_device_models(site):
+    assert_collecting(site, "rpl_device_models", lambda relay: relay.device_models())
+
+
+def test_hook_rpl_collectors(site):
+    assert_collecting(site, "rpl_collectors", lambda relay: relay.collectors())
+
+
+def test_hook_rpl_readers(site):
+    assert_collecting(site, "rpl_readers", lambda relay: relay.readers())
+
+
+def test_hook_rpl_analyzers(site):
+    assert_collecting(site, "rpl_analyzers", lambda relay: relay.analyzers())
+
+
+def test_hook_rpl_transformations(site):
+    assert_collecting(site, "rpl_transformations", lambda relay: relay.transformations())
+
+
+def test_hook_rpl_proposers(site):
+    assert_collecting(site, "rpl_proposers", lambda relay: relay.proposers())
+
+
+def test_hook_rpl_equivalence_checks(site):
+    assert_collecting(site, "rpl_equivalence_checks", lambda relay: relay.equivalence_checks())
+
+
+def test_hook_rpl_replayers(site):
+    assert_collecting(site, "rpl_replayers", lambda relay: relay.replayers())
+
+
+def test_hook_rpl_renderers(site):
+    assert_collecting(site, "rpl_renderers", lambda relay: relay.renderers())
+
+
+def test_hook_rpl_doctor_checks(site):
+    assert_collecting(site, "rpl_doctor_checks", lambda relay: relay.doctor_checks())
+
+
+RULE = """
+from rpl_core.interfaces.rule import BottleneckLabel, Rule
+
+@hookimpl
+def rpl_classifier_rules({arguments}):
+    return tuple(
+        Rule(id=id, label=BottleneckLabel.UNCLASSIFIED, priority=priority, conditions=(), explanation="e")
+        for id, priority in {rules}
+    )
+"""
+
+
+def test_hook_rpl_classifier_rules(site):
+    site.plugin("b", RULE.format(arguments="device", rules="[('for-' + str(device), 5), ('low', 1)]"))
+    site.plugin("a", RULE.format(arguments="", rules="[('z', 5), ('y', 5), ('high', 9)]"))
+    site.plugin("c", "@hookimpl\ndef rpl_classifier_rules(device):\n    return device.name\n")
+    host = site.host(disabled=("core",))
+    assert [c.value.id for c in host.relay.classifier_rules(None)] == ["z", "y", "high", "for-None", "low"]
+    assert host.catalog.rules(None).names == ("high", "y", "z", "for-None", "low")
+    assert [d.where for d in host.diagnostics] == ["plugin c"]
+
+
+def detector(answer):
+    return f"{DEVICE}\n@hookimpl\ndef rpl_detect_device(agents):\n    return {answer}\n"
+
+
+def agent(name="gfx000"):
+    return Agent(node="n", index=0, kind="GPU", architecture=name)
+
+
+def test_hook_rpl_detect_device(site):
+    site.plugin("b", detector("device('B:' + agents[0].architecture)"))
+    site.plugin("a", detector("None"))
+    site.plugin("d", detector("device('D')"))
+    site.plugin("c", detector("1 / 0"))
+    site.plugin("e", detector("'a name'"))
+    host = site.host(disabled=("core",))
+    found = host.relay.detect_device((agent(),))
+    assert (found.plugin, found.value.name) == ("b", "B:gfx000")
+    by_plugin = {d.where: d for d in host.diagnostics}
+    assert set(by_plugin) == {"plugin c", "plugin d", "plugin e"}
+    assert by_plugin["plugin d"].code == "plugin.device_disagreement"
+
+
+def test_detecting_an_unknown_device_is_none_and_no_problem(site):
+    site.plugin("a", detector("None"))
+    host = site.host(disabled=("core",))
+    assert host.relay.detect_device((agent(),)) is None
+    assert host.diagnostics == ()
+
+
+RECORDING = """
+import pathlib
+HEARD = pathlib.Path({file!r})
+
+def hear(text):
+    with HEARD.open("a") as file:
+        file.write({name!r} + " " + text + "\\n")
+"""
+
+
+def listeners(site, hook, signature, text):
+    """Plugins a and c write what they hear into a file; b raises. Returns a function reading the file."""
+    file = site.folder / "heard.txt"
+    for name in ("c", "a"):
+        source = RECORDING.format(file=str(file), name=name)
+        site.plugin(name, f"{source}\n@hookimpl\ndef {hook}({signature}):\n    hear({text})\n")
+    site.plugin("b", f"@hookimpl\ndef {hook}():\n    raise ValueError('not today')\n")
+    return lambda: file.read_text().splitlines()
+
+
+def assert_only_b_failed(host, hook):
+    assert [(d.where, "not today" in d.fact, hook in d.fact) for d in host.diagnostics] == [
+        ("plugin b", True, True)
+    ]
+
+
+def test_hook_rpl_configure(site):
+    from rpl_core.plugins.host import create_host
+    from rpl_core.plugins.selection import PluginSelection
+
+    heard = listeners(site, "rpl_configure", "config", "config['plugins.a.key'] + type(config).__name__")
+    selection = PluginSelection(disabled=("core",), only_distributions=frozenset(site.distributions))
+    host = create_host(selection, config={"plugins.a.key": "value"})
+    assert heard() == ["a valuemappingproxy", "c valuemappingproxy"]
+    assert_only_b_failed(host, "rpl_configure")
+    assert host.record("b")[0].status.value == "loaded"
+
+
+RUN = RunInfo(directory=Path("run"), command=("./app",), device="gfx942", collector="rocprofv3")
+
+
+def test_hook_rpl_run_started(site):
+    heard = listeners(site, "rpl_run_started", "run", "run.command[0]")
+    host = site.host(disabled=("core",))
+    host.relay.run_started(RUN)
+    assert heard() == ["a ./app", "c ./app"]
+    assert_only_b_failed(host, "rpl_run_started")
+
+
+def test_hook_rpl_run_finished(site):
+    heard = listeners(site, "rpl_run_finished", "outcome, run", "run.collector + ' ' + outcome.state.value")
+    host = site.host(disabled=("core",))
+    host.relay.run_finished(RUN, RunOutcome(RunState.INCOMPLETE, "interrupted"))
+    assert heard() == ["a rocprofv3 incomplete", "c rocprofv3 incomplete"]
+    assert_only_b_failed(host, "rpl_run_finished")
+
+
+def test_a_plugin_the_user_named_may_not_fail_quietly(site):
+    from rpl_core.errors import PluginError
+
+    module = site.plugin("mine", "@hookimpl\ndef rpl_device_models():\n    1 / 0\n")
+    host = site.host(modules=(module,))
+    host.require_requested()
+    with pytest.raises(PluginError, match="ZeroDivisionError"):
+        host.relay.device_models()
+
+
+def test_two_implementations_in_one_module_answer_in_the_order_of_their_function_names(site):
+    source = ITEMS["rpl_renderers"][0]
+    site.plugin(
+        "double",
+        textwrap.dedent(source)
+        + NAMED
+        + textwrap.dedent(
+            """
+            @hookimpl(specname="rpl_renderers")
+            def b_second():
+                return (named(Item(), "second"),)
+
+            @hookimpl(specname="rpl_renderers")
+            def a_first():
+                return (named(Item(), "first"),)
+            """
+        ),
+    )
+    host = site.host(disabled=("core",))
+    assert [c.value.name for c in host.relay.renderers()] == ["first", "second"]

@@ -1,0 +1,54 @@
+"""Full disks, endless output and places that can't be written."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+
+import pytest
+
+from rpl_core.errors import MissingError, UsageError
+from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process.log_file import LogFile
+from rpl_core.process.storage import make_directory, storage_error
+
+
+def test_a_full_disk_costs_the_log_but_neither_the_command_nor_its_lines() -> None:
+    code = "for number in range(20_000): print(number)"
+    lines: list[str] = []
+    request = ProcessRequest((sys.executable, "-c", code), log_path=Path("/dev/full"))
+    result = run_command(request, lines.append)
+    assert result.succeeded
+    assert len(lines) == 20_000
+    assert result.log_problem == "No space left on device"
+
+
+def test_output_beyond_the_limit_is_cut_and_said(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "log", limit_bytes=10)
+    for _ in range(3):
+        log.write(b"12345678")
+    log.close()
+    assert (tmp_path / "log").read_bytes().startswith(b"1234567812\n[rpl: the log ends here")
+    assert (tmp_path / "log").stat().st_size < 100
+    assert log.problem is not None
+
+
+def test_a_link_planted_at_the_log_path_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("keep")
+    (tmp_path / "log").symlink_to(tmp_path / "target")
+    with pytest.raises(UsageError, match="cannot write"):
+        run_command(ProcessRequest(("true",), log_path=tmp_path / "log"))
+    assert (tmp_path / "target").read_text() == "keep"
+
+
+def test_a_file_where_a_directory_should_be_names_the_path_and_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"cannot write .*file/run") as caught:
+        make_directory(tmp_path / "file" / "run")
+    assert "-o DIR" in caught.value.one_line()
+
+
+def test_a_full_disk_is_told_from_a_forbidden_place() -> None:
+    assert isinstance(storage_error(Path("x"), OSError(errno.ENOSPC, "full")), MissingError)
+    assert isinstance(storage_error(Path("x"), OSError(errno.EROFS, "read-only")), UsageError)
