@@ -43,7 +43,10 @@ def _every_dispatch(_kernel_name: str, _occurrence: int) -> bool:
 
 @attrs.frozen
 class Collection:
-    """What to record. `selects(kernel name, n-th launch from 1)` filters counter collection only."""
+    """What to record. `selects(kernel name, n-th launch from 1)` filters counter collection only.
+
+    With counters and without `kernels`, dispatches come from the counter records: only selected ones.
+    """
 
     kernels: bool = True
     copies: bool = True
@@ -72,8 +75,9 @@ def record(
     seed: str | int,
     begin_ns: int = 5_000_000_000_000,
     gpu: int = 0,
+    gpus: int = 1,
 ) -> RocpdContents:
-    """Play `application` with `seed` and return what a profiler would have written about it."""
+    """Play `application` on GPU `gpu` of `gpus` and return what a profiler would have written about it."""
     counting = bool(collection.counters)
     timeline = play(application, seed=seed, begin_ns=begin_ns + 40_000_000, gpu=gpu, serialised=counting)
     agent = GPU_AGENT + gpu
@@ -91,7 +95,7 @@ def record(
             process.ppid,
             process.extdata,
         ),
-        agents=mi300x_agents(gpus=max(1, gpu + 1)),
+        agents=mi300x_agents(gpus),
         code_objects=(_code_object(agent, process.pid),),
         kernels=tuple(_kernel_row(kernel, i) for i, kernel in enumerate(application.kernels, 1)),
         queues=_named_queues(dispatches),
@@ -125,7 +129,7 @@ def _dispatches_and_counters(
             selected.append(row)
             load = DispatchLoad(kernel, row.end_ns - row.begin_ns, application.clock_mhz)
             counters += [counter_row(row.dispatch_id, name, load) for name in collection.counters]
-    return selected, counters
+    return (timeline.dispatches if collection.kernels else selected), counters
 
 
 def _code_object(agent: int, pid: int) -> CodeObjectRow:

@@ -64,7 +64,7 @@ class CommandLine:
         from rpl_core.cli.run import run
 
         words = tuple(str(argument) for argument in arguments)
-        out, err = io.StringIO(), io.StringIO()
+        out, err = _captured(), _captured()
         with self.monkeypatch.context() as patch:
             for name, value in (env or {}).items():
                 patch.setenv(name, value)
@@ -72,7 +72,7 @@ class CommandLine:
                 patch.chdir(cwd)
             with redirect_stdout(out), redirect_stderr(err):
                 code = run(list(words))
-        return Outcome(words, code, out.getvalue(), err.getvalue())
+        return Outcome(words, code, _text(out), _text(err))
 
     def process(
         self,
@@ -95,6 +95,18 @@ class CommandLine:
             timeout=timeout_s,
         )
         return Outcome(words, done.returncode, done.stdout, done.stderr)
+
+
+def _captured() -> io.TextIOWrapper:
+    # Commands may write bytes, so the stream needs a buffer below the text.
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape", newline="")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8", "surrogateescape")
 
 
 def _refuse_constant(text: str) -> float:

@@ -137,6 +137,14 @@ def _by_the_rule(rows: list[tuple[int, int, int]], tolerance_ns: int):
     return weights, edges
 
 
+def test_identity_orders_rows_of_one_chain_with_equal_times() -> None:
+    at_seven = np.array([7, 7, 7])
+    chain = np.zeros(3, dtype=np.int32)
+    assert build_graph(chain, at_seven, at_seven, identity=np.array([5, 3, 4])).order.tolist() == [1, 2, 0]
+    assert build_graph(chain, at_seven, at_seven).order.tolist() == [0, 1, 2]
+    assert build_graph(chain, at_seven, np.array([9, 8, 7]), tolerance_ns=0).order.tolist() == [2, 1, 0]
+
+
 def test_running_max_survives_keys_that_do_not_fit() -> None:
     values = np.array([5, 2**61, 7, 3, 9, 1])
     assert running_max(values, np.array([0, 0, 1, 1, 2, 2])).tolist() == [5, 2**61, 7, 7, 9, 9]

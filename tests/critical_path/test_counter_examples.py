@@ -113,3 +113,10 @@ def test_tied_paths_are_told_apart_by_time_then_chain_then_id(us) -> None:
     assert (sums.symbol.tolist(), sums.nodes.tolist(), sums.nodes_on_path.tolist()) == ([7], [2], [1])
     assert (sums.on_path_ns.tolist(), sums.critical_ns.tolist()) == ([50_000], [100_000])
     assert sums.criticality().tolist() == [50 / 60]
+
+
+@pytest.mark.parametrize(("source_chain", "first"), [(0, 0), (9, 1)])
+def test_an_edge_and_a_chain_that_tie_are_told_apart_the_same_way(us, source_chain, first) -> None:
+    # Row 2 follows row 1 in its chain and row 0 by an edge; both began and ended together.
+    graph = us([(source_chain, 0, 50), (5, 0, 50), (5, 50, 60)], [(0, 2)])
+    assert _path(graph).rows.tolist() == [first, 2]

@@ -79,7 +79,7 @@ def settle(
         end = np.maximum(end, begin)
         np.maximum(begin, carried_max(end, ~layout.linked), out=begin)
         np.maximum(end, begin, out=end)
-        pass
+        kept &= end[edges.source] <= latest_begin
     kept &= end[edges.source] <= begin[edges.target]
     return SettledTimes(
         begin_ns=begin, end_ns=end, edges=edges.pick(kept), inconsistent_edges=int(kept.size - kept.sum())

@@ -104,16 +104,21 @@ def solve(graph: DispatchGraph, weights: NodeWeights) -> Solution:
         assert longest <= graph.makespan_ns, "a path is longer than the makespan"
         assert weights.weighting == "exec_only" or longest == graph.makespan_ns, "waits do not add up"
     head = heads(graph.contraction, passed)
+    slack = weights.total_ns - head
+    head_ns = graph.to_rows(head)
+    # One column at a time: with five million nodes each of them is 40 MB.
+    del head, passed
     tail = _tails(graph, weights)
-    slack = np.subtract(weights.total_ns, head)
     slack -= tail
     slack += longest
     assert slack.size == 0 or int(slack.min()) == 0, "no node is critical"
+    tail_ns = graph.to_rows(tail)
+    del tail
     return Solution(
         weights=weights,
         critical_path_ns=longest,
-        head_ns=graph.to_rows(head),
-        tail_ns=graph.to_rows(tail),
+        head_ns=head_ns,
+        tail_ns=tail_ns,
         slack_ns=graph.to_rows(slack),
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.analysis.critical_path.solve import advance, segment_ends
+from rpl_core.analysis.critical_path.solve import advance, critical_path_ns, segment_ends
 from rpl_core.analysis.critical_path.weights import shrunk
 
 if TYPE_CHECKING:
@@ -67,16 +67,18 @@ def what_if(
     """
     contraction = graph.contraction
     replay = _Replay(graph, weights, symbol[graph.order])
-    recorded = int((replay.ends + replay.passed.offset[contraction.last_of_segment]).max(initial=0))
     predicted: list[int] = []
     batch = max(1, _MOST_GAINS // max(1, contraction.edge.size))
     for first in range(0, len(scenarios), batch):
-        changed = [replay.changed(scenario) for scenario in scenarios[first : first + batch]]
-        offset = _offsets_of_all(contraction, np.stack([gain for gain, _ in changed], axis=1))
-        ends = np.stack([ends for _, ends in changed], axis=1) + offset[contraction.last_of_segment]
+        chosen = scenarios[first : first + batch]
+        gain = np.empty((contraction.edge.size, len(chosen)), dtype=np.int64)
+        ends = np.empty((contraction.segment_start.size, len(chosen)), dtype=np.int64)
+        for column, scenario in enumerate(chosen):
+            gain[:, column], ends[:, column] = replay.changed(scenario)
+        ends += _offsets_of_all(contraction, gain)[contraction.last_of_segment]
         predicted.extend(ends.max(axis=0, initial=0).tolist())
     return [
-        WhatIf(scenario=scenario, recorded_ns=recorded, predicted_ns=ns)
+        WhatIf(scenario=scenario, recorded_ns=replay.recorded_ns, predicted_ns=ns)
         for scenario, ns in zip(scenarios, predicted, strict=True)
     ]
 
@@ -88,8 +90,10 @@ class _Replay:
         self._contraction = graph.contraction
         self._execution_ns = weights.execution_ns
         self._symbol_at = symbol_at
-        self.passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
-        self._last, self.ends = segment_ends(graph.contraction, self.passed)
+        passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
+        self._last, self._ends_ns = segment_ends(graph.contraction, passed)
+        self._gain = passed.gain
+        self.recorded_ns = critical_path_ns(graph.contraction, passed)
         self._look: _Look | None = None
 
     def changed(self, scenario: Scenario) -> tuple[IntArray, IntArray]:
@@ -101,10 +105,10 @@ class _Replay:
         saved = np.zeros(execution.size + 1, dtype=np.int64)
         np.cumsum(execution - shrunk(execution, scenario.speedup), out=saved[1:])
         before = saved[look.before_segment]
-        gain = self.passed.gain - saved[look.to_source] + saved[look.before_target]
+        gain = self._gain - saved[look.to_source] + saved[look.before_target]
         gain += before[contraction.segment[contraction.source]]
         gain -= before[contraction.segment[contraction.target]]
-        return gain, self.ends - saved[look.to_segment_end] + before
+        return gain, self._ends_ns - saved[look.to_segment_end] + before
 
     def _look_up(self, symbol: int) -> _Look:
         position = np.flatnonzero(self._symbol_at == symbol)

@@ -125,19 +125,24 @@ class KernelRoofline:
     exceeds_ceiling: tuple[str, ...]
 
     @property
+    def roof(self) -> Roof:
+        """The data-sheet roof, or the measured one where no data sheet gives a memory ceiling."""
+        return self.spec if self.spec.memory is not None else self.measured
+
+    @property
     def position(self) -> Metric:
-        """Achieved / attainable against the data sheet, or against measured ceilings where only they exist."""
-        return self.spec.position if self.spec.position.value is not None else self.measured.position
+        """Achieved / attainable at the kernel's intensity."""
+        return self.roof.position
 
     @property
     def hbm_utilization(self) -> Metric:
-        """Share of the memory ceiling, data sheet first."""
-        return self.spec.memory_share if self.spec.memory is not None else self.measured.memory_share
+        """Share of the memory ceiling."""
+        return self.roof.memory_share
 
     @property
     def compute_utilization(self) -> Metric:
-        """Share of the arithmetic ceilings on the busier pipe, data sheet first."""
-        return self.spec.compute_share if self.spec.compute_share.value is not None else self.measured.compute_share
+        """Share of the arithmetic ceilings on the busier pipe."""
+        return self.roof.compute_share
 
 
 @attrs.frozen

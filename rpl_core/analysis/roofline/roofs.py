@@ -75,10 +75,12 @@ def _compute_share(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> 
     shares: dict[Pipe, list[Metric]] = {Pipe.VALU: [], Pipe.MFMA: []}
     for one in rates.types:
         ceiling = _ceiling(device, (one.data_type, one.pipe), origin)
-        if ceiling is not None and one.gops.value is not None:
-            shares[one.pipe].append(scaled(one.gops, 1 / ceiling.peak_gflops, "fraction", ""))
-        elif one.gops.value:
+        if one.gops.value is None:
+            continue
+        if ceiling is None and one.gops.value > 0:
             return _no_ceiling(one.data_type, origin, device)
+        per_peak = 1 / ceiling.peak_gflops if ceiling is not None else 0.0
+        shares[one.pipe].append(scaled(one.gops, per_peak, "fraction", ""))
     pipes = [_sum(parts) for parts in shares.values() if parts]
     share = largest(pipes, "fraction", _SHARE_FORMULA)
     partial = rates.gflops.exactness is Exactness.LOWER_BOUND and share.value is not None

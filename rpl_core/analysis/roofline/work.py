@@ -27,12 +27,15 @@ def compare_models(figures: Mapping[str, Metric], requested: str) -> FlopModels:
     per_op, valu_width = _figure(figures, PER_OP), _figure(figures, VALU_WIDTH)
     known = {"per_op": _says_something(per_op), "valu_width": valu_width.value is not None}
     other = "valu_width" if requested == "per_op" else "per_op"
-    selected, fallback = requested, None
-    if not known[requested]:
-        selected = other if known[other] else None
-        fallback = f"{requested} was not collected, {other} is used" if selected else None
-    if selected is None and per_op.value is not None:
+    selected: str | None = None
+    if known[requested]:
+        selected = requested
+    elif known[other]:
+        selected = other
+    elif per_op.value is not None:
         selected = "per_op"  # a lower bound of zero is still better than nothing
+    replaced = selected not in (requested, None)
+    fallback = f"{requested} was not collected, {selected} is used" if replaced else None
     ratio = None
     if per_op.value and valu_width.value is not None and per_op.exactness is not Exactness.LOWER_BOUND:
         ratio = valu_width.value / per_op.value

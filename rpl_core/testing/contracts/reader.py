@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.testing.contracts.same_value import same_value
+from rpl_core.testing.contracts.trace import check_trace
 from rpl_core.testing.contracts.violation import ContractViolation, demand, demand_kind
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def assert_reader(reader: Reader, sample: Path, scratch: Path) -> None:
     """Check ``reader`` on one file it can read, and on damaged and foreign files made in ``scratch``."""
+    from rpl_core.model.trace import Trace
+
     subject = demand_kind("rpl_readers", reader)
     before = _fingerprint(sample)
     sets = _claim(reader, [sample], subject)
@@ -28,6 +31,9 @@ def assert_reader(reader: Reader, sample: Path, scratch: Path) -> None:
         demand(
             isinstance(first, tuple) and bool(first), subject, "read() returns a non-empty tuple of traces"
         )
+        for trace in first:
+            demand(isinstance(trace, Trace), subject, f"read() returned a {type(trace).__name__}")
+            check_trace(trace, subject)
         demand(same_value(first, second), subject, "reading twice gives two different traces")
     for stranger in _strangers(sample, scratch):
         _read_or_refuse(reader, stranger, subject)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def read_input_file(path: Path) -> list[InputJob]:
 
 def _load_yaml(text: str) -> Any:
     try:
-        import yaml
+        yaml = importlib.import_module("yaml")
     except ImportError as error:
         raise InputFileError(
             f"{error}\n\nYAML package is not installed. Run 'pip install pyyaml' or use JSON or text format"

@@ -29,11 +29,11 @@ _TIMES: Final = ("Start_Timestamp", "End_Timestamp")
 Row = dict[str, Any]
 
 
-def csv_files(contents: RocpdContents, *, wide: bool) -> Iterator[tuple[str, str]]:
+def csv_files(contents: RocpdContents, *, wide: bool, kernel_trace: bool) -> Iterator[tuple[str, str]]:
     """Yield (name ending, text) of every file that has rows; `wide` is the 7.x generation."""
     tables = {
         "agent_info": _agent_rows(contents),
-        "kernel_trace": [] if contents.counters else _kernel_rows(contents, wide=wide),
+        "kernel_trace": _kernel_rows(contents, wide=wide) if kernel_trace else [],
         "hip_api_trace": _hip_rows(contents, wide=wide),
         "memory_copy_trace": _copy_rows(contents, wide=wide),
         "memory_allocation_trace": _allocation_rows(contents, wide=wide),

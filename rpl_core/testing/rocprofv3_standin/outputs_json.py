@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rpl_core.rocpd_writer.rows import AgentRow, DispatchRow, KernelRow, RocpdContents
+    from rpl_core.rocpd_writer.rows import DispatchRow, KernelRow, RocpdContents
 
 __all__ = ["json_text"]
 
@@ -38,16 +38,18 @@ _EMPTY_GROUPS: Final = (
 Json = dict[str, Any]
 
 
-def json_text(contents: RocpdContents) -> str:
-    """Return the whole file as text."""
-    return json.dumps({"rocprofiler-sdk-tool": [_Document(contents).whole()]}, indent=1)
+def json_text(contents: RocpdContents, *, kernel_trace: bool) -> str:
+    """Return the whole file as text; without `kernel_trace` dispatches are in counter records only."""
+    document = _Document(contents, kernel_trace=kernel_trace)
+    return json.dumps({"rocprofiler-sdk-tool": [document.whole()]}, indent=1)
 
 
 class _Document:
     """One process object; holds the look-ups that the records need."""
 
-    def __init__(self, contents: RocpdContents) -> None:
+    def __init__(self, contents: RocpdContents, *, kernel_trace: bool) -> None:
         self._contents = contents
+        self._traced = list(contents.dispatches) if kernel_trace else []
         self._pid = contents.process.pid
         self._regions = list(contents.regions)
         self._functions = sorted({region.name for region in self._regions})
@@ -186,8 +188,6 @@ class _Document:
 
     def _buffer_records(self) -> Json:
         contents = self._contents
-        # In a counter run the dispatches live in the counter records only.
-        dispatches = [] if contents.counters else contents.dispatches
         return {
             "kernel_dispatch": [
                 {
@@ -195,7 +195,7 @@ class _Document:
                     "dispatch_info": self._info(row),
                     "stream_id": _handle(row.stream_id),
                 }
-                for row in dispatches
+                for row in self._traced
             ],
             "hip_api": [
                 {

@@ -85,6 +85,7 @@ def test_dangerous_counters_are_left_out_with_the_reason_unless_allowed(recorder
     assert finding.code == "collect.counter_refused"
     assert "MALL_X" in finding.fact
     assert "it can hang the GPU" in finding.fact
+    assert finding.remedy == "--allow-dangerous-counters collects it all the same"
     allowed = recorder.plan("true", allow_dangerous_counters=True, **request)
     assert "MALL_X" in {name for one in allowed.passes for name in one.counters}
 
@@ -100,9 +101,15 @@ def test_what_is_no_counter_name_never_reaches_the_command_line(recorder, name: 
         recorder.plan("true", device=TOY, counters=(name,))
 
 
-def test_no_runs_are_refused(recorder) -> None:
+def test_counter_passes_can_be_planned_alone(recorder) -> None:
+    passes = recorder.plan("true", runs=0, device=TOY, counters=("SQ_A",)).passes
+    assert [one.name for one in passes] == ["pass_1"]
+
+
+@pytest.mark.parametrize("runs", [0, -1])
+def test_nothing_to_run_is_refused(recorder, runs: int) -> None:
     with pytest.raises(UsageError, match="at least one run"):
-        recorder.plan("true", runs=0)
+        recorder.plan("true", runs=runs)
 
 
 def test_an_application_that_is_not_there_is_noticed_before_anything_is_created(

@@ -14,7 +14,7 @@ from rpl_rocprofv3.collector.command_line import counter_command, trace_command
 from rpl_rocprofv3.collector.findings import version_findings
 
 if TYPE_CHECKING:
-    from rpl_core.analysis.counters.pass_planning import PassPlan, RefusedCounter
+    from rpl_core.analysis.counters.pass_planning import PassPlan
     from rpl_core.interfaces.collector import CollectRequest
     from rpl_rocprofv3.collector.tool_version import ToolVersion
 
@@ -26,16 +26,20 @@ _COUNTER_NAME = re.compile(r"[A-Za-z]\w*(?::device=\d+)?")
 
 
 def plan_collection(request: CollectRequest, executable: Path, version: ToolVersion) -> CollectionPlan:
-    """All passes of ``request``. Raises ``UsageError`` for counters that can't be planned."""
-    if request.runs < 1:
+    """All passes of ``request``; ``runs`` is 0 when only counters are wanted.
+
+    Raises ``UsageError`` for counters that can't be planned and for a request of nothing.
+    """
+    if request.runs < 0 or (request.runs == 0 and not request.counters):
         raise UsageError(f"at least one run is needed, not {request.runs}")
     counters = _plan_counters(request)
-    refused = () if counters is None else tuple(_refusal(one) for one in counters.refused)
-    passes = (
-        *_timing_passes(request, executable, version),
-        *_counter_passes(request, executable, version, counters),
+    return CollectionPlan(
+        passes=(
+            *_timing_passes(request, executable, version),
+            *_counter_passes(request, executable, version, counters),
+        ),
+        diagnostics=(*version_findings(version), *_refusals(request, counters)),
     )
-    return CollectionPlan(passes=passes, diagnostics=(*version_findings(version), *refused))
 
 
 def _timing_passes(request: CollectRequest, executable: Path, version: ToolVersion) -> list[PlannedPass]:
@@ -88,8 +92,17 @@ def _plan_counters(request: CollectRequest) -> PassPlan | None:
     return plan_passes(request.device.counter_map, request.counters, request.allow_dangerous_counters)
 
 
-def _refusal(refused: RefusedCounter) -> Diagnostic:
-    return Diagnostic(
-        code="collect.counter_refused",
-        fact=f"counter {refused.counter} is not collected: {refused.reason}",
-    )
+def _refusals(request: CollectRequest, planned: PassPlan | None) -> list[Diagnostic]:
+    if planned is None or request.device is None:
+        return []
+    dangers = {reason for _, reason in request.device.counter_map.dangerous}
+    return [
+        Diagnostic(
+            code="collect.counter_refused",
+            fact=f"counter {refused.counter} is not collected: {refused.reason}",
+            remedy="--allow-dangerous-counters collects it all the same"
+            if refused.reason in dangers
+            else None,
+        )
+        for refused in planned.refused
+    ]

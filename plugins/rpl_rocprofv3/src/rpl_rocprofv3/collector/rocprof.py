@@ -98,7 +98,9 @@ class RocprofCollector(Collector):
 def _require_recording(
     planned: PlannedPass, files: tuple[Path, ...], watch: LogWatch, directory: Path, log_path: Path
 ) -> None:
-    if holds_dispatches(files) is False:
+    no_dispatches = holds_dispatches(files) is False
+    # A counter pass records only the dispatches that it counted: without a known counter there are none.
+    if no_dispatches and not (planned.counters and watch.missing_counters):
         raise nothing_recorded(planned, files, watch, directory, log_path)
-    if planned.counters and holds_counters(files) is False:
+    if no_dispatches or (planned.counters and holds_counters(files) is False):
         raise no_counters_recorded(planned, watch, log_path)

@@ -63,12 +63,9 @@ class CsvColumns:
 def _opened(path: Path) -> Iterator[io.TextIOBase]:
     """The file as text; damage surfaces as ``BadDataError``."""
     try:
-        if path.suffix == ".gz":
-            with BoundedGzip(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", "replace", newline="") as text:
-                yield text
-        else:
-            with path.open("r", encoding="utf-8-sig", errors="replace", newline="") as text:
-                yield text
+        raw = io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
+        with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as text:
+            yield text
     except (*GZIP_ERRORS, csv.Error) as error:
         raise BadDataError(
             f"{path} can't be read as CSV: {error}", next_step="copy the file again, or record again"
@@ -148,7 +145,7 @@ class _Builder:
             return found
 
     def finished(self) -> CsvColumns:
-        def joined(names: dict[str, int], kind: type) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+        def joined(names: dict[str, int], kind: type) -> dict[str, np.ndarray]:
             return {n: np.concatenate([np.empty(0, kind), *self.parts[n]]).astype(kind) for n in names}
 
         codes = joined(self.texts, np.int32)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Int32Column, Int64Column
 
-__all__ = ["Geometry", "distinct_shapes"]
+__all__ = ["Geometry", "distinct_shapes", "flat_geometry"]
 
 _AXES = 3
 _FIELDS = 2 * _AXES + 2
@@ -54,6 +54,14 @@ class Geometry:
 
     def columns(self) -> tuple[Int64Column, ...]:
         return (*self.workgroup, *self.grid, self.lds_bytes, self.scratch_bytes)
+
+
+def flat_geometry(
+    workgroup_size: Int64Column, grid_size: Int64Column, lds_bytes: Int64Column, scratch_bytes: Int64Column
+) -> Geometry:
+    """Geometry from total sizes (work-items), for sources that record no axes."""
+    one = np.where(workgroup_size < 0, NOT_RECORDED, 1)
+    return Geometry((workgroup_size, one, one), (grid_size, one, one), lds_bytes, scratch_bytes)
 
 
 def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]:

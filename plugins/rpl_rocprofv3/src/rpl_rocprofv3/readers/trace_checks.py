@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
+
+from rpl_core.model.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int64Column, Trace
     from rpl_rocprofv3.readers.findings import Findings
 
-__all__ = ["check_clock", "check_launch_times", "check_waves"]
+__all__ = ["check_clock", "check_launch_times", "check_waves", "with_flat_geometry"]
 
 _WAVES = "SQ_WAVES"
 
@@ -83,3 +86,15 @@ def check_waves(trace: Trace, findings: Findings) -> None:
         cause="the profiler added up several replays of a kernel",
         remedy="collect one counter pass per run",
     )
+
+
+def with_flat_geometry(trace: Trace) -> Trace:
+    """``trace`` with the note that its source records total sizes only."""
+    note = Diagnostic(
+        code="dispatch.flattened_geometry",
+        fact="grids and workgroups are recorded as total sizes and appear as one-dimensional",
+        severity=Severity.INFO,
+        where=trace.source.paths[0].rpartition("/")[2],
+        count=len(trace.dispatches),
+    )
+    return attrs.evolve(trace, diagnostics=(*trace.diagnostics, note))

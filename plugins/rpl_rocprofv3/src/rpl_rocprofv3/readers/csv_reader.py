@@ -1,0 +1,57 @@
+"""The reader of rocprofv3 CSV sets, the output of ROCm 6.x and an option of 7.x."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import ForeignFileError
+from rpl_core.interfaces.reader import InputSet, Reader
+from rpl_core.model.merge import merge_traces
+from rpl_rocprofv3.readers.csv_sets import csv_sets
+from rpl_rocprofv3.readers.csv_tables import csv_header
+from rpl_rocprofv3.readers.csv_trace import read_csv_set
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rpl_core.model.trace import Trace
+
+__all__ = ["CsvReader"]
+
+_FORMAT = "rocprofv3 CSV"
+_NEXT_STEP = "record with `rocprofv3 --kernel-trace`"
+# Columns of the CSV that rocprof v1 and v2 write.
+_OLD_PROFILER = frozenset({"kernelname", "gpu-id"})
+
+
+class CsvReader(Reader):
+    """Reads ``<prefix>_kernel_trace.csv`` and its companions; one prefix is one process."""
+
+    name = "rocprofv3-csv"
+    summary = "CSV sets of rocprofv3 (ROCm 6.x and 7.x), plain or gzip"
+    priority = 5
+
+    def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
+        found = []
+        for each in csv_sets(files):
+            paths = tuple(path for _, path in sorted(each.files.items()))
+            refusal = each.refusal()
+            found.append(InputSet(self.name, _FORMAT, paths, refusal, _NEXT_STEP if refusal else None))
+        return (*found, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
+
+    def _foreign(self, path: Path) -> InputSet:
+        return InputSet(
+            self.name, "rocprof v1/v2 CSV", (path,), "it is a results.csv of rocprof v1 or v2", _NEXT_STEP
+        )
+
+    def read(self, inputs: InputSet) -> tuple[Trace, ...]:
+        if inputs.refusal:
+            raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
+        return (merge_traces([read_csv_set(each, self.name) for each in csv_sets(inputs.paths)]),)
+
+
+def _is_old(path: Path) -> bool:
+    if not path.name.endswith(".csv"):
+        return False
+    return {name.lower() for name in csv_header(path)} >= _OLD_PROFILER

@@ -1,0 +1,58 @@
+"""The reader of rocprofiler-compute workload folders (``pmc_perf.csv`` and what lies beside it)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import ForeignFileError
+from rpl_core.interfaces.reader import InputSet, Reader
+from rpl_rocprofv3.readers.csv_tables import csv_header
+from rpl_rocprofv3.readers.trace_checks import with_flat_geometry
+from rpl_rocprofv3.readers.workload_system import read_system
+from rpl_rocprofv3.readers.workload_tables import TableForm, table_form
+from rpl_rocprofv3.readers.workload_trace import read_workload_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from rpl_core.model.trace import Trace
+
+__all__ = ["ComputeWorkloadReader"]
+
+_MAIN = "pmc_perf.csv"
+_SYSTEM = "sysinfo.csv"
+# Written beside the tables and made of them; they hold no recording of their own.
+_COMPANIONS = ("pmc_dispatch_info.csv", "roofline.csv")
+_FORMAT = "rocprofiler-compute workload"
+_FORM_ORDER = (TableForm.TIMES, TableForm.WIDE, TableForm.LONG)
+
+
+class ComputeWorkloadReader(Reader):
+    """Reads each table of a folder as a trace: timestamps as timing, the others as counter passes."""
+
+    name = "rocprof-compute"
+    summary = "workload folders of rocprofiler-compute (wide and long pmc_perf.csv)"
+    priority = 5
+
+    def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
+        folders: dict[Path, list[Path]] = {}
+        for path in sorted(files):
+            if path.name.endswith((".csv", ".csv.gz")) and table_form(csv_header(path)) is not None:
+                folders.setdefault(path.parent, []).append(path)
+        return tuple(s for folder in sorted(folders) for s in self._sets(folder, folders[folder], set(files)))
+
+    def _sets(self, folder: Path, tables: list[Path], files: set[Path]) -> Iterable[InputSet]:
+        if not any(path.name.startswith(_MAIN) for path in tables):
+            return [InputSet(self.name, _FORMAT, (path,)) for path in tables]
+        beside = [folder / name for name in (_SYSTEM, *_COMPANIONS)]
+        return [InputSet(self.name, _FORMAT, (*tables, *(path for path in beside if path in files)))]
+
+    def read(self, inputs: InputSet) -> tuple[Trace, ...]:
+        if inputs.refusal:
+            raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
+        forms = {path: table_form(csv_header(path)) for path in inputs.paths}
+        tables = [path for form in _FORM_ORDER for path in inputs.paths if forms[path] is form]
+        system = read_system(inputs.paths[0].parent / _SYSTEM)
+        first, *others = (read_workload_table(path, system, self.name) for path in tables)
+        return (with_flat_geometry(first), *others)

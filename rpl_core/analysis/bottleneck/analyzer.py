@@ -1,0 +1,32 @@
+"""The bottleneck analyzer: one label per kernel, by the rules that plugins contributed."""
+
+from __future__ import annotations
+
+from rpl_core.analysis.bottleneck.classify import classify
+from rpl_core.analysis.bottleneck.figures import KernelEvidence, figures_of
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+
+
+class BottleneckAnalyzer(Analyzer):
+    """Fact ``"bottlenecks"``: kernel name -> ``Classification``."""
+
+    name = "bottleneck"
+    summary = "one bottleneck label per kernel with its evidence"
+    requires = frozenset({"kernel_times", "occupancy", "kernel_quantities", "roofline", "classifier_rules"})
+    provides = frozenset({"bottlenecks"})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        facts = context.facts
+        quantities = facts["kernel_quantities"] or {}
+        rooflines = facts["roofline"].kernels
+        found = {}
+        for name, time in facts["kernel_times"].items():
+            evidence = KernelEvidence(
+                time=time,
+                occupancy=facts["occupancy"].get(name),
+                roofline=rooflines.get(name),
+                quantities=quantities.get(name),
+            )
+            figures = figures_of(evidence, context.device, context.recording.origin)
+            found[name] = classify(name, figures, facts["classifier_rules"])
+        return AnalysisOutcome({"bottlenecks": found})

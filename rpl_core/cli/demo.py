@@ -1,0 +1,65 @@
+"""``rpl demo``: the main job on a synthetic application, for a look without a GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.cli.output import Output
+
+_INTRODUCTION = """\
+This is SYNTHETIC data: a stand-in for rocprofv3 writes what the profiler would write for a made-up
+application on an MI300X. Everything behind it is what a real profile does. Nothing below is a measurement.
+"""
+
+_NEXT = """\
+
+On a recording:  rpl profile --device gfx942 --from DIR_OR_FILE
+On hardware:     rpl profile --device gfx942 --roofline -- ./your_app args
+Look again:      rpl report {directory}; rpl explain --run {directory}"""
+
+
+@click.command("demo")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run directory (default: a new one).")
+@click.option("--runs", type=int, default=3, show_default=True, help="Timing runs.")
+@click.pass_context
+def demo(context: click.Context, output: Path | None, runs: int) -> int:
+    """Profile a synthetic application from start to end and show what comes out.
+
+    Needs rpl-rocprofv3 and rpl-gfx942, no GPU and no ROCm.
+    """
+    from rpl_core.cli.profile import profile
+    from rpl_core.run_directory.writer import default_path
+    from rpl_core.testing.rocprofv3_standin import install_standin
+
+    session = session_of(context)
+    directory = output or default_path(Path(session.setting("runs-directory")), ("demo",))
+    session.output.line(_INTRODUCTION)
+    with tempfile.TemporaryDirectory(prefix="rpl-demo-") as folder:
+        install_standin(Path(folder))
+        os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
+        code: Any = context.invoke(
+            profile,
+            application=(sys.executable, "-c", "pass"),
+            device="gfx942",
+            runs=runs,
+            rocprof=True,
+            roofline=True,
+            focus_critical=True,
+            output=directory,
+            recordings=(),
+        )
+    _say_next(session.output, directory)
+    return int(code)
+
+
+def _say_next(output: Output, directory: Path) -> None:
+    output.line(_NEXT.format(directory=directory))

@@ -1,0 +1,1 @@
+"""Apply and list source transformations of plugins. The plugins propose; this package checks and edits."""

@@ -1,0 +1,89 @@
+"""Values and origins of settings: flag > environment > file > default."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_core.config.resolve import load_configuration
+from rpl_core.errors import UsageError
+
+
+@pytest.fixture
+def write(tmp_path):
+    def do(text, name="rpl.toml"):
+        (tmp_path / name).write_text(text)
+        return load_configuration(start=tmp_path)
+
+    return do
+
+
+def test_default_when_nothing_is_set(tmp_path):
+    resolved = load_configuration(start=tmp_path).resolve("runs")
+
+    assert (resolved.value, resolved.origin) == (3, "default")
+
+
+def test_file_beats_default_and_is_named(write, tmp_path):
+    resolved = write("runs = 7").resolve("runs")
+
+    assert (resolved.value, resolved.origin) == (7, f"file {tmp_path / 'rpl.toml'}")
+
+
+def test_environment_beats_file(write, monkeypatch):
+    monkeypatch.setenv("RPL_RUNS", "9")
+
+    resolved = write("runs = 7").resolve("runs")
+
+    assert (resolved.value, resolved.origin) == (9, "environment RPL_RUNS")
+
+
+def test_flag_beats_everything(write, monkeypatch):
+    monkeypatch.setenv("RPL_RUNS", "9")
+
+    assert write("runs = 7").resolve("runs", 11).value == 11
+
+
+def test_pyproject_table_is_read_from_a_folder_above(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.rpl]\nflop-model = 'valu_width'\n")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+
+    assert load_configuration(start=inner).value("flop-model") == "valu_width"
+
+
+def test_pyproject_without_our_table_does_not_hide_a_file_above(tmp_path):
+    (tmp_path / "rpl.toml").write_text("runs = 4")
+    inner = tmp_path / "a"
+    inner.mkdir()
+    (inner / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+
+    assert load_configuration(start=inner).value("runs") == 4
+
+
+@pytest.mark.parametrize("text", ["runs = 0", "runs = 1.5", "runs = true", "runs = 'many'", "runs = nan"])
+def test_wrong_value_names_setting_and_origin(write, text):
+    with pytest.raises(UsageError, match=r"setting 'runs' \(file .*rpl\.toml\)"):
+        write(text).resolve("runs")
+
+
+def test_unknown_setting_in_the_file_is_refused(write):
+    with pytest.raises(UsageError, match="unknown setting 'rnus'"):
+        write("rnus = 3")
+
+
+def test_broken_toml_is_one_clear_line(write):
+    with pytest.raises(UsageError, match="can't be read"):
+        write("runs = = 3")
+
+
+def test_plugin_tables_reach_plugins(write):
+    view = write("[plugins.mine]\nkey = 'value'\n").plugin_view()
+
+    assert view["plugins.mine.key"] == "value"
+    assert view["runs"] == 3
+
+
+def test_disabled_plugins_take_a_list_or_commas(write, monkeypatch):
+    assert write("[plugins]\ndisabled = ['a', 'b']").value("plugins.disabled") == ("a", "b")
+    monkeypatch.setenv("RPL_PLUGINS_DISABLED", "c, d")
+    assert write("").value("plugins.disabled") == ("c", "d")

@@ -1,0 +1,143 @@
+"""Which device a recording gets: recorded agents first, never a silent default."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from rpl_core.devices.overrides import with_overrides
+from rpl_core.devices.resolve import named_device, resolve_device
+from rpl_core.errors import DeviceMismatchError, MissingError, UsageError
+from rpl_core.model.device import (
+    CeilingOrigin,
+    ComputeCeiling,
+    CounterMap,
+    DeviceModel,
+    MemoryCeiling,
+    Pipe,
+)
+from rpl_core.testing.traces import mi300x_agent
+
+
+def device(name, compute_units, bandwidth):
+    return DeviceModel(
+        name=name,
+        architecture="gfx942",
+        product=f"AMD {name}",
+        chip_ids=(1,),
+        compute_units=compute_units,
+        xcd_count=8,
+        simd_per_cu=4,
+        wave_size=64,
+        max_waves_per_simd=8,
+        lds_bytes_per_cu=65536,
+        clock_mhz=2000.0,
+        l2_bytes=None,
+        llc_bytes=None,
+        l2_channels=None,
+        fp32_valu_width=8,
+        compute_ceilings=(
+            ComputeCeiling("F32", Pipe.VALU, 100.0, CeilingOrigin.SPEC, "sheet"),
+            ComputeCeiling("F32", Pipe.VALU, 90.0, CeilingOrigin.MEASURED, "bench"),
+        ),
+        memory_ceilings=(
+            MemoryCeiling("hbm", bandwidth, CeilingOrigin.SPEC, "sheet"),
+            MemoryCeiling("l2", 30.0, CeilingOrigin.SPEC, "sheet"),
+        ),
+        counter_map=CounterMap(quantities=(), recommended=()),
+    )
+
+
+BIG, SMALL = device("BIG", 304, 5000.0), device("SMALL", 80, 4000.0)
+MODELS = (BIG, SMALL)
+
+
+def never(_agents):
+    return None
+
+
+def test_family_keeps_only_what_its_products_share():
+    family = named_device("gfx942", MODELS)
+
+    assert family.compute_units is None
+    assert family.wave_size == 64
+    assert family.memory_ceiling("hbm", CeilingOrigin.SPEC) is None
+    assert family.memory_ceiling("l2", CeilingOrigin.SPEC).peak_gbps == 30.0
+    assert any("compute_units" in fact for fact in family.unknown_facts)
+
+
+def test_product_name_is_found_whatever_its_case():
+    assert named_device("small", MODELS) is SMALL
+
+
+def test_unknown_device_names_the_known_ones_and_the_way_to_a_plugin():
+    with pytest.raises(MissingError) as error:
+        named_device("gfx1250", MODELS)
+
+    line = error.value.one_line()
+    assert "gfx942, BIG, SMALL" in line
+    assert "docs/plugins" in line
+
+
+def test_without_device_plugins_the_next_step_is_to_install_one():
+    with pytest.raises(MissingError, match="no device plugin is installed"):
+        named_device("gfx942", ())
+
+
+def test_family_is_refined_to_the_recorded_product():
+    found = resolve_device("gfx942", (mi300x_agent(),), MODELS, lambda agents: BIG)
+
+    assert (found.model, found.source) == (BIG, "recorded agents")
+
+
+def test_recording_of_another_architecture_is_refused():
+    agent = attrs.evolve(mi300x_agent(), architecture="gfx90a")
+
+    with pytest.raises(DeviceMismatchError, match="made on gfx90a"):
+        resolve_device("gfx942", (agent,), MODELS, never)
+
+
+def test_recording_without_agents_takes_the_named_device_and_says_so():
+    found = resolve_device("gfx942", (), MODELS, never)
+
+    assert found.model.compute_units is None
+    assert found.diagnostics[0].code == "device.not_recorded"
+
+
+def test_unrecognised_agents_give_no_device_and_name_them():
+    agent = attrs.evolve(mi300x_agent(), architecture="gfx1250")
+
+    found = resolve_device(None, (agent,), MODELS, never)
+
+    assert found.model is None
+    assert "gfx1250" in found.diagnostics[0].fact
+
+
+def test_named_product_wins_over_the_recognised_one_with_a_diagnostic():
+    found = resolve_device("SMALL", (mi300x_agent(),), MODELS, lambda agents: BIG)
+
+    assert found.model is SMALL
+    assert found.diagnostics[0].code == "device.other_product"
+
+
+def test_clock_override_scales_sheet_ceilings_and_keeps_measured_ones():
+    scaled = with_overrides(BIG, clock_mhz=1000.0)
+
+    assert scaled.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.SPEC).peak_gflops == 50.0
+    assert scaled.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.MEASURED).peak_gflops == 90.0
+    assert scaled.memory_ceiling("l2", CeilingOrigin.SPEC).peak_gbps == 15.0
+    assert scaled.memory_ceiling("hbm", CeilingOrigin.SPEC).peak_gbps == 5000.0
+    assert scaled.overrides == ("clock_mhz=1000",)
+
+
+def test_bandwidth_override_replaces_the_hbm_ceiling_and_names_its_source():
+    changed = with_overrides(BIG, memory_bandwidth_gbps=100.0)
+
+    ceiling = changed.memory_ceiling("hbm", CeilingOrigin.SPEC)
+    assert ceiling.peak_gbps == 100.0
+    assert "user" in ceiling.source
+
+
+def test_clock_override_without_a_known_clock_is_refused():
+    with pytest.raises(UsageError, match="clock"):
+        with_overrides(attrs.evolve(BIG, clock_mhz=None), clock_mhz=1000.0)

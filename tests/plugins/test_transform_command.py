@@ -1,0 +1,185 @@
+"""``rpl transform``: lists candidates with verdicts, prints edited source, never writes the file."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpl_core.interfaces.transformation import Edit
+from rpl_core.transform.edits import apply_edits
+
+SHOUT = """
+from rpl_core.interfaces.transformation import Edit, EditCandidate, GuardVerdict, Transformation
+
+class Shout(Transformation):
+    name, summary, suffixes = "shout", "Upper-case words.", (".hip",)
+
+    def propose(self, source):
+        found = []
+        for word in (b"alpha", b"beta"):
+            at = source.text.find(word)
+            if at >= 0 and source.kernel in (None, word.decode()):
+                safe = word == b"alpha"
+                guard = GuardVerdict("is-alpha", safe, "" if safe else "beta must stay", None if safe else 2)
+                found.append(EditCandidate(
+                    id=word.decode(), kernel=word.decode(), line=source.text[:at].count(b"\\n") + 1,
+                    summary="shout " + word.decode(), edits=(Edit(at, at + len(word), word.upper()),),
+                    guards=(guard,),
+                ))
+        return tuple(found)
+
+@hookimpl
+def rpl_transformations():
+    return (Shout(),)
+"""
+
+FAILING = """
+from rpl_core.interfaces.transformation import Edit, EditCandidate, Transformation
+
+class Item(Transformation):
+    name, summary, suffixes = "failing", "s", (".hip",)
+    def propose(self, source):
+        {body}
+
+@hookimpl
+def rpl_transformations():
+    return (Item(),)
+"""
+
+
+@pytest.fixture
+def transform(site, rpl_cli, tmp_path):
+    file = tmp_path / "kernels.hip"
+    file.write_bytes(b"first alpha\nthen beta \xff\n")
+
+    def call(*options, path=file):
+        only = ",".join(site.distributions) or "none"
+        return rpl_cli("transform", path, *options, env={"RPL_LOAD_PLUGINS": only})
+
+    call.file = file
+    return call
+
+
+def test_candidates_are_listed_with_verdicts_and_reasons(site, transform):
+    site.plugin("shout", SHOUT)
+    lines = transform().assert_ok().stdout.splitlines()
+    assert [line.split()[:4] for line in lines[1:3]] == [
+        ["shout:alpha", "1", "alpha", "allowed"],
+        ["shout:beta", "2", "beta", "refused"],
+    ]
+    assert lines[3] == "shout:beta: guard is-alpha, line 2: beta must stay"
+
+
+def test_json_holds_guards_and_edits(site, transform):
+    site.plugin("shout", SHOUT)
+    alpha, beta = transform("--json").assert_ok().json()["candidates"]
+    assert (alpha["plugin"], alpha["transformation"], alpha["allowed"]) == ("shout", "shout", True)
+    assert alpha["edits"] == [{"begin": 6, "end": 11, "replacement": "ALPHA"}]
+    assert beta["guards"] == [{"guard": "is-alpha", "passed": False, "reason": "beta must stay", "line": 2}]
+
+
+def test_apply_prints_the_changed_bytes_and_leaves_the_file_alone(site, transform):
+    site.plugin("shout", SHOUT)
+    before = transform.file.read_bytes()
+    outcome = transform("--apply", "shout:alpha").assert_ok()
+    assert outcome.stdout.encode("utf-8", "surrogateescape") == b"first ALPHA\nthen beta \xff\n"
+    assert transform.file.read_bytes() == before
+
+
+def test_a_refused_candidate_is_not_applied(site, transform):
+    site.plugin("shout", SHOUT)
+    outcome = transform("--apply", "shout:beta").assert_exit(1)
+    assert outcome.stdout == ""
+    assert "beta must stay" in outcome.stderr
+
+
+def test_an_unknown_candidate_names_the_known_ones(site, transform):
+    site.plugin("shout", SHOUT)
+    outcome = transform("--apply", "shout:gamma").assert_exit(64)
+    assert "known: shout:alpha, shout:beta" in outcome.stderr
+
+
+def test_one_kernel_can_be_chosen(site, transform):
+    site.plugin("shout", SHOUT)
+    document = transform("--kernel", "beta", "--json").json()
+    assert [c["id"] for c in document["candidates"]] == ["shout:beta"]
+
+
+def test_nothing_to_change_is_no_failure(site, transform, tmp_path):
+    site.plugin("shout", SHOUT)
+    (tmp_path / "empty.hip").touch()
+    outcome = transform(path=tmp_path / "empty.hip").assert_ok()
+    assert (outcome.stdout, outcome.stderr.strip()) == ("", "no candidates")
+
+
+@pytest.mark.parametrize(
+    ("body", "fragment"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("return [1]", "returned list"),
+        ("return (1,)", "returned a int among the candidates"),
+        ("return (EditCandidate('a', None, 1, 's', (Edit(0, 999, b''),)),)", "leaves the file"),
+        ("return (EditCandidate('a', None, 1, 's', (Edit(0, 3, b''), Edit(2, 4, b''))),)", "overlap"),
+        ("return (EditCandidate('a', None, 1, 's', ()),) * 2", "two candidates are called 'a'"),
+        ("return (EditCandidate('a', None, 'x', 's', ()),)", "no line number"),
+    ],
+)
+def test_a_failing_transformation_costs_only_itself(site, transform, body, fragment):
+    site.plugin("shout", SHOUT)
+    site.plugin("failing", FAILING.format(body=body))
+    outcome = transform("--json").assert_ok()
+    assert [c["id"] for c in outcome.json()["candidates"]] == ["shout:alpha", "shout:beta"]
+    assert fragment in outcome.stderr
+    assert "plugin 'failing'" in outcome.stderr
+
+
+def test_without_any_transformation_the_next_step_is_named(transform):
+    assert "no loaded plugin offers transformations" in transform().assert_exit(69).stderr
+
+
+def test_an_unhandled_kind_of_file_is_refused(site, transform, tmp_path):
+    site.plugin("shout", SHOUT)
+    (tmp_path / "a.py").touch()
+    assert (
+        "no transformation handles .py files; known: .hip"
+        in transform(path=tmp_path / "a.py").assert_exit(65).stderr
+    )
+
+
+def test_a_missing_file_is_named(site, transform, tmp_path):
+    site.plugin("shout", SHOUT)
+    assert "no source file at" in transform(path=tmp_path / "gone.hip").assert_exit(69).stderr
+
+
+def test_a_huge_file_is_refused(site, transform, tmp_path):
+    site.plugin("shout", SHOUT)
+    with (tmp_path / "huge.hip").open("wb") as file:
+        file.truncate((16 << 20) + 1)
+    assert "larger than 16 MiB" in transform(path=tmp_path / "huge.hip").assert_exit(65).stderr
+
+
+def test_apply_and_json_contradict_each_other(site, transform):
+    site.plugin("shout", SHOUT)
+    transform("--apply", "shout:alpha", "--json").assert_exit(64)
+
+
+@given(st.binary(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=4)), max_size=6))
+def test_edits_apply_like_slice_assignment_from_the_end(text, raw):
+    cuts = sorted({min(position, len(text)) for position, _ in raw})
+    edits = [
+        Edit(begin, end, replacement)
+        for begin, end, (_, replacement) in zip(cuts[::2], cuts[1::2], raw, strict=False)
+    ]
+    expected = bytearray(text)
+    for edit in reversed(edits):
+        expected[edit.begin : edit.end] = edit.replacement
+    assert apply_edits(text, reversed(edits)) == bytes(expected)
+
+
+@pytest.mark.parametrize(
+    "edits", [(Edit(0, 2, b""), Edit(1, 3, b"")), (Edit(2, 1, b""),), (Edit(-1, 1, b""),)]
+)
+def test_edits_that_do_not_fit_are_an_error(edits):
+    with pytest.raises(ValueError, match="edit"):
+        apply_edits(b"abcdef", edits)
