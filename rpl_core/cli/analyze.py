@@ -19,6 +19,7 @@ from rpl_core.cli.session import session_of
 @click.pass_context
 def analyze(
     context: click.Context,
+    /,
     recordings: tuple[Path, ...],
     output: Path | None,
     each_is_a_run: bool,

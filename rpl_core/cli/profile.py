@@ -35,7 +35,7 @@ from rpl_core.cli.session import session_of
 )
 @analysis_options
 @click.pass_context
-def profile(context: click.Context, application: tuple[str, ...], **flags: Any) -> int:
+def profile(context: click.Context, /, application: tuple[str, ...], **flags: Any) -> int:
     """Record APPLICATION and write profile.json, roofline.json, dag.json and analysis.json.
 
     Everything after `--` belongs to the application. Without `--`, rpl's own options are rpl's wherever

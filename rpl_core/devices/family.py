@@ -20,7 +20,7 @@ def common_model(architecture: str, models: Sequence[DeviceModel]) -> DeviceMode
     first = models[0]
     differing = [name for name in _OPTIONAL if len({getattr(m, name) for m in models}) > 1]
     names = ", ".join(m.name for m in models)
-    unknown = tuple(f"{name}: differs between {names}; name the product with --device" for name in differing)
+    unknown = (f"{', '.join(differing)} (differs between products)",) if differing else ()
     no_longer_known: dict[str, Any] = dict.fromkeys(differing)
     return attrs.evolve(
         first,

@@ -105,7 +105,14 @@ def _unconfirmed(asked: DeviceModel, agents: tuple[Agent, ...]) -> tuple[Diagnos
             f"the recording does not say which device it was made on; {asked.name} is taken from --device",
         )
     ]
-    found += [Diagnostic("device.fact_unknown", fact) for fact in asked.unknown_facts]
+    if asked.unknown_facts:
+        found.append(
+            Diagnostic(
+                "device.fact_unknown",
+                f"unknown for {asked.product}: {'; '.join(asked.unknown_facts)}",
+                remedy="name the product with --device",
+            )
+        )
     return tuple(found)
 
 

@@ -41,7 +41,7 @@ def _head(profile: ProfileDocument) -> str:
     device = gpu.product or gpu.architecture or f"unknown ({gpu.reason or 'not recorded'})"
     lines = [("device", device), ("runtime", _runtime(profile))]
     if profile.launches:
-        lines.append(("launches", f"{number(profile.launches)} of {len(profile.kernels)} kernels"))
+        lines.append(("launches", _launches(profile.launches, len(profile.kernels))))
     if stability.runs:
         spread = (
             f"CV {percent(stability.cv, 2)} ({stability.classification})"
@@ -54,6 +54,12 @@ def _head(profile: ProfileDocument) -> str:
     if profile.incomplete:
         lines.append(("incomplete", profile.incomplete))
     return "\n".join(f"{label:<12}{printable(text)}" for label, text in lines)
+
+
+def _launches(launches: float, kernels: int) -> str:
+    """Mean per run; a fraction shows that the runs differ."""
+    noun = "kernel" if kernels == 1 else "different kernels"
+    return f"{launches:,.10g} of {kernels} {noun} per run"
 
 
 def _runtime(profile: ProfileDocument) -> str:
@@ -108,7 +114,7 @@ def _figures(kernel: KernelProfile) -> tuple[str, ...]:
     roofline = kernel.roofline
     return (
         shorten(printable(kernel.name), _NAME_WIDTH),
-        number(kernel.launches),
+        f"{kernel.launches:,.10g}",
         milliseconds(kernel.runtime_ms),
         percent(kernel.time_share),
         duration_ns(kernel.median_ns),

@@ -20,7 +20,7 @@ HARMLESS = {
     "mfma_utilization": 0.1,
     "valu_utilization": 0.35,
     "theoretical_occupancy": 1.0,
-    "grid_fill": 4.0,
+    "grid_fill": 0.8,
     "dependency_wait_fraction": 0.2,
 }
 
@@ -61,6 +61,7 @@ def test_kernel_that_no_rule_describes_is_unclassified():
         ({"valu_utilization": 0.05, "theoretical_occupancy": 0.125}, BottleneckLabel.UNDER_OCCUPIED),
         ({"grid_fill": 0.1}, BottleneckLabel.UNDER_OCCUPIED),
         ({"dependency_wait_fraction": 0.8}, BottleneckLabel.LATENCY_BOUND),
+        ({"grid_fill": 4.0}, BottleneckLabel.LATENCY_BOUND),
     ],
 )
 def test_each_label_is_reached_with_high_confidence(changes, label):

@@ -194,14 +194,22 @@ def test_a_daemon_that_left_the_session_does_not_hold_rpl_up(processes) -> None:
     processes.wait_for_end(sink.pids[0])
 
 
-def test_a_sink_that_raises_ends_the_command_too(processes) -> None:
-    def broken() -> None:
+def test_a_sink_that_raises_at_every_line_does_not_keep_the_command_alive(short_graces, processes) -> None:
+    pids: list[int] = []
+    code = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('not yet', flush=True))\n"
+        "print(os.getpid(), flush=True)\n"
+        "while True: time.sleep(600)\n"
+    )
+
+    def broken(line: str) -> None:
+        pids.extend([int(line)] if line.isdigit() else [])
         raise BrokenPipeError("stderr is closed")
 
-    sink = Sink(broken)
     with pytest.raises(BrokenPipeError):
-        run_command(ProcessRequest(family()), sink)
-    processes.assert_gone(sink.pids)
+        run_command(ProcessRequest((sys.executable, "-c", code)), broken)
+    processes.assert_gone(pids)
 
 
 def open_descriptors() -> set[str]:

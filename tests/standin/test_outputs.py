@@ -16,9 +16,9 @@ TRACE = ("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--memo
 
 
 def header(path: Path) -> list[str]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as file:
-        return next(csv.reader(file))
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    return next(csv.reader(text.splitlines()))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -74,11 +74,19 @@ def test_agent_ids_are_text_from_7_on(profiler) -> None:
 def test_csv_and_database_agree(profiler, results) -> None:
     profiler(*TRACE, "-f", "csv", "rocpd", "-d", "o", "-o", "x", "--", "true")
     (database,) = results("*.db")
-    sql = "SELECT dispatch_id, start, end, stream_id, queue_id, name, vgpr_count, grid_x FROM kernels ORDER BY 1"
-    columns = ["Dispatch_Id", "Start_Timestamp", "End_Timestamp", "Stream_Id", "Queue_Id", "Kernel_Name", "VGPR_Count", "Grid_Size_X"]
-    listed = [
-        tuple(row[column] for column in columns) for row in rows(profiler.directory / "o/x_kernel_trace.csv")
-    ]
+    pairs = {
+        "Dispatch_Id": "dispatch_id",
+        "Start_Timestamp": "start",
+        "End_Timestamp": "end",
+        "Stream_Id": "stream_id",
+        "Queue_Id": "queue_id",
+        "Kernel_Name": "name",
+        "VGPR_Count": "vgpr_count",
+        "Grid_Size_X": "grid_x",
+    }
+    sql = f"SELECT {', '.join(pairs.values())} FROM kernels ORDER BY dispatch_id"
+    trace = rows(profiler.directory / "o/x_kernel_trace.csv")
+    listed = [tuple(row[column] for column in pairs) for row in trace]
     assert listed == [tuple(map(str, row)) for row in query(database, sql)]
     calls = rows(profiler.directory / "o/x_hip_api_trace.csv")
     assert len(calls) == query(database, "SELECT count(*) FROM regions")[0][0]

@@ -29,6 +29,8 @@ __all__ = ["join_counters"]
 
 #: Relative difference between passes that is worth a line; chosen: cycle counters scatter by a few percent.
 AGREEMENT_TOLERANCE = 0.05
+#: Integrates the level counter of its own pass: another quantity in every pass (device_models.md, 1.1).
+ACCUMULATOR = "SQ_ACCUM_PREV"
 
 
 @attrs.frozen(eq=False)
@@ -53,7 +55,7 @@ def join_counters(recording: Recording, same_pass: Sequence[Sequence[str]] = ())
     passes = list(_usable_passes(traces, joint, report))
     columns = {
         name: _merge_column(name, _preferred(name, passes, same_pass), joint.count, report)
-        for name in sorted({name for one in passes for name in one.columns})
+        for name in _counter_names(passes)
     }
     return JoinedCounters(_split_by_kernel(columns, joint), report.diagnostics())
 
@@ -97,18 +99,27 @@ def _contradicting_geometry(
     return differs
 
 
+def _counter_names(passes: Sequence[_JoinedPass]) -> list[str]:
+    names = {name for one in passes for name in one.columns}
+    return sorted(name for name in names if not name.startswith(ACCUMULATOR))
+
+
 def _preferred(
     name: str, passes: Sequence[_JoinedPass], same_pass: Sequence[Sequence[str]]
 ) -> list[_JoinedPass]:
-    """The passes that hold ``name``: those with most of its group first, otherwise in pass order."""
+    """The passes that hold ``name``: most of its group first, then the fullest, then in pass order.
+
+    A profiler may read a clock beside a special counter on one XCD only; the fullest pass is the main one.
+    """
     base = name.removesuffix("_sum")
     group = next((set(g) for g in same_pass if base in {c.removesuffix("_sum") for c in g}), {name})
     bases = {counter.removesuffix("_sum") for counter in group}
 
-    def members(one: _JoinedPass) -> int:
-        return len(bases & {counter.removesuffix("_sum") for counter in one.columns})
+    def preference(one: _JoinedPass) -> tuple[int, int]:
+        members = len(bases & {counter.removesuffix("_sum") for counter in one.columns})
+        return -members, -len(one.columns)
 
-    return sorted((one for one in passes if name in one.columns), key=members, reverse=True)
+    return sorted((one for one in passes if name in one.columns), key=preference)
 
 
 def _merge_column(

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["derive_quantities"]
 
+#: A reason names this many missing counters; ``Metric.missing`` has them all.
+NAMED_COUNTERS = 4
+
 
 def derive_quantities(
     kernel: KernelCounters, device: DeviceModel, origin: Origin
@@ -157,4 +160,7 @@ def _unknown(unit: str, reason: str, missing: tuple[str, ...] = ()) -> QuantityV
 
 
 def _not_recorded(missing: tuple[str, ...]) -> str:
-    return f"not recorded: {', '.join(missing)}" if missing else "its counters were not recorded"
+    if not missing:
+        return "its counters were not recorded"
+    named, more = missing[:NAMED_COUNTERS], len(missing) - NAMED_COUNTERS
+    return f"not recorded: {', '.join(named)}" + (f" and {more} more" if more > 0 else "")

@@ -16,6 +16,9 @@ __all__ = ["json_text"]
 
 #: Record kinds by number, as the string table of this file lists them.
 _KINDS: Final = ("NONE", "HIP_RUNTIME_API_EXT", "KERNEL_DISPATCH", "MEMORY_COPY", "MEMORY_ALLOCATION")
+_DISPATCH_OPERATIONS: Final = ("KERNEL_DISPATCH_NONE", "KERNEL_DISPATCH_ENQUEUE", "KERNEL_DISPATCH_COMPLETE")
+_COMPLETE: Final = 2
+_ALLOCATION_OPERATIONS: Final = ("MEMORY_ALLOCATION_NONE", "MEMORY_ALLOCATION_ALLOCATE")
 _COPY_OPERATIONS: Final = (
     "MEMORY_COPY_NONE",
     "MEMORY_COPY_HOST_TO_HOST",
@@ -109,7 +112,12 @@ class _Document:
         ]
 
     def _strings(self) -> Json:
-        operations = {"HIP_RUNTIME_API_EXT": self._functions, "MEMORY_COPY": list(_COPY_OPERATIONS)}
+        operations = {
+            "HIP_RUNTIME_API_EXT": self._functions,
+            "KERNEL_DISPATCH": list(_DISPATCH_OPERATIONS),
+            "MEMORY_COPY": list(_COPY_OPERATIONS),
+            "MEMORY_ALLOCATION": list(_ALLOCATION_OPERATIONS),
+        }
         names = [{"kind": kind, "operations": operations.get(kind, [])} for kind in _KINDS]
         return {
             "callback_records": names,
@@ -191,7 +199,7 @@ class _Document:
         return {
             "kernel_dispatch": [
                 {
-                    **self._record("KERNEL_DISPATCH", 1, row.stack_id, (row.begin_ns, row.end_ns)),
+                    **self._record("KERNEL_DISPATCH", _COMPLETE, row.stack_id, (row.begin_ns, row.end_ns)),
                     "dispatch_info": self._info(row),
                     "stream_id": _handle(row.stream_id),
                 }
@@ -229,7 +237,7 @@ class _Document:
                 {
                     **self._record("MEMORY_ALLOCATION", 1, row.stack_id, (row.begin_ns, row.end_ns)),
                     "agent_id": self._handles[row.agent or 0],
-                    "address": hex(row.address),
+                    "address": f"0x{row.address:016x}",
                     "allocation_size": row.size_bytes,
                 }
                 for row in contents.allocations

@@ -61,12 +61,18 @@ _RIDE_ALONG = (
 #: 24 SQ counters fill exactly three passes; the others ride along in blocks that are free anyway.
 RECOMMENDED: tuple[str, ...] = (*_VALU, *_MFMA, *_SQ_CONTEXT, *_RIDE_ALONG)
 
-#: The 64-byte share is a difference, so its counters must see the same execution.
+#: Differences and shares mean something only when their counters saw the same execution.
 SAME_PASS: tuple[tuple[str, ...], ...] = (
     _READS,
     _WRITES,
     ("TCC_HIT_sum", "TCC_MISS_sum"),
-    ("SQ_ACTIVE_INST_VALU", "SQ_THREAD_CYCLES_VALU", "SQ_BUSY_CU_CYCLES", "SQ_WAVE_CYCLES"),
+    (
+        "SQ_ACTIVE_INST_VALU",
+        "SQ_THREAD_CYCLES_VALU",
+        "SQ_BUSY_CU_CYCLES",
+        "SQ_WAVE_CYCLES",
+        "GRBM_GUI_ACTIVE",
+    ),
 )
 
 _DATA_FABRIC = (

@@ -117,12 +117,15 @@ def test_no_kernel_in_csv_files_is_bad_data_too(recorder, monkeypatch) -> None:
     assert isinstance(failure(recorder, "true"), BadDataError)
 
 
-def test_a_damaged_database_is_left_to_its_reader(recorder, application) -> None:
+def test_a_damaged_database_is_left_to_its_reader(recorder, application, monkeypatch) -> None:
+    monkeypatch.setenv("FAKE_FILES", "")
     directory = recorder.pass_directory()
     app = application(
         f"open({str(directory / 'run_5_results.db')!r}, 'wb').write(b'SQLite format 3' + bytes(500))"
     )
-    recorder.run(app)
+    outcome = recorder.run(app)
+    assert outcome.files == (".rocpd_profile/run_1/run_5_results.db",)
+    assert [one.code for one in outcome.diagnostics] == ["collect.environment_kept"]
 
 
 def test_a_recording_written_elsewhere_is_named(recorder, monkeypatch) -> None:

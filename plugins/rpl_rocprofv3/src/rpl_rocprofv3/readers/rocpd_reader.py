@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError, ForeignFileError
 from rpl_core.interfaces.reader import Reader
 from rpl_core.model.merge import merge_traces
+from rpl_rocprofv3.readers.rocpd_info import read_processes
 from rpl_rocprofv3.readers.rocpd_parts import parts_of
 from rpl_rocprofv3.readers.rocpd_trace import read_part
+from rpl_rocprofv3.readers.run_groups import RecordedFile
 from rpl_rocprofv3.readers.sqlite_claims import claim_databases
 from rpl_rocprofv3.readers.sqlite_file import open_database
 from rpl_rocprofv3.readers.sqlite_identity import DatabaseKind, identify
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.reader import InputSet
     from rpl_core.model.trace import Trace
+    from rpl_rocprofv3.readers.sqlite_file import Database
 
 __all__ = ["RocpdReader"]
 
@@ -35,7 +38,7 @@ class RocpdReader(Reader):
     priority = 10
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
-        return claim_databases(self.name, files, _KINDS)
+        return claim_databases(self.name, files, _KINDS, _describe)
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:
@@ -44,6 +47,22 @@ class RocpdReader(Reader):
         for path in inputs.paths:
             traces.extend(_read_file(path, self.name))
         return (merge_traces(traces),)
+
+
+def _describe(database: Database) -> RecordedFile:
+    parts = parts_of(database.connection)
+    processes = [process for part in parts for process in read_processes(part).values]
+    begins = [p.begin_ns for p in processes if p.begin_ns is not None]
+    ends = [p.end_ns for p in processes if p.end_ns is not None]
+    known = bool(processes) and len(begins) == len(ends) == len(processes)
+    return RecordedFile(
+        path=database.path,
+        node=processes[0].node if processes else "",
+        hostname=processes[0].hostname if processes else None,
+        begin_ns=min(begins) if known else None,
+        end_ns=max(ends) if known else None,
+        guids=frozenset(part.guid for part in parts),
+    )
 
 
 def _read_file(path: Path, reader: str) -> list[Trace]:

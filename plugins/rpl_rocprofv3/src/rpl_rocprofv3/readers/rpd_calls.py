@@ -13,6 +13,7 @@ from rpl_rocprofv3.readers.api_table import no_arguments, ordered_api_calls
 from rpl_rocprofv3.readers.handle_text import handle_value
 from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.integer_columns import read_integers
+from rpl_rocprofv3.readers.rocpd_events import taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,13 @@ class RpdCalls:
         if not len(self.function):
             return row
         return np.where(row < 0, NOT_RECORDED, self.function[row]).astype(np.int32)
+
+    def stream_of(self, api: Int64Column, strings: Mapping[int, str]) -> Int64Column:
+        """Stream pointer in the argument text of the calls, -1 where there is none."""
+        row = positions(api, self.raw["id"])
+        handle = _handles(taken(self.raw["args_id"], row), strings, _STREAM)
+        usable = handle <= np.uint64(np.iinfo(np.int64).max)
+        return np.where(usable, handle.view(np.int64), NOT_RECORDED)
 
 
 def read_calls(

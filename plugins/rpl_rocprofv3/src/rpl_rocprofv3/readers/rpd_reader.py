@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import Reader
 from rpl_core.model.merge import merge_traces
-from rpl_rocprofv3.readers.rpd_trace import read_rpd
+from rpl_rocprofv3.readers.rpd_trace import RPD_NODE, read_rpd
+from rpl_rocprofv3.readers.run_groups import RecordedFile
 from rpl_rocprofv3.readers.sqlite_claims import claim_databases
 from rpl_rocprofv3.readers.sqlite_file import open_database
 from rpl_rocprofv3.readers.sqlite_identity import DatabaseKind, identify
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.reader import InputSet
     from rpl_core.model.trace import Trace
+    from rpl_rocprofv3.readers.sqlite_file import Database
 
 __all__ = ["RpdReader"]
 
@@ -30,12 +32,25 @@ class RpdReader(Reader):
     priority = 10
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
-        return claim_databases(self.name, files, frozenset({DatabaseKind.RPD}))
+        return claim_databases(self.name, files, frozenset({DatabaseKind.RPD}), _describe)
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
         return (merge_traces([_read_file(path, self.name) for path in inputs.paths]),)
+
+
+def _describe(database: Database) -> RecordedFile:
+    """The first and last operation in file order stand for the lifetime; RPD names no machine."""
+    edges = [
+        database.connection.execute(
+            f'SELECT start, "end" FROM rocpd_op ORDER BY id {order} LIMIT 1'
+        ).fetchone()
+        for order in ("ASC", "DESC")
+    ]
+    times = [time for edge in edges if edge for time in edge if isinstance(time, int)]
+    begin, end = (min(times), max(times)) if times else (None, None)
+    return RecordedFile(database.path, RPD_NODE, None, begin, end)
 
 
 def _read_file(path: Path, reader: str) -> Trace:

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column
     from rpl_rocprofv3.readers.sqlite_file import Database
 
-__all__ = ["read_rpd"]
+__all__ = ["RPD_NODE", "read_rpd"]
 
 #: RPD does not say on which machine it was recorded; files of one set share a clock (rocpd.md, 1.8).
-_NODE = "node"
+RPD_NODE = "node"
 
 
 def read_rpd(database: Database, reader: str, form: str) -> Trace:
@@ -85,7 +85,7 @@ class _RpdFile:
             role=TraceRole.TIMING,
             origin=Origin.MEASURED,
             processes=self._processes(),
-            agents=tuple(Agent(_NODE, gpu, "GPU") for gpu in self.gpus.tolist()),
+            agents=tuple(Agent(RPD_NODE, gpu, "GPU") for gpu in self.gpus.tolist()),
             kernels=kernels,
             dispatches=ordered.dispatches,
             shapes=ordered.shapes,
@@ -104,7 +104,7 @@ class _RpdFile:
         # RPD has no guid; the file name tells ranks apart.
         guid = self.database.path.name
         pids = self.pids.tolist() or [NOT_RECORDED]
-        return tuple(Process(guid=guid, pid=pid, node=_NODE) for pid in pids)
+        return tuple(Process(guid=guid, pid=pid, node=RPD_NODE) for pid in pids)
 
     def _process_of(self, api: Int64Column) -> Int32Column:
         """Process index of the calls; the only process where the call is unknown."""
@@ -137,7 +137,10 @@ class _RpdFile:
             "dispatches have no launch geometry",
             cause="RPD does not record it for kernels of graphs and for memory fills",
         )
-        return self._kernels(used), rows, launches.stream(api)
+        stream = launches.stream(api)
+        # Kernels of a graph have no launch of their own; they carry the stream of the graph launch.
+        of_call = self.calls.stream_of(api, self.strings)
+        return self._kernels(used), rows, np.where(stream < 0, of_call, stream)
 
     def _kernels(self, used: Int64Column) -> tuple[Kernel, ...]:
         names = [self.strings.get(i, f"unknown kernel (id {i})") for i in used.tolist()]

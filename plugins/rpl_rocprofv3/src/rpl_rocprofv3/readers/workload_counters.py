@@ -12,7 +12,6 @@ from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.counter_table import CounterRows
 
 if TYPE_CHECKING:
-
     from rpl_core.model.trace import Int32Column, Int64Column
     from rpl_rocprofv3.readers.csv_tables import CsvColumns
     from rpl_rocprofv3.readers.findings import Findings
