@@ -95,7 +95,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("memory-bandwidth-gbps", _positive, None, "HBM ceiling instead of the data sheet's"),
     Setting("time-limit", _positive, None, "seconds that one pass may take"),
     Setting("runs-directory", _text, "rpl-runs", "where run directories are created"),
-    Setting("rocprofv3.path", _text, None, "the rocprofv3 executable; default: searched"),
     Setting("plugins.disabled", _names, (), "plugins that are not loaded"),
 )
 

@@ -69,7 +69,9 @@ class ProfileSession:
                 next_step=f"analyse it with `rpl analyze {self.run.path}`",
             ) from error
         except RplError as error:
-            self.run.pass_failed(planned.name, error.one_line())
+            self.run.pass_failed(
+                planned.name, error.one_line(), exit_status=getattr(error, "exit_status", None)
+            )
             self._note_failure(planned, error)
 
     def _note_failure(self, planned: PlannedPass, error: RplError) -> None:
@@ -102,7 +104,12 @@ def describe_plan(passes: Iterable[PlannedPass], run_directory: Path) -> Sequenc
 
     lines = []
     for planned in passes:
-        directory = str(run_directory / planned.directory)
-        command = [word.replace("{directory}", directory) for word in planned.command]
-        lines.append(f"{planned.name} ({planned.role.value}): {shlex.join(command)}")
+        command = shlex.join(_with_directory(planned.command, run_directory / planned.directory))
+        lines.append(f"{planned.name} ({planned.role.value}): {command}")
     return lines
+
+
+def _with_directory(command: tuple[str, ...], directory: Path) -> list[str]:
+    """The pass's directory filled in; the application's own words (after ``--``) stay as they are."""
+    end = command.index("--") if "--" in command else len(command)
+    return [word.replace("{directory}", str(directory)) for word in command[:end]] + list(command[end:])

@@ -78,8 +78,9 @@ class RunDirectory:
         if outcome.tool_version and self.manifest.collector_version is None:
             self._update(collector_version=outcome.tool_version)
 
-    def pass_failed(self, name: str, error: str) -> None:
-        self._replace_pass(name, state="failed", error=error)
+    def pass_failed(self, name: str, error: str, *, exit_status: int | None = None) -> None:
+        """Record a pass that gave nothing usable; its log, if any, stays under ``artifacts/logs``."""
+        self._replace_pass(name, state="failed", error=error, exit_status=exit_status)
 
     def finish(self, reason: str | None, diagnostics: tuple[DiagnosticDoc, ...] = ()) -> None:
         """Mark the run complete, or incomplete with ``reason``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -13,8 +13,6 @@ from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.transform.edits import edits_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rpl_core.interfaces.transformation import Transformation
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_core.plugins.relay import Contribution
@@ -103,17 +101,22 @@ def _propose(contribution: Contribution[Transformation], source: KernelSource) -
     return proposed
 
 
-def _problem(proposed: Iterable[EditCandidate], source: KernelSource) -> str | None:
+def _is_sound(candidate: Any) -> bool:
+    # attrs does not check types, and a plugin may fill in anything.
+    return isinstance(candidate.line, int) and isinstance(candidate.allowed, bool)
+
+
+def _problem(proposed: object, source: KernelSource) -> str | None:
     if not isinstance(proposed, tuple):
         return f"returned {type(proposed).__name__} where a tuple was expected"
     seen: set[str] = set()
     for candidate in proposed:
         if not isinstance(candidate, EditCandidate):
-            return f"returned a {type(candidate).__name__} among the candidates"
+            return f"returned {type(candidate).__name__} among the candidates"
         if candidate.id in seen:
             return f"two candidates are called {candidate.id!r}"
         seen.add(candidate.id)
-        if not isinstance(candidate.line, int) or not isinstance(candidate.allowed, bool):
+        if not _is_sound(candidate):
             return f"candidate {candidate.id!r} has no line number or no clear verdict"
         problem = edits_problem(candidate.edits, len(source.text))
         if problem is not None:

@@ -118,7 +118,7 @@ def test_nothing_to_change_is_no_failure(site, transform, tmp_path):
     [
         ("1 / 0", "ZeroDivisionError"),
         ("return [1]", "returned list"),
-        ("return (1,)", "returned a int among the candidates"),
+        ("return (1,)", "returned int among the candidates"),
         ("return (EditCandidate('a', None, 1, 's', (Edit(0, 999, b''),)),)", "leaves the file"),
         ("return (EditCandidate('a', None, 1, 's', (Edit(0, 3, b''), Edit(2, 4, b''))),)", "overlap"),
         ("return (EditCandidate('a', None, 1, 's', ()),) * 2", "two candidates are called 'a'"),

@@ -32,6 +32,10 @@ def test_misspelt_option_is_refused(profiler: Profiler) -> None:
     assert "--kernel-trase" in done.stderr
 
 
+def test_options_cannot_be_abbreviated(profiler: Profiler) -> None:
+    assert profiler("--kernel-tr", "--", "true").returncode == 2
+
+
 def test_no_tracing_option_is_a_warning_only(profiler: Profiler) -> None:
     done = profiler("--", "sh", "-c", "exit 4")
     assert done.returncode == 4
@@ -113,6 +117,7 @@ def test_jobs_of_an_input_file_write_into_their_folders(
     (tmp_path / name).write_text(text)
     done = profiler("-i", str(tmp_path / name), "-d", "out", "-o", "x", "--", "true")
     assert done.returncode == 0, done.stderr
+    assert "Unable to find" not in done.stderr, "a comment is no counter"
     assert folders(results) == expected
 
 

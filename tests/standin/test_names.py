@@ -28,6 +28,7 @@ HOST = socket.gethostname()
         ("%env{ABSENT}%x", "x"),
         ("%rank%-%r-%nid%", "3-3-3"),
         ("%arg1%%arg2%", "-n5"),
+        ("%arg0%", "bin_my app"),
         ("%tag%", "my app"),
         ("%launch_date%", "2026-01-02"),
         ("100%", "100%"),

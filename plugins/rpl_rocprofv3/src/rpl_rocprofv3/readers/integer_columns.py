@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_rocprofv3.readers.sqlite_pages import read_pages
 from rpl_rocprofv3.readers.sqlite_tables import quoted
 
 if TYPE_CHECKING:
@@ -41,19 +42,20 @@ class IntegerColumns:
         return self.values[name]
 
 
-def read_integers(
-    database: Database, table: Table, columns: Sequence[str], condition: str = ""
-) -> IntegerColumns:
-    """Read ``columns`` of every row that meets ``condition``; a column the table lacks is all -1."""
+def read_integers(database: Database, table: Table, columns: Sequence[str]) -> IntegerColumns:
+    """Read ``columns`` of all rows in order of the row id; a column that the table lacks is all -1."""
     present = [c for c in columns if c in table.columns]
-    found = _by_sql(database, table, present, condition)
-    length = len(found)
-    absent = {c: np.full(length, NOT_RECORDED, np.int64) for c in columns if c not in table.columns}
-    return IntegerColumns({**found.values, **absent}, found.unreadable)
+    pages = read_pages(database, table.name, present) if table.guid is None else None
+    if pages is not None:
+        found = IntegerColumns(dict(zip(present, pages.integers, strict=True)), pages.unreadable)
+    else:
+        found = _by_sql(database, table, present)
+    absent = np.broadcast_to(np.int64(NOT_RECORDED), len(found))
+    return IntegerColumns({**dict.fromkeys(columns, absent), **found.values}, found.unreadable)
 
 
-def _by_sql(database: Database, table: Table, columns: Sequence[str], condition: str) -> IntegerColumns:
-    clause, parameters = table.where(condition)
+def _by_sql(database: Database, table: Table, columns: Sequence[str]) -> IntegerColumns:
+    clause, parameters = table.where()
     wanted = ", ".join(quoted(c) for c in columns)
     cursor = database.connection.execute(
         f"SELECT {wanted} FROM {quoted(table.name)}{clause}",  # noqa: S608

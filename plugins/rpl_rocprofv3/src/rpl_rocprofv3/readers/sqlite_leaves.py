@@ -1,0 +1,89 @@
+"""The leaf pages of a table B-tree, found through its interior pages.
+
+Layout: https://www.sqlite.org/fileformat2.html, section 1.6. Anything unexpected ends the walk with
+``UnsupportedLayoutError``; the caller then reads through SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int64Column
+
+__all__ = ["PageFile", "UnsupportedLayoutError"]
+
+_INTERIOR, _LEAF = 5, 13
+_INTERIOR_HEADER = 12
+_PAGES_PER_BATCH = 2048
+_PADDING = 16  # so that eight bytes can be read at any byte of the last page
+
+
+class UnsupportedLayoutError(Exception):
+    """The table holds something that only SQLite itself should interpret."""
+
+
+class PageFile:
+    """Read access to the pages of a database file that nobody writes."""
+
+    def __init__(self, descriptor: int, page_bytes: int) -> None:
+        self._descriptor = descriptor
+        self.page_bytes = page_bytes
+        self.page_count = os.fstat(descriptor).st_size // page_bytes
+
+    def leaves(self, root: int) -> Int64Column:
+        """Page numbers of all leaves below ``root``, in row order."""
+        level = np.array([root], np.int64)
+        seen = 0
+        while True:
+            seen += len(level)
+            if not len(level) or seen > self.page_count or level.min() < 1 or level.max() > self.page_count:
+                raise UnsupportedLayoutError
+            kind = self._page(int(level[0]))[0]
+            if kind == _LEAF:
+                return level
+            level = np.concatenate([self._children(int(page)) for page in level])
+
+    def _page(self, number: int) -> NDArray[np.uint8]:
+        start = (number - 1) * self.page_bytes
+        page = np.frombuffer(os.pread(self._descriptor, self.page_bytes, start), np.uint8)
+        if len(page) != self.page_bytes:
+            raise UnsupportedLayoutError
+        return page
+
+    def _children(self, number: int) -> Int64Column:
+        page = self._page(number)
+        if page[0] != _INTERIOR:
+            raise UnsupportedLayoutError
+        cells = int(page[3:5].view(">u2")[0])
+        end = _INTERIOR_HEADER + 2 * cells
+        if end > self.page_bytes:
+            raise UnsupportedLayoutError
+        pointers = page[_INTERIOR_HEADER:end].view(">u2").astype(np.int64)
+        if len(pointers) and int(pointers.max()) + 4 > self.page_bytes:
+            raise UnsupportedLayoutError
+        children = page[pointers[:, None] + np.arange(4)].view(">u4").astype(np.int64).reshape(-1)
+        rightmost = page[8:12].view(">u4").astype(np.int64)
+        return np.concatenate([children, rightmost])
+
+    def batches(self, leaves: Int64Column) -> Iterator[NDArray[np.uint8]]:
+        """The bytes of the leaves, many pages at a time, each batch with some padding behind it."""
+        for first in range(0, len(leaves), _PAGES_PER_BATCH):
+            yield self._gathered(leaves[first : first + _PAGES_PER_BATCH])
+
+    def _gathered(self, pages: Int64Column) -> NDArray[np.uint8]:
+        size = self.page_bytes
+        buffer = np.zeros(len(pages) * size + _PADDING, np.uint8)
+        breaks = np.flatnonzero(np.diff(pages) != 1) + 1
+        for begin, end in zip([0, *breaks.tolist()], [*breaks.tolist(), len(pages)], strict=True):
+            target = memoryview(buffer)[begin * size : end * size]
+            if os.preadv(self._descriptor, [target], int(pages[begin] - 1) * size) != len(target):
+                raise UnsupportedLayoutError
+        return buffer

@@ -1,0 +1,115 @@
+"""Numeric columns of a whole table straight from the pages of the database file.
+
+SQLite hands out every value as a Python object, which costs most of the time and memory of a large
+recording; decoding pages with numpy costs a fraction. It is used only for plain tables of a file that
+nobody writes (``open_database`` copies those with a log), and it gives up, returning None, on anything
+that it does not know for certain. Then the same columns are read through SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_rocprofv3.readers.sqlite_header import read_header
+from rpl_rocprofv3.readers.sqlite_leaves import PageFile, UnsupportedLayoutError
+from rpl_rocprofv3.readers.sqlite_records import Records
+from rpl_rocprofv3.readers.sqlite_tables import quoted
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from rpl_core.model.trace import Float64Column, Int64Column
+    from rpl_rocprofv3.readers.sqlite_file import Database
+
+__all__ = ["PageColumns", "read_pages"]
+
+_LITTLE = np.dtype(np.int64).newbyteorder("<") == np.dtype(np.int64)
+
+
+@attrs.frozen(eq=False)
+class PageColumns:
+    """Columns in the asked order; NULL is -1 or NaN, and so are the ``unreadable`` values."""
+
+    integers: tuple[Int64Column, ...]
+    floats: tuple[Float64Column, ...]
+    unreadable: int
+
+
+@attrs.frozen
+class _Layout:
+    """Where a table begins and in which place each column is stored; None is the row id."""
+
+    root: int
+    places: dict[str, int | None]
+
+
+def read_pages(
+    database: Database, table: str, integers: Sequence[str], floats: Sequence[str] = ()
+) -> PageColumns | None:
+    """Read whole columns of a table, None where only SQLite can."""
+    layout = _layout(database.connection, table)
+    if layout is None or any(name not in layout.places for name in (*integers, *floats)):
+        return None
+    header = read_header(database.file)
+    if header is None:
+        return None
+    descriptor = os.open(database.file, os.O_RDONLY)
+    try:
+        pages = PageFile(descriptor, header.page_bytes)
+        return _decode(pages, header.page_bytes - header.reserved_bytes, layout, integers, floats)
+    except UnsupportedLayoutError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _layout(connection: sqlite3.Connection, table: str) -> _Layout | None:
+    with closing(
+        connection.execute("SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    ) as cursor:
+        row = cursor.fetchone()
+    if row is None or not isinstance(row[0], int) or row[0] < 2:
+        return None
+    places: dict[str, int | None] = {}
+    for number, name, kind, _, _, key, hidden in connection.execute(f"PRAGMA table_xinfo({quoted(table)})"):
+        if hidden:
+            return None  # generated columns are not stored in order
+        places[name] = None if key == 1 and str(kind).upper() == "INTEGER" else number
+    return _Layout(row[0], places)
+
+
+def _decode(
+    pages: PageFile, usable_bytes: int, layout: _Layout, integers: Sequence[str], floats: Sequence[str]
+) -> PageColumns:
+    wanted = {p: False for n in integers if (p := layout.places[n]) is not None}
+    wanted |= {p: True for n in floats if (p := layout.places[n]) is not None}
+    width = max(wanted) + 1 if wanted else 1
+    parts: dict[int | None, list[Int64Column | Float64Column]] = {p: [] for p in (None, *wanted)}
+    unreadable = 0
+    for buffer in pages.batches(pages.leaves(layout.root)):
+        records = Records(buffer, pages.page_bytes, usable_bytes, width)
+        parts[None].append(records.rowid)
+        for place, batch in records.columns(wanted).items():
+            parts[place].append(batch.values)
+            unreadable += batch.unreadable
+    # A column given twice shares its array; parts are dropped as soon as they are joined.
+    joined = {place: _joined(parts.pop(place)) for place in (None, *wanted)}
+    return PageColumns(
+        tuple(joined[layout.places[n]] for n in integers),
+        tuple(joined[layout.places[n]] for n in floats),
+        unreadable,
+    )
+
+
+def _joined(parts: list[Int64Column | Float64Column]) -> Int64Column | Float64Column:
+    """One array of all parts; without memory per row where all rows hold the same number."""
+    first = parts[0][0] if len(parts[0]) else None
+    if first is not None and all(part.strides == (0,) and part[0] == first for part in parts if len(part)):
+        return np.broadcast_to(first, sum(len(part) for part in parts))
+    return np.concatenate(parts)
