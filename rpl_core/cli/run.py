@@ -15,6 +15,7 @@ def run(arguments: list[str]) -> int:
     """Execute ``rpl`` with ``arguments`` (without the program name) and return the exit code."""
     from rpl_core.cli.main import rpl
 
+    _treat_termination_as_interrupt()
     try:
         outcome = rpl.main(args=arguments, prog_name="rpl", standalone_mode=False)
         sys.stdout.flush()
@@ -33,6 +34,20 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last line of defence; the traceback is one switch away
         return _internal(error)
     return int(outcome) if isinstance(outcome, int) else int(ExitCode.OK)
+
+
+def _treat_termination_as_interrupt() -> None:
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that run directories are closed whoever stops us."""
+    import signal
+    import threading
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGHUP, _interrupt)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _fail(line: str, code: ExitCode) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.devices.resolve import ResolvedDevice
-from rpl_core.errors import RplError, UsageError
+from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.model.diagnostic import Diagnostic
@@ -92,11 +92,14 @@ def record_application(
         plugins=tuple(f"{r.name} {r.version or '?'}" for r in host.records if r.status == "loaded"),
     )
     session = ProfileSession(run, collector, host.relay, log, step)
-    session.start()
-    session.execute(plan)
-    if request.roofline and session.failure is None:
-        _execute_counter_passes(session, request, host)
-    session.finish(None)
+    try:
+        session.start()
+        session.execute(plan)
+        if request.roofline and session.failure is None:
+            _execute_counter_passes(session, request, host)
+        session.finish(None)
+    except (InterruptedRunError, KeyboardInterrupt):
+        raise session.interrupted() from None
     finished = any(entry.state == "complete" for entry in run.manifest.passes)
     return Recorded(run.path, session.failure, finished)
 
@@ -110,6 +113,8 @@ def _execute_counter_passes(session: ProfileSession, request: ProfileRequest, ho
             session.diagnostics.append(_no_counter_map())
             return
         plan = session.collector.plan(_counters(request, device))
+    except InterruptedRunError:
+        raise
     except RplError as error:
         session.failure = error
         return

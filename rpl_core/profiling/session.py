@@ -47,7 +47,7 @@ class ProfileSession:
         """Run the passes of ``plan``.
 
         A failed timing pass ends the profile, because without it nothing can be said. A failed counter
-        pass costs its counters only. An interrupt ends everything and is raised after it was recorded.
+        pass costs its counters only. An interrupt is recorded and goes on up.
         """
         self.diagnostics += plan.diagnostics
         for planned in plan.passes:
@@ -61,13 +61,9 @@ class ProfileSession:
             outcome = self.collector.run(planned, self.run.path, self.log)
             self.run.pass_succeeded(outcome)
             self.diagnostics += outcome.diagnostics
-        except (InterruptedRunError, KeyboardInterrupt) as error:
+        except (InterruptedRunError, KeyboardInterrupt):
             self.run.pass_failed(planned.name, "interrupted")
-            self.finish("interrupted")
-            raise InterruptedRunError(
-                f"interrupted in {planned.name}; what finished is kept in {self.run.path}",
-                next_step=f"analyse it with `rpl analyze {self.run.path}`",
-            ) from error
+            raise
         except RplError as error:
             self.run.pass_failed(
                 planned.name, error.one_line(), exit_status=getattr(error, "exit_status", None)
@@ -87,6 +83,14 @@ class ProfileSession:
                 remedy=error.next_step,
                 where=planned.directory,
             )
+        )
+
+    def interrupted(self) -> InterruptedRunError:
+        """Close the run directory after an interrupt; returns the error that tells the user."""
+        self.finish("interrupted")
+        return InterruptedRunError(
+            f"interrupted; what finished is kept in {self.run.path}",
+            next_step=f"analyse it with `rpl analyze {self.run.path}`",
         )
 
     def finish(self, reason: str | None) -> None:
