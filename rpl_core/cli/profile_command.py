@@ -41,7 +41,8 @@ def from_recordings(session: Session, application: tuple[str, ...], flags: Mappi
     documents, _ = analyse_paths(paths, request, session.host)
     make_empty(directory)
     documents.write(directory)
-    point_latest(directory)
+    if flags["output"] is None:
+        point_latest(directory)
     _show(session, documents, flags, directory)
     return int(ExitCode.OK)
 
@@ -118,7 +119,8 @@ def _analyse(session: Session, flags: Mapping[str, Any], recorded: Recorded) -> 
     from rpl_core.pipeline.offline import analyse_paths
     from rpl_core.run_directory.writer import point_latest
 
-    point_latest(recorded.directory)
+    if flags["output"] is None:
+        point_latest(recorded.directory)
     request = analysis_request(session, flags, recorded.directory)
     failure = recorded.failure
     if failure is not None and not recorded.any_finished:

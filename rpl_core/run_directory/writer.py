@@ -127,7 +127,7 @@ def default_path(runs_directory: Path, command: tuple[str, ...]) -> Path:
 
 
 def point_latest(run: Path) -> None:
-    """Let ``latest`` beside the run point to it; a file system without links just lacks the pointer."""
+    """Let ``latest`` in the runs directory point to ``run``; a file system without links lacks the pointer."""
     link = run.parent / LATEST
     if link.exists() and not link.is_symlink():
         return
