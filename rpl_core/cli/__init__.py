@@ -10,13 +10,20 @@ import sys
 
 def main() -> int:
     """Console-script entry point; returns the exit code."""
-    arguments = sys.argv[1:]
+    try:
+        return _answer(sys.argv[1:])
+    except KeyboardInterrupt:  # Ctrl-C while the program was still being loaded
+        return 130
+
+
+def _answer(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
         from rpl_core import __version__
+        from rpl_core.cli.standard_output import print_result
 
         # Another program named `rpl` exists (a text replacer), hence the long name.
-        print(f"rpl (ROCm Perf Lab) {__version__}")
-        return 0
-    from rpl_core.cli.run import run
+        return print_result(f"rpl (ROCm Perf Lab) {__version__}")
+    from rpl_core.cli.run import run, treat_termination_as_interrupt
 
+    treat_termination_as_interrupt()
     return run(arguments)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Settings that a run directory remembers and its later analyses take over.
+_RECORDED = ("device", "clock-mhz", "memory-bandwidth-gbps", "flop-model", "strict", "occupancy-mode")
+
 _OPTIONS = (
     click.option("--device", metavar="NAME", help="Device family or product, e.g. gfx942 or MI300X."),
     click.option("--clock-mhz", metavar="MHZ", type=float, help="Engine clock for the compute ceilings."),
@@ -35,19 +38,54 @@ def analysis_options(command: F) -> F:
     return command
 
 
+def require_one_result_form(*, as_json: bool, quiet: bool) -> None:
+    """``--json`` promises one document and ``--quiet`` one number: both at once can't be had."""
+    if as_json and quiet:
+        raise click.UsageError("--json and --quiet exclude each other", click.get_current_context(silent=True))
+
+
 def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | None) -> AnalysisRequest:
-    """The request from flags, environment, file and defaults."""
+    """The request from flags, environment and file; then what the run directory ``root`` was recorded with.
+
+    So ``rpl analyze RUN`` gives the documents that ``rpl profile`` wrote, unless it is told otherwise.
+    """
     from rpl_core.interfaces.analyzer import AnalysisOptions
     from rpl_core.pipeline.analyse import AnalysisRequest
 
+    recorded = {} if root is None else _recorded_options(root)
+
+    def chosen(name: str) -> Any:
+        key = name.replace("-", "_")
+        resolved = session.configuration.resolve(name, flags[key])
+        return recorded.get(key, resolved.value) if resolved.origin == "default" else resolved.value
+
     return AnalysisRequest(
-        device=session.setting("device", flags["device"]),
-        clock_mhz=session.setting("clock-mhz", flags["clock_mhz"]),
-        memory_bandwidth_gbps=session.setting("memory-bandwidth-gbps", flags["memory_bandwidth_gbps"]),
+        device=chosen("device"),
+        clock_mhz=chosen("clock-mhz"),
+        memory_bandwidth_gbps=chosen("memory-bandwidth-gbps"),
         options=AnalysisOptions(
-            flop_model=session.setting("flop-model", flags["flop_model"]),
-            strict=session.setting("strict", flags["strict"]),
-            occupancy_mode=session.setting("occupancy-mode", flags["occupancy_mode"]),
+            flop_model=chosen("flop-model"),
+            strict=chosen("strict"),
+            occupancy_mode=chosen("occupancy-mode"),
         ),
         root=root,
     )
+
+
+def _recorded_options(root: Path) -> Mapping[str, Any]:
+    """Options of the recorded run that bear on the analysis. Raises ``BadDataError`` for impossible ones."""
+    from rpl_core.config.settings import BY_NAME
+    from rpl_core.errors import BadDataError, UsageError
+    from rpl_core.run_directory.reader import load_manifest
+
+    options = load_manifest(root).options
+    found = {}
+    for name in _RECORDED:
+        value = options.get(name.replace("-", "_"))
+        if value is None:
+            continue
+        try:
+            found[name.replace("-", "_")] = BY_NAME[name].parse(value)
+        except UsageError as error:
+            raise BadDataError(f"{root} was recorded with an impossible {name}: {error.fact}") from None
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.analysis_options import analysis_options, analysis_request
+from rpl_core.cli.analysis_options import analysis_options, analysis_request, require_one_result_form
 from rpl_core.cli.session import session_of
 
 
@@ -30,19 +30,21 @@ def analyze(
     """Analyse run directories, files or folders; nothing is executed.
 
     Several files or folders are processes of one run (ranks) unless --each-is-a-run is given. A run
-    directory gets its documents renewed; other recordings write them with -o only.
+    directory is analysed as it was recorded (device, ceilings) unless an option says otherwise, and gets its
+    documents renewed; other recordings write them with -o only.
 
     \b
     rpl analyze rpl-runs/latest
     rpl analyze --device gfx942 trace_0.rpd trace_1.rpd -o out
     """
     from rpl_core.cli.results import show
-    from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.pipeline.offline import analyse_paths, run_directory_of
 
+    require_one_result_form(as_json=as_json, quiet=quiet)
     session = session_of(context)
     documents, directory = analyse_paths(
         recordings,
-        analysis_request(session, flags, None),
+        analysis_request(session, flags, run_directory_of(recordings)),
         session.host,
         output=output,
         each_is_a_run=each_is_a_run,

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     "--run",
     "directory",
     type=click.Path(path_type=Path),
-    default="rpl-runs/latest",
-    show_default=True,
-    help="Run directory.",
+    help="Run directory (default: the latest run).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def explain(context: click.Context, kernel: str | None, directory: Path, as_json: bool) -> None:
+def explain(context: click.Context, kernel: str | None, directory: Path | None, as_json: bool) -> None:
     """Say why KERNEL (a name or a part of one; default: the longest-running) got its label.
 
     Example: rpl explain vecCopy --run rpl-runs/latest
@@ -34,6 +32,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path, as_json
     from rpl_core.documents.load import load_document
 
     session = session_of(context)
+    directory = directory or session.latest_run
     analysis: AnalysisDocument = load_document(directory, "analysis")  # type: ignore[assignment]
     found = _find(analysis, kernel, directory)
     if as_json:

@@ -23,7 +23,10 @@ COMMANDS = {
 
 
 @click.command(
-    cls=LazyGroup, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    lazy_commands=COMMANDS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
     "-p", "--plugin", "modules", multiple=True, metavar="MODULE", help="Load a plugin module by name."
@@ -65,6 +68,8 @@ def rpl(
     if version:
         _print_version(session, as_json=as_json)
         context.exit(0)
+    if as_json:
+        raise click.UsageError("--json belongs behind the command: `rpl COMMAND --json`", context)
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

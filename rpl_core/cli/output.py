@@ -50,8 +50,11 @@ class Output:
         click.echo(format_table(columns, rows, right=right))
 
     @contextmanager
-    def progress(self, title: str, total: int) -> Iterator[Callable[[str], None]]:
-        """Show steps while they happen: a bar on a terminal, one line per step elsewhere."""
+    def progress(self, title: str, total: int | None) -> Iterator[Callable[[str], None]]:
+        """Show steps while they happen: a bar on a terminal, one line per step elsewhere.
+
+        ``total`` is ``None`` while nobody knows how many there will be.
+        """
         if not sys.stderr.isatty():
             yield lambda step: self.note(f"{title}: {step}")
             return

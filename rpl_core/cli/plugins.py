@@ -23,7 +23,7 @@ def plugins_group() -> None:
 @click.pass_context
 def list_plugins(context: click.Context, as_json: bool) -> None:
     session = session_of(context)
-    records = session.host.records
+    records = session.plugin_overview.records
     if as_json:
         session.output.json({"plugins": [_row(record) for record in records]})
         return
@@ -48,7 +48,7 @@ def list_plugins(context: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show_plugin(context: click.Context, name: str, as_json: bool) -> None:
     session = session_of(context)
-    host = session.host
+    host = session.plugin_overview
     documents = [_details(host, record) for record in host.record(name)]
     if as_json:
         session.output.json({"plugins": documents})

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.analysis_options import analysis_options
+from rpl_core.cli.analysis_options import analysis_options, require_one_result_form
 from rpl_core.cli.session import session_of
 
 
@@ -48,6 +48,7 @@ def profile(context: click.Context, /, application: tuple[str, ...], **flags: An
     """
     from rpl_core.cli import profile_command
 
+    require_one_result_form(as_json=flags["as_json"], quiet=flags["quiet"])
     session = session_of(context)
     if flags["recordings"]:
         return profile_command.from_recordings(session, application, flags)

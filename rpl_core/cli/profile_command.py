@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,27 +23,22 @@ _TIMING_ONLY = "timing-only"
 
 def from_recordings(session: Session, application: tuple[str, ...], flags: Mapping[str, Any]) -> int:
     """``--from``: nothing is executed."""
-    from rpl_core.pipeline.offline import analyse_paths
-    from rpl_core.run_directory.writer import default_path, make_empty, point_latest
+    from rpl_core.pipeline.offline import analyse_paths, run_directory_of
+    from rpl_core.run_directory.writer import make_empty, point_latest, require_empty
 
     if application:
         raise UsageError(
             "--from analyses a recording and runs no application", next_step="leave one of them out"
         )
     paths = tuple(flags["recordings"])
-    directory = flags["output"]
-    request = analysis_request(session, flags, None)
-    if directory is None:
-        name = (str(paths[0].resolve()),)
-        directory = default_path(Path(session.setting("runs-directory")), name)
+    directory = flags["output"] or _fresh_directory(session, (str(paths[0].resolve()),))
+    request = analysis_request(session, flags, run_directory_of(paths))
     if flags["dry_run"]:
-        session.output.line(f"analyse {', '.join(str(p) for p in paths)} into {directory}")
+        _show_plan(session, flags, [f"analyse {', '.join(str(p) for p in paths)} into {directory}"])
         return int(ExitCode.OK)
-    documents, _ = analyse_paths(paths, request, session.host)
-    make_empty(directory)
-    documents.write(directory)
-    if flags["output"] is None:
-        point_latest(directory)
+    require_empty(directory)
+    documents, _ = analyse_paths(paths, request, session.host, output=directory)
+    point_latest(directory, _runs_directory(session))
     _show(session, documents, flags, directory)
     return int(ExitCode.OK)
 
@@ -56,12 +52,38 @@ def record(session: Session, application: tuple[str, ...], flags: Mapping[str, A
     if request.roofline and collector.name == _TIMING_ONLY:
         raise UsageError("--roofline needs a profiler", next_step="leave out --no-rocprof or --roofline")
     if flags["dry_run"]:
-        for line in plan_only(request, collector, session.host):
-            session.output.line(line)
+        _show_plan(session, flags, plan_only(request, collector, session.host))
         return int(ExitCode.OK)
-    with session.output.progress("profile", total=request.runs) as step:
+    with _progress(session, request, quiet=flags["quiet"]) as step:
         recorded = record_application(request, collector, session.host, _log(session, flags), step)
     return _analyse(session, flags, recorded)
+
+
+def _show_plan(session: Session, flags: Mapping[str, Any], lines: Sequence[str]) -> None:
+    if flags["as_json"]:
+        session.output.json({"dry_run": list(lines)})
+        return
+    for line in lines:
+        session.output.line(line)
+
+
+def _progress(
+    session: Session, request: ProfileRequest, *, quiet: bool
+) -> AbstractContextManager[Callable[[str], None]]:
+    """How many counter passes follow is known only when the device is."""
+    if quiet:
+        return nullcontext(lambda _step: None)
+    return session.output.progress("profile", total=None if request.roofline else request.runs)
+
+
+def _runs_directory(session: Session) -> Path:
+    return Path(session.setting("runs-directory"))
+
+
+def _fresh_directory(session: Session, command: tuple[str, ...]) -> Path:
+    from rpl_core.run_directory.writer import default_path
+
+    return default_path(_runs_directory(session), command)
 
 
 def _profile_request(
@@ -78,29 +100,28 @@ def _profile_request(
         time_limit_s=session.setting("time-limit", flags["time_limit"]),
         allow_dangerous_counters=flags["allow_dangerous_counters"],
         output=flags["output"],
-        runs_directory=Path(session.setting("runs-directory")),
+        runs_directory=_runs_directory(session),
         analysis=analysis_request(session, flags, None),
     )
 
 
 def _collector(session: Session, flags: Mapping[str, Any]) -> Collector:
     """The collector that was named, or the first usable one in plugin order."""
+    from rpl_core.profiling.guarded_collector import GuardedCollector
+
     collectors = session.host.catalog.collectors()
     name = session.setting("collector", flags["collector"]) if flags["rocprof"] else _TIMING_ONLY
     if name is not None:
-        chosen = collectors.get(name)
-        reason = chosen.missing()
-        if reason is not None:
-            raise MissingError(reason)
-        return chosen
+        collectors.get(name)  # says which ones there are
     reasons = []
-    for candidate in collectors:
-        if candidate.name == _TIMING_ONLY:  # only on request: it records no kernel
-            continue
-        reason = candidate.missing()
-        if reason is None:
-            return candidate
-        reasons.append(reason)
+    for offered in collectors.contributions:
+        # Timing alone records no kernel, so it is only taken on request.
+        if offered.value.name == name or (name is None and offered.value.name != _TIMING_ONLY):
+            candidate = GuardedCollector(offered)
+            reason = candidate.missing()
+            if reason is None:
+                return candidate
+            reasons.append(reason)
     if reasons:
         raise MissingError(reasons[0])
     raise MissingError(
@@ -119,8 +140,7 @@ def _analyse(session: Session, flags: Mapping[str, Any], recorded: Recorded) -> 
     from rpl_core.pipeline.offline import analyse_paths
     from rpl_core.run_directory.writer import point_latest
 
-    if flags["output"] is None:
-        point_latest(recorded.directory)
+    point_latest(recorded.directory, _runs_directory(session))
     request = analysis_request(session, flags, recorded.directory)
     failure = recorded.failure
     if failure is not None and not recorded.any_finished:

@@ -22,7 +22,8 @@ def show(
 ) -> None:
     """``--json``: profile.json; ``--quiet``: the runtime in ms; otherwise the text report.
 
-    Diagnostics and the place of the documents go to stderr.
+    Diagnostics and the place of the documents go to stderr; with ``--quiet`` only what makes the number
+    doubtful.
     """
     from rpl_core.errors import BadDataError
 
@@ -32,6 +33,9 @@ def show(
         if runtime is None:
             raise BadDataError(f"the runtime is unknown: {documents.profile.runtime_reason}")
         output.line(f"{runtime:.6f}")
+        for diagnostic in documents.profile.diagnostics:
+            if diagnostic.severity != "info":
+                output.diagnostic(diagnostic)
         return
     if as_json:
         from rpl_core.documents.bundle import to_json

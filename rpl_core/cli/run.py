@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
+from rpl_core.cli.standard_output import close_output, discard_output, say
 from rpl_core.errors import RplError
 from rpl_core.exit_codes import ExitCode
+from rpl_core.text.safety import printable
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 
 def run(arguments: list[str]) -> int:
     """Execute ``rpl`` with ``arguments`` (without the program name) and return the exit code."""
+    return close_output(_execute(arguments))
+
+
+def _execute(arguments: list[str]) -> int:
     from rpl_core.cli.main import rpl
 
-    _treat_termination_as_interrupt()
+    streams = sys.stdout, sys.stderr
     try:
         outcome = rpl.main(args=arguments, prog_name="rpl", standalone_mode=False)
-        sys.stdout.flush()
     except RplError as error:
         return _fail(error.one_line(), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:  # a group without its sub-command, `rpl plugins`
+        click.echo(error.format_message())
+        return int(ExitCode.OK)
     except click.ClickException as error:
         return _fail(_usage_line(error), ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output (`| head`) is gone: not a failure, but nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.OK)
+    except SystemExit as stop:
+        return _exit_of_click(stop, streams)
     except OSError as error:
-        return _fail(_os_error_line(error), ExitCode.MISSING)
+        return _fail(_os_error_line(error), _os_error_code(error))
     except Exception as error:  # noqa: BLE001 - the last line of defence; the traceback is one switch away
         return _internal(error)
     return int(outcome) if isinstance(outcome, int) else int(ExitCode.OK)
 
 
-def _treat_termination_as_interrupt() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, so that run directories are closed whoever stops us."""
+def _exit_of_click(stop: SystemExit, streams: tuple[TextIO, TextIO]) -> int:
+    """Click exits at the end of shell completion; on a broken pipe it exits after it replaced the streams."""
+    if sys.stdout is streams[0]:
+        raise stop
+    # The reader of our output (`| head`) is gone: not a failure, but nothing more can be written.
+    sys.stdout, sys.stderr = streams
+    discard_output()
+    return int(ExitCode.OK)
+
+
+def treat_termination_as_interrupt() -> None:
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that run directories are closed whoever stops us.
+
+    A signal that rpl was told to ignore (``nohup``) stays ignored.
+    """
     import signal
     import threading
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
-        signal.signal(signal.SIGHUP, _interrupt)
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -51,31 +77,44 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _fail(line: str, code: ExitCode) -> int:
-    click.echo(f"rpl: {line}", err=True)
+    say(f"rpl: {line}")
     return int(code)
 
 
 def _usage_line(error: click.ClickException) -> str:
-    message = error.format_message().rstrip(".")
-    if isinstance(error, click.NoSuchOption):
-        return f"{message}. If it belongs to the application, put `--` before the application's command."
+    message = " ".join(printable(error.format_message()).split())
     context = getattr(error, "ctx", None)
-    if context is not None:
-        return f"{message}. Next: see `{context.command_path} --help`."
-    return f"{message}."
+    remedy = "" if context is None else f" Next: see `{context.command_path} --help`."
+    if isinstance(error, click.NoSuchOption) and _takes_application(context):
+        remedy = " If it belongs to the application, put `--` before the application's command."
+    return f"{message if message.endswith(('.', '?')) else f'{message}.'}{remedy}"
+
+
+def _takes_application(context: click.Context | None) -> bool:
+    return context is not None and any(p.name == "application" for p in context.command.params)
+
+
+#: The place that was named can't be used; other failures of the system are something missing.
+_WRONG_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+_REMEDIES = {
+    errno.ENOSPC: "free some disk space, or choose another place with -o",
+    errno.EDQUOT: "free some of your quota, or choose another place with -o",
+    errno.EFBIG: "raise the limit for file sizes (ulimit -f), or choose another place with -o",
+    errno.EACCES: "check the permissions, or choose another place with -o",
+    errno.EROFS: "choose a writable place with -o",
+}
+
+
+def _os_error_code(error: OSError) -> ExitCode:
+    return ExitCode.USAGE if error.errno in _WRONG_PLACE else ExitCode.MISSING
 
 
 def _os_error_line(error: OSError) -> str:
-    import errno
-
-    place = f" at {error.filename}" if error.filename else ""
+    if error.filename is None and error.errno == errno.ENOSPC:
+        return "the disk is full. Next: free some space, or send the output elsewhere."
+    place = f" at {printable(str(error.filename))}" if error.filename else ""
     reason = error.strerror or str(error)
-    remedy = {
-        errno.ENOSPC: "free some disk space, or choose another place with -o",
-        errno.EACCES: "check the permissions, or choose another place with -o",
-        errno.EROFS: "choose a writable place with -o",
-    }.get(error.errno or 0, "check the path")
-    return f"{reason}{place}. Next: {remedy}."
+    return f"{reason}{place}. Next: {_REMEDIES.get(error.errno or 0, 'check the path')}."
 
 
 def _internal(error: Exception) -> int:
@@ -83,8 +122,9 @@ def _internal(error: Exception) -> int:
         import traceback
 
         traceback.print_exc()
+    message = " ".join(printable(str(error)).split())
     return _fail(
-        f"internal error: {type(error).__name__}: {error}. "
+        f"internal error: {type(error).__name__}: {message}. "
         "Next: run again with RPL_TRACEBACK=1 and report the traceback.",
         ExitCode.INTERNAL,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -37,6 +38,13 @@ class Session:
 
     @cached_property
     def host(self) -> PluginHost:
+        """The plugin host. A plugin named with ``-p`` that did not load ends the command here."""
+        self.plugin_overview.require_requested()
+        return self.plugin_overview
+
+    @cached_property
+    def plugin_overview(self) -> PluginHost:
+        """The same host for commands that only look at plugins, whatever became of them."""
         from rpl_core.plugins.host import create_host
         from rpl_core.plugins.selection import PluginSelection
 
@@ -45,6 +53,11 @@ class Session:
             modules=self.plugin_modules, disabled=disabled, trace=self.trace_plugins
         )
         return create_host(selection, config=self.configuration.plugin_view())
+
+    @property
+    def latest_run(self) -> Path:
+        """Where the newest run is, if there is one: what commands look at when no run is named."""
+        return Path(self.setting("runs-directory")) / "latest"
 
     def setting(self, name: str, flag: Any = None) -> Any:
         """The value of a setting: flag > environment > file > default."""

@@ -13,6 +13,7 @@ from rpl_core.contracts.dag import DagDocument
 from rpl_core.contracts.profile import ProfileDocument
 from rpl_core.contracts.roofline import RooflineDocument
 from rpl_core.files.atomic import write_atomic
+from rpl_core.process.storage import make_directory
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import Document
@@ -35,7 +36,7 @@ class Documents:
 
     def write(self, directory: Path) -> None:
         """Write all four as ``<name>.json``; equal documents give equal bytes."""
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         for name, document in self.by_name().items():
             write_atomic(directory / f"{name}.json", to_json(document))
 

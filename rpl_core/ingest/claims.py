@@ -4,36 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import BadDataError, ForeignFileError, MissingError
+from rpl_core.errors import BadDataError, ForeignFileError, MissingError, PluginError
 from rpl_core.interfaces.reader import InputSet, Reader
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.plugins.boundary import plugin_boundary
+
+if TYPE_CHECKING:
+    from rpl_core.model.trace import Trace
+    from rpl_core.plugins.relay import Contribution
+
+    Readers = Sequence[Contribution[Reader]]
+
+
+@attrs.frozen
+class Claim:
+    """A set of files with the reader that knows them and the plugin which offers that reader."""
+
+    plugin: str
+    reader: Reader
+    inputs: InputSet
+
+    def read(self) -> Sequence[Trace]:
+        """The traces of the set. Raises ``PluginError`` when the reader breaks instead of refusing."""
+        with plugin_boundary(self.plugin, f"reader {self.reader.name!r} on {self.inputs.paths[0]}"):
+            return tuple(self.reader.read(self.inputs))
 
 
 @attrs.frozen
 class Claims:
     """Sets to read, sets that were recognised but can't be read, and files that nobody knows."""
 
-    readable: tuple[tuple[Reader, InputSet], ...]
+    readable: tuple[Claim, ...]
     refused: tuple[InputSet, ...]
     unknown: tuple[Path, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()  # readers that failed while they looked
 
 
-def claim_files(files: Sequence[Path], readers: Sequence[Reader]) -> Claims:
+def claim_files(files: Sequence[Path], readers: Readers) -> Claims:
     """Ask ``readers`` in order of priority; a file that one has claimed is not offered to the next."""
     left = list(files)
-    readable: list[tuple[Reader, InputSet]] = []
+    readable: list[Claim] = []
     refused: list[InputSet] = []
-    for reader in sorted(readers, key=lambda r: -r.priority):
-        for inputs in reader.claim(tuple(left)):
+    problems: list[Diagnostic] = []
+    for offered in sorted(readers, key=lambda offer: -offer.value.priority):
+        for inputs in _claimed_by(offered, tuple(left), problems):
             taken = set(inputs.paths)
             left = [path for path in left if path not in taken]
             if inputs.refusal is None:
-                readable.append((reader, inputs))
+                readable.append(Claim(offered.plugin, offered.value, inputs))
             else:
                 refused.append(inputs)
-    return Claims(tuple(readable), tuple(refused), tuple(left))
+    return Claims(tuple(readable), tuple(refused), tuple(left), tuple(problems))
+
+
+def _claimed_by(
+    offered: Contribution[Reader], files: tuple[Path, ...], problems: list[Diagnostic]
+) -> Sequence[InputSet]:
+    reader = offered.value
+    try:
+        with plugin_boundary(offered.plugin, f"reader {reader.name!r} while it looked at files"):
+            return tuple(reader.claim(files))
+    except PluginError as error:  # costs only what this reader would have claimed
+        problems.append(
+            Diagnostic(
+                "ingest.reader_failed",
+                error.fact,
+                severity=Severity.ERROR,
+                where=f"plugin {offered.plugin}",
+                remedy=error.next_step,
+            )
+        )
+        return ()
 
 
 def require_readable(claims: Claims, named: Sequence[Path], *, has_readers: bool) -> None:

@@ -16,22 +16,22 @@ _MAX_DEPTH = 8
 def expand(paths: Sequence[Path]) -> tuple[Path, ...]:
     """All regular files in ``paths``, folders walked to a bounded depth, sorted within each argument.
 
-    Symbolic links inside folders are not followed. Raises ``MissingError`` for a path that does not exist.
+    A file that is reached in two ways is taken once: its work must not count twice. Symbolic links inside folders are not followed. Raises ``MissingError`` for a path that does not exist.
     """
-    files: dict[Path, None] = {}
+    files: dict[Path, Path] = {}
     for path in paths:
         if path.is_dir():
             for file in _walk(path, 0):
-                files.setdefault(file)
+                files.setdefault(file.resolve(), file)
                 if len(files) > MAX_FILES:
                     raise BadDataError(
                         f"{path} holds more than {MAX_FILES} files", next_step="name the recording itself"
                     )
         elif path.is_file():
-            files.setdefault(path)
+            files.setdefault(path.resolve(), path)
         else:
             raise MissingError(f"{path} does not exist", next_step="check the path")
-    return tuple(files)
+    return tuple(files.values())
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
 
 
+def run_directory_of(paths: Sequence[Path]) -> Path | None:
+    """The run directory that ``paths`` is, or ``None`` for files, folders and several runs."""
+    return paths[0] if len(paths) == 1 and is_run_directory(paths[0]) else None
+
+
 def analyse_paths(
     paths: Sequence[Path],
     request: AnalysisRequest,
@@ -27,10 +32,10 @@ def analyse_paths(
 ) -> tuple[Documents, Path | None]:
     """Documents for ``paths`` and where they were written (``None``: nowhere).
 
-    A single run directory keeps its documents inside; its device is used unless another one is asked for.
+    A single run directory keeps its documents inside.
     """
-    root = paths[0] if len(paths) == 1 and is_run_directory(paths[0]) else None
-    recording = load_recording(paths, tuple(host.catalog.readers()), each_is_a_run=each_is_a_run)
+    root = run_directory_of(paths)
+    recording = load_recording(paths, host.catalog.readers().contributions, each_is_a_run=each_is_a_run)
     documents = analyse(recording, attrs.evolve(request, root=root), host)
     directory = output or root
     if directory is not None:

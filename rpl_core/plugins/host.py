@@ -14,7 +14,7 @@ from rpl_core.plugins.catalog import Catalog
 from rpl_core.plugins.diagnostic_log import DiagnosticLog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
 from rpl_core.plugins.loader import NotLoaded, load
-from rpl_core.plugins.records import PluginRecord, PluginStatus
+from rpl_core.plugins.records import PluginOrigin, PluginRecord, PluginStatus
 from rpl_core.plugins.registration import implemented_hooks, register
 from rpl_core.plugins.relay import HookRelay
 from rpl_core.plugins.tracing import trace_hook_calls
@@ -31,12 +31,17 @@ class PluginHost:
     """What is installed (``records``), and what it offers (``relay``, ``catalog``)."""
 
     def __init__(
-        self, records: tuple[PluginRecord, ...], relay: HookRelay, catalog: Catalog, log: DiagnosticLog
+        self,
+        records: tuple[PluginRecord, ...],
+        relay: HookRelay,
+        log: DiagnosticLog,
+        requested_failures: tuple[PluginError, ...] = (),
     ) -> None:
         self.records = records
         self.relay = relay
-        self.catalog = catalog
+        self.catalog = Catalog(relay, log)
         self._log = log
+        self._requested_failures = requested_failures
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -54,10 +59,9 @@ class PluginHost:
         return found
 
     def require_requested(self) -> None:
-        """Raise ``PluginError`` when a plugin that the user named with ``-p`` could not be loaded."""
-        for record in self.records:
-            if record.origin.value == "development" and record.status is not PluginStatus.LOADED:
-                raise PluginError(record.name, "loading", record.reason or record.status.value)
+        """Raise ``PluginError`` when a plugin named with ``-p`` did not load or take its settings."""
+        if self._requested_failures:
+            raise self._requested_failures[0]
 
 
 def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> PluginHost:
@@ -74,10 +78,13 @@ def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> Plu
     records = _settle_all(selection, candidates, manager)
     for record in records:
         _report(record, log)
-    relay = HookRelay(manager, log, frozenset(r.name for r in records if r.origin.value == "development"))
-    host = PluginHost(records, relay, Catalog(relay, log), log)
-    _configure(host, config, log)
-    return host
+    requested = frozenset(r.name for r in records if r.origin is PluginOrigin.DEVELOPMENT)
+    relay = HookRelay(manager, log, requested)
+    notifier = relay.lenient()
+    notifier.configure(MappingProxyType(dict(config)))
+    failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
+    failures += [failure for failure in notifier.failures if failure.plugin in requested]
+    return PluginHost(records, relay, log, tuple(failures))
 
 
 def _settle_all(
@@ -142,10 +149,3 @@ def _report_unknown_names(
             where="configuration",
             remedy="see `rpl plugins list`",
         )
-
-
-def _configure(host: PluginHost, config: Mapping[str, Any], log: DiagnosticLog) -> None:
-    try:
-        host.relay.configure(MappingProxyType(dict(config)))
-    except PluginError as error:  # a plugin named with -p; it still shows in `rpl plugins list`
-        log.failure(error)

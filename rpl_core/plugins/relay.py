@@ -57,6 +57,11 @@ class HookRelay:
         self._manager = manager
         self._log = log
         self._requested = requested
+        self.failures: list[PluginError] = []
+
+    def lenient(self) -> HookRelay:
+        """A relay over the same plugins that raises for none of them: for inspection and notifications."""
+        return HookRelay(self._manager, self._log, requested=frozenset())
 
     def configure(self, config: Mapping[str, Any]) -> None:
         self._notify("rpl_configure", config=config)
@@ -118,7 +123,7 @@ class HookRelay:
 
         For inspection: failures are only logged, even those of a requested plugin.
         """
-        lenient = HookRelay(self._manager, self._log, requested=frozenset())
+        lenient = self.lenient()
         for kind in KINDS:
             arguments = {"device": None} if kind.hook == "rpl_classifier_rules" else {}
             for contribution in lenient._collect(kind.hook, only=plugin, **arguments):
@@ -174,6 +179,7 @@ class HookRelay:
         self._failed(PluginError(plugin, hook, problem))
 
     def _failed(self, error: PluginError) -> None:
+        self.failures.append(error)
         if error.plugin in self._requested:
             raise error
         self._log.failure(error)

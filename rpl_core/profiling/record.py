@@ -38,8 +38,9 @@ class ProfileRequest:
     analysis: AnalysisRequest
 
     def options(self) -> Mapping[str, str | int | float | bool | None]:
-        """What the manifest remembers of the request."""
+        """What the manifest remembers of the request; later analyses of the run take it over."""
         return {
+            "device": self.analysis.device,
             "runs": self.runs,
             "roofline": self.roofline,
             "focus_critical": self.trace_dependencies,
@@ -47,6 +48,8 @@ class ProfileRequest:
             "clock_mhz": self.analysis.clock_mhz,
             "memory_bandwidth_gbps": self.analysis.memory_bandwidth_gbps,
             "flop_model": self.analysis.options.flop_model,
+            "strict": self.analysis.options.strict,
+            "occupancy_mode": self.analysis.options.occupancy_mode,
         }
 
 
@@ -107,7 +110,7 @@ def record_application(
 def _execute_counter_passes(session: ProfileSession, request: ProfileRequest, host: PluginHost) -> None:
     """Plan for the device that the timing runs name: its counters decide the passes."""
     try:
-        recording = load_recording((session.run.path,), tuple(host.catalog.readers()))
+        recording = load_recording((session.run.path,), host.catalog.readers().contributions)
         device = find_device(request.analysis, recording.gpu_agents, host)
         if device.model is None:
             session.diagnostics.append(_no_counter_map())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.documents.diagnostics import diagnostic_docs
-from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.errors import ApplicationError, InterruptedRunError, RplError, TimeLimitError
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rpl_core.plugins.relay import HookRelay
     from rpl_core.run_directory.writer import RunDirectory
 
+#: A shell reports a child that died of signal n as exit status 128 + n.
+_SHELL_SIGNAL_BASE = 128
 #: Hears the name of each pass before it starts.
 StepSink = Callable[[str], None]
 
@@ -47,7 +49,8 @@ class ProfileSession:
         """Run the passes of ``plan``.
 
         A failed timing pass ends the profile, because without it nothing can be said. A failed counter
-        pass costs its counters only. An interrupt is recorded and goes on up.
+        pass costs its counters, and the exit code only if the application or the time limit ended it. An
+        interrupt is recorded and goes on up.
         """
         self.diagnostics += plan.diagnostics
         for planned in plan.passes:
@@ -71,8 +74,9 @@ class ProfileSession:
             self._note_failure(planned, error)
 
     def _note_failure(self, planned: PlannedPass, error: RplError) -> None:
-        if planned.role is TraceRole.TIMING:
+        if planned.role is TraceRole.TIMING or _is_not_the_profilers(error):
             self.failure = self.failure or error
+        if planned.role is TraceRole.TIMING:
             return
         self.diagnostics.append(
             Diagnostic(
@@ -100,6 +104,18 @@ class ProfileSession:
         self.run.finish(reason, diagnostic_docs(self.diagnostics))
         state = RunState.COMPLETE if reason is None else RunState.INCOMPLETE
         self.relay.run_finished(self.info, RunOutcome(state, reason))
+
+
+def _is_not_the_profilers(error: RplError) -> bool:
+    """Whether a counter pass ended for a reason that the user must hear of: his limit, or his application.
+
+    A crash under counter collection is no proof against the application: the profiler aborts it so when a
+    device can't count.
+    """
+    if isinstance(error, ApplicationError):
+        status = getattr(error, "exit_status", None)
+        return status is not None and status < _SHELL_SIGNAL_BASE
+    return isinstance(error, TimeLimitError)
 
 
 def describe_plan(passes: Iterable[PlannedPass], run_directory: Path) -> Sequence[str]:

@@ -35,11 +35,21 @@ def pass_files(directory: Path, entry: PassEntry) -> tuple[Path, ...]:
     root = directory.resolve()
     files = []
     for artefact in entry.artefacts:
-        path = (root / artefact.path).resolve()
+        try:
+            path = (root / artefact.path).resolve()
+            exists = path.is_file()
+        except (OSError, ValueError, RuntimeError):  # NUL, a name that is too long, a loop of links
+            raise _refused(directory, "an impossible path", artefact.path) from None
         if not path.is_relative_to(root):
-            raise BadDataError(
-                f"{directory / MANIFEST} names a file outside of the run directory: {artefact.path}"
-            )
-        if path.is_file():
+            raise _refused(directory, "a file outside of the run directory", artefact.path)
+        if exists:
             files.append(path)
-    return tuple(files)
+    return tuple(dict.fromkeys(files))
+
+
+def _refused(directory: Path, what: str, path: str) -> BadDataError:
+    return BadDataError(
+        f"{directory / MANIFEST} names {what}: {path[:200]!r}",
+        cause="the file is damaged, or was made to mislead",
+        next_step="name the recorded files themselves: `rpl analyze FILE ...`",
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,6 +13,8 @@ from rpl_core import __version__
 from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.errors import UsageError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.digest import sha256_of
+from rpl_core.process.storage import make_directory
 from rpl_core.run_directory.layout import LATEST, MANIFEST, run_name
 
 if TYPE_CHECKING:
@@ -108,12 +109,17 @@ class RunDirectory:
 
 def make_empty(path: Path) -> None:
     """Create ``path``; refuse one that already holds something, so that nothing stale is ever read."""
+    require_empty(path)
+    make_directory(path)
+
+
+def require_empty(path: Path) -> None:
+    """Raise ``UsageError`` if something is at ``path`` already."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(
             f"the output directory {path} exists and is not empty",
             next_step="choose another one with -o, or remove it",
         )
-    path.mkdir(parents=True, exist_ok=True)
 
 
 def default_path(runs_directory: Path, command: tuple[str, ...]) -> Path:
@@ -127,7 +133,7 @@ def default_path(runs_directory: Path, command: tuple[str, ...]) -> Path:
 
 
 def point_latest(run: Path) -> None:
-    """Let ``latest`` in the runs directory point to ``run``; a file system without links lacks the pointer."""
+    """Let ``latest`` beside ``run`` point to it; a file system without links just lacks the pointer."""
     link = run.parent / LATEST
     if link.exists() and not link.is_symlink():
         return
@@ -138,14 +144,6 @@ def point_latest(run: Path) -> None:
         temporary.replace(link)
     except OSError:
         temporary.unlink(missing_ok=True)
-
-
-def sha256_of(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _planned_entry(planned: PlannedPass) -> PassEntry:

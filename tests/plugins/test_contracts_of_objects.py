@@ -50,7 +50,7 @@ class GoodCollector(Collector):
 
 class PlanningByRunning(GoodCollector):
     def plan(self, request):
-        subprocess.run([sys.executable, "-c", "", *request.command], check=False)
+        subprocess.run(request.command, check=False)
         return super().plan(request)
 
 
@@ -82,6 +82,14 @@ class JoiningWords(GoodCollector):
         )
 
 
+class OnePlace(GoodCollector):
+    def plan(self, request):
+        command = ("profiler", "-d", "{directory}", "--", *request.command)
+        return CollectionPlan(
+            tuple(PlannedPass(str(i), TraceRole.TIMING, "out", command) for i in range(request.runs))
+        )
+
+
 class Surprised(GoodCollector):
     def plan(self, request):
         raise MissingError("no profiler")
@@ -93,16 +101,16 @@ class EmptyReason(GoodCollector):
 
 
 @pytest.mark.parametrize("collector", [GoodCollector(), AskingForAVersion()])
-def test_a_good_collector_passes(collector):
-    contracts.assert_collector(collector)
+def test_a_good_collector_passes(collector, tmp_path):
+    contracts.assert_collector(collector, tmp_path)
 
 
-def test_a_collector_without_its_tool_passes():
+def test_a_collector_without_its_tool_passes(tmp_path):
     class Absent(Surprised):
         def missing(self):
             return "install it"
 
-    contracts.assert_collector(Absent())
+    contracts.assert_collector(Absent(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +119,15 @@ def test_a_collector_without_its_tool_passes():
         (PlanningByRunning(), "started the application"),
         (OneRunOnly(), "2 timing runs asked for, 1 planned"),
         (Escaping(), "inside the run directory"),
-        (JoiningWords(), "was changed"),
+        (OnePlace(), "write into one directory"),
+        (JoiningWords(), "unchanged"),
         (Surprised(), "missing\\(\\) says None"),
         (EmptyReason(), "None or a sentence"),
     ],
 )
-def test_a_bad_collector_fails(collector, message):
+def test_a_bad_collector_fails(collector, message, tmp_path):
     with pytest.raises(ContractViolation, match=message):
-        contracts.assert_collector(collector)
+        contracts.assert_collector(collector, tmp_path)
 
 
 CONTEXT = AnalysisContext(Recording(traces=()), None, AnalysisOptions(), {"times": (1, 2, 3)})

@@ -15,6 +15,7 @@ from rpl_core.model.device import (
     MemoryCeiling,
     Pipe,
     Quantity,
+    Refinement,
 )
 from rpl_core.model.origin import Exactness
 from rpl_core.testing.contracts import ContractViolation, assert_device_model, assert_rule
@@ -87,17 +88,19 @@ def test_a_complete_device_model_passes():
         (with_counters(recommended=("SQ_ACCUM_PREV",)), "dangerous"),
         (with_counters(recommended=("TA_BUSY",)), "no block prefix"),
         (with_counters(same_pass=(("TCC_A", "TCC_B", "TCC_C", "TCC_D", "TCC_E"),)), "TCC holds 4"),
-        (with_counters(quantities=(Quantity("q", "B", ()),)), "at least one formula"),
+        (with_counters(quantities=(Quantity("q", "B", ()),)), "a formula or is a sum"),
         (with_counters(quantities=(Quantity("q", "", (READS,)),)), "unit"),
+        (with_counters(quantities=(Quantity("q", "B", sum_of=("p",)),)), "unknown quantities: \\['p'\\]"),
+        (with_formula(refinements=(Refinement("RDREQ if 1 else 2", Exactness.EXACT),)), "IfExp"),
         (with_formula(source=""), "cite its source"),
         (with_formula(exactness=Exactness.INTERVAL), "upper_expression"),
         (with_formula(upper_expression="RDREQ"), "upper_expression"),
-        (with_formula(expression="RDREQ +"), "not an expression"),
-        (with_formula(expression="__import__('os').system('true')"), "only function is max0"),
-        (with_formula(expression="RDREQ.real"), "Attribute is not allowed"),
-        (with_formula(expression="min(RDREQ, 3)"), "only function is max0"),
-        (with_formula(expression="RDREQ ** 2"), "Pow is not allowed"),
-        (with_formula(expression="RDREQ * 'a'"), "not a number"),
+        (with_formula(expression="RDREQ +"), "not arithmetic"),
+        (with_formula(expression="__import__('os').system('true')"), "not allowed"),
+        (with_formula(expression="RDREQ.real"), "Attribute, which is not allowed"),
+        (with_formula(expression="min(RDREQ, 3)"), "not allowed"),
+        (with_formula(expression="RDREQ ** 2"), "not allowed"),
+        (with_formula(expression="RDREQ * 'a'"), "not allowed"),
     ],
 )
 def test_a_device_model_that_breaks_a_rule_fails(changes, message):

@@ -111,6 +111,24 @@ def test_info_shows_problems_of_a_hook_that_raises_even_for_a_named_module(site,
     assert [c["name"] for c in document["contributions"]] == ["braille"]
 
 
+def test_a_named_module_that_does_not_load_ends_every_other_command(rpl):
+    named = ("-p", "no_such_module_anywhere")
+    code, out, _ = rpl(*named, "plugins", "list", "--json")
+    assert code == 0
+    assert "no_such_module_anywhere" in {row["name"] for row in json.loads(out)["plugins"]}
+    code, out, err = rpl(*named, "doctor")
+    assert (code, out) == (70, "")
+    assert "No module named 'no_such_module_anywhere'" in err
+
+
+def test_a_named_module_that_refuses_its_settings_ends_every_other_command(site, rpl):
+    module = site.plugin("mine", "@hookimpl\ndef rpl_configure(config):\n    raise ValueError('no key')\n")
+    assert rpl("-p", module, "plugins", "list")[0] == 0
+    code, _, err = rpl("-p", module, "doctor")
+    assert code == 70
+    assert "no key" in err
+
+
 def test_a_flag_disables_a_plugin(site, rpl):
     site.plugin("braille", RENDERER)
     _, out, _ = rpl("--disable-plugin", "braille", "plugins", "list", "--json")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -21,6 +23,7 @@ class Profiler:
 
     program: Path
     directory: Path
+    started: list[subprocess.Popen[str]] = attrs.field(factory=list)
 
     def environment(self, **extra: str) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("ROCPROF", "RPL_"))}
@@ -38,8 +41,8 @@ class Profiler:
         )
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Start in a process group of its own."""
-        return subprocess.Popen(
+        """Start in a process group of its own, which the test's end kills."""
+        process = subprocess.Popen(
             [str(self.program), *arguments],
             cwd=self.directory,
             env=self.environment(**environment),
@@ -48,13 +51,23 @@ class Profiler:
             text=True,
             start_new_session=True,
         )
+        self.started.append(process)
+        return process
+
+    def end_all(self) -> None:
+        for process in self.started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 @pytest.fixture
-def profiler(tmp_path: Path) -> Profiler:
+def profiler(tmp_path: Path) -> Iterator[Profiler]:
     directory = tmp_path / "work dir"
     directory.mkdir()
-    return Profiler(install_standin(tmp_path / "bin dir"), directory)
+    profiler = Profiler(install_standin(tmp_path / "bin dir"), directory)
+    yield profiler
+    profiler.end_all()
 
 
 @pytest.fixture

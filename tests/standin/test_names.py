@@ -47,7 +47,7 @@ def test_directory_is_expanded_too() -> None:
     assert output_file("d_%pid%", "n", "results.db", KEYS) == Path("d_42/n_results.db")
 
 
-def test_existing_result_is_removed_first(profiler, results) -> None:
+def test_existing_result_is_replaced(profiler, results) -> None:
     old = profiler.directory / "out" / "x_results.db"
     old.parent.mkdir()
     old.write_text("not a database")

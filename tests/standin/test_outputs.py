@@ -110,6 +110,13 @@ def test_counter_csv_holds_sums_over_instances(profiler, results) -> None:
     assert not results("*_kernel_trace.csv"), "a counter run traces no kernels"
 
 
+def test_counter_csv_of_6_has_no_accumulation_registers(profiler) -> None:
+    profiler("--pmc", "SQ_WAVES", "-d", "o", "-o", "x", "--", "true", RPL_STANDIN_ROCM="6.4")
+    columns = header(profiler.directory / "o/x_counter_collection.csv")
+    assert "VGPR_Count" in columns
+    assert "Accum_VGPR_Count" not in columns
+
+
 def test_only_requested_domains_are_recorded(profiler, results) -> None:
     profiler("--hip-trace", "-d", "o", "-o", "x", "--", "true")
     (database,) = results("*.db")
@@ -245,6 +252,11 @@ def test_scenario_file_describes_another_application(profiler, results, tmp_path
     graph = "SELECT count(*) FROM kernels JOIN regions USING (stack_id) WHERE regions.name = 'hipGraphLaunch'"
     assert query(database, graph) == [(3,)], "one correlation id covers all kernels of a graph launch"
     assert query(database, "SELECT count(*) FROM memory_copies") == [(1,)]
+    ends, starts = (
+        "SELECT max(end) FROM kernels WHERE stream_id = 1",
+        "SELECT min(start) FROM kernels WHERE stream_id = 2",
+    )
+    assert query(database, starts)[0][0] > query(database, ends)[0][0], "stream 2 waits for the event"
 
 
 def test_python_scenario_is_run(profiler, results, tmp_path: Path) -> None:
@@ -256,6 +268,18 @@ def test_python_scenario_is_run(profiler, results, tmp_path: Path) -> None:
     )
     profiler("--kernel-trace", "-d", "o", "--", "true", RPL_STANDIN_SCENARIO=str(path))
     assert len(results("*.db")) == 2
+
+
+def test_launcher_puts_the_project_and_not_its_own_folder_on_the_path(profiler, tmp_path: Path) -> None:
+    path = tmp_path / "s.py"
+    path.write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "from rpl_core.rocpd_writer.demo_application import DEMO_APPLICATION as APPLICATION\n"
+        "Path('first').write_text(sys.path[0])\n"
+    )
+    profiler("--kernel-trace", "-d", "o", "--", "true", RPL_STANDIN_SCENARIO=str(path))
+    first = Path((profiler.directory / "first").read_text())
+    assert (first / "rpl_core" / "testing" / "rocprofv3_standin" / "launch.py").is_file()
 
 
 def test_broken_scenario_is_one_clear_line(profiler, tmp_path: Path) -> None:

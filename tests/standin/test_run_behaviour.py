@@ -76,13 +76,34 @@ def wait_for_line(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_to_the_profiler_reaches_the_application(profiler, results, number: signal.Signals) -> None:
-    script = f"trap 'echo got; exit 5' {number.name[3:]}; echo up; while :; do sleep 0.05; done"
+@pytest.mark.parametrize("started", ["at once", "a while ago"])
+def test_signal_to_the_profiler_reaches_the_application(
+    profiler, results, number: signal.Signals, started: str
+) -> None:
+    before = "" if started == "at once" else "sleep 0.3;"
+    script = f"trap 'echo got; exit 5' {number.name[3:]}; {before} echo up; while :; do sleep 0.05; done"
     process = profiler.start("--kernel-trace", "-d", "o", "--", "sh", "-c", script)
     wait_for_line(process)
     process.send_signal(number)
     stdout, _ = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (5, "got\n")
+
+
+def test_signal_that_the_caller_ignores_stays_ignored(profiler, results) -> None:
+    app = ["sh", "-c", "echo up; sleep 0.5; exit 6"]
+    script = 'trap "" INT; exec "$@"'
+    process = subprocess.Popen(
+        ["sh", "-c", script, "-", str(profiler.program), "--kernel-trace", "-d", "o", "--", *app],
+        cwd=profiler.directory,
+        env=profiler.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    wait_for_line(process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 6
 
 
 def test_group_kill_ends_profiler_and_application(profiler) -> None:

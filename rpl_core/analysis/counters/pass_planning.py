@@ -108,9 +108,7 @@ def _overfull(load: Counter[str], counter_map: CounterMap) -> str | None:
     for block, count in sorted(load.items()):
         limit = _limit(block, counter_map)
         if count > limit:
-            return (
-                f"must be read together with others, but {count} counters exceed the {limit} of block {block}"
-            )
+            return f"{count} counters must be read together, but block {block} holds {limit} per pass"
     return None
 
 

@@ -1,4 +1,7 @@
-"""Work nodes of a trace (dispatches and copies) and the chains they queue in."""
+"""Work nodes of a trace: dispatches and copies in time order, each in a lane and with a symbol.
+
+Which lane a node runs in is ``lanes``' knowledge; who waits for whom across lanes that of the edge modules.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,26 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.trace import Copies, Trace
+from rpl_core.analysis.execution_graph.lanes import Lanes, find_lanes, lanes_are_queues
+from rpl_core.model.trace import NOT_RECORDED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_core.model.trace import Copies, Trace
+
     Int64Column = NDArray[np.int64]
     Int32Column = NDArray[np.int32]
+
+__all__ = ["WorkNodes", "work_nodes"]
 
 
 @attrs.frozen(eq=False)
 class WorkNodes:
-    """One row per dispatch or copy. ``symbol`` indexes ``symbol_names``; copies follow the kernels.
+    """One row per dispatch or copy, ascending by begin (at equal begins dispatches first).
 
-    ``lane`` is the stream (or the queue when ``by_queue``), ``row`` the row in the trace's table.
+    ``lane`` indexes ``lanes``, ``symbol`` ``symbol_names`` (copies follow the kernels), ``row`` is the row in
+    the trace's table of dispatches or copies.
     """
 
     process: Int32Column
@@ -28,91 +37,93 @@ class WorkNodes:
     lane: Int32Column
     symbol: Int32Column
     row: Int64Column
+    correlation_id: Int64Column
     begin_ns: Int64Column
     end_ns: Int64Column
     is_copy: NDArray[np.bool_]
+    lanes: Lanes
     symbol_names: tuple[str, ...]
     kernel_symbols: int  # the first so many symbols are kernels
-    by_queue: bool
     skipped: int  # rows without kernel, or that end before they begin
 
     def __len__(self) -> int:
         return int(self.begin_ns.shape[0])
 
+    @property
+    def by_queue(self) -> bool:
+        """Whether hardware queues stand in for streams."""
+        return self.lanes.by_queue
+
+    def duration_ns(self) -> Int64Column:
+        return self.end_ns - self.begin_ns
+
     def pick(self, rows: NDArray[np.bool_]) -> WorkNodes:
         """The nodes for which ``rows`` (n,) is true."""
-        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        return attrs.evolve(self, **columns)
-
-    def chain(self) -> Int64Column:
-        """Chain number per row: (process, agent, lane). The null stream exists once per device."""
-        agents, lanes = int(self.agent.max(initial=0)) + 2, int(self.lane.max(initial=0)) + 2
-        return (self.process.astype(np.int64) * agents + self.agent + 1) * lanes + self.lane + 1
+        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
 
-_COLUMNS = ("process", "agent", "lane", "symbol", "row", "begin_ns", "end_ns", "is_copy")
+_COLUMNS = ("process", "agent", "lane", "symbol", "row", "correlation_id", "begin_ns", "end_ns", "is_copy")
 
 
 def work_nodes(trace: Trace, *, include_copies: bool) -> WorkNodes:
     """All usable nodes of ``trace``."""
-    dispatches = trace.dispatches
     names = tuple(sorted({kernel.name for kernel in trace.kernels}))
+    columns, skipped = _dispatches(trace, names)
+    if include_copies and trace.copies is not None and len(trace.copies):
+        copied, skipped_copies = _copies(trace, trace.copies, len(names))
+        columns = {name: np.concatenate([columns[name], copied[name]]) for name in columns}
+        order = np.argsort(columns["begin_ns"], kind="stable")
+        columns = {name: column[order] for name, column in columns.items()}
+        skipped += skipped_copies
+    by_queue = lanes_are_queues(trace)
+    stream, queue = columns.pop("stream"), columns.pop("queue")
+    lanes, lane = find_lanes(trace, columns["process"], columns["agent"], stream, queue, by_queue=by_queue)
+    return WorkNodes(
+        **columns,
+        lane=lane,
+        lanes=lanes,
+        symbol_names=names + trace.copy_directions,
+        kernel_symbols=len(names),
+        skipped=skipped,
+    )
+
+
+def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray[np.generic]], int]:
+    dispatches = trace.dispatches
     numbers = {name: i for i, name in enumerate(names)}
     table = np.array([numbers[kernel.name] for kernel in trace.kernels] or [0], dtype=np.int32)
     usable = (dispatches.kernel >= 0) & (dispatches.end_ns >= dispatches.begin_ns)
     rows = np.flatnonzero(usable)
-    by_queue = _lanes_are_queues(trace)
-    lane = dispatches.queue if by_queue else dispatches.stream
-    kernels = WorkNodes(
-        process=dispatches.process[rows],
-        agent=dispatches.agent[rows],
-        lane=lane[rows],
-        symbol=table[dispatches.kernel[rows]],
-        row=rows,
-        begin_ns=dispatches.begin_ns[rows],
-        end_ns=dispatches.end_ns[rows],
-        is_copy=np.zeros(rows.size, dtype=np.bool_),
-        symbol_names=names + trace.copy_directions,
-        kernel_symbols=len(names),
-        by_queue=by_queue,
-        skipped=len(dispatches) - rows.size,
-    )
-    if not include_copies or trace.copies is None or not len(trace.copies):
-        return kernels
-    return _with_copies(kernels, trace, trace.copies)
+    columns = {
+        name: getattr(dispatches, name)
+        for name in ("process", "agent", "stream", "queue", "correlation_id", "begin_ns", "end_ns")
+    }
+    if rows.size < len(dispatches):
+        columns = {name: column[rows] for name, column in columns.items()}
+    columns["symbol"] = table[dispatches.kernel[rows]]
+    columns["row"] = rows
+    columns["is_copy"] = np.zeros(rows.size, dtype=np.bool_)
+    return columns, len(dispatches) - rows.size
 
 
-def _lanes_are_queues(trace: Trace) -> bool:
-    """Whether stream ids say nothing, so that hardware queues must stand in.
-
-    True with ``--group-by-queue``, without stream ids, and when one stream covers several queues
-    (critical_path.md, 1.3).
-    """
-    streams, queues = trace.dispatches.stream, trace.dispatches.queue
-    if trace.grouped_by_queue or not np.any(streams >= 0):
-        return True
-    one_stream = bool(streams.min() == streams.max())
-    return one_stream and np.unique(queues[queues >= 0]).size > 1
-
-
-def _with_copies(kernels: WorkNodes, trace: Trace, copies: Copies) -> WorkNodes:
+def _copies(
+    trace: Trace, copies: Copies, first_symbol: int
+) -> tuple[dict[str, NDArray[np.generic]], int]:
     rows = np.flatnonzero(copies.end_ns >= copies.begin_ns)
     gpu = np.array([agent.kind == "GPU" for agent in trace.agents] or [False])
     destination, source = copies.destination_agent[rows], copies.source_agent[rows]
     to_gpu = (destination >= 0) & gpu[destination]
-    agent = np.where(to_gpu, destination, source).astype(np.int32)
-    # Copies carry no queue: with queue lanes they keep a lane of their own per stream, beyond all queues.
-    offset = int(kernels.lane.max(initial=-1)) + 1 if kernels.by_queue else 0
-    lane = (copies.stream[rows] + offset).astype(np.int32)
-    return attrs.evolve(
-        kernels,
-        process=np.concatenate([kernels.process, copies.process[rows]]),
-        agent=np.concatenate([kernels.agent, agent]),
-        lane=np.concatenate([kernels.lane, lane]),
-        symbol=np.concatenate([kernels.symbol, copies.direction[rows] + np.int32(kernels.kernel_symbols)]),
-        row=np.concatenate([kernels.row, rows]),
-        begin_ns=np.concatenate([kernels.begin_ns, copies.begin_ns[rows]]),
-        end_ns=np.concatenate([kernels.end_ns, copies.end_ns[rows]]),
-        is_copy=np.concatenate([kernels.is_copy, np.ones(rows.size, dtype=np.bool_)]),
-        skipped=kernels.skipped + len(copies) - rows.size,
-    )
+    columns: dict[str, NDArray[np.generic]] = {
+        "process": copies.process[rows],
+        "agent": np.where(to_gpu, destination, source).astype(np.int32),
+        "stream": copies.stream[rows],
+        # Copies carry no queue (rocpd.md, section 1.2).
+        "queue": np.full(rows.size, NOT_RECORDED, dtype=np.int32),
+        "correlation_id": copies.correlation_id[rows],
+        "begin_ns": copies.begin_ns[rows],
+        "end_ns": copies.end_ns[rows],
+        "symbol": copies.direction[rows] + np.int32(first_symbol),
+        "row": rows,
+        "is_copy": np.ones(rows.size, dtype=np.bool_),
+    }
+    return columns, len(copies) - rows.size

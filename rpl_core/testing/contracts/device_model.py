@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.testing.contracts.formula_syntax import formula_problem
-from rpl_core.testing.contracts.violation import demand, demand_kind, demand_positive
+from rpl_core.errors import BadDataError
+from rpl_core.testing.contracts.violation import ContractViolation, demand, demand_kind, demand_positive
 
 if TYPE_CHECKING:
-    from rpl_core.model.device import CounterMap, DeviceModel, Quantity
+    from rpl_core.model.device import CounterMap, DeviceModel, Formula, Quantity
 
 #: Facts that may be ``None``, each then with its reason in ``unknown_facts``.
 _NULLABLE = (
@@ -64,10 +64,10 @@ def _check_ceilings(model: DeviceModel, subject: str) -> None:
         demand(memory.level in _MEMORY_LEVELS, subject, f"memory level {memory.level!r} is unknown")
         demand_positive(memory.peak_gbps, subject, f"peak_gbps of {memory.level} {memory.origin.value}")
         demand(bool(memory.source.strip()), subject, f"ceiling {memory.level} must cite its source")
-    _demand_unique(
-        [(c.data_type, c.pipe, c.origin) for c in model.compute_ceilings], subject, "compute ceiling"
-    )
-    _demand_unique([(c.level, c.origin) for c in model.memory_ceilings], subject, "memory ceiling")
+    compute_keys = [(c.data_type, c.pipe, c.origin, c.source) for c in model.compute_ceilings]
+    memory_keys = [(c.level, c.origin, c.source) for c in model.memory_ceilings]
+    _demand_unique(compute_keys, subject, "compute ceiling")
+    _demand_unique(memory_keys, subject, "memory ceiling")
 
 
 def _demand_unique(keys: list[Any], subject: str, what: str) -> None:
@@ -78,8 +78,9 @@ def _demand_unique(keys: list[Any], subject: str, what: str) -> None:
 def _check_counter_map(counters: CounterMap, subject: str) -> None:
     _demand_unique([quantity.name for quantity in counters.quantities], subject, "quantity")
     _demand_unique(list(counters.recommended), subject, "recommended counter")
+    names = {quantity.name for quantity in counters.quantities}
     for quantity in counters.quantities:
-        _check_quantity(quantity, f"{subject}, quantity {quantity.name}")
+        _check_quantity(quantity, names, f"{subject}, quantity {quantity.name}")
     for counter in counters.recommended:
         dangerous = [prefix for prefix, _ in counters.dangerous if counter.startswith(prefix)]
         demand(not dangerous, subject, f"recommended counter {counter} is declared dangerous")
@@ -100,22 +101,29 @@ def _check_counter_map(counters: CounterMap, subject: str) -> None:
         demand_positive(limit, subject, f"limit of block {block}")
 
 
-def _check_quantity(quantity: Quantity, subject: str) -> None:
+def _check_quantity(quantity: Quantity, known: set[str], subject: str) -> None:
+    demand(bool(quantity.unit.strip()), subject, "a quantity has a unit")
+    demand(bool(quantity.formulas or quantity.sum_of), subject, "a quantity has a formula or is a sum")
+    unknown = [part for part in quantity.sum_of if part not in known]
+    demand(not unknown, subject, f"it is a sum of unknown quantities: {unknown}")
+    for formula in quantity.formulas:
+        _check_formula(formula, f"{subject}, formula {formula.expression!r}")
+
+
+def _check_formula(formula: Formula, subject: str) -> None:
+    from rpl_core.analysis.counters.expressions import parse_expression
     from rpl_core.model.origin import Exactness
 
-    demand(bool(quantity.unit.strip()), subject, "a quantity has a unit")
-    demand(bool(quantity.formulas), subject, "a quantity has at least one formula")
-    for formula in quantity.formulas:
-        demand(bool(formula.source.strip()), subject, f"formula {formula.expression!r} must cite its source")
-        interval = formula.exactness is Exactness.INTERVAL
-        demand(
-            interval == (formula.upper_expression is not None),
-            subject,
-            f"formula {formula.expression!r}: upper_expression belongs to intervals, and to them only",
-        )
-        for expression in filter(None, (formula.expression, formula.upper_expression)):
-            problem = formula_problem(expression)
-            demand(problem is None, subject, f"formula {expression!r}: {problem}")
+    demand(bool(formula.source.strip()), subject, "it must cite its source")
+    interval = formula.exactness is Exactness.INTERVAL
+    has_upper = formula.upper_expression is not None
+    demand(interval == has_upper, subject, "upper_expression belongs to intervals, and to them only")
+    refined = (refinement.zero_when for refinement in formula.refinements)
+    for expression in filter(None, (formula.expression, formula.upper_expression, *refined)):
+        try:
+            parse_expression(expression)
+        except BadDataError as error:
+            raise ContractViolation(f"{subject}: {error.fact}") from None
 
 
 def _block_of(counters: CounterMap, counter: str) -> str | None:

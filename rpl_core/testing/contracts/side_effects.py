@@ -31,21 +31,6 @@ def no_side_effects(subject: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def started_programs() -> Iterator[list[tuple[str, ...]]]:
-    """The command lines of programs started through ``subprocess``, which still run."""
-    commands: list[tuple[str, ...]] = []
-    start = subprocess.Popen.__init__
-
-    def record(self: Any, args: Any, *rest: Any, **options: Any) -> None:
-        words = (args,) if isinstance(args, (str, bytes, os.PathLike)) else args
-        commands.append(tuple(os.fsdecode(word) for word in words))
-        start(self, args, *rest, **options)
-
-    with patch.object(subprocess.Popen, "__init__", record):
-        yield commands
-
-
 def _forbidden(subject: str, deed: str) -> Callable[..., Any]:
     def refuse(*arguments: object, **_: object) -> None:
         what = f" ({arguments[0]!r})" if arguments else ""

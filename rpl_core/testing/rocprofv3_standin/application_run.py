@@ -36,19 +36,44 @@ class ApplicationRun:
     signal_number: int | None = None
 
 
+class _SignalPassing:
+    """Passes signals on to a child; those that arrive before it exists wait for it."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._former = {
+            number: signal.signal(number, self._receive)
+            for number in _PASSED_ON
+            # What the caller had ignored (nohup) stays ignored, for the child as well.
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
+
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._child.send_signal(number)
+
+    def attach(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        while self._early:
+            child.send_signal(self._early.pop(0))
+
+    def end(self) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+
+
 def run_application(command: Sequence[str], environment: Mapping[str, str]) -> ApplicationRun:
     """Start `command` and wait for its end. OSError when it can't be started."""
-    with subprocess.Popen(command, env=dict(environment)) as child:
-
-        def pass_on(number: int, _frame: FrameType | None) -> None:
-            child.send_signal(number)
-
-        former = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
-        try:
+    passing = _SignalPassing()
+    try:
+        with subprocess.Popen(command, env=dict(environment)) as child:
+            passing.attach(child)
             code = child.wait()
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
+    finally:
+        passing.end()
     if code < 0:
         return ApplicationRun(child.pid, 128 - code, -code)
     return ApplicationRun(child.pid, code)

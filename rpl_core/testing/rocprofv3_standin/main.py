@@ -30,7 +30,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
     """Run the stand-in and return its exit code; argparse leaves by SystemExit(2)."""
     environment = dict(os.environ if environment is None else environment)
     # Ctrl-C ends the real program too; a Python traceback would betray the stand-in.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         release = emulated_rocm(environment)
         options, application = parse_command_line(arguments, release, environment)

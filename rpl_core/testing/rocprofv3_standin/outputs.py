@@ -1,4 +1,7 @@
-"""Write the result files of one process: names, removal of old files, announcements, planned damage."""
+"""Write the result files of one process: names, announcements, planned damage.
+
+An existing file of the same name is replaced, whoever wrote it (rocpd reference, section 2).
+"""
 
 from __future__ import annotations
 
@@ -72,8 +75,6 @@ class _Files:
     def _prepare(self, ending: str) -> Path:
         path = output_file(self.one.directory, self.one.name, ending, self.keys)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # An existing result is removed first, whoever wrote it (rocpd reference, 2).
-        path.unlink(missing_ok=True)
         return path
 
     def text(self, ending: str, text: str, *, announced: bool = True) -> None:

@@ -51,7 +51,8 @@ def _integer(expression: bytes, code: bytes, with_directives: bytes) -> int | No
     )
     values = [*constants, *macros]
     # Two definitions of one name are two scopes or two build variants: not settled.
-    value = _INTEGER.fullmatch(values[0]) if len(values) == 1 else None
+    settled = len(values) == 1 and _declarations(expression, code) == len(constants)
+    value = _INTEGER.fullmatch(values[0]) if settled else None
     return None if value is None else int(value[1].replace(b"'", b""), 0)
 
 
@@ -60,9 +61,15 @@ def _declared_dim3(name: bytes, code: bytes) -> bytes | None:
     declarations = re.findall(
         rb"\bdim3\s+" + re.escape(name) + rb"\s*(?:=\s*dim3\s*)?[({]([^;]*)[)}]\s*;", code
     )
-    if len(declarations) != 1:
+    if len(declarations) != 1 or _declarations(name, code) != 1:
         return None
     uses = re.findall(rb"\b" + re.escape(name) + rb"\b\s*(.)", code, re.DOTALL)
     changed = re.search(rb"&\s*" + re.escape(name) + rb"\b", code)
     passed_on = [use for use in uses if use in b",>)"]
     return declarations[0] if len(passed_on) == len(uses) - 1 and changed is None else None
+
+
+def _declarations(name: bytes, code: bytes) -> int:
+    """How often ``name`` follows a type: parameters and inner scopes may hide the one we found."""
+    words = re.findall(rb"\b([A-Za-z_]\w*)(?:\s+|\s*&\s*)" + re.escape(name) + rb"\b", code)
+    return sum(word not in {b"return", b"case", b"else"} for word in words)

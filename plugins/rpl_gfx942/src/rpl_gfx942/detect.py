@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_gfx942.device import ARCHITECTURE, GpuSize, product_model, resized_product, sized_model
+from rpl_gfx942.device import (
+    ARCHITECTURE,
+    NULLABLE,
+    GpuSize,
+    product_model,
+    resized_product,
+    sized_model,
+    with_reason,
+)
 from rpl_gfx942.partitions import partition_of
 from rpl_gfx942.products import PRODUCTS
 
@@ -23,16 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["detect_device"]
 
-_FACTS_OF_SIZE = (
-    "compute_units",
-    "xcd_count",
-    "clock_mhz",
-    "l2_bytes",
-    "llc_bytes",
-    "l2_channels",
-    "partition",
-)
-
 
 def detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     """The one model that describes all ``agents``; ``None`` when they are not all the same gfx942 GPU."""
@@ -43,23 +41,27 @@ def detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
 
 
 def _model_of(agent: Agent) -> DeviceModel | None:
-    candidates = _candidates(agent)
+    named = _by_name(agent)
     architecture = (agent.architecture or "").split(":")[0]
-    if architecture != ARCHITECTURE and (architecture or not candidates):
+    if architecture != ARCHITECTURE and (architecture or not named):
         return None
-    models = [_as_described(product, agent) for product in candidates]
+    models = [_as_described(product, agent) for product in named or _by_size(agent)]
     if len(models) == 1:
         return models[0]
     return _shared_facts(models, agent)
 
 
-def _candidates(agent: Agent) -> Sequence[Product]:
-    """The products that an agent may be: none when it only names its architecture."""
+def _by_name(agent: Agent) -> Sequence[Product]:
+    """The product that the chip id names, else the product name."""
     by_chip = [product for product in PRODUCTS if agent.chip_id in product.chip_ids]
     label = (agent.product or "").upper()
-    by_name = [product for product in PRODUCTS if product.name.upper() in label]
-    if by_chip or by_name or agent.chip_id is not None:
-        return by_chip or by_name  # a chip id that nobody knows is another product, whatever its size
+    return by_chip or [product for product in PRODUCTS if product.name.upper() in label]
+
+
+def _by_size(agent: Agent) -> Sequence[Product]:
+    """Products of that size. A chip id that nobody knows is another product, whatever its size."""
+    if agent.chip_id is not None:
+        return []
     return [product for product in PRODUCTS if partition_of(product, agent) is not None]
 
 
@@ -82,20 +84,17 @@ def _shared_facts(models: Sequence[DeviceModel], agent: Agent) -> DeviceModel:
     """A gfx942 of unknown product: the driver's figures, and what all ``models`` agree on."""
     bare = sized_model(ARCHITECTURE, "a gfx942 GPU", _size_of(agent))
     if not models:
-        reason = "product: neither chip id nor name of a known product, and no known one of that size"
-        return attrs.evolve(bare, unknown_facts=(reason,))
+        return with_reason(bare, "the recording names no known product, and none has that size")
     names = " or ".join(model.product for model in models)
-    reason = f"product: chip id not recorded, it is {names}; facts on which these differ are left out"
-    common = {name: _common(models, name) for name in _FACTS_OF_SIZE}
     first = models[0]
-    return attrs.evolve(
+    common = attrs.evolve(
         bare,
         product=names,
         compute_ceilings=tuple(c for c in first.compute_ceilings if _in_all(c, models, "compute_ceilings")),
         memory_ceilings=tuple(c for c in first.memory_ceilings if _in_all(c, models, "memory_ceilings")),
-        unknown_facts=(reason,),
-        **common,
+        **{name: _common(models, name) for name in (*NULLABLE, "partition")},
     )
+    return with_reason(common, f"chip id not recorded: it is {names}, which differ in this")
 
 
 def _common(models: Sequence[DeviceModel], name: str) -> Any:

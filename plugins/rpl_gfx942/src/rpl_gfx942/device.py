@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.model.device import DeviceModel
+from rpl_core.model.device import CeilingOrigin, DeviceModel
 from rpl_gfx942.ceilings import compute_ceilings, on_chip_ceilings
 from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.partitions import full_partition
@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from rpl_gfx942.partitions import Partition
     from rpl_gfx942.products import Product
 
-__all__ = ["ARCHITECTURE", "GpuSize", "device_models", "product_model", "resized_product", "sized_model"]
+__all__ = [
+    "ARCHITECTURE",
+    "NULLABLE",
+    "GpuSize",
+    "device_models",
+    "product_model",
+    "resized_product",
+    "sized_model",
+    "with_reason",
+]
 
 ARCHITECTURE = "gfx942"
 #: Facts of every gfx942: four SIMDs of 8 wave64 slots and 64 KiB LDS per CU (ROCm gpu-specs.rst), and the
@@ -27,6 +36,8 @@ _WAVE_SIZE = 64
 _WAVES_PER_SIMD = 8
 _LDS_BYTES_PER_CU = 65536
 _FP32_VALU_WIDTH = 8
+#: Facts that depend on the product or its partition, and may be unknown.
+NULLABLE = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels")
 
 
 @attrs.frozen
@@ -43,7 +54,7 @@ def device_models() -> tuple[DeviceModel, ...]:
     models = []
     for product in PRODUCTS:
         full = full_partition(product)
-        models.append(product_model(product, full) if full else _unsized_product(product, GpuSize()))
+        models.append(product_model(product, full) if full else resized_product(product, GpuSize()))
     return tuple(models)
 
 
@@ -60,30 +71,36 @@ def product_model(product: Product, partition: Partition, clock_mhz: float | Non
         memory_ceilings=(*_hbm_ceilings(product, partition), *bare.memory_ceilings),
         partition=partition.mode,
         source=product.source,
-        unknown_facts=product.unknown_facts,
-    )
-
-
-def _unsized_product(product: Product, size: GpuSize) -> DeviceModel:
-    """A product whose size no reference states: the driver's figures, and what was measured on it."""
-    bare = sized_model(product.name, product.product, size)
-    return attrs.evolve(
-        bare,
-        chip_ids=product.chip_ids,
-        memory_ceilings=(*product.measured_memory, *bare.memory_ceilings),
-        source=product.source,
-        unknown_facts=product.unknown_facts,
     )
 
 
 def resized_product(product: Product, size: GpuSize) -> DeviceModel:
-    """A known product of a size that fits none of its partitions (masked CUs, or nothing recorded)."""
-    if product.xcd_count is None:
-        return _unsized_product(product, size)
-    reason = f"partition of {product.product}: the recorded size fits none, so HBM and LLC have no ceiling"
-    size = attrs.evolve(size, clock_mhz=size.clock_mhz or product.clock_mhz)
-    bare = sized_model(product.name, product.product, size)
-    return attrs.evolve(bare, chip_ids=product.chip_ids, source=product.source, unknown_facts=(reason,))
+    """A known product of a size that fits none of its partitions: masked CUs, or nothing recorded.
+
+    Of a product whose size no reference states, the driver's figures and its own measured ceilings hold.
+    """
+    sized_by_reference = product.xcd_count is not None
+    bare = sized_model(
+        product.name,
+        product.product,
+        attrs.evolve(size, clock_mhz=size.clock_mhz or product.clock_mhz),
+    )
+    measured = () if sized_by_reference else product.measured_memory
+    model = attrs.evolve(
+        bare,
+        chip_ids=product.chip_ids,
+        memory_ceilings=(*measured, *bare.memory_ceilings),
+        source=product.source,
+    )
+    return with_reason(model, product.unknown_reason or "the recorded size fits no partition of the product")
+
+
+def with_reason(model: DeviceModel, reason: str) -> DeviceModel:
+    """``model`` with ``reason`` for every fact that is unknown."""
+    unknown = [name for name in NULLABLE if getattr(model, name) is None]
+    if model.memory_ceiling("hbm", CeilingOrigin.SPEC) is None:
+        unknown.append("HBM bandwidth")
+    return attrs.evolve(model, unknown_facts=(f"{', '.join(unknown)}: {reason}",) if unknown else ())
 
 
 def _hbm_ceilings(product: Product, partition: Partition) -> tuple[MemoryCeiling, ...]:

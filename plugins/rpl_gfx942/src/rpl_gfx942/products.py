@@ -23,7 +23,6 @@ _SHEET = "AMD data sheet (vendor figure, not checked here)"
 _MEMCOPY = "memcopy +-5 %, rocm-systems tests/test_metric_validation.py @1b1610fc"
 _STREAM = "RRZE gpu-benches gpu-stream @1038c5d"
 _ROOFLINE = "FP32 FMA at 1486 MHz under load, RRZE gpu-benches gpu-roofline @1038c5d"
-_NO_REFERENCE = "no public reference at hand states it"
 
 
 def _measured(peak_gbps: float, source: str) -> MemoryCeiling:
@@ -49,7 +48,7 @@ class Product:
     measured_compute: tuple[ComputeCeiling, ...] = ()
     measured_in: tuple[tuple[str, MemoryCeiling], ...] = ()
     source: str = _SPECS
-    unknown_facts: tuple[str, ...] = ()
+    unknown_reason: str = ""
 
     @property
     def compute_units(self) -> int | None:
@@ -120,11 +119,6 @@ PRODUCTS: tuple[Product, ...] = (
         (),
         (_measured(2003.45, _MEMCOPY),),
         source="rocprofiler-compute mi_gpu_spec.yaml @1b1610fc (chip ids only)",
-        unknown_facts=(
-            f"compute_units and xcd_count of MI308X: {_NO_REFERENCE}",
-            f"clock_mhz of MI308X: {_NO_REFERENCE}",
-            f"l2_bytes, l2_channels and llc_bytes of MI308X: {_NO_REFERENCE}",
-            f"HBM spec bandwidth of MI308X: {_NO_REFERENCE}",
-        ),
+        unknown_reason="no public reference at hand states it for MI308X",
     ),
 )

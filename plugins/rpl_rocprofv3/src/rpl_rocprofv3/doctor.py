@@ -62,7 +62,12 @@ class RocpdCheck(DoctorCheck):
         try:
             _, version = _rocprofv3(self._executable)
         except RplError:
-            return DoctorReport(DoctorStatus.MISSING, "there is no rocprofv3", needed_for)
+            return DoctorReport(
+                DoctorStatus.MISSING,
+                "there is no rocprofv3",
+                needed_for,
+                "install rocprofv3 of ROCm 7.0 or newer",
+            )
         if version.output_format is OutputFormat.CSV:
             return DoctorReport(
                 DoctorStatus.MISSING,

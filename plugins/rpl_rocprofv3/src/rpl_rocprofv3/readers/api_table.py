@@ -9,6 +9,7 @@ import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, ApiCalls
 from rpl_rocprofv3.readers.dispatch_table import impossible_times
+from rpl_rocprofv3.readers.model_columns import typed_columns
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column, UInt64Column
@@ -58,15 +59,13 @@ def ordered_api_calls(
     )
     order = np.lexsort((correlation_id, process, begin_ns))
     selection = order[~bad[order]]
-    return ApiCalls(
-        process=process[selection],
-        thread_id=thread_id[selection],
-        function=function[selection],
-        correlation_id=correlation_id[selection],
-        begin_ns=begin_ns[selection],
-        end_ns=end_ns[selection],
-        stream_handle=arguments.stream_handle[selection],
-        event_handle=arguments.event_handle[selection],
-        flags=arguments.flags[selection],
-        device=arguments.device[selection],
-    )
+    columns = {
+        "process": process,
+        "thread_id": thread_id,
+        "function": function,
+        "correlation_id": correlation_id,
+        "begin_ns": begin_ns,
+        "end_ns": end_ns,
+        **attrs.asdict(arguments, recurse=False),
+    }
+    return ApiCalls(**typed_columns(ApiCalls, columns, selection))

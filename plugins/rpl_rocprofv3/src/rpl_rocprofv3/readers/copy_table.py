@@ -10,6 +10,7 @@ import numpy as np
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import Copies
 from rpl_rocprofv3.readers.dispatch_table import impossible_times
+from rpl_rocprofv3.readers.model_columns import typed_columns
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column
@@ -61,5 +62,5 @@ def ordered_copies(rows: CopyRows, findings: Findings) -> Copies:
     )
     order = np.lexsort((rows.correlation_id, rows.process, rows.end_ns, rows.begin_ns))
     selection = order[~bad[order]]
-    names = [field.name for field in attrs.fields(Copies)]
-    return Copies(**{name: getattr(rows, name)[selection] for name in names})
+    columns = {field.name: getattr(rows, field.name) for field in attrs.fields(Copies)}
+    return Copies(**typed_columns(Copies, columns, selection))

@@ -6,13 +6,14 @@ would look right and be wrong. Instances without a recorded index are numbered p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, CounterValues
+from rpl_rocprofv3.readers.model_columns import typed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,14 +54,15 @@ def checked_counters(rows: CounterRows, names: Sequence[str], findings: Findings
         order = np.lexsort((instance, pair))
         kept, pair, instance = kept[order], pair[order], instance[order]
     usable = ~_of_bad_pairs(pair, ~np.isfinite(rows.value[kept]), findings)
-    kept, pair, instance = kept[usable], pair[usable], instance[usable]
-    values = CounterValues(
-        dispatch=rows.dispatch[kept],
-        counter=rows.counter[kept],
-        instance=instance,
-        value=rows.value[kept],
-        duration_ns=rows.duration_ns[kept],
-    )
+    kept, pair = kept[usable], pair[usable]
+    columns: dict[str, NDArray[Any]] = {
+        "dispatch": rows.dispatch[kept],
+        "counter": rows.counter[kept],
+        "instance": instance[usable],
+        "value": rows.value[kept],
+        "duration_ns": rows.duration_ns[kept],
+    }
+    values = CounterValues(**typed_columns(CounterValues, columns, None))
     _check_row_counts(values, pair, names, findings)
     return values
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
@@ -19,19 +18,13 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.readers.csv_agents import CsvAgents
     from rpl_rocprofv3.readers.findings import Findings
 
-__all__ = ["CsvCopies", "read_csv_copies"]
+__all__ = ["read_csv_copies"]
 
 _INTEGERS = ("Stream_Id", "Correlation_Id", "Start_Timestamp", "End_Timestamp")
 
 
-@attrs.frozen(eq=False)
-class CsvCopies:
-    rows: CopyRows
-    stream_id: Int64Column
-
-
-def read_csv_copies(path: Path, agents: CsvAgents, findings: Findings) -> CsvCopies:
-    """Read a memory copy trace."""
+def read_csv_copies(path: Path, agents: CsvAgents, findings: Findings) -> tuple[CopyRows, Int64Column]:
+    """Read a memory copy trace, with the stream id of each copy."""
     columns = read_columns(
         path, integers=_INTEGERS, texts=("Direction", "Source_Agent_Id", "Destination_Agent_Id")
     )
@@ -50,4 +43,4 @@ def read_csv_copies(path: Path, agents: CsvAgents, findings: Findings) -> CsvCop
         end_ns=columns.integer("End_Timestamp"),
         directions=tuple(direction_name(text) for text in direction.texts),
     )
-    return CsvCopies(rows, columns.integer("Stream_Id"))
+    return rows, columns.integer("Stream_Id")

@@ -9,7 +9,7 @@ from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.merge import merge_traces
 from rpl_rocprofv3.readers.csv_sets import csv_sets
 from rpl_rocprofv3.readers.csv_tables import csv_header
-from rpl_rocprofv3.readers.csv_trace import read_csv_set
+from rpl_rocprofv3.readers.csv_trace import CSV_FORMAT, read_csv_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CsvReader"]
 
-_FORMAT = "rocprofv3 CSV"
 _NEXT_STEP = "record with `rocprofv3 --kernel-trace`"
 # Columns of the CSV that rocprof v1 and v2 write.
 _OLD_PROFILER = frozenset({"kernelname", "gpu-id"})
@@ -37,7 +36,7 @@ class CsvReader(Reader):
         for each in csv_sets(files):
             paths = tuple(path for _, path in sorted(each.files.items()))
             refusal = each.refusal()
-            found.append(InputSet(self.name, _FORMAT, paths, refusal, _NEXT_STEP if refusal else None))
+            found.append(InputSet(self.name, CSV_FORMAT, paths, refusal, _NEXT_STEP if refusal else None))
         return (*found, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
 
     def _foreign(self, path: Path) -> InputSet:

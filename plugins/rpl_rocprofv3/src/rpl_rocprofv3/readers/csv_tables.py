@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Float64Column, Int32Column, Int64Column
 
-__all__ = ["CsvColumns", "TextColumn", "csv_header", "read_columns"]
+__all__ = ["CsvColumns", "TextColumn", "csv_header", "open_text", "read_columns"]
 
 _CHUNK_ROWS = 1 << 14
 # No header of a profiler comes near this; wide counter tables have about 80 kB.
@@ -60,7 +60,7 @@ class CsvColumns:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[io.TextIOBase]:
+def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
     """The file as text; damage surfaces as ``BadDataError``."""
     try:
         raw = io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
@@ -75,7 +75,7 @@ def _opened(path: Path) -> Iterator[io.TextIOBase]:
 def csv_header(path: Path) -> tuple[str, ...]:
     """The column names; empty when the file has no text header. Reads one line, never raises."""
     try:
-        with _opened(path) as text:
+        with open_text(path) as text:
             line = text.readline(_LARGEST_HEADER)
             if not line.strip() or "\0" in line:
                 return ()
@@ -88,7 +88,7 @@ def read_columns(
     path: Path, *, integers: Sequence[str] = (), floats: Sequence[str] = (), texts: Sequence[str] = ()
 ) -> CsvColumns:
     """Read the named columns that the file has. Raises ``BadDataError`` naming file and line."""
-    with _opened(path) as text:
+    with open_text(path) as text:
         reader = csv.reader(text)
         header = [name.strip().lower() for name in next(reader, [])]
         place = {name: index for index, name in reversed(list(enumerate(header)))}

@@ -14,6 +14,7 @@ import numpy as np
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Dispatches
 from rpl_rocprofv3.readers.launch_shapes import distinct_shapes
+from rpl_rocprofv3.readers.model_columns import typed_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,19 +78,18 @@ def ordered_dispatches(rows: DispatchRows, findings: Findings) -> OrderedDispatc
         "dispatches have a grid or workgroup size that no GPU accepts; their geometry is unknown",
     )
     kept = np.arange(len(keep)) if keep.all() else np.flatnonzero(keep)
-    columns = {
-        field.name: getattr(rows, field.name)
-        for field in attrs.fields(DispatchRows)
-        if field.name != "geometry"
-    }
-    columns["shape"] = shape
-    order = time_order(*(columns[n][kept] for n in ("begin_ns", "end_ns", "process", "dispatch_id")))
+    order = (
+        time_order(rows.begin_ns[kept], rows.end_ns[kept], rows.process[kept], rows.dispatch_id[kept])
+        if len(kept) != len(keep)
+        else time_order(rows.begin_ns, rows.end_ns, rows.process, rows.dispatch_id)
+    )
     selection = kept if order is None else kept[order]
-    if order is not None or len(kept) != len(keep):
-        columns = {name: column[selection] for name, column in columns.items()}
+    columns = {field.name: getattr(rows, field.name) for field in attrs.fields(DispatchRows)}
+    in_place = order is None and len(kept) == len(keep)
+    typed = typed_columns(Dispatches, {**columns, "shape": shape}, None if in_place else selection)
     row_of = np.full(len(keep), NOT_RECORDED, np.int64)
     row_of[selection] = np.arange(len(selection))
-    return OrderedDispatches(Dispatches(**columns), shapes, row_of)
+    return OrderedDispatches(Dispatches(**typed), shapes, row_of)
 
 
 def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:

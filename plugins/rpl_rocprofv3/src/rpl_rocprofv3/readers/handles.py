@@ -12,7 +12,8 @@ from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_core.model.trace import Int32Column
+    from rpl_rocprofv3.readers.id_lookup import IntegerColumn
 
 __all__ = ["number_handles"]
 
@@ -22,7 +23,7 @@ Handle = TypeVar("Handle", Stream, Queue)
 def number_handles(
     make: Callable[[int, int, str | None], Handle],
     process_columns: Sequence[Int32Column],
-    id_columns: Sequence[Int64Column],
+    id_columns: Sequence[IntegerColumn],
     names: Mapping[int, str | None],
 ) -> tuple[tuple[Handle, ...], list[Int32Column]]:
     """The handles in order of (process, id), and one index column per pair of input columns.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from rpl_core.model.trace import NOT_RECORDED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from rpl_core.model.trace import Int32Column, Int64Column
+
+    #: Integers of a recording: int32 where all fit, else int64.
+    IntegerColumn = NDArray[np.signedinteger[Any]]
 
 __all__ = ["distinct_ids", "positions"]
 
@@ -24,23 +29,25 @@ def _span(ids: Int64Column) -> tuple[int, int]:
     return low, int(ids.max()) - low + 1
 
 
-def distinct_ids(ids: Int64Column) -> Int64Column:
+def distinct_ids(ids: IntegerColumn) -> Int64Column:
     """The values that occur in ``ids``, ascending."""
     if not len(ids):
         return np.empty(0, np.int64)
+    ids = ids.astype(np.int64, copy=False)
     low, span = _span(ids)
     if span > _TABLE_SPAN:
-        return np.unique(ids)
+        return np.unique(ids).astype(np.int64)
     seen = np.zeros(span, np.bool_)
     seen[ids - low] = True
     return np.flatnonzero(seen).astype(np.int64) + low
 
 
-def positions(ids: Int64Column, keys: Sequence[int] | Int64Column) -> Int32Column:
+def positions(ids: IntegerColumn, keys: Sequence[int] | IntegerColumn) -> Int32Column:
     """Index of each id in ``keys`` (distinct, any order), -1 where it does not occur."""
     known = np.asarray(keys, dtype=np.int64)
     if not len(known) or not len(ids):
         return np.full(len(ids), NOT_RECORDED, np.int32)
+    ids = ids.astype(np.int64, copy=False)
     low, span = _span(known)
     if span == len(known) and _consecutive(known):
         place = ids - low

@@ -14,6 +14,8 @@ import numpy as np
 from rpl_core.model.trace import NOT_RECORDED, LaunchShapes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int32Column, Int64Column
@@ -69,46 +71,54 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
 
     Impossible sizes (negative, zero or beyond 32 bits per axis) become -1.
     """
-    columns, impossible = _without_impossible(geometry)
-    mixed = np.zeros(len(columns[0]), np.uint64)
-    for column, multiplier in zip(columns, _MULTIPLIERS, strict=True):
-        mixed += column.view(np.uint64) * np.uint64(multiplier)
-    first, inverse = _group(mixed)
+    columns = geometry.columns()
+    first, inverse = _group(_mixed(columns))
     table = np.stack([column[first] for column in columns], axis=1)
-    if not all(np.array_equal(c, table[:, i][inverse]) for i, c in enumerate(columns)):
-        table, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    order = np.lexsort(table.T[::-1])
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    table = table[order]
+    if not all(_agrees(column, table[:, i], inverse) for i, column in enumerate(columns)):
+        table, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        inverse = numbers.reshape(-1).astype(np.int32)
+    bad = _make_impossible_unknown(table)
+    table, numbers = np.unique(table, axis=0, return_inverse=True)
+    rank = numbers.reshape(-1).astype(np.int32)
     shapes = LaunchShapes(
         np.ascontiguousarray(table[:, :_AXES]),
         np.ascontiguousarray(table[:, _AXES : 2 * _AXES]),
         np.ascontiguousarray(table[:, _FIELDS - 2]),
         np.ascontiguousarray(table[:, _FIELDS - 1]),
     )
-    return shapes, rank[inverse.reshape(-1)], impossible
+    return shapes, rank[inverse], int(bad[inverse].sum()) if bad.any() else 0
 
 
-def _without_impossible(geometry: Geometry) -> tuple[list[Int64Column], int]:
-    columns = [np.ascontiguousarray(column, dtype=np.int64) for column in geometry.columns()]
-    sizes = columns[: 2 * _AXES]
-    bad = np.zeros(len(sizes[0]), np.bool_)
-    for column in sizes:
-        bad |= (column < 1) & (column != NOT_RECORDED)
-        bad |= column > _LARGEST_AXIS
-    volume = np.abs(sizes[3].astype(np.float64) * sizes[4] * sizes[5])
-    bad |= volume > _LARGEST_VOLUME
-    if bad.any():
-        columns[: 2 * _AXES] = [np.where(bad, NOT_RECORDED, column) for column in sizes]
-    for index in (_FIELDS - 2, _FIELDS - 1):
-        columns[index] = np.maximum(columns[index], NOT_RECORDED)
-    return columns, int(bad.sum())
+def _is_constant(column: Int64Column) -> bool:
+    return column.strides == (0,)
 
 
-def _group(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int64Column]:
+def _mixed(columns: Sequence[Int64Column]) -> NDArray[np.uint64]:
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column, multiplier in zip(columns, _MULTIPLIERS, strict=True):
+        if not _is_constant(column):
+            mixed += np.ascontiguousarray(column, dtype=np.int64).view(np.uint64) * np.uint64(multiplier)
+    return mixed
+
+
+def _agrees(column: Int64Column, values: Int64Column, inverse: Int32Column) -> bool:
+    """Whether every row has the value of its shape, so that no two shapes were mixed up."""
+    return _is_constant(column) or np.array_equal(column, values[inverse])
+
+
+def _make_impossible_unknown(table: Int64Column) -> NDArray[np.bool_]:
+    """Set sizes that no GPU accepts to -1 in place; tells which shapes had one."""
+    sizes = table[:, : 2 * _AXES]
+    bad = (((sizes < 1) & (sizes != NOT_RECORDED)) | (sizes > _LARGEST_AXIS)).any(axis=1)
+    bad |= np.prod(np.abs(sizes[:, _AXES:].astype(np.float64)), axis=1) > _LARGEST_VOLUME
+    sizes[bad] = NOT_RECORDED
+    table[:, _FIELDS - 2 :] = np.maximum(table[:, _FIELDS - 2 :], NOT_RECORDED)
+    return np.asarray(bad)
+
+
+def _group(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int32Column]:
     """First row of each distinct key, and for each row the number of its key."""
-    inverse = np.full(len(keys), NOT_RECORDED, np.int64)
+    inverse = np.full(len(keys), NOT_RECORDED, np.int32)
     first: list[int] = []
     row = 0
     while row < len(keys) and len(first) < _PEEL_LIMIT:
@@ -122,4 +132,4 @@ def _group(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int64Column]:
     if row >= len(keys):
         return np.array(first, np.int64), inverse
     _, starts, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    return starts.astype(np.int64), numbers.reshape(-1).astype(np.int64)
+    return starts.astype(np.int64), numbers.reshape(-1).astype(np.int32)

@@ -113,7 +113,7 @@ def _samples(database: Database, part: Part) -> tuple[Int64Column, ...] | None:
     row = positions(raw["track_id"], track["id"])
     # A sample has no id of its own that could be a stack id.
     own_id = np.full(len(raw), NOT_RECORDED, np.int64)
-    time = raw["timestamp"]
+    time = raw.wide("timestamp")
     return own_id, *(taken(track[c], row) for c in ("pid", "tid", "name_id")), time, time, raw["event_id"]
 
 

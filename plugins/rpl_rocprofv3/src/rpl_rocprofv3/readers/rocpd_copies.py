@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_rocprofv3.readers.copy_table import CopyRows, direction_name
@@ -13,32 +12,24 @@ from rpl_rocprofv3.readers.integer_columns import read_integers
 from rpl_rocprofv3.readers.rocpd_info import read_strings
 
 if TYPE_CHECKING:
-    from rpl_core.model.trace import Int64Column
     from rpl_rocprofv3.readers.findings import Findings
+    from rpl_rocprofv3.readers.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.rocpd_events import Events
     from rpl_rocprofv3.readers.rocpd_info import Agents, Processes
     from rpl_rocprofv3.readers.rocpd_parts import Part
     from rpl_rocprofv3.readers.sqlite_file import Database
 
-__all__ = ["RocpdCopies", "read_copies"]
+__all__ = ["read_copies"]
 
 _COLUMNS = (
     *("pid", "start", "end", "name_id", "dst_agent_id", "src_agent_id", "size", "stream_id", "event_id"),
 )
 
 
-@attrs.frozen(eq=False)
-class RocpdCopies:
-    """Copies in file order with the raw stream id of each."""
-
-    rows: CopyRows
-    stream_id: Int64Column
-
-
 def read_copies(
     database: Database, part: Part, events: Events, processes: Processes, agents: Agents, findings: Findings
-) -> RocpdCopies | None:
-    """Read all copies; None when there are none, since a plain kernel trace has an empty table too."""
+) -> tuple[CopyRows, IntegerColumn] | None:
+    """Read all copies with their stream ids; None when there are none (a kernel trace has an empty table)."""
     table = part.table("memory_copy")
     if table is None:
         return None
@@ -55,10 +46,10 @@ def read_copies(
         destination_agent=agents.positions(raw["dst_agent_id"]),
         stream=np.empty(0, np.int32),
         direction=positions(raw["name_id"], used),
-        size_bytes=raw["size"],
+        size_bytes=raw.wide("size"),
         correlation_id=events.stack_id_at(events.positions(raw["event_id"])),
-        begin_ns=raw["start"],
-        end_ns=raw["end"],
+        begin_ns=raw.wide("start"),
+        end_ns=raw.wide("end"),
         directions=tuple(direction_name(names.get(i, "UNKNOWN")) for i in used.tolist()),
     )
-    return RocpdCopies(rows, raw["stream_id"])
+    return rows, raw["stream_id"]

@@ -77,10 +77,10 @@ def resolve_dispatches(
         kernel=positions(raw["kernel_id"], used),
         stream=np.empty(0, np.int32),
         queue=np.empty(0, np.int32),
-        dispatch_id=raw["dispatch_id"],
+        dispatch_id=raw.wide("dispatch_id"),
         correlation_id=events.stack_id_at(event),
-        begin_ns=raw["start"],
-        end_ns=raw["end"],
+        begin_ns=raw.wide("start"),
+        end_ns=raw.wide("end"),
         geometry=Geometry(
             _three(raw, _WORKGROUP),
             _three(raw, _GRID),
@@ -133,7 +133,7 @@ def _count_view_losses(
     """Rows that the view ``kernels`` drops, since other tools that read it show fewer dispatches."""
     lost = (rows.agent < 0) | (event < 0) | ~described[rows.kernel]
     lost |= positions(raw["queue_id"], info_ids(part, "info_queue")) < 0
-    lost |= positions(raw["tid"], info_ids(part, "info_thread")) < 0
+    lost |= positions(raw.wide("tid"), info_ids(part, "info_thread")) < 0
     regions = np.array(sorted(read_strings(part, raw["region_name_id"])), np.int64)
     lost |= positions(raw["region_name_id"], regions) < 0
     findings.add(

@@ -17,6 +17,7 @@ from rpl_rocprofv3.readers.integer_columns import read_integers
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_rocprofv3.readers.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.rocpd_parts import Part
     from rpl_rocprofv3.readers.sqlite_file import Database
 
@@ -27,10 +28,10 @@ __all__ = ["Events", "read_events", "taken"]
 class Events:
     """Columns of ``rocpd_event``, -1 where not recorded."""
 
-    id: Int64Column
-    stack_id: Int64Column
-    parent_stack_id: Int64Column
-    category_id: Int64Column
+    id: IntegerColumn
+    stack_id: IntegerColumn
+    parent_stack_id: IntegerColumn
+    category_id: IntegerColumn
 
     def positions(self, event_ids: Int64Column) -> Int32Column:
         """Row of each event id, -1 where there is none."""
@@ -41,11 +42,11 @@ class Events:
         return taken(self.stack_id, rows, none=0)
 
 
-def taken(column: Int64Column, rows: Int32Column, *, none: int = NOT_RECORDED) -> Int64Column:
+def taken(column: IntegerColumn, rows: Int32Column, *, none: int = NOT_RECORDED) -> Int64Column:
     """``column[rows]``, with -1 where ``rows`` is -1 or the value is ``none``."""
     if not len(column):
         return np.full(len(rows), NOT_RECORDED, np.int64)
-    found = column[rows]
+    found = column[rows].astype(np.int64)
     found[(rows < 0) | (found == none)] = NOT_RECORDED
     return found
 

@@ -62,6 +62,7 @@ def _describe(database: Database) -> RecordedFile:
         begin_ns=min(begins) if known else None,
         end_ns=max(ends) if known else None,
         guids=frozenset(part.guid for part in parts),
+        pids=frozenset(process.pid for process in processes),
     )
 
 

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.diagnostic import Severity
 from rpl_core.model.origin import Origin
-from rpl_core.model.trace import Queue, Stream, Trace, TraceRole, TraceSource
+from rpl_core.model.trace import TraceSource
 from rpl_rocprofv3.readers.api_ancestors import launching_calls
-from rpl_rocprofv3.readers.copy_table import ordered_copies
-from rpl_rocprofv3.readers.counter_table import checked_counters
-from rpl_rocprofv3.readers.dispatch_table import ordered_dispatches
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.handles import number_handles
 from rpl_rocprofv3.readers.id_lookup import distinct_ids
 from rpl_rocprofv3.readers.rocpd_api import api_calls, has_api_rows, read_host_calls
 from rpl_rocprofv3.readers.rocpd_copies import read_copies
@@ -23,12 +18,13 @@ from rpl_rocprofv3.readers.rocpd_counters import read_counters
 from rpl_rocprofv3.readers.rocpd_dispatches import read_dispatch_columns, resolve_dispatches
 from rpl_rocprofv3.readers.rocpd_events import read_events
 from rpl_rocprofv3.readers.rocpd_info import read_agents, read_names, read_processes
-from rpl_rocprofv3.readers.trace_checks import check_clock, check_waves
+from rpl_rocprofv3.readers.trace_parts import TraceParts, assembled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.model.trace import Int64Column
+    from rpl_core.model.trace import Int64Column, Trace
+    from rpl_rocprofv3.readers.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.rocpd_parts import Part
     from rpl_rocprofv3.readers.sqlite_file import Database
 
@@ -46,54 +42,34 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     calls = read_host_calls(database, part, events) if traced_api else None
     raw = read_dispatch_columns(database, part, findings)
     found = resolve_dispatches(part, raw, events, processes, agents, findings)
-    copied = read_copies(database, part, events, processes, agents, findings)
-    rows, copy_rows = found.rows, copied.rows if copied else None
-    process_columns = [rows.process, *([copy_rows.process] if copy_rows else [])]
-    stream_ids = [raw["stream_id"], *([copied.stream_id] if copied else [])]
-    streams, stream_columns = number_handles(
-        Stream, process_columns, stream_ids, read_names(part, "info_stream", _used(stream_ids))
-    )
-    queues, (queue,) = number_handles(
-        Queue, [rows.process], [raw["queue_id"]], read_names(part, "info_queue", _used([raw["queue_id"]]))
-    )
-    correlation = launching_calls(rows.correlation_id, calls) if calls else rows.correlation_id
-    rows = attrs.evolve(rows, stream=stream_columns[0], queue=queue, correlation_id=correlation)
-    ordered = ordered_dispatches(rows, findings)
-    counters = read_counters(part, findings)
-    values = None
-    if counters is not None:
-        duration = ordered.dispatches.duration_ns()
-        readings = counters.rows(found.event_id, ordered.row_of, duration)
-        values = checked_counters(readings, counters.names, findings)
-    copies = None
-    if copy_rows is not None:
-        copies = ordered_copies(attrs.evolve(copy_rows, stream=stream_columns[1]), findings)
-    api = api_calls(part, calls, processes, findings) if calls else None
-    trace = Trace(
+    copies = read_copies(database, part, events, processes, agents, findings)
+    counters = read_counters(database, part, findings)
+    rows = found.rows
+    if calls is not None:
+        rows = attrs.evolve(rows, correlation_id=launching_calls(rows.correlation_id, calls))
+    stream_ids = [raw["stream_id"], *([copies[1]] if copies else [])]
+    parts = TraceParts(
         source=TraceSource(reader, form, (str(database.path),)),
-        role=TraceRole.TIMING if values is None else TraceRole.COUNTERS,
-        origin=_origin(part, findings),
         processes=processes.values,
         agents=agents.values,
         kernels=found.kernels,
-        dispatches=ordered.dispatches,
-        shapes=ordered.shapes,
-        streams=streams,
-        queues=queues,
+        rows=rows,
+        stream_id=raw["stream_id"],
+        queue_id=raw["queue_id"],
         copies=copies,
-        copy_directions=copy_rows.directions if copy_rows else (),
-        api_calls=api[0] if api else None,
-        api_functions=api[1] if api else (),
-        counters=values,
+        calls=api_calls(part, calls, processes, findings) if calls else None,
         counter_names=counters.names if counters else (),
+        stream_names=read_names(part, "info_stream", _used(stream_ids)),
+        queue_names=read_names(part, "info_queue", _used([raw["queue_id"]])),
         grouped_by_queue=processes.grouped_by_queue,
+        origin=_origin(part, findings),
     )
-    check_clock(trace, findings)
-    check_waves(trace, findings)
-    return attrs.evolve(trace, diagnostics=findings.diagnostics())
+    return assembled(
+        parts, lambda ordered: counters.rows(found.event_id, ordered) if counters else None, findings
+    )
 
 
-def _used(columns: Sequence[Int64Column]) -> Int64Column:
+def _used(columns: Sequence[IntegerColumn]) -> Int64Column:
     return distinct_ids(np.concatenate(columns))
 
 
@@ -113,6 +89,5 @@ def _origin(part: Part, findings: Findings) -> Origin:
         "origin.unknown_mark",
         len(unknown),
         f"marks of origin are unknown ({', '.join(unknown)}); the recording counts as synthetic",
-        severity=Severity.WARNING,
     )
     return Origin.weakest([known.get(mark, Origin.SYNTHETIC) for mark in marks])

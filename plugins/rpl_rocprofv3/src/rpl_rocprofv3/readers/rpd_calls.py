@@ -83,11 +83,11 @@ def hip_calls(
     arguments.event_handle[:] = _handles(texts, strings, _EVENT)
     return ordered_api_calls(
         process=process[chosen],
-        thread_id=raw["tid"][chosen],
+        thread_id=raw.wide("tid")[chosen],
         function=calls.function[chosen],
         correlation_id=raw["id"][chosen],
-        begin_ns=raw["start"][chosen],
-        end_ns=raw["end"][chosen],
+        begin_ns=raw.wide("start")[chosen],
+        end_ns=raw.wide("end")[chosen],
         arguments=arguments,
         findings=findings,
     )

@@ -42,15 +42,13 @@ class RpdReader(Reader):
 
 def _describe(database: Database) -> RecordedFile:
     """The first and last operation in file order stand for the lifetime; RPD names no machine."""
-    edges = [
-        database.connection.execute(
-            f'SELECT start, "end" FROM rocpd_op ORDER BY id {order} LIMIT 1'
-        ).fetchone()
-        for order in ("ASC", "DESC")
-    ]
+    query = "SELECT start, end FROM rocpd_op WHERE id = (SELECT {}(id) FROM rocpd_op)"
+    edges = [database.connection.execute(query.format(which)).fetchone() for which in ("min", "max")]
     times = [time for edge in edges if edge for time in edge if isinstance(time, int)]
     begin, end = (min(times), max(times)) if times else (None, None)
-    return RecordedFile(database.path, RPD_NODE, None, begin, end)
+    pid = database.connection.execute("SELECT pid FROM rocpd_api LIMIT 1").fetchone()
+    pids = frozenset({pid[0]} if pid and isinstance(pid[0], int) else ())
+    return RecordedFile(database.path, RPD_NODE, None, begin, end, pids=pids)
 
 
 def _read_file(path: Path, reader: str) -> Trace:

@@ -7,25 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
-from rpl_core.model.origin import Origin
-from rpl_core.model.trace import (
-    NOT_RECORDED,
-    Agent,
-    Kernel,
-    Process,
-    Queue,
-    Stream,
-    Trace,
-    TraceRole,
-    TraceSource,
-)
-from rpl_rocprofv3.readers.copy_table import CopyRows, direction_name, ordered_copies
-from rpl_rocprofv3.readers.dispatch_table import DispatchRows, ordered_dispatches
+from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource
+from rpl_rocprofv3.readers.copy_table import CopyRows, direction_name
+from rpl_rocprofv3.readers.dispatch_table import DispatchRows
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.handles import number_handles
 from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.integer_columns import read_integers
 from rpl_rocprofv3.readers.kernel_names import display_name, plain_symbol
@@ -34,9 +21,10 @@ from rpl_rocprofv3.readers.rpd_calls import hip_calls, read_calls
 from rpl_rocprofv3.readers.rpd_geometry import read_launches, stream_ids
 from rpl_rocprofv3.readers.rpd_operations import read_operations
 from rpl_rocprofv3.readers.sqlite_tables import Tables
+from rpl_rocprofv3.readers.trace_parts import TraceParts, assembled
 
 if TYPE_CHECKING:
-    from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_core.model.trace import Int32Column, Int64Column, Trace
     from rpl_rocprofv3.readers.sqlite_file import Database
 
 __all__ = ["RPD_NODE", "read_rpd"]
@@ -72,33 +60,20 @@ class _RpdFile:
     def trace(self, reader: str, form: str) -> Trace:
         kernels, kernel_rows, stream_id = self._dispatch_rows()
         copies, copy_stream = self._copy_rows()
-        process_columns = [kernel_rows.process, copies.process]
-        streams, (stream, copy_streams) = number_handles(
-            Stream, process_columns, [stream_id, copy_stream], {}
-        )
-        queue_id = self.operations.raw["queueId"][self.operations.is_kernel]
-        queues, (queue,) = number_handles(Queue, [kernel_rows.process], [queue_id], {})
-        ordered = ordered_dispatches(attrs.evolve(kernel_rows, stream=stream, queue=queue), self.findings)
-        copy_rows = attrs.evolve(copies, stream=copy_streams)
-        return Trace(
+        process = self._process_of(self.calls.raw["id"])
+        calls = hip_calls(self.calls, process, self.strings, self.findings)
+        parts = TraceParts(
             source=TraceSource(reader, form, (str(self.database.path),)),
-            role=TraceRole.TIMING,
-            origin=Origin.MEASURED,
             processes=self._processes(),
             agents=tuple(Agent(RPD_NODE, gpu, "GPU") for gpu in self.gpus.tolist()),
             kernels=kernels,
-            dispatches=ordered.dispatches,
-            shapes=ordered.shapes,
-            streams=streams,
-            queues=queues,
-            copies=ordered_copies(copy_rows, self.findings),
-            copy_directions=copy_rows.directions,
-            api_calls=hip_calls(
-                self.calls, self._process_of(self.calls.raw["id"]), self.strings, self.findings
-            ),
-            api_functions=self.calls.functions,
-            diagnostics=self.findings.diagnostics(),
+            rows=kernel_rows,
+            stream_id=stream_id,
+            queue_id=self.operations.raw["queueId"][self.operations.is_kernel],
+            copies=(copies, copy_stream),
+            calls=None if calls is None else (calls, self.calls.functions),
         )
+        return assembled(parts, lambda _: None, self.findings)
 
     def _processes(self) -> tuple[Process, ...]:
         # RPD has no guid; the file name tells ranks apart.
@@ -126,8 +101,8 @@ class _RpdFile:
             queue=nothing,
             dispatch_id=raw["id"][chosen],
             correlation_id=api,
-            begin_ns=raw["start"][chosen],
-            end_ns=raw["end"][chosen],
+            begin_ns=raw.wide("start")[chosen],
+            end_ns=raw.wide("end")[chosen],
             geometry=launches.geometry(api),
         )
         without = int((rows.geometry.grid[0] < 0).sum())
@@ -170,8 +145,8 @@ class _RpdFile:
             direction=number,
             size_bytes=taken(call["size"], row),
             correlation_id=api,
-            begin_ns=raw["start"][chosen],
-            end_ns=raw["end"][chosen],
+            begin_ns=raw.wide("start")[chosen],
+            end_ns=raw.wide("end")[chosen],
             directions=tuple(direction_name(name) for name in names),
         )
         return rows, taken(streams, row)

@@ -1,7 +1,7 @@
 """Which files are processes of one execution: same folder, overlapping lifetimes.
 
 Profilers write one file per process. Ranks of one run live at the same time, repeated runs do not, so
-lifetimes on one clock tell them apart. Clocks of different nodes can't be compared: nodes are joined only
+lifetimes on one clock tell them apart; so does a process id that occurs twice. Clocks of different nodes can't be compared: nodes are joined only
 when each has exactly one group. Files whose lifetime is unknown stay alone.
 """
 
@@ -28,6 +28,7 @@ class RecordedFile:
     begin_ns: int | None
     end_ns: int | None
     guids: frozenset[str] = frozenset()
+    pids: frozenset[int] = frozenset()
 
     @property
     def folder(self) -> Path:
@@ -42,7 +43,7 @@ def execution_groups(files: Sequence[RecordedFile]) -> list[list[RecordedFile]]:
     for folder in sorted({file.folder for file in files}):
         here = [file for file in files if file.folder == folder]
         per_node = [
-            _overlapping([file for file in here if file.node == node])
+            _split_by_pid(_overlapping([file for file in here if file.node == node]))
             for node in sorted({file.node for file in here})
         ]
         if all(len(clusters) == 1 for clusters in per_node) and all(_has_lifetime(file) for file in here):
@@ -69,6 +70,15 @@ def _overlapping(files: Sequence[RecordedFile]) -> list[list[RecordedFile]]:
             clusters.append([file])
         latest = max(latest, file.end_ns or 0)
     return clusters
+
+
+def _split_by_pid(clusters: list[list[RecordedFile]]) -> list[list[RecordedFile]]:
+    """Two files of one process id are two runs, whatever their times say."""
+    found: list[list[RecordedFile]] = []
+    for cluster in clusters:
+        pids = [pid for file in cluster for pid in file.pids]
+        found += [cluster] if len(pids) == len(set(pids)) else [[file] for file in cluster]
+    return found
 
 
 def repeated_files(files: Sequence[RecordedFile]) -> dict[Path, Path]:

@@ -22,7 +22,7 @@ __all__ = ["PageFile", "UnsupportedLayoutError"]
 
 _INTERIOR, _LEAF = 5, 13
 _INTERIOR_HEADER = 12
-_PAGES_PER_BATCH = 2048
+_BATCH_BYTES = 4 << 20
 _PADDING = 16  # so that eight bytes can be read at any byte of the last page
 
 
@@ -74,16 +74,21 @@ class PageFile:
         return np.concatenate([children, rightmost])
 
     def batches(self, leaves: Int64Column) -> Iterator[NDArray[np.uint8]]:
-        """The bytes of the leaves, many pages at a time, each batch with some padding behind it."""
-        for first in range(0, len(leaves), _PAGES_PER_BATCH):
-            yield self._gathered(leaves[first : first + _PAGES_PER_BATCH])
+        """The bytes of the leaves, many pages at a time, with some padding behind them.
 
-    def _gathered(self, pages: Int64Column) -> NDArray[np.uint8]:
+        One buffer serves all batches: take what is needed before asking for the next.
+        """
+        pages_per_batch = max(_BATCH_BYTES // self.page_bytes, 1)
+        buffer = np.zeros(min(pages_per_batch, len(leaves)) * self.page_bytes + _PADDING, np.uint8)
+        for first in range(0, len(leaves), pages_per_batch):
+            pages = leaves[first : first + pages_per_batch]
+            self._gather(pages, buffer)
+            yield buffer[: len(pages) * self.page_bytes + _PADDING]
+
+    def _gather(self, pages: Int64Column, buffer: NDArray[np.uint8]) -> None:
         size = self.page_bytes
-        buffer = np.zeros(len(pages) * size + _PADDING, np.uint8)
         breaks = np.flatnonzero(np.diff(pages) != 1) + 1
         for begin, end in zip([0, *breaks.tolist()], [*breaks.tolist(), len(pages)], strict=True):
-            target = memoryview(buffer)[begin * size : end * size]
+            target = buffer[begin * size : end * size].data
             if os.preadv(self._descriptor, [target], int(pages[begin] - 1) * size) != len(target):
                 raise UnsupportedLayoutError
-        return buffer

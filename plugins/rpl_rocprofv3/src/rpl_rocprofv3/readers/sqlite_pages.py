@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -24,21 +24,28 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from rpl_core.model.trace import Float64Column, Int64Column
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Float64Column
+    from rpl_rocprofv3.readers.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.sqlite_file import Database
 
 __all__ = ["PageColumns", "read_pages"]
 
-_LITTLE = np.dtype(np.int64).newbyteorder("<") == np.dtype(np.int64)
-
 
 @attrs.frozen(eq=False)
 class PageColumns:
-    """Columns in the asked order; NULL is -1 or NaN, and so are the ``unreadable`` values."""
+    """Columns in the asked order; NULL is -1 or NaN, and so are the ``unreadable`` values.
 
-    integers: tuple[Int64Column, ...]
+    Integers are int32 where the file stores all of them in 32 bits, else int64.
+    """
+
+    integers: tuple[IntegerColumn, ...]
     floats: tuple[Float64Column, ...]
     unreadable: int
+
+    def __len__(self) -> int:
+        return len((*self.integers, *self.floats)[0])
 
 
 @attrs.frozen
@@ -90,16 +97,20 @@ def _decode(
     wanted = {p: False for n in integers if (p := layout.places[n]) is not None}
     wanted |= {p: True for n in floats if (p := layout.places[n]) is not None}
     width = max(wanted) + 1 if wanted else 1
-    parts: dict[int | None, list[Int64Column | Float64Column]] = {p: [] for p in (None, *wanted)}
+    needs_rowid = any(layout.places[n] is None for n in (*integers, *floats)) or not wanted
+    parts: dict[int | None, list[NDArray[Any]]] = {
+        p: [] for p in ((None,) if needs_rowid else ()) + (*wanted,)
+    }
     unreadable = 0
     for buffer in pages.batches(pages.leaves(layout.root)):
         records = Records(buffer, pages.page_bytes, usable_bytes, width)
-        parts[None].append(records.rowid)
+        if needs_rowid:
+            parts[None].append(records.rowid)
         for place, batch in records.columns(wanted).items():
             parts[place].append(batch.values)
             unreadable += batch.unreadable
-    # A column given twice shares its array; parts are dropped as soon as they are joined.
-    joined = {place: _joined(parts.pop(place)) for place in (None, *wanted)}
+    # Parts are dropped as soon as they are joined, which keeps the peak of memory low.
+    joined = {place: _joined(parts.pop(place)) for place in list(parts)}
     return PageColumns(
         tuple(joined[layout.places[n]] for n in integers),
         tuple(joined[layout.places[n]] for n in floats),
@@ -107,9 +118,9 @@ def _decode(
     )
 
 
-def _joined(parts: list[Int64Column | Float64Column]) -> Int64Column | Float64Column:
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """One array of all parts; without memory per row where all rows hold the same number."""
-    first = parts[0][0] if len(parts[0]) else None
-    if first is not None and all(part.strides == (0,) and part[0] == first for part in parts if len(part)):
-        return np.broadcast_to(first, sum(len(part) for part in parts))
+    filled = [part for part in parts if len(part)]
+    if filled and all(part.strides == (0,) and part[0] == filled[0][0] for part in filled):
+        return np.broadcast_to(filled[0][0], sum(len(part) for part in filled))
     return np.concatenate(parts)

@@ -6,7 +6,7 @@ to the last wanted column, which holds for tables whose long texts come last, as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -17,7 +17,7 @@ from rpl_rocprofv3.readers.sqlite_leaves import UnsupportedLayoutError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import Float64Column, Int64Column
+    from rpl_core.model.trace import Int64Column
 
     Bytes = NDArray[np.uint8]
 
@@ -26,18 +26,23 @@ __all__ = ["ColumnBatch", "Records"]
 _LEAF = 13
 _LEAF_HEADER = 8
 _NULL, _REAL, _ZERO, _ONE, _FIRST_TEXT = 0, 7, 8, 9, 12
+_WIDEST_INT32 = 4
 _LONGEST_VARINT = 8
 # Bytes of a value by its serial type; texts and blobs of up to 57 bytes fit one-byte serial types.
 _WIDTHS = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((t - 12) // 2 for t in range(12, 128))], np.int64)
+_IS_INT32 = np.isin(np.arange(128), (0, 1, 2, 3, 4, 8, 9))
 # How far a big-endian word is shifted right to leave the integer, sign extended.
 _SHIFTS = np.array([0, 56, 48, 40, 32, 16, 0, 0, *[0] * 120], np.int64)
 
 
 @attrs.frozen(eq=False)
 class ColumnBatch:
-    """Values of one column in one batch; ``unreadable`` values are neither number nor NULL."""
+    """Values of one column in one batch: int32 or int64, or float64.
 
-    values: Int64Column | Float64Column
+    ``unreadable`` values are neither number nor NULL.
+    """
+
+    values: NDArray[Any]
     unreadable: int
 
 
@@ -128,10 +133,12 @@ class Records:
     def _integers(self, types: Bytes, at: Int64Column, low: int, high: int) -> ColumnBatch:
         if low == high and low in (_NULL, _ZERO, _ONE):
             constant = {_NULL: NOT_RECORDED, _ZERO: 0, _ONE: 1}[low]
-            return ColumnBatch(np.broadcast_to(np.int64(constant), len(types)), 0)
+            return ColumnBatch(np.broadcast_to(np.int32(constant), len(types)), 0)
         _refuse_reserved(types)
         values = self._words_at(at)
         values >>= _SHIFTS[low] if low == high else _SHIFTS[types]
+        if bool(_IS_INT32[types].all()) if high > _WIDEST_INT32 else True:
+            values = values.astype(np.int32)
         if low == high and _NULL < low < _REAL:
             return ColumnBatch(values, 0)
         values[types == _ZERO] = 0
@@ -154,7 +161,7 @@ class Records:
         # A value may end at the end of its page; the window there reaches into the next page or padding.
         if len(at) and int(at.max()) >= len(self._words):
             raise UnsupportedLayoutError
-        return self._words[at].astype(np.uint64).view(np.int64)
+        return np.asarray(self._words[at].astype(np.uint64).view(np.int64))
 
 
 def _refuse_reserved(types: Bytes) -> None:

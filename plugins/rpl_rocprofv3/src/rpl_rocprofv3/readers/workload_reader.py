@@ -10,7 +10,7 @@ from rpl_rocprofv3.readers.csv_tables import csv_header
 from rpl_rocprofv3.readers.trace_checks import with_flat_geometry
 from rpl_rocprofv3.readers.workload_system import read_system
 from rpl_rocprofv3.readers.workload_tables import TableForm, table_form
-from rpl_rocprofv3.readers.workload_trace import read_workload_table
+from rpl_rocprofv3.readers.workload_trace import WORKLOAD_FORMAT, read_workload_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +24,6 @@ _MAIN = "pmc_perf.csv"
 _SYSTEM = "sysinfo.csv"
 # Written beside the tables and made of them; they hold no recording of their own.
 _COMPANIONS = ("pmc_dispatch_info.csv", "roofline.csv")
-_FORMAT = "rocprofiler-compute workload"
 _FORM_ORDER = (TableForm.TIMES, TableForm.WIDE, TableForm.LONG)
 
 
@@ -44,9 +43,9 @@ class ComputeWorkloadReader(Reader):
 
     def _sets(self, folder: Path, tables: list[Path], files: set[Path]) -> Iterable[InputSet]:
         if not any(path.name.startswith(_MAIN) for path in tables):
-            return [InputSet(self.name, _FORMAT, (path,)) for path in tables]
+            return [InputSet(self.name, WORKLOAD_FORMAT, (path,)) for path in tables]
         beside = [folder / name for name in (_SYSTEM, *_COMPANIONS)]
-        return [InputSet(self.name, _FORMAT, (*tables, *(path for path in beside if path in files)))]
+        return [InputSet(self.name, WORKLOAD_FORMAT, (*tables, *(path for path in beside if path in files)))]
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:

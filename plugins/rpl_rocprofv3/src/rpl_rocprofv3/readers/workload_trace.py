@@ -8,33 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
-from rpl_core.model.origin import Origin
-from rpl_core.model.trace import NOT_RECORDED, Kernel, Process, Trace, TraceRole, TraceSource
-from rpl_rocprofv3.readers.counter_table import checked_counters
+from rpl_core.model.trace import NOT_RECORDED, Kernel, Process, TraceSource
 from rpl_rocprofv3.readers.csv_findings import report_columns
 from rpl_rocprofv3.readers.csv_tables import csv_header, read_columns
-from rpl_rocprofv3.readers.dispatch_table import DispatchRows, ordered_dispatches
+from rpl_rocprofv3.readers.dispatch_table import DispatchRows
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.kernel_names import display_name
 from rpl_rocprofv3.readers.launch_shapes import flat_geometry
-from rpl_rocprofv3.readers.trace_checks import check_waves
-from rpl_rocprofv3.readers.workload_counters import long_counters, wide_counters
+from rpl_rocprofv3.readers.trace_parts import TraceParts, assembled
+from rpl_rocprofv3.readers.workload_counters import LongCounters, WideCounters
 from rpl_rocprofv3.readers.workload_tables import TableForm, table_form, wide_header
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rpl_core.model.trace import CounterValues, Int32Column, Int64Column
+    from rpl_core.model.trace import Int32Column, Int64Column, Trace
     from rpl_rocprofv3.readers.csv_tables import CsvColumns
-    from rpl_rocprofv3.readers.dispatch_table import OrderedDispatches
     from rpl_rocprofv3.readers.workload_system import SystemInfo
 
-__all__ = ["read_workload_table"]
+__all__ = ["WORKLOAD_FORMAT", "read_workload_table"]
 
+WORKLOAD_FORMAT = "rocprofiler-compute workload"
 _INTEGERS = (
     *("Dispatch_ID", "GPU_ID", "PID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup"),
     *("Scratch_Per_Workitem", "Arch_VGPR", "Accum_VGPR", "SGPR", "Start_Timestamp", "End_Timestamp"),
@@ -45,34 +42,27 @@ _REGISTERS = ("Arch_VGPR", "Accum_VGPR", "SGPR")
 def read_workload_table(path: Path, system: SystemInfo, reader: str) -> Trace:
     """Read a wide, long or timestamps table."""
     header = csv_header(path)
-    form = table_form(header)
     findings = Findings(path)
-    wide = wide_header(header)
-    is_long = form is TableForm.LONG
-    columns = read_columns(
-        path,
-        integers=_INTEGERS,
-        floats=["Counter_Value"] if is_long else [c.column for c in wide.counters],
-        texts=["Kernel_Name", *(["Counter_Name"] if is_long else [])],
-    )
+    if table_form(header) is TableForm.LONG:
+        columns = read_columns(
+            path, integers=_INTEGERS, floats=["Counter_Value"], texts=["Kernel_Name", "Counter_Name"]
+        )
+        table = _WorkloadTable(path, system, columns, _first_rows(columns))
+        counters: WideCounters | LongCounters = LongCounters.of(columns, table.dispatch_of_row())
+    else:
+        wide = wide_header(header)
+        columns = read_columns(
+            path, integers=_INTEGERS, floats=[c.column for c in wide.counters], texts=["Kernel_Name"]
+        )
+        table = _WorkloadTable(path, system, columns, np.arange(columns.row_count))
+        counters = WideCounters.of(columns, wide)
     report_columns(columns, findings)
-    rows = _first_rows(columns) if is_long else np.arange(columns.row_count)
-    table = _WorkloadTable(path, system, columns, rows)
-    ordered = ordered_dispatches(table.dispatch_rows(), findings)
-    values: CounterValues | None = None
-    names: tuple[str, ...] = ()
-    if form is not TableForm.TIMES:
-        if is_long:
-            readings, names = long_counters(columns, table.dispatch_of_row(), ordered.row_of, findings)
-        else:
-            readings, names = wide_counters(columns, wide, ordered.row_of, findings)
-        values = checked_counters(readings, names, findings)
-    trace = table.trace(ordered, values, names, TraceSource(reader, _FORMAT, (str(path),)))
-    check_waves(trace, findings)
-    return attrs.evolve(trace, diagnostics=findings.diagnostics())
-
-
-_FORMAT = "rocprofiler-compute workload"
+    parts = table.parts(counters.names, TraceSource(reader, WORKLOAD_FORMAT, (str(path),)))
+    return assembled(
+        parts,
+        lambda ordered: counters.rows(ordered.row_of, findings) if counters.names else None,
+        findings,
+    )
 
 
 def _first_rows(columns: CsvColumns) -> Int64Column:
@@ -135,29 +125,22 @@ class _WorkloadTable:
         key = _pair(self.columns.integer("GPU_ID"), self.columns.integer("Dispatch_ID"))
         return positions(key, key[self.rows])
 
-    def trace(
-        self,
-        ordered: OrderedDispatches,
-        values: CounterValues | None,
-        names: tuple[str, ...],
-        source: TraceSource,
-    ) -> Trace:
+    def parts(self, counter_names: tuple[str, ...], source: TraceSource) -> TraceParts:
         guid = f"{self.path.parent.name}/{self.path.name}"
         system = self.system
-        return Trace(
+        absent = np.broadcast_to(np.int64(NOT_RECORDED), len(self.rows))
+        return TraceParts(
             source=source,
-            role=TraceRole.TIMING if values is None else TraceRole.COUNTERS,
-            origin=Origin.MEASURED,
             processes=tuple(
                 Process(guid, pid, system.node, system.hostname, system.text("command"))
                 for pid in self.pids.tolist()
             ),
             agents=tuple(system.agent(gpu) for gpu in self.gpus.tolist()),
             kernels=self.kernels,
-            dispatches=ordered.dispatches,
-            shapes=ordered.shapes,
-            counters=values,
-            counter_names=names,
+            rows=self.dispatch_rows(),
+            stream_id=absent,
+            queue_id=absent,
+            counter_names=counter_names,
         )
 
 

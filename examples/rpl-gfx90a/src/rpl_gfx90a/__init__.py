@@ -1,0 +1,1 @@
+"""gfx90a (MI210, MI250X) for rpl."""

@@ -1,0 +1,73 @@
+"""Agents as drivers describe them, and real workload folders read through the installed readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from rpl_core.analysis.counters.analyzer import CountersAnalyzer
+from rpl_core.analysis.roofline.analyzer import RooflineAnalyzer
+from rpl_core.analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.recording import Recording
+from rpl_core.model.trace import Agent
+from rpl_gfx942.detect import detect_device
+from rpl_rocprofv3.readers.catalog import all_readers
+
+
+@pytest.fixture
+def agent() -> Callable[..., Agent]:
+    """``agent(chip_id=29857, ...)``: a gfx942 GPU of which only the given facts are known."""
+
+    def build(**facts: Any) -> Agent:
+        return Agent(**{"node": "node", "index": 1, "kind": "GPU", "architecture": "gfx942", **facts})
+
+    return build
+
+
+@attrs.frozen(eq=False)
+class Analysed:
+    """A workload folder after the runtime, counters and roofline analyzers."""
+
+    recording: Recording
+    device: Any
+    facts: dict[str, Any]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def quantities(self) -> Any:
+        (found,) = self.facts["kernel_quantities"].values()
+        return found
+
+    @property
+    def roofline(self) -> Any:
+        (found,) = self.facts["roofline"].kernels.values()
+        return found
+
+
+@pytest.fixture
+def analysed(shared_data: Path) -> Callable[..., Analysed]:
+    """``analysed("path_MI300X_A1")``: one of the real gfx942 counter sets, analysed."""
+
+    def run(name: str, **options: Any) -> Analysed:
+        path = shared_data / "counters_gfx942" / name
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        claims = [(reader, claim) for reader in all_readers() for claim in reader.claim(files)]
+        traces = tuple(t for reader, claim in claims if not claim.refusal for t in reader.read(claim))
+        recording = Recording(traces)
+        device = detect_device(recording.gpu_agents)
+        facts: dict[str, Any] = {}
+        diagnostics: list[Diagnostic] = []
+        for analyzer in (RuntimeAnalyzer(), CountersAnalyzer(), RooflineAnalyzer()):
+            context = AnalysisContext(recording, device, AnalysisOptions(**options), dict(facts))
+            outcome = analyzer.analyze(context)
+            facts.update(outcome.facts)
+            diagnostics.extend(outcome.diagnostics)
+        return Analysed(recording, device, facts, tuple(diagnostics))
+
+    return run

@@ -1,0 +1,201 @@
+"""The counter map: three passes for the recommended set, formulas that hold on hand-computed counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rpl_core.analysis.counters.expressions import parse_expression
+from rpl_core.analysis.counters.formulas import counters_of
+from rpl_core.analysis.counters.join import join_counters
+from rpl_core.analysis.counters.pass_planning import block_of, plan_passes
+from rpl_core.analysis.counters.quantities import derive_quantities
+from rpl_core.analysis.roofline.vocabulary import ADDITIVE, CACHES
+from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.recording import Recording
+from rpl_core.testing.traces import TracedDispatch, make_trace
+from rpl_gfx942.counter_map import COUNTER_MAP
+from rpl_gfx942.device import device_models
+
+QUANTITIES = {quantity.name: quantity for quantity in COUNTER_MAP.quantities}
+MI300X = device_models()[0]
+NO_MFMA = {f"SQ_INSTS_VALU_MFMA_MOPS_{t}": 0 for t in ("F64", "F32", "F16", "BF16", "F8", "I8")}
+NO_VALU = {
+    f"SQ_INSTS_VALU_{op}_{t}": 0 for op in ("ADD", "MUL", "FMA", "TRANS") for t in ("F16", "F32", "F64")
+}
+
+
+@pytest.fixture
+def derive():
+    """``derive(SQ_WAVES=1, ...)``: the quantities of one launch on an MI300X."""
+
+    def run(**counters: float):
+        trace = make_trace([TracedDispatch("k", 0, 1000, counters=dict(counters))])
+        kernel = join_counters(Recording((trace,))).kernels["k"]
+        return derive_quantities(kernel, MI300X, Origin.MEASURED)[0].per_launch
+
+    return run
+
+
+def test_the_recommended_set_takes_exactly_three_passes():
+    plan = plan_passes(COUNTER_MAP)
+    assert len(plan.passes) == 3
+    assert plan.refused == ()
+    assert sum(block_of(c, COUNTER_MAP) == "SQ" for one in plan.passes for c in one) == 24
+
+
+def test_no_pass_exceeds_a_block():
+    for one in plan_passes(COUNTER_MAP).passes:
+        for block, count in Counter(block_of(counter, COUNTER_MAP) for counter in one).items():
+            assert count <= COUNTER_MAP.block_limits[block]
+
+
+def test_reads_of_all_sizes_are_in_one_pass():
+    reads = {"TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_32B_sum", "TCC_BUBBLE_sum"}
+    assert sum(reads <= set(one) for one in plan_passes(COUNTER_MAP).passes) == 1
+
+
+@pytest.mark.parametrize("counter", ["MALL_BANDWIDTH_ALL", "HBM_READ_BYTES"])
+def test_data_fabric_counters_are_refused(counter):
+    plan = plan_passes(COUNTER_MAP, [counter])
+    assert plan.passes == ()
+    assert "priv_cp_queues" in plan.refused[0].reason
+
+
+def test_every_formula_parses_and_names_only_known_blocks_or_derived_metrics():
+    derived = {"FETCH_SIZE", "WRITE_SIZE"}
+    for quantity in COUNTER_MAP.quantities:
+        for formula in quantity.formulas:
+            parse_expression(formula.expression)
+            for counter in counters_of(formula):
+                assert counter in derived or block_of(counter, COUNTER_MAP), counter
+
+
+def test_every_formula_cites_a_source():
+    assert all(len(f.source) > 5 for quantity in COUNTER_MAP.quantities for f in quantity.formulas)
+
+
+def test_the_map_defines_what_the_roofline_asks_for():
+    assert {*ADDITIVE, *CACHES} <= set(QUANTITIES)
+
+
+def test_the_recommended_set_covers_flops_and_bytes():
+    recorded = {counter.removesuffix("_sum") for counter in COUNTER_MAP.recommended}
+    for name in (*ADDITIVE, "active_lanes", "valu_utilization", "l2_hit_rate", "vl1d_hit_rate"):
+        if name in ("tcc_bytes", "lds_bytes_moved") or not QUANTITIES[name].formulas:
+            continue
+        assert set(counters_of(QUANTITIES[name].formulas[0])) <= recorded, name
+
+
+# Instruction counts per wave of straight-line kernels as clang-22 compiled them; true FLOPs per wave.
+@pytest.mark.parametrize(
+    ("counters", "flops", "documented"),
+    [
+        ({"SQ_INSTS_VALU": 6}, 0, 48),  # copy
+        ({"SQ_INSTS_VALU": 7, "SQ_INSTS_VALU_FMA_F32": 1}, 128, 56),  # saxpy
+        ({"SQ_INSTS_VALU": 20, "SQ_INSTS_VALU_FMA_F32": 16}, 2048, 160),
+        ({"SQ_INSTS_VALU": 19, "SQ_INSTS_VALU_ADD_F64": 16}, 1024, 152),
+        ({"SQ_INSTS_VALU": 10, "SQ_INSTS_VALU_MFMA_MOPS_F16": 256}, 131_072, 80),
+        ({"SQ_INSTS_VALU": 8, "SQ_INSTS_VALU_MFMA_MOPS_F32": 64}, 32_768, 32_832),
+    ],
+)
+def test_both_flop_models_on_kernels_of_known_work(derive, counters, flops, documented):
+    figure = derive(**{**NO_VALU, **NO_MFMA, **counters})
+    assert figure("flops").value == flops
+    assert figure("flops_valu_width").value == documented
+
+
+def test_fp32_operations_are_an_estimate_because_packed_ones_count_once(derive):
+    figure = derive(**{**NO_VALU, **NO_MFMA, "SQ_INSTS_VALU_FMA_F32": 1})
+    assert figure("valu_flops_f32").exactness is Exactness.ESTIMATE
+    assert "Packed" in figure("flops").note
+
+
+@pytest.mark.parametrize(("lane_cycles", "exactness"), [(640, Exactness.EXACT), (639, Exactness.ESTIMATE)])
+def test_fp64_operations_are_exact_when_no_lane_idles(derive, lane_cycles, exactness):
+    counters = {"SQ_INSTS_VALU_FMA_F64": 2, "SQ_ACTIVE_INST_VALU": 10, "SQ_THREAD_CYCLES_VALU": lane_cycles}
+    figure = derive(**{**NO_VALU, **NO_MFMA, **counters})("valu_flops_f64")
+    assert (figure.value, figure.exactness) == (256, exactness)
+
+
+def test_a_lost_per_op_counter_leaves_a_lower_bound_that_names_it(derive):
+    counters = {**NO_VALU, **NO_MFMA, "SQ_INSTS_VALU_ADD_F32": 3}
+    del counters["SQ_INSTS_VALU_FMA_F32"]
+    figure = derive(**counters)("flops")
+    assert (figure.value, figure.exactness) == (192, Exactness.LOWER_BOUND)
+    assert figure.missing == ("SQ_INSTS_VALU_FMA_F32",)
+
+
+def _without_f8(**more: float) -> dict[str, float]:
+    counters = {**NO_VALU, **NO_MFMA, **more}
+    del counters["SQ_INSTS_VALU_MFMA_MOPS_F8"]
+    return counters
+
+
+def test_uncounted_fp8_is_unknown_not_zero(derive):
+    figure = derive(**_without_f8())
+    assert figure("mfma_flops_f8").value is None
+    assert (figure("flops").exactness, figure("flops").missing) == (
+        Exactness.LOWER_BOUND,
+        ("SQ_INSTS_VALU_MFMA_MOPS_F8",),
+    )
+
+
+def test_fp8_is_zero_when_every_matrix_instruction_is_of_another_type(derive):
+    kinds = {f"SQ_INSTS_VALU_MFMA_{t}": 0 for t in ("I8", "BF16", "F32", "F64")}
+    figure = derive(**_without_f8(SQ_INSTS_MFMA=7, SQ_INSTS_VALU_MFMA_F16=7, **kinds))("mfma_flops_f8")
+    assert (figure.value, figure.exactness) == (0, Exactness.EXACT)
+
+
+def test_unaccounted_matrix_instructions_bound_fp8(derive):
+    kinds = {f"SQ_INSTS_VALU_MFMA_{t}": 0 for t in ("I8", "BF16", "F32", "F64")}
+    figure = derive(**_without_f8(SQ_INSTS_MFMA=9, SQ_INSTS_VALU_MFMA_F16=7, **kinds))("mfma_flops_f8")
+    assert (figure.value, figure.upper, figure.exactness) == (0, 2 * 65_536, Exactness.INTERVAL)
+
+
+def test_reads_by_request_size(derive):
+    figure = derive(TCC_EA0_RDREQ=100, TCC_EA0_RDREQ_32B=10, TCC_BUBBLE=60)("hbm_read_bytes")
+    assert (figure.value, figure.exactness) == (128 * 60 + 64 * 30 + 32 * 10, Exactness.EXACT)
+
+
+def test_without_bubble_reads_are_an_interval_of_factor_two(derive):
+    figure = derive(TCC_EA0_RDREQ=100, TCC_EA0_RDREQ_32B=0)("hbm_read_bytes")
+    assert (figure.value, figure.upper, figure.exactness) == (6400, 12_800, Exactness.INTERVAL)
+    assert figure.missing == ("TCC_BUBBLE",)
+
+
+@pytest.mark.parametrize(
+    ("counters", "low", "high"),
+    [({"TCC_EA0_RDREQ": 10}, 320, 1280), ({"TCC_EA0_RDREQ": 10, "TCC_BUBBLE": 6}, 896, 1024)],
+)
+def test_every_partial_set_of_reads_encloses_the_truth(derive, counters, low, high):
+    figure = derive(**counters)("hbm_read_bytes")
+    assert (figure.value, figure.upper) == (low, high)
+
+
+def test_the_sizes_of_the_sdk_are_an_estimate_in_kib(derive):
+    figure = derive(FETCH_SIZE=8, WRITE_SIZE=4)("hbm_bytes")
+    assert (figure.value, figure.exactness) == (12_288, Exactness.ESTIMATE)
+
+
+def test_writes_by_request_size(derive):
+    assert derive(TCC_EA0_WRREQ=10, TCC_EA0_WRREQ_64B=6)("hbm_write_bytes").value == 64 * 6 + 32 * 4
+
+
+def test_reads_alone_make_total_bytes_a_lower_bound(derive):
+    figure = derive(TCC_EA0_RDREQ=1, TCC_EA0_RDREQ_32B=0, TCC_BUBBLE=1)("hbm_bytes")
+    assert (figure.value, figure.exactness) == (128, Exactness.LOWER_BOUND)
+    assert figure.missing == ("TCC_EA0_WRREQ", "TCC_EA0_WRREQ_64B")
+
+
+def test_utilization_lies_between_counter_window_and_busy_units(derive):
+    counters = {"SQ_ACTIVE_INST_VALU": 304, "GRBM_GUI_ACTIVE": 800, "SQ_BUSY_CU_CYCLES": 304}
+    figure = derive(**counters)("valu_utilization")
+    assert (figure.value, figure.upper, figure.exactness) == (0.01, 0.25, Exactness.INTERVAL)
+
+
+def test_lds_traffic_leaves_out_conflict_cycles(derive):
+    figure = derive(SQ_LDS_IDX_ACTIVE=10, SQ_LDS_BANK_CONFLICT=2)
+    assert figure("lds_bytes_moved").value == 8 * 128
+    assert figure("lds_bank_conflicts_per_access").value == 0.25

@@ -1,0 +1,64 @@
+"""A partition is a share of the product: CUs, L2 channels and bandwidth scale with its XCDs."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_core.model.device import CeilingOrigin, Pipe
+from rpl_gfx942.detect import detect_device
+
+SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+
+
+@pytest.mark.parametrize(
+    ("mode", "xcds", "units", "channels", "hbm_gbps"),
+    [
+        ("SPX", 8, 304, 128, 5324.8),
+        ("DPX", 4, 152, 64, 2662.4),
+        ("QPX", 2, 76, 32, 1331.2),
+        ("CPX", 1, 38, 16, 665.6),
+    ],
+)
+def test_modes_of_an_mi300x(agent, mode, xcds, units, channels, hbm_gbps):
+    found = detect_device((agent(chip_id=29857, compute_partition=mode),))
+    assert (found.partition, found.xcd_count, found.compute_units) == (mode, xcds, units)
+    assert (found.l2_channels, found.l2_bytes) == (channels, xcds * 4 * 2**20)
+    assert found.memory_ceiling("hbm", SPEC).peak_gbps == pytest.approx(hbm_gbps)
+    assert found.memory_ceiling("l2", SPEC).peak_gbps == pytest.approx(34_406.4 * xcds / 8)
+    assert found.compute_ceiling("F64", Pipe.MFMA, SPEC).peak_gflops == pytest.approx(163_430.4 * xcds / 8)
+
+
+@pytest.mark.parametrize(("mode", "xcds"), [("SPX", 6), ("TPX", 2), ("CPX", 1)])
+def test_modes_of_an_mi300a(agent, mode, xcds):
+    found = detect_device((agent(chip_id=29856, compute_partition=mode),))
+    assert (found.xcd_count, found.compute_units) == (xcds, 38 * xcds)
+
+
+@pytest.mark.parametrize(("facts", "mode"), [({"compute_units": 76}, "QPX"), ({"xcd_count": 4}, "DPX")])
+def test_the_mode_follows_from_the_size(agent, facts, mode):
+    assert detect_device((agent(chip_id=29857, **facts),)).partition == mode
+
+
+def test_contradicting_facts_settle_no_partition(agent):
+    found = detect_device((agent(chip_id=29857, compute_partition="CPX", compute_units=304),))
+    assert found.partition is None
+    assert found.memory_ceiling("hbm", SPEC) is None
+
+
+def test_measured_ceilings_hold_only_in_the_partition_they_were_measured_in(agent):
+    def measured(chip_id: int, mode: str) -> float | None:
+        ceiling = detect_device((agent(chip_id=chip_id, compute_partition=mode),)).memory_ceiling(
+            "hbm", MEASURED
+        )
+        return ceiling.peak_gbps if ceiling else None
+
+    assert measured(29857, "SPX") == 3910.62
+    assert measured(29857, "CPX") is None
+    assert measured(29856, "SPX") == 3034.0
+    assert measured(29856, "CPX") == 710.23
+
+
+def test_infinity_cache_is_shared_unless_memory_is_split_too(agent):
+    shared = detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS1"),))
+    split = detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS4"),))
+    assert (shared.llc_bytes, split.llc_bytes) == (256 * 2**20, 64 * 2**20)

@@ -1,0 +1,57 @@
+"""Dense numbers for keys: the array form of a dictionary, by table where keys lie close together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    IntArray = NDArray[np.int64]
+
+__all__ = ["join_keys", "number_keys", "places"]
+
+#: Keys within a span of this size (or four times their count) are counted in a table, wider ones sorted.
+_TABLE_SPAN = 2**22
+
+
+def number_keys(keys: NDArray[np.integer]) -> tuple[IntArray, NDArray[np.int32]]:
+    """The distinct keys ascending, and for each key its index among them."""
+    if keys.size == 0:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    low, high = int(keys.min()), int(keys.max())
+    if high - low >= max(_TABLE_SPAN, 4 * keys.size):
+        distinct, index = np.unique(keys, return_inverse=True)
+        return distinct.astype(np.int64), index.reshape(-1).astype(np.int32)
+    offset = keys - low
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    seen[offset] = True
+    table = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(seen) + low, table[offset]
+
+
+def join_keys(columns: Iterable[NDArray[np.integer]]) -> IntArray:
+    """One key per row: equal exactly where all columns are equal, ordered like the columns in turn."""
+    joined: IntArray | None = None
+    for column in columns:
+        distinct, index = number_keys(column)
+        if joined is None:
+            joined = index.astype(np.int64)
+        else:
+            # Renumbering keeps the product of the counts inside int64.
+            _, before = number_keys(joined)
+            joined = before.astype(np.int64) * max(1, distinct.size) + index
+    assert joined is not None, "no columns"
+    return joined
+
+
+def places(keys: NDArray[np.integer], known: NDArray[np.integer]) -> IntArray:
+    """Index of each key in ``known`` (ascending, distinct), -1 where it does not occur."""
+    if known.size == 0:
+        return np.full(keys.size, -1, dtype=np.int64)
+    place = np.minimum(np.searchsorted(known, keys), known.size - 1)
+    return np.where(known[place] == keys, place, -1)

@@ -1,0 +1,42 @@
+"""A collector behind the plugin boundary: whatever a stranger's collector does, the run directory stays true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.collector import Collector
+from rpl_core.plugins.boundary import plugin_boundary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_core.interfaces.collector import (
+        CollectionPlan,
+        CollectRequest,
+        LineSink,
+        PassOutcome,
+        PlannedPass,
+    )
+    from rpl_core.plugins.relay import Contribution
+
+
+class GuardedCollector(Collector):
+    """Passes every call on; anything but an expected failure becomes ``PluginError`` naming the plugin."""
+
+    def __init__(self, offered: Contribution[Collector]) -> None:
+        self.name = offered.value.name
+        self.summary = offered.value.summary
+        self._plugin = offered.plugin
+        self._collector = offered.value
+
+    def missing(self) -> str | None:
+        with plugin_boundary(self._plugin, f"collector {self.name!r}"):
+            return self._collector.missing()
+
+    def plan(self, request: CollectRequest) -> CollectionPlan:
+        with plugin_boundary(self._plugin, f"collector {self.name!r} while planning"):
+            return self._collector.plan(request)
+
+    def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
+        with plugin_boundary(self._plugin, f"collector {self.name!r} in {planned.name}"):
+            return self._collector.run(planned, run_directory, log)

@@ -1,0 +1,1 @@
+"""Statistics of repeated measurements: pure functions over numbers, without traces and without files."""

@@ -1,0 +1,142 @@
+"""The plugin documents are run: files are written, commands give the printed output."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins"
+BLOCK = re.compile(
+    r"^<!-- (file: (?P<file>\S+)|run) -->\n```\w+\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """Runs commands in a folder with an environment of its own, which sees what is installed here."""
+    environment = tmp_path / "environment"
+    venv.create(environment, symlinks=True)
+    (installed,) = (environment / "lib").glob("python*/site-packages")
+    (installed / "seen.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    start = "import sys; from rpl_core.cli import main; sys.exit(main())"
+    python = shlex.quote(str(environment / "bin" / "python"))
+    for name, words in {"rpl": f"-c {shlex.quote(start)}", "pip": "-m pip"}.items():
+        script = environment / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {python} {words} "$@"\n')
+        script.chmod(0o755)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("RPL_", "PYTEST_"))}
+    variables |= {
+        "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as "do not isolate"
+        "PIP_NO_DEPS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+    def run(script):
+        return subprocess.run(
+            ["bash", "-c", f"set -o pipefail\n{script}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env=variables,
+        )
+
+    run.folder, run.environment = folder, variables
+    return run
+
+
+def play(page, shell):
+    """Write each file and run each command of ``page`` in order; returns how many commands were run."""
+    commands = 0
+    for block in BLOCK.finditer(page):
+        if block["file"]:
+            path = shell.folder / block["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block["body"], encoding="utf-8")
+            continue
+        for command, expected in split_console(block["body"]):
+            commands += 1
+            if command.startswith("export "):
+                name, _, value = command.removeprefix("export ").partition("=")
+                shell.environment[name] = value
+            elif command.startswith("unset "):
+                del shell.environment[command.removeprefix("unset ")]
+            else:
+                done = shell(command)
+                assert done.returncode == 0 or "| diff " in command, f"$ {command}\n{done.stderr}"
+                assert re.fullmatch(pattern_of(expected), done.stdout), (
+                    f"$ {command}\n{done.stdout}{done.stderr}"
+                )
+    return commands
+
+
+def split_console(body):
+    """Pairs of a command line and the output that follows it."""
+    parts = re.split(r"^\$ (.*)\n", body, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def pattern_of(expected):
+    return re.escape(expected).replace(re.escape("..."), ".*")
+
+
+def test_the_tutorial_works_as_printed(shell):
+    assert play((DOCS / "tutorial.md").read_text(encoding="utf-8"), shell) == 9
+
+
+def test_the_examples_of_the_testing_page_pass(shell):
+    play((DOCS / "testing.md").read_text(encoding="utf-8"), shell)
+    done = shell(f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider .")
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_contract_check_is_documented():
+    from rpl_core.testing import contracts
+
+    page = (DOCS / "testing.md").read_text(encoding="utf-8")
+    for name in contracts.__all__:
+        assert f"`{name}" in page, name
+
+
+def test_every_fixture_is_documented():
+    from rpl_core.testing import pytest_plugin
+
+    source = Path(pytest_plugin.__file__).read_text(encoding="utf-8")
+    fixtures = re.findall(r"@pytest\.fixture.*?\ndef (\w+)\(", source)
+    page = (DOCS / "testing.md").read_text(encoding="utf-8")
+    assert fixtures
+    for name in fixtures:
+        assert re.search(rf"^\| `{name}\b", page, re.MULTILINE), name
+
+
+def test_every_status_is_documented():
+    from rpl_core.plugins.records import PluginStatus
+
+    page = (DOCS / "index.md").read_text(encoding="utf-8")
+    for status in PluginStatus:
+        assert f"| `{status.value}` |" in page
+
+
+def test_every_hook_is_in_the_overview():
+    from rpl_core.plugins.kinds import KINDS
+
+    page = (DOCS / "index.md").read_text(encoding="utf-8")
+    for kind in KINDS:
+        assert f"`{kind.hook}`" in page
+
+
+def test_links_between_the_pages_lead_somewhere():
+    for page in DOCS.glob("*.md"):
+        for target in re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

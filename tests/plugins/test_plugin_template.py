@@ -1,0 +1,70 @@
+"""The template bakes a plugin that loads and is clean, and refuses unusable names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cookiecutter.exceptions import FailedHookException
+from cookiecutter.main import cookiecutter
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def bake(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def call(name):
+        return Path(
+            cookiecutter(
+                str(ROOT / "templates" / "rpl-plugin"),
+                no_input=True,
+                output_dir=str(tmp_path),
+                extra_context={"plugin_name": name},
+                default_config=True,
+            )
+        )
+
+    return call
+
+
+def test_a_baked_plugin_loads_as_a_module_under_development(bake, rpl_cli):
+    project = bake("two-words")
+    outcome = rpl_cli.process(
+        *("-p", "rpl_two_words.plugin", "plugins", "info", "rpl_two_words.plugin", "--json"),
+        env={"PYTHONPATH": str(project / "src"), "RPL_LOAD_PLUGINS": ""},
+        cwd=project,
+    )
+    [plugin] = outcome.assert_ok().json()["plugins"]
+    assert plugin["status"] == "loaded"
+    assert [c["name"] for c in plugin["contributions"]] == ["two-words-free-space"]
+
+
+def test_a_baked_plugin_is_formatted_and_linted(bake):
+    project = bake("two-words")
+    for command in (("check", "--select", "E,F,W,I,UP,B,PT,SIM"), ("format", "--check")):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "110", str(project)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=project,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_nothing_of_the_template_language_is_left(bake):
+    project = bake("two-words")
+    for file in project.rglob("*"):
+        assert "{{" not in str(file)
+        if file.is_file():
+            assert "cookiecutter" not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["core", "rpl-x", "Upper", "two words", "9lives", "x_y", "gfx942"])
+def test_an_unusable_name_is_refused(bake, name):
+    with pytest.raises(FailedHookException):
+        bake(name)
