@@ -111,7 +111,8 @@ class FlopModelMetrics(Part):
 class KernelRooflineDoc(Part):
     """One kernel. ``launches`` counts per timing run, ``counter_launches`` those in the counter passes.
 
-    ``dominant_type`` and ``dominant_pipe`` name the arithmetic that needs the most time at its ceiling.
+    ``dominant_type`` and ``dominant_pipe`` name the arithmetic that needs the most time at its ceiling. A
+    data type that is absent from ``types`` has exactly no operations, or the device does not define it.
     """
 
     name: str

@@ -19,6 +19,7 @@ from rpl_core.contracts.roofline import (
     RoofPart,
     TypeWorkPart,
 )
+from rpl_core.model.origin import Exactness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -198,6 +199,7 @@ def _types(kernel: KernelRoofline) -> tuple[TypeWorkPart, ...]:
             gops=_metric(work.gops),
         )
         for work in kernel.types
+        if work.operations.value != 0 or work.operations.exactness is not Exactness.EXACT
     )
 
 

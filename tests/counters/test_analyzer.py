@@ -52,3 +52,10 @@ def test_synthetic_passes_give_synthetic_figures(analyze, counter_pass, make_dev
     trace = attrs.evolve(counter_pass({"SQ_WAVES": 1024}), origin=Origin.SYNTHETIC)
     outcome = analyze(make_device(_waves()), trace, counter_pass({"SQ_WAVES": 1024}))
     assert outcome.facts["kernel_quantities"]["kernel"].per_launch("waves").origin is Origin.SYNTHETIC
+
+
+def test_the_same_trouble_of_many_kernels_is_told_once_with_its_count(analyze, counter_pass, make_device):
+    difference = Quantity("d", "B", (Formula("max0(A - B)", Exactness.EXACT, "doc"),))
+    trace = counter_pass(*((name, {"A": 1, "B": 2}) for name in "xyz"))
+    outcome = analyze(make_device(difference), trace)
+    assert [(d.code, d.count) for d in outcome.diagnostics] == [("counters.negative_remainder", 3)]

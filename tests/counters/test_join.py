@@ -148,6 +148,19 @@ def test_a_sum_never_lacks_instances_silently(counter_pass, with_instances, reco
     assert _codes(joined) == ["counters.instances_incomplete"]
 
 
+def test_gpus_may_differ_in_their_number_of_instances(counter_pass, with_instances, recording):
+    rows = [(0, "A", 0, 1.0), (0, "A", 1, 1.0), (1, "A", 0, 5.0)]
+    trace = with_instances(counter_pass({"A": 0}, {"A": 0}), rows)
+    two_gpus = attrs.evolve(
+        trace,
+        agents=(*trace.agents, attrs.evolve(trace.agents[0], index=9)),
+        dispatches=attrs.evolve(trace.dispatches, agent=np.array([0, 1], dtype=np.int32)),
+    )
+    joined = join_counters(recording(two_gpus))
+    assert joined.kernels["kernel"].columns["A"].tolist() == [2.0, 5.0]
+    assert joined.diagnostics == ()
+
+
 def test_repeated_readings_are_not_added(counter_pass, with_instances, recording):
     rows = [(0, "A", 0, 5.0), (0, "A", 0, 5.0), (0, "A", 1, 1.0)]
     joined = join_counters(recording(with_instances(counter_pass({"A": 0}), rows)))

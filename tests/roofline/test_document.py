@@ -99,3 +99,11 @@ def test_a_missing_roofline_says_why_and_how_to_get_one():
 def test_the_block_accepts_no_unknown_field():
     with pytest.raises(ValueError, match="extra"):
         RooflinePart.model_validate({"flopz": 1})
+
+
+def test_types_without_any_operation_are_left_out(result):
+    kernel = roofline_document(result({**_FIGURES, "valu_flops_f64": 0, "mfma_flops_f16": None})).kernels[0]
+    assert [(work.data_type, work.operations.value) for work in kernel.types] == [
+        ("F32", 4000),
+        ("F16", None),
+    ]

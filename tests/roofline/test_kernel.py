@@ -105,7 +105,7 @@ def test_a_lower_bound_of_flops_below_the_ridge_decides_nothing(place, metric):
     kernel = place({"flops": metric(500, LOWER), "valu_flops_f32": 500, "hbm_bytes": 100})
     assert kernel.operational_intensity.exactness is LOWER
     assert kernel.bound is None
-    assert "lower bound" in kernel.bound_reason
+    assert kernel.bound_reason.startswith("undecided")
 
 
 def test_a_lower_bound_of_flops_above_the_ridge_decides(place, metric):
@@ -118,6 +118,12 @@ def test_a_lower_bound_of_flops_above_the_ridge_decides(place, metric):
 )
 def test_an_interval_of_bytes_decides_when_both_ends_agree(place, metric, low, high, bound):
     kernel = place({"flops": 1000, "valu_flops_f32": 1000, "hbm_bytes": metric(low, INTERVAL, upper=high)})
+    assert kernel.bound is bound
+
+
+@pytest.mark.parametrize(("flops", "bound"), [(999, Bound.MEMORY), (1001, None)])
+def test_a_lower_bound_of_bytes_decides_for_memory_only(place, metric, flops, bound):
+    kernel = place({"flops": flops, "valu_flops_f32": flops, "hbm_bytes": metric(100, LOWER)})
     assert kernel.bound is bound
 
 

@@ -95,6 +95,14 @@ def test_one_dispatch_with_several_pass_durations_takes_the_median_of_the_distin
     assert kernel.range_total_ns == (100.0, 900.0)
 
 
+def test_counters_without_pass_durations_leave_the_dispatch_times():
+    trace = make_trace([TracedDispatch("k", 0, 100, counters={"A": 1})])
+    nothing = np.array([-1], dtype=np.int64)
+    trace = attrs.evolve(trace, counters=attrs.evolve(trace.counters, duration_ns=nothing))
+
+    assert analyse(trace).facts["kernel_times"]["k"].range_total_ns == (100.0, 100.0)
+
+
 def test_strict_refuses_the_estimate_and_says_why():
     trace = make_trace([TracedDispatch("k", 0, 100, counters={"SQ_WAVES": 1.0})])
 

@@ -107,7 +107,8 @@ def test_both_flop_models_on_kernels_of_known_work(derive, counters, flops, docu
 
 
 def test_fp32_operations_are_an_estimate_because_packed_ones_count_once(derive):
-    figure = derive(**{**NO_VALU, **NO_MFMA, "SQ_INSTS_VALU_FMA_F32": 1})
+    all_lanes = {"SQ_ACTIVE_INST_VALU": 1, "SQ_THREAD_CYCLES_VALU": 64}
+    figure = derive(**{**NO_VALU, **NO_MFMA, **all_lanes, "SQ_INSTS_VALU_FMA_F32": 1})
     assert figure("valu_flops_f32").exactness is Exactness.ESTIMATE
     assert "Packed" in figure("flops").note
 

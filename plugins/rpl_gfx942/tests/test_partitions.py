@@ -52,6 +52,13 @@ def test_measured_ceilings_hold_only_in_the_partition_they_were_measured_in(agen
         )
         return ceiling.peak_gbps if ceiling else None
 
+    whole, part = (
+        detect_device((agent(chip_id=29857, compute_partition=mode),)).compute_ceiling(
+            "F32", Pipe.VALU_PACKED, MEASURED
+        )
+        for mode in ("SPX", "CPX")
+    )
+    assert (whole.peak_gflops, part) == (96_500.0, None)
     assert measured(29857, "SPX") == 3910.62
     assert measured(29857, "CPX") is None
     assert measured(29856, "SPX") == 3034.0

@@ -6,8 +6,9 @@
 ``theoretical_occupancy``   waves per SIMD over the architectural maximum
 ``grid_fill``               waves launched over the waves that the device holds at that occupancy
 ``active_lane_fraction``    lanes with work in an average vector instruction, over the wave size
-``valu_utilization``        issue cycles of the vector units, over cycles of busy compute units
-``mfma_utilization``        busy cycles of the matrix units, likewise
+``valu_utilization``        part of the time in which the vector units issue: an interval, since the
+                            counter window is longer than a kernel (device_models.md, fact 6)
+``mfma_utilization``        part of the time in which the matrix units are busy, likewise
 ``dependency_wait_fraction``  part of the waves' life spent waiting for outstanding results
 ==========================  ==========================================================================
 """
@@ -31,13 +32,8 @@ if TYPE_CHECKING:
     from rpl_core.analysis.runtime.model import KernelTime
     from rpl_core.model.device import DeviceModel
 
-#: Quantities of the counter map under the names that rules use. The counter window is longer than a short
-#: kernel (device_models.md, fact 6), so pipe utilisation is taken relative to busy compute units.
-_FROM_COUNTERS = {
-    "valu_utilization": "valu_utilization_busy_cu",
-    "mfma_utilization": "mfma_utilization_busy_cu",
-    "dependency_wait_fraction": "dependency_wait_fraction",
-}
+#: Quantities of the counter map that rules use under the same name.
+_FROM_COUNTERS = ("active_lane_fraction", "valu_utilization", "mfma_utilization", "dependency_wait_fraction")
 
 _NO_COUNTERS = "no counters were recorded for this kernel; collect them with --roofline"
 
@@ -62,10 +58,8 @@ def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
         ),
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
-        "active_lane_fraction": _active_lanes(evidence.quantities, device),
     }
-    for name, quantity in _FROM_COUNTERS.items():
-        figures[name] = _quantity(evidence.quantities, quantity)
+    figures.update({name: _quantity(evidence.quantities, name) for name in _FROM_COUNTERS})
     return figures
 
 
@@ -86,13 +80,6 @@ def _occupancy(found: Occupancy | NoOccupancy | None) -> Metric:
         origin=Origin.MODELLED,
         formula=f"waves per SIMD / {found.max_waves_per_simd}, limited by {found.limiter}",
     )
-
-
-def _active_lanes(quantities: KernelQuantities | None, device: DeviceModel | None) -> Metric:
-    lanes = _quantity(quantities, "active_lanes")
-    if lanes.value is None or device is None:
-        return attrs.evolve(lanes, unit="fraction")
-    return attrs.evolve(lanes, value=lanes.value / device.wave_size, unit="fraction")
 
 
 def _grid_fill(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Metric:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import attrs
+
 from rpl_core.analysis.counters.join import join_counters
 from rpl_core.analysis.counters.model import KernelQuantities
 from rpl_core.analysis.counters.quantities import derive_quantities
@@ -34,13 +38,13 @@ class CountersAnalyzer(Analyzer):
             return AnalysisOutcome(facts, (*joined.diagnostics, _device_unknown()))
         origin = Origin.weakest([trace.origin for trace in passes])
         quantities: dict[str, KernelQuantities] = {}
-        diagnostics = list(joined.diagnostics)
+        found: Counter[Diagnostic] = Counter()
         for name, kernel in joined.kernels.items():
-            quantities[name], found = derive_quantities(kernel, device, origin)
-            diagnostics.extend(found)
+            quantities[name], diagnostics = derive_quantities(kernel, device, origin)
+            found.update(diagnostics)
         return AnalysisOutcome(
             {"kernel_counters": joined.kernels, "kernel_quantities": quantities},
-            tuple(dict.fromkeys(diagnostics)),
+            (*joined.diagnostics, *(attrs.evolve(one, count=kernels) for one, kernels in found.items())),
         )
 
 

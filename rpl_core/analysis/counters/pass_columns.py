@@ -25,7 +25,7 @@ class PassColumns:
 
     ``invalid`` counts readings that are negative or not finite, ``repeated`` readings of the same
     (dispatch, counter, instance) beyond the first, ``incomplete`` (dispatch, counter) pairs with fewer
-    instances than the same counter has elsewhere.
+    instances than the same counter has elsewhere on that GPU.
     """
 
     columns: dict[str, NDArray[np.float64]]
@@ -38,7 +38,6 @@ def read_columns(trace: Trace) -> PassColumns:
     """Sum the counter rows of ``trace`` over instances; ``trace.counters`` must be present."""
     counters = trace.counters
     assert counters is not None
-    dispatch_count = len(trace.dispatches)
     order = np.argsort(counters.counter, kind="stable")
     bounds = np.searchsorted(counters.counter[order], np.arange(len(trace.counter_names) + 1))
     columns: dict[str, NDArray[np.float64]] = {}
@@ -52,7 +51,7 @@ def read_columns(trace: Trace) -> PassColumns:
         values = counters.value[kept]
         bad = ~np.isfinite(values) | (values < 0)
         invalid += int(bad.sum())
-        column, short = _sum_instances(counters.dispatch[kept], values, bad, dispatch_count)
+        column, short = _sum_instances(counters.dispatch[kept], values, bad, trace.dispatches.agent)
         incomplete += short
         columns[name] = column
     return PassColumns(columns, invalid, repeated, incomplete)
@@ -74,12 +73,21 @@ def _first_readings(counters: CounterValues, rows: NDArray[np.int64]) -> NDArray
 
 
 def _sum_instances(
-    dispatch: NDArray[np.int64], values: NDArray[np.float64], bad: NDArray[np.bool_], count: int
+    dispatch: NDArray[np.int64],
+    values: NDArray[np.float64],
+    bad: NDArray[np.bool_],
+    agent: NDArray[np.int32],
 ) -> tuple[NDArray[np.float64], int]:
-    """Sum per dispatch, NaN where a part is bad or missing, and how many dispatches lacked instances."""
+    """Sum per dispatch, NaN where a part is bad or missing, and how many dispatches lacked instances.
+
+    A dispatch must have as many instances as any other on the same GPU.
+    """
+    count = agent.size
     sums = np.bincount(dispatch, weights=np.where(bad, 0.0, values), minlength=count)
     instances = np.bincount(dispatch, minlength=count)
-    short = (instances > 0) & (instances < instances.max())
+    most = np.zeros(int(agent.max()) + 2, dtype=np.int64)  # the last entry is for an unknown GPU (-1)
+    np.maximum.at(most, agent, instances)
+    short = (instances > 0) & (instances < most[agent])
     spoiled = np.bincount(dispatch[bad], minlength=count) > 0
     column = np.where((instances == 0) | short | spoiled, np.nan, sums)
     return column, int(short.sum())

@@ -116,7 +116,7 @@ class _Solver:
             self.diagnostics.append(
                 Diagnostic(
                     "counters.negative_remainder",
-                    f"{quantity.name} of {self.kernel.name}: {term} is negative and counts as zero",
+                    f"{quantity.name}: {term} is negative and counts as zero",
                     cause="the counters were read in different passes, or carry noise",
                     remedy="read them in one pass",
                 )

@@ -61,6 +61,9 @@ class RooflineAnalyzer(Analyzer):
 
 def _without_quantities(context: AnalysisContext) -> RooflineResult:
     requested = context.options.flop_model
+    missing = context.recording.counters_missing
+    if not context.recording.counter_passes and missing is not None:
+        return RooflineResult(RooflineStatus.UNAVAILABLE, requested, missing, _HOW_TO_COLLECT)
     if not context.recording.counter_passes:
         return RooflineResult(
             RooflineStatus.NOT_COLLECTED, requested, "no counter pass was recorded", _HOW_TO_COLLECT

@@ -120,10 +120,11 @@ def bound_of(intensity: Metric, roofs: Sequence[Roof], bytes_moved: Metric) -> t
     if roof is None or roof.ridge is None:
         return None, "no ridge is known: a ceiling is missing"
     side = _side(intensity, roof.ridge)
+    if side is Bound.COMPUTE and bytes_moved.exactness is Exactness.LOWER_BOUND:
+        side = None  # with all bytes counted the intensity may lie below the ridge
     text = f"{intensity.value:.4g} FLOP/B against a {roof.origin.value} ridge of {roof.ridge:.4g}"
     if side is None:
-        kind = "a lower bound" if intensity.exactness is Exactness.LOWER_BOUND else "an interval"
-        return None, f"undecided: the intensity is {kind}, {text}"
+        return None, f"undecided, because figures are incomplete: {text}"
     return side, text
 
 

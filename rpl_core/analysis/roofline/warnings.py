@@ -125,15 +125,18 @@ def _exceeded(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Di
 
 
 def _above_bandwidth(kernels: Sequence[KernelRoofline], device: DeviceModel) -> Diagnostic:
-    llc = device.llc_bytes
+    llc, first = device.llc_bytes, kernels[0]
     fits = llc is not None and all(k.bytes.value is not None and k.bytes.value <= llc for k in kernels)
     if fits:
         cause = "its data fit the Infinity Cache, whose hits count as traffic beyond L2"
     else:
         cause = "Infinity Cache hits count as traffic beyond L2, or the runs did different work"
+    ceiling = first.spec.memory
+    assert ceiling is not None  # nothing exceeds an unknown ceiling
     return Diagnostic(
         "roofline.above_bandwidth",
-        f"{kernels[0].name} moves more than the HBM peak of the data sheet: not HBM bandwidth",
+        f"{first.name} moves {first.achieved_gbps.value:.0f} GB/s, above the HBM ceiling of"
+        f" {ceiling.peak_gbps:g} GB/s ({ceiling.source}): not HBM bandwidth",
         Severity.INFO if fits else Severity.WARNING,
         cause=cause,
         count=len(kernels),

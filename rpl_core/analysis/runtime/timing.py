@@ -70,6 +70,8 @@ def _per_dispatch_extremes(
     if counters is None or not len(counters):
         return low, middle, high
     known = counters.duration_ns >= 0
+    if not known.any():
+        return low, middle, high
     pairs = np.unique(np.stack([counters.dispatch[known], counters.duration_ns[known]], axis=1), axis=0)
     rows, starts = np.unique(pairs[:, 0], return_index=True)
     ends = np.append(starts[1:], pairs.shape[0])

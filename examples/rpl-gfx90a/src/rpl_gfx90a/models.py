@@ -17,6 +17,7 @@ ARCHITECTURE = "gfx90a"
 _SPEC, _MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 _PANEL = "rocprofiler-compute panel 2.1 for gfx90a"
 _BENCHMARK = "rocprofiler-compute tests/workloads/path/MI200/roofline.csv, device 0"
+_HBM_SOURCE = "1600 MHz x 32 B x 32 channels, rocprofiler-compute sysinfo.csv"
 _CHANNELS = 32
 
 #: (data type, pipe, FLOP per clock and CU)
@@ -49,9 +50,7 @@ def _compute(compute_units: int, clock_mhz: float) -> tuple[ComputeCeiling, ...]
 
 
 def _memory(compute_units: int, clock_mhz: float) -> tuple[MemoryCeiling, ...]:
-    hbm = MemoryCeiling(
-        "hbm", 1638.4, _SPEC, "1600 MHz x 32 B x 32 channels, rocprofiler-compute sysinfo.csv"
-    )
+    hbm = MemoryCeiling("hbm", 1638.4, _SPEC, _HBM_SOURCE)
     counts = {"CU": compute_units, "channel": _CHANNELS}
     on_chip = (
         MemoryCeiling(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -53,7 +54,7 @@ class JsonCounters:
             self.dispatch_id.append(dispatch)
             self.counter.append(self.index.get(number_at(reading, "counter_id", "handle"), NOT_RECORDED))
             self.duration_ns.append(duration)
-            self.value.append(float(value) if isinstance(value, (int, float)) else float("nan"))
+            self.value.append(float(value) if isinstance(value, (int, Decimal)) else float("nan"))
 
     def rows(self, dispatch_ids: Int64Column, row_of: Int64Column) -> CounterRows:
         """The readings attached to the final dispatch rows."""

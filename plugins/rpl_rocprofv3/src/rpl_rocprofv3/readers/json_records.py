@@ -60,7 +60,8 @@ def _opened(path: Path) -> Iterator[BinaryIO | BoundedGzip]:
 def entries(path: Path, section: str) -> Iterator[Any]:
     """The values at ``section`` (such as ``buffer_records.hip_api.item``) of every process, one by one."""
     with _opened(path) as file:
-        yield from ijson.items(file, f"{_ROOT}.item.{section}", use_float=True, buf_size=_BUFFER_BYTES)
+        # Without use_float, integers of any size are read; unsigned 64-bit addresses do not fit otherwise.
+        yield from ijson.items(file, f"{_ROOT}.item.{section}", buf_size=_BUFFER_BYTES)
 
 
 def value_at(record: Any, *keys: str) -> Any:

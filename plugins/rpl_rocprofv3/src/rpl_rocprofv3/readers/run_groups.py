@@ -1,8 +1,9 @@
 """Which files are processes of one execution: same folder, overlapping lifetimes.
 
 Profilers write one file per process. Ranks of one run live at the same time, repeated runs do not, so
-lifetimes on one clock tell them apart; so does a process id that occurs twice. Clocks of different nodes can't be compared: nodes are joined only
-when each has exactly one group. Files whose lifetime is unknown stay alone.
+lifetimes on one clock tell them apart; so does a process id that occurs twice. Clocks of different nodes
+can't be compared: nodes are joined only when each has exactly one group. Files whose lifetime is unknown
+stay alone.
 """
 
 from __future__ import annotations

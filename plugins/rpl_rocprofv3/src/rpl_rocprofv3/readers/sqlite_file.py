@@ -50,7 +50,8 @@ def open_database(path: Path) -> Iterator[Database]:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 yield Database(connection, path, file)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            # SQLite quotes damaged names in its messages, which then are no UTF-8.
             raise BadDataError(
                 f"{path} can't be read as SQLite: {error}",
                 cause="the file is damaged, or was copied while it was written",

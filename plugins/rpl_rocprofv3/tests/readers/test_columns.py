@@ -1,0 +1,122 @@
+"""Look-ups and launch shapes against their plain-Python meaning."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from rpl_rocprofv3.readers import launch_shapes
+from rpl_rocprofv3.readers.handle_text import handle_value, handle_values, number_values
+from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.kernel_names import display_name
+from rpl_rocprofv3.readers.launch_shapes import Geometry, distinct_shapes, flat_geometry
+
+KEYS = {
+    "none": [],
+    "consecutive": [5, 6, 7, 8],
+    "small": [9, 3, 100, -4],
+    "huge": [1 << 62, -(1 << 63), 0, 7],
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_positions_are_indices_of_known_ids(keys, kind):
+    info = np.iinfo(kind)
+    ids = [0, 3, 4, 5, 7, 8, 9, 10, -1, -4, 100, 101, int(info.min), int(info.max)]
+    ids += [k for k in keys if info.min <= k <= info.max]
+    expected = [keys.index(i) if i in keys else -1 for i in ids]
+    assert positions(np.array(ids, kind), keys).tolist() == expected
+
+
+@pytest.mark.parametrize("values", [[], [3, 1, 3], [1 << 62, -5, 1 << 62]])
+def test_distinct_ids_are_sorted(values):
+    assert distinct_ids(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+def geometry_of(rows):
+    columns = [np.array(c, np.int64) for c in zip(*rows, strict=True)]
+    return Geometry(tuple(columns[:3]), tuple(columns[3:6]), columns[6], columns[7])
+
+
+@pytest.mark.parametrize("shapes", [1, 5, 300])
+def test_every_row_finds_exactly_its_own_shape(shapes):
+    rnd = random.Random(shapes)
+    known = [tuple(rnd.randrange(1, 1 << 20) for _ in range(8)) for _ in range(shapes)]
+    rows = [rnd.choice(known) for _ in range(2000)]
+    found, index, impossible = distinct_shapes(geometry_of(rows))
+    table = np.column_stack((found.workgroup, found.grid, found.lds_bytes, found.scratch_bytes))
+    assert [tuple(r) for r in table[index].tolist()] == rows
+    assert [tuple(r) for r in table.tolist()] == sorted(set(rows))
+    assert impossible == 0
+
+
+def test_colliding_mixes_are_told_apart(monkeypatch):
+    monkeypatch.setattr(launch_shapes, "_MULTIPLIERS", (0,) * 8)
+    rows = [(64, 1, 1, 256, 1, 1, 0, 0), (64, 1, 1, 512, 1, 1, 0, 0), (64, 1, 1, 256, 1, 1, 0, 0)]
+    found, index, _ = distinct_shapes(geometry_of(rows))
+    assert found.grid[index, 0].tolist() == [256, 512, 256]
+
+
+def test_impossible_sizes_become_unknown_and_merge():
+    rows = [
+        (64, 1, 1, 256, 1, 1, 0, 0),
+        (64, 1, 1, -3, 1, 1, 0, 0),
+        (0, 1, 1, 256, 1, 1, 0, 0),
+        (64, 1, 1, 1 << 32, 1, 1, 0, 0),
+        (64, 1, 1, (1 << 32) - 1, (1 << 32) - 1, 1 << 20, 0, 0),
+        (-1, -1, -1, -1, -1, -1, -1, -1),
+        (64, 1, 1, 256, 1, 1, -9, 0),
+    ]
+    found, index, impossible = distinct_shapes(geometry_of(rows))
+    assert impossible == 4
+    assert found.grid[index, 0].tolist() == [256, -1, -1, -1, -1, -1, 256]
+    assert found.lds_bytes[index].tolist() == [0, 0, 0, 0, 0, -1, -1]
+
+
+def test_no_dispatch_has_no_shape():
+    empty = np.empty(0, np.int64)
+    found, index, _ = distinct_shapes(flat_geometry(empty, empty, empty, empty))
+    assert (len(found), len(index)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0x55d0c0a01000", 0x55D0C0A01000),
+        ("0xFFFFFFFFFFFFFFFE", 0xFFFFFFFFFFFFFFFE),
+        ("nullptr", 0),
+        ("(nil)", 0),
+        ("", 0),
+        ("12", 12),
+        ("0xFFFFFFFFFFFFFFFF", None),
+        ("-5", None),
+        ("0x" + "f" * 40, None),
+        ("{x=1}", None),
+        (None, None),
+        (7, 7),
+    ],
+)
+def test_pointers_in_texts(text, value):
+    assert handle_value(text) == value
+    assert int(handle_values([text])[0]) == (0xFFFFFFFFFFFFFFFF if value is None else value)
+
+
+def test_numbers_in_texts():
+    assert number_values(["3", "0x10", "x", None, "-2", str(1 << 63)]).tolist() == [3, 16, -1, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ("k(int) (.kd)", "k(int)"),
+        ("k(int) [clone .kd]", "k(int)"),
+        ("_Z1kv.kd", "_Z1kv"),
+        ("plain", "plain"),
+        (".kd", ".kd"),
+    ],
+)
+def test_names_lose_only_their_descriptor_suffix(recorded, shown):
+    assert display_name(recorded) == shown
