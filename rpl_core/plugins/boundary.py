@@ -6,6 +6,7 @@ belongs to the result.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from contextlib import contextmanager, redirect_stdout
@@ -45,6 +46,12 @@ def one_line(error: BaseException) -> str:
         message = "(its message can't be shown)"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def show_traceback(error: BaseException) -> None:
+    """Print the traceback to stderr if the user asked for tracebacks (``RPL_TRACEBACK=1``)."""
+    if os.environ.get("RPL_TRACEBACK") == "1":
+        traceback.print_exception(error)
 
 
 def traceback_of(error: BaseException) -> str:

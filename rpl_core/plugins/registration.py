@@ -32,7 +32,7 @@ def register(manager: PluginManager, module: ModuleType, name: str) -> str | Non
         if reason is not None:
             return reason
         manager.register(module, name=name)
-        manager.check_pending()
+        reason = _unknown_hook(manager, module)
     except PluginValidationError as error:
         reason = " ".join(str(error).split())
     except Exception as error:  # noqa: BLE001 - the plugin boundary: module attributes may be anything
@@ -62,21 +62,27 @@ def _contract_violation(manager: PluginManager, module: ModuleType) -> str | Non
             if attribute in known and inspect.isfunction(function):
                 return f"{attribute} is not marked with @hookimpl, so it would never be called"
             continue
-        hook = options.get("specname") or attribute
-        if hook not in known:
-            if not options.get("optionalhook"):
-                return _unknown_hook(hook, known)
-            continue
         reason = _option_violation(options) or _signature_violation(function)
         if reason is not None:
-            return f"{hook}: {reason}"
+            return f"{options.get('specname') or attribute}: {reason}"
     return None
 
 
-def _unknown_hook(hook: str, known: tuple[str, ...]) -> str:
-    similar = difflib.get_close_matches(hook, known, n=1)
-    hint = f"; did you mean {similar[0]}?" if similar else ""
-    return f"unknown hook {hook}{hint}"
+def _unknown_hook(manager: PluginManager, module: ModuleType) -> str | None:
+    """What ``check_pending`` finds in the plugin just registered, with a guess at what was meant."""
+    try:
+        manager.check_pending()
+    except PluginValidationError:
+        callers = manager.get_hookcallers(module) or []
+        unknown = [
+            caller.name
+            for caller in callers
+            if not caller.has_spec() and not all(found.optionalhook for found in caller.get_hookimpls())
+        ]
+        hook = min(unknown)
+        similar = difflib.get_close_matches(hook, spec_names(manager), n=1)
+        return f"unknown hook {hook}" + (f"; did you mean {similar[0]}?" if similar else "")
+    return None
 
 
 def _option_violation(options: Any) -> str | None:

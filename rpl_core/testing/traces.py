@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from rpl_core.model.origin import Origin
     from rpl_core.model.trace import Agent, CounterValues, Trace, TraceRole
 
 
@@ -54,10 +55,12 @@ def make_trace(
     role: TraceRole | None = None,
     agent: Agent | None = None,
     machines: Sequence[str] = ("node",),
+    origin: Origin | None = None,
 ) -> Trace:
     """A trace of one process per machine on ``agent`` (default: an MI300X).
 
-    A tuple is (kernel, begin_ns, end_ns). The role follows from whether counters are given.
+    A tuple is (kernel, begin_ns, end_ns). The role follows from whether counters are given; the origin is
+    synthetic unless a test of a gate says otherwise.
     """
     import numpy as np
 
@@ -87,7 +90,7 @@ def make_trace(
     return Trace(
         source=TraceSource("test", "in memory", ()),
         role=role or _role(values is not None),
-        origin=Origin.MEASURED,
+        origin=origin or Origin.SYNTHETIC,
         processes=tuple(Process(f"guid-{i}", 100 + i, machine) for i, machine in enumerate(machines)),
         agents=(agent or mi300x_agent(machines[0]),),
         kernels=tuple(

@@ -30,6 +30,12 @@ BAD = {
         "invalid",
         "unknown hook rpl_devise_models; did you mean rpl_device_models?",
     ),
+    "optional-and-unknown": (
+        "@hookimpl(optionalhook=True)\ndef rpl_a(): ...\n@hookimpl\ndef rpl_b(): ...\n",
+        None,
+        "invalid",
+        "unknown hook rpl_b",
+    ),
     "unmarked-hook": ("def rpl_device_models(): ...\n", None, "invalid", "not marked with @hookimpl"),
     "async-hook": ("@hookimpl\nasync def rpl_device_models(): ...\n", None, "invalid", "async"),
     "default-argument": (
@@ -145,10 +151,11 @@ def test_an_entry_point_that_names_no_module_is_invalid(site, target):
     assert [r.status.value for r in found] == ["invalid"]
 
 
-def test_unreadable_metadata_of_a_stranger_is_reported_and_skipped(site):
+@pytest.mark.parametrize("content", [b"[rpl.plugins]\n\xff\xfe = x\n", b"[rpl.plugins]\nonly words\n"])
+def test_unreadable_metadata_of_a_stranger_is_reported_and_skipped(site, content):
     site.plugin("good", GOOD)
     site.distribution("rpl-garbage", {"rpl.plugins": {"x": "y"}})
-    next(site.folder.glob("rpl_garbage*/entry_points.txt")).write_bytes(b"[rpl.plugins]\n\xff\xfe = x\n")
+    next(site.folder.glob("rpl_garbage*/entry_points.txt")).write_bytes(content)
     host = site.host()
     assert host.record("good")[0].status is PluginStatus.LOADED
     assert any(d.code == "plugin.metadata" for d in host.diagnostics)

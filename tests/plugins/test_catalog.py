@@ -86,6 +86,13 @@ def test_an_unusable_name_is_refused(site, name):
     assert "unusable name" in host.diagnostics[0].fact
 
 
+def test_a_contribution_of_another_kind_is_refused(site):
+    site.plugin("a", READER.format(items="Item('misplaced'),").replace("rpl_readers", "rpl_renderers"))
+    host = site.host(disabled=("core",))
+    assert len(host.catalog.renderers()) == 0
+    assert "returned an Item where a Renderer was expected" in host.diagnostics[0].fact
+
+
 def test_a_name_that_raises_when_read_is_refused(site):
     site.plugin(
         "a",

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_core.analysis.schedule.execute import analyze
+from rpl_core.analysis.schedule.order import Step
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.interfaces.renderer import RenderRequest
+from rpl_core.model.recording import Recording
+from rpl_core.pipeline.analyse import AnalysisRequest, analyse
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 from rpl_core.testing import contracts
+from rpl_core.testing.traces import TracedDispatch, make_trace
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +55,46 @@ def test_their_collectors_with_a_profiler(host, tmp_path, standin_rocprofv3):
 def test_their_doctor_checks(host):
     for check in host.catalog.doctor_checks():
         contracts.assert_doctor_check(check)
+
+
+HOSTILE_NAME = "gemm<\x1b[31mred\x1b]0;title\x07, 'a&b'>"
+
+
+@pytest.fixture(scope="module")
+def recording():
+    """Three timing runs and one counter pass of two kernels, one of them with a hostile name."""
+    runs = [
+        make_trace([("copy", 1_000, 3_000 + run), (HOSTILE_NAME, 4_000, 9_000 - run)]) for run in range(3)
+    ]
+    counters = {"SQ_WAVES": 64.0, "SQ_INSTS_VALU": 640.0, "TCC_EA0_RDREQ_sum": 4096.0}
+    passes = [
+        make_trace(
+            [
+                TracedDispatch("copy", 1_000, 3_500, counters=counters),
+                TracedDispatch(HOSTILE_NAME, 4_000, 9_500, counters=counters),
+            ]
+        )
+    ]
+    return Recording(traces=(*runs, *passes))
+
+
+def test_their_analyzers(host, recording):
+    device = host.catalog.devices().get("mi300x")
+    contributions = host.catalog.analyzers().contributions
+    given = {"classifier_rules": tuple(host.catalog.rules(device))}
+    steps = [Step(c.plugin, c.value) for c in contributions]
+    facts = analyze(recording, device, AnalysisOptions(), steps, given).facts
+    assert contributions
+    for contribution in contributions:
+        context = AnalysisContext(recording, device, AnalysisOptions(), {**given, **facts})
+        contracts.assert_analyzer(contribution.value, context)
+
+
+def test_their_renderers(host, recording):
+    documents = analyse(recording, AnalysisRequest(device="mi300x"), host).by_name()
+    assert len(host.catalog.renderers()) > 0
+    for renderer in host.catalog.renderers():
+        contracts.assert_renderer(renderer, RenderRequest(documents))
 
 
 @pytest.mark.parametrize("number_of_launches", [1, 40])
