@@ -26,6 +26,7 @@ _OPTIONS = (
     ),
     click.option("--occupancy-mode", metavar="MODE", help="hardware (default) or llvm: LDS granule."),
     click.option("--strict", is_flag=True, default=None, help="No estimates where a measurement is missing."),
+    click.option("--full", is_flag=True, help="Write every node and edge of the graph to dag_full.npz too."),
     click.option("--json", "as_json", is_flag=True, help="Print profile.json on stdout."),
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )
@@ -41,7 +42,9 @@ def analysis_options(command: F) -> F:
 def require_one_result_form(*, as_json: bool, quiet: bool) -> None:
     """``--json`` promises one document and ``--quiet`` one number: both at once can't be had."""
     if as_json and quiet:
-        raise click.UsageError("--json and --quiet exclude each other", click.get_current_context(silent=True))
+        raise click.UsageError(
+            "--json and --quiet exclude each other", click.get_current_context(silent=True)
+        )
 
 
 def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | None) -> AnalysisRequest:
@@ -67,6 +70,7 @@ def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | No
             flop_model=chosen("flop-model"),
             strict=chosen("strict"),
             occupancy_mode=chosen("occupancy-mode"),
+            full_graph=bool(flags.get("full")),
         ),
         root=root,
     )

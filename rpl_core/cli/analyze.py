@@ -29,9 +29,11 @@ def analyze(
 ) -> None:
     """Analyse run directories, files or folders; nothing is executed.
 
-    Several files or folders are processes of one run (ranks) unless --each-is-a-run is given. A run
-    directory is analysed as it was recorded (device, ceilings) unless an option says otherwise, and gets its
-    documents renewed; other recordings write them with -o only.
+    Files whose processes lived at the same time (ranks) are one run, others are repeated runs;
+    --each-is-a-run makes every argument a run of its own.
+
+    A run directory is analysed as it was recorded (device, ceilings) unless an option says otherwise, and
+    gets its documents renewed; other recordings write them with -o only.
 
     \b
     rpl analyze rpl-runs/latest

@@ -44,8 +44,8 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
     directory = output or default_path(Path(session.setting("runs-directory")), ("demo",))
     session.output.line(_INTRODUCTION)
     with tempfile.TemporaryDirectory(prefix="rpl-demo-") as folder:
-        install_standin(Path(folder))
-        os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
+        # The variable wins over PATH and configuration, so that nothing else can run in its place.
+        os.environ["RPL_ROCPROFV3"] = str(install_standin(Path(folder)))
         code: Any = context.invoke(
             profile,
             application=(sys.executable, "-c", "pass"),

@@ -69,11 +69,11 @@ class LazyGroup(click.Group):
 
     def _plugin_commands(self) -> Mapping[str, LazyCommand]:
         if self._from_plugins is None:
-            self._from_plugins = _installed_commands(frozenset(self._own) | frozenset(self.commands))
+            self._from_plugins = _installed_commands()
         return self._from_plugins
 
 
-def _installed_commands(taken: frozenset[str]) -> dict[str, LazyCommand]:
+def _installed_commands() -> dict[str, LazyCommand]:
     from rpl_core.plugins.entry_points import installed_entries, may_declare, normalized, only_distributions
 
     if not may_declare(COMMANDS_GROUP):
@@ -81,7 +81,7 @@ def _installed_commands(taken: frozenset[str]) -> dict[str, LazyCommand]:
     allowed = only_distributions(os.environ)
     claims: dict[str, list[InstalledEntry]] = {}
     for entry in installed_entries(COMMANDS_GROUP)[0]:
-        if entry.name not in taken and (allowed is None or normalized(entry.distribution) in allowed):
+        if allowed is None or normalized(entry.distribution) in allowed:
             claims.setdefault(entry.name, []).append(entry)
     return {name: _place(entries) for name, entries in claims.items()}
 

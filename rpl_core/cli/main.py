@@ -12,8 +12,13 @@ COMMANDS = {
     "profile": ("rpl_core.cli.profile:profile", "Record an application and analyse it."),
     "analyze": ("rpl_core.cli.analyze:analyze", "Analyse recordings; nothing is executed."),
     "report": ("rpl_core.cli.report:report", "Show the documents of a run."),
+    "compare": (
+        "rpl_core.cli.compare:compare",
+        "Tell whether a version got slower, or that nobody can tell.",
+    ),
     "explain": ("rpl_core.cli.explain:explain", "Say why a kernel got its bottleneck label."),
     "transform": ("rpl_core.cli.transform:transform", "List or apply source transformations."),
+    "abi-diff": ("rpl_core.cli.abi_diff:abi_diff", "Compare the kernels of two builds."),
     "plugins": ("rpl_core.cli.plugins:plugins_group", "List plugins and what they contribute."),
     "doctor": ("rpl_core.cli.doctor:doctor", "Tell what is installed, what is missing, what to do."),
     "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),

@@ -72,10 +72,11 @@ class Output:
 
 
 def describe(diagnostic: DiagnosticDoc) -> str:
-    """A diagnostic as one line: fact, likely cause, remedy."""
-    parts = [diagnostic.fact]
+    """A diagnostic as one line: where, fact, likely cause, remedy."""
+    parts = [f"{diagnostic.where}: {diagnostic.fact}" if diagnostic.where else diagnostic.fact]
     if diagnostic.cause:
         parts.append(f"Likely cause: {diagnostic.cause}")
     if diagnostic.remedy:
         parts.append(f"Next: {diagnostic.remedy}")
-    return printable(" ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts))
+    text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
+    return printable(" ".join(text.split()))

@@ -24,6 +24,14 @@ from rpl_core.cli.session import session_of
     help="Trace copies and the HIP API too, and put the critical path first.",
 )
 @click.option(
+    "--deep-analysis",
+    is_flag=True,
+    default=None,
+    help="Trace the instructions of the most critical kernels in passes of their own.",
+)
+@click.option("--deep-top", type=int, metavar="N", help="Kernels that --deep-analysis traces (default 3).")
+@click.option("--deep-timeout", type=float, metavar="S", help="Seconds that one thread trace may take.")
+@click.option(
     "--from", "recordings", multiple=True, type=click.Path(path_type=Path), help="Take a recording."
 )
 @click.option("--time-limit", type=float, metavar="S", help="Seconds that one pass may take.")

@@ -11,34 +11,41 @@ from rpl_core.cli.analysis_options import analysis_request
 from rpl_core.cli.results import show
 from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.exit_codes import ExitCode
+from rpl_core.model.trace import TraceRole
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.profiling.record import ProfileRequest, Recorded
+    from rpl_core.profiling.thread_traces import DeepAnalysis
 
 _TIMING_ONLY = "timing-only"
 
 
 def from_recordings(session: Session, application: tuple[str, ...], flags: Mapping[str, Any]) -> int:
     """``--from``: nothing is executed."""
-    from rpl_core.pipeline.offline import analyse_paths, run_directory_of
-    from rpl_core.run_directory.writer import make_empty, point_latest, require_empty
+    from rpl_core.pipeline.offline import analyse_only, run_directory_of
+    from rpl_core.run_directory.writer import claim_path, default_path, point_latest, require_empty
 
     if application:
         raise UsageError(
             "--from analyses a recording and runs no application", next_step="leave one of them out"
         )
-    paths = tuple(flags["recordings"])
-    directory = flags["output"] or _fresh_directory(session, (str(paths[0].resolve()),))
+    paths, output = tuple(flags["recordings"]), flags["output"]
     request = analysis_request(session, flags, run_directory_of(paths))
+    place = _runs_directory(session), (str(paths[0].resolve()),)
     if flags["dry_run"]:
-        _show_plan(session, flags, [f"analyse {', '.join(str(p) for p in paths)} into {directory}"])
+        shown = ", ".join(str(path) for path in paths)
+        _show_plan(session, flags, [f"analyse {shown} into {output or default_path(*place)}"])
         return int(ExitCode.OK)
-    require_empty(directory)
-    documents, _ = analyse_paths(paths, request, session.host, output=directory)
-    point_latest(directory, _runs_directory(session))
+    if output is not None:
+        require_empty(output)
+    documents = analyse_only(paths, request, session.host)
+    directory = output or claim_path(*place)
+    documents.write(directory)
+    if output is None:
+        point_latest(directory)
     _show(session, documents, flags, directory)
     return int(ExitCode.OK)
 
@@ -48,14 +55,14 @@ def record(session: Session, application: tuple[str, ...], flags: Mapping[str, A
     from rpl_core.profiling.record import plan_only, record_application
 
     request = _profile_request(session, application, flags)
-    collector = _collector(session, flags)
+    collector = choose_collector(session, flags)
     if request.roofline and collector.name == _TIMING_ONLY:
         raise UsageError("--roofline needs a profiler", next_step="leave out --no-rocprof or --roofline")
     if flags["dry_run"]:
         _show_plan(session, flags, plan_only(request, collector, session.host))
         return int(ExitCode.OK)
     with _progress(session, request, quiet=flags["quiet"]) as step:
-        recorded = record_application(request, collector, session.host, _log(session, flags), step)
+        recorded = record_application(request, collector, session.host, log_sink(session, flags), step)
     return _analyse(session, flags, recorded)
 
 
@@ -80,12 +87,6 @@ def _runs_directory(session: Session) -> Path:
     return Path(session.setting("runs-directory"))
 
 
-def _fresh_directory(session: Session, command: tuple[str, ...]) -> Path:
-    from rpl_core.run_directory.writer import default_path
-
-    return default_path(_runs_directory(session), command)
-
-
 def _profile_request(
     session: Session, application: tuple[str, ...], flags: Mapping[str, Any]
 ) -> ProfileRequest:
@@ -97,6 +98,7 @@ def _profile_request(
         runs=session.setting("runs", flags["runs"]),
         roofline=session.setting("roofline", flags["roofline"]),
         trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
+        deep=_deep_analysis(session, flags),
         time_limit_s=session.setting("time-limit", flags["time_limit"]),
         allow_dangerous_counters=flags["allow_dangerous_counters"],
         output=flags["output"],
@@ -105,7 +107,18 @@ def _profile_request(
     )
 
 
-def _collector(session: Session, flags: Mapping[str, Any]) -> Collector:
+def _deep_analysis(session: Session, flags: Mapping[str, Any]) -> DeepAnalysis | None:
+    from rpl_core.profiling.thread_traces import DeepAnalysis
+
+    if not session.setting("deep-analysis", flags["deep_analysis"]):
+        return None
+    if not flags["rocprof"]:
+        raise UsageError("--deep-analysis needs a profiler", next_step="leave out --no-rocprof")
+    top = session.setting("deep-top", flags["deep_top"])
+    return DeepAnalysis(top, session.setting("deep-timeout", flags["deep_timeout"]))
+
+
+def choose_collector(session: Session, flags: Mapping[str, Any]) -> Collector:
     """The collector that was named, or the first usable one in plugin order."""
     from rpl_core.profiling.guarded_collector import GuardedCollector
 
@@ -115,6 +128,8 @@ def _collector(session: Session, flags: Mapping[str, Any]) -> Collector:
         collectors.get(name)  # says which ones there are
     reasons = []
     for offered in collectors.contributions:
+        if offered.value.role is not TraceRole.TIMING:
+            continue
         # Timing alone records no kernel, so it is only taken on request.
         if offered.value.name == name or (name is None and offered.value.name != _TIMING_ONLY):
             candidate = GuardedCollector(offered)
@@ -130,7 +145,7 @@ def _collector(session: Session, flags: Mapping[str, Any]) -> Collector:
     )
 
 
-def _log(session: Session, flags: Mapping[str, Any]) -> LineSink:
+def log_sink(session: Session, flags: Mapping[str, Any]) -> LineSink:
     if flags["debug"]:
         return session.output.note
     return lambda _line: None
@@ -140,7 +155,8 @@ def _analyse(session: Session, flags: Mapping[str, Any], recorded: Recorded) -> 
     from rpl_core.pipeline.offline import analyse_paths
     from rpl_core.run_directory.writer import point_latest
 
-    point_latest(recorded.directory, _runs_directory(session))
+    if flags["output"] is None:
+        point_latest(recorded.directory)
     request = analysis_request(session, flags, recorded.directory)
     failure = recorded.failure
     if failure is not None and not recorded.any_finished:

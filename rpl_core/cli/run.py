@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,6 +40,8 @@ def _execute(arguments: list[str]) -> int:
     except SystemExit as stop:
         return _exit_of_click(stop, streams)
     except OSError as error:
+        if _is_of_stdout(error):
+            discard_output()
         return _fail(_os_error_line(error), _os_error_code(error))
     except Exception as error:  # noqa: BLE001 - the last line of defence; the traceback is one switch away
         return _internal(error)
@@ -109,8 +110,13 @@ def _os_error_code(error: OSError) -> ExitCode:
     return ExitCode.USAGE if error.errno in _WRONG_PLACE else ExitCode.MISSING
 
 
+def _is_of_stdout(error: OSError) -> bool:
+    """A full disk without a file name is the one behind stdout: every other write names its file."""
+    return error.filename is None and error.errno == errno.ENOSPC
+
+
 def _os_error_line(error: OSError) -> str:
-    if error.filename is None and error.errno == errno.ENOSPC:
+    if _is_of_stdout(error):
         return "the disk is full. Next: free some space, or send the output elsewhere."
     place = f" at {printable(str(error.filename))}" if error.filename else ""
     reason = error.strerror or str(error)
@@ -118,10 +124,9 @@ def _os_error_line(error: OSError) -> str:
 
 
 def _internal(error: Exception) -> int:
-    if os.environ.get("RPL_TRACEBACK") == "1":
-        import traceback
+    from rpl_core.plugins.boundary import show_traceback
 
-        traceback.print_exc()
+    show_traceback(error)
     message = " ".join(printable(str(error)).split())
     return _fail(
         f"internal error: {type(error).__name__}: {message}. "

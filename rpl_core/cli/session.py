@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 if TYPE_CHECKING:
@@ -15,14 +14,24 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
 
 
-@attrs.define(slots=False)
 class Session:
-    """State of one invocation. ``plugin_modules`` are plugins under development (``-p``)."""
+    """State of one invocation. ``plugin_modules`` are plugins under development (``-p``).
 
-    plugin_modules: tuple[str, ...] = ()
-    disabled_plugins: tuple[str, ...] = ()
-    trace_plugins: bool = False
-    config_file: str | None = None
+    A plain class: importing attrs would cost `rpl --help` a sixth of its time.
+    """
+
+    def __init__(
+        self,
+        *,
+        plugin_modules: tuple[str, ...] = (),
+        disabled_plugins: tuple[str, ...] = (),
+        trace_plugins: bool = False,
+        config_file: str | None = None,
+    ) -> None:
+        self.plugin_modules = plugin_modules
+        self.disabled_plugins = disabled_plugins
+        self.trace_plugins = trace_plugins
+        self.config_file = config_file
 
     @cached_property
     def configuration(self) -> Configuration:

@@ -72,7 +72,8 @@ def _parsed(parse: Any, value: Any, origin: str, name: str) -> Any:
     try:
         return parse(value)
     except UsageError as error:
-        raise UsageError(f"setting {name!r} ({origin}): {error.fact}") from None
+        place = f"--{name}" if origin == "flag" else f"setting {name!r} ({origin})"
+        raise UsageError(f"{place}: {error.fact}") from None
 
 
 def load_configuration(file: str | None = None, *, start: Path | None = None) -> Configuration:

@@ -44,7 +44,7 @@ class KernelAnalysis(Part):
     """What limits one kernel. ``unknown`` lists quantities that no recording provided, with the reason."""
 
     kernel: str
-    time_ms: float
+    time_ms: float | None
     operational_intensity: float | None
     roofline_position: float | None  # achieved / attainable at this intensity, 0..1
     critical_path_score: Fraction | None

@@ -9,10 +9,11 @@ from pydantic import Field
 from rpl_core.contracts.common import Document, OriginName, Part
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Confidence = Literal["certain", "probable", "guess"]
 
 
 class PathSegment(Part):
-    """Consecutive nodes of the critical path in one chain; ids are dispatch ids of their process."""
+    """Consecutive nodes of the critical path in one lane; ids are dispatch ids of their process."""
 
     process: int  # OS pid
     agent: int | None
@@ -22,6 +23,7 @@ class PathSegment(Part):
     last_dispatch: int | None
     nodes: int
     busy_ns: int
+    entered_by: str | None = None  # kind of the edge that leads here, null where the path begins
 
 
 class SymbolCriticality(Part):
@@ -36,13 +38,24 @@ class SymbolCriticality(Part):
     min_slack_ns: int
     median_slack_ns: int
     critical_nodes: int
+    static_ceiling: float | None = None  # 1 / (1 - criticality_weight), null at 1
     speedup_ceiling: float | None = None  # re-solved with this kernel at zero time; null if unbounded
+    slack_ns: int | None = None  # total slow-down, spread evenly, that leaves the path alone; lower bound
 
 
 class EdgeCount(Part):
     kind: str
-    confidence: Literal["certain", "probable", "guess"]
+    confidence: Confidence
     count: int
+
+
+class IdlePart(Part):
+    """Idle time by what the work that ended it had waited for; the sum is ``idle_ns``."""
+
+    host_ns: int  # nothing was queued: the launch call had not begun
+    sync_ns: int  # an event, a stream or the return of a synchronisation
+    launch_ns: int  # queued, not started
+    unattributed_ns: int  # the API call is not in the recording
 
 
 class ClockDomainPart(Part):
@@ -53,7 +66,112 @@ class ClockDomainPart(Part):
     critical_path_ns: int
     busy_ns: int  # union of all dispatches and copies
     idle_ns: int
-    parallelism: float
+    parallelism: float  # total / critical path
+    total_ns: int = 0  # sum of all durations
+    overlap_ns: int = 0  # total - busy: hidden by running at once
+    overlap_potential_ns: int = 0  # busy - critical path: could still be hidden, by dependences
+    concurrency: float | None = None  # total / busy
+    idle: IdlePart | None = None
+
+
+class DevicePart(Part):
+    """One GPU between the begin of its first and the end of its last work."""
+
+    node: str
+    agent: int | None
+    nodes: int
+    total_ns: int
+    busy_ns: int
+    idle_ns: int
+    concurrency: float | None
+    idle: IdlePart
+
+
+class ProcessPart(Part):
+    """One process: no edge joins two of them."""
+
+    node: str
+    process: int  # OS pid
+    nodes: int
+    critical_path_ns: int
+    makespan_ns: int
+
+
+class BreakdownPart(Part):
+    """The as-executed path; the parts add up to ``makespan_ns`` exactly."""
+
+    kernel_ns: int
+    copy_ns: int
+    launch_gap_ns: int
+    host_gap_ns: int
+    sync_wait_ns: int
+
+
+class PathBoundsPart(Part):
+    """The exec-only path with certain edges alone, and with guesses added."""
+
+    certain_only_ns: int
+    all_edges_ns: int
+
+
+class SpeedupForecastPart(Part):
+    """The graph solved again; ``speedup`` null means that the kernel costs nothing."""
+
+    speedup: float | None
+    critical_path_ns: int  # exec-only
+    application_ns: int  # as executed: launches, host time and waits stay
+    application_gain_ns: int
+    application_speedup: float | None
+
+
+class ForecastPart(Part):
+    """What a faster kernel brings end to end."""
+
+    name: str
+    kind: Literal["kernel", "copy"]
+    speedups: tuple[SpeedupForecastPart, ...]
+
+
+class DominancePart(Part):
+    """The dominant kernel once ``dominant_symbol`` of the document runs ``speedup`` times as fast."""
+
+    speedup: float | None  # null: it costs nothing
+    dominant_symbol: str | None
+    fraction: Fraction | None
+
+
+class PathSharePart(Part):
+    name: str
+    on_path_ns: int
+
+
+class NearPathPart(Part):
+    """The longest path through a kernel that is not on the critical path, and who takes most of it."""
+
+    through: str
+    length_ns: int
+    slack_ns: int
+    shares: tuple[PathSharePart, ...]
+
+
+class SymbolEdgePart(Part):
+    """Edges between nodes of two kernels, added up; ``gap_ns`` sums begin - end, at least 0 each."""
+
+    source: str
+    target: str
+    kind: str
+    count: int
+    gap_ns: int
+
+
+class UnresolvedPart(Part):
+    """What the recording asked for and could not be turned into edges."""
+
+    waits: int = 0  # the stream of the wait or of the record is unknown
+    waits_without_record: int = 0  # the event was never recorded: no edge, by definition
+    syncs: int = 0  # the stream, event or device is unknown
+    submissions: int = 0  # work whose API call is not in the recording
+    late_syncs: int = 0  # the clocks contradict the wait
 
 
 class DagDocument(Document):
@@ -63,18 +181,37 @@ class DagDocument(Document):
     reason: str | None = None
     origin: OriginName | None = None
     run: int | None = None  # which timing run was taken (the one with the median runtime)
-    sync_info: Literal["none", "api_calls", "measured_events"] | None = None
+    sync_info: Literal["none", "api_names", "api_calls", "measured_events"] | None = None
     nodes: int = 0
+    host_syncs: int = 0  # further nodes without duration: returns of synchronising calls
     edges: tuple[EdgeCount, ...] = ()
     inconsistent_edges: int = 0
+    implied_edges: int = 0
     chain_overlaps: int = 0
+    submission_disagreements: int = 0  # neighbours in a lane that began in another order than submitted
+    unresolved: UnresolvedPart = UnresolvedPart()
     critical_path_ns: int | None = None
     makespan_ns: int | None = None
     dominant_symbol: str | None = None
     fraction: Fraction | None = None
     speedup_ceiling: float | None = None  # 1 / (1 - fraction), null at fraction 1
     critical_path_count: Literal["one", "several"] | None = None
+    bounds: PathBoundsPart | None = None
+    path_edges: tuple[EdgeCount, ...] = ()
+    path_confidence: Fraction | None = None  # share of certain ones among path_edges
+    breakdown: BreakdownPart | None = None
+    gaps_attributed: bool = False  # false: no API calls, so launch_gap_ns holds the host's part too
     clock_domains: tuple[ClockDomainPart, ...] = ()
+    devices: tuple[DevicePart, ...] = ()
+    devices_left_out: int = 0
+    processes: tuple[ProcessPart, ...] = ()
+    processes_left_out: int = 0
     segments: tuple[PathSegment, ...] = ()
     segments_left_out: int = 0
     symbols: tuple[SymbolCriticality, ...] = ()
+    forecasts: tuple[ForecastPart, ...] = ()  # ranked by gain at twice the speed
+    dominance: tuple[DominancePart, ...] = ()
+    dominance_shift_at: float | None = None  # speed-up after which another kernel dominates, null: none
+    near_paths: tuple[NearPathPart, ...] = ()
+    symbol_edges: tuple[SymbolEdgePart, ...] = ()
+    symbol_edges_left_out: int = 0

@@ -6,10 +6,11 @@ roofline) validates on its own; everything else has a default.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rpl_core.contracts.att import AttPart
 from rpl_core.contracts.common import Document, ExactnessName, Part
 from rpl_core.contracts.roofline import RooflinePart
 
@@ -33,7 +34,7 @@ class GpuPart(Part):
     product: str | None = None
     wave_size: int | None = None
     compute_units: int | None = None
-    theoretical_peak_flops: float | None = None  # FLOP/s: FP32 on the vector unit, data sheet
+    theoretical_peak_flops: float | None = None  # FLOP/s: FP32, one FMA per lane (not packed), data sheet
     memory_bandwidth_gbps: float | None = None
     clock_mhz: float | None = None
     partition: str | None = None
@@ -91,14 +92,15 @@ class KernelProfile(Part):
 
     name: str
     launches: float
-    time_share: Fraction
-    runtime_ms: float  # mean over runs of the kernel's summed dispatch time
-    runtime_exactness: ExactnessName
+    time_share: Fraction | None
+    runtime_ms: float | None  # mean over runs of the kernel's summed dispatch time
+    runtime_exactness: ExactnessName | None = None
     runtime_range_ms: tuple[float, float] | None = None
-    mean_ns: float
-    median_ns: float
-    min_ns: int
-    max_ns: int
+    runtime_reason: str | None = None
+    mean_ns: float | None
+    median_ns: float | None
+    min_ns: int | None
+    max_ns: int | None
     kernel: KernelPart
     stability: StabilityPart
     resources: ResourcesPart
@@ -106,7 +108,7 @@ class KernelProfile(Part):
     roofline: RooflinePart | None = None
     criticality_weight: Fraction | None = None
     slack_ns: int | None = None
-    att: dict[str, Any] | None = None
+    att: AttPart | None = None
     bottleneck: str | None = None
     headroom_fraction: Fraction | None = None
 
@@ -126,9 +128,10 @@ class ProfileDocument(Document):
     occupancy: OccupancyPart
     roofline: RooflinePart | None
     critical_path: CriticalPathPart | None = None
-    att: dict[str, Any] | None = None
+    att: AttPart | None = None
     bottleneck: str | None = None
     headroom_fraction: Fraction | None = None
     launches: float | None = None
     kernels: tuple[KernelProfile, ...] = ()
+    untimed_thread_traces: tuple[AttPart, ...] = ()  # of kernels without a time in this document
     incomplete: str | None = None

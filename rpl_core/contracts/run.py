@@ -21,7 +21,7 @@ class PassEntry(Part):
     """One execution of the application. ``state`` tells how far it got."""
 
     name: str
-    role: Literal["timing", "counters"]
+    role: Literal["timing", "counters", "thread_trace"]
     state: Literal["planned", "complete", "failed"]
     directory: str
     command: tuple[str, ...]

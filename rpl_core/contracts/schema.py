@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 _DOCUMENTS = {
     "analysis": "rpl_core.contracts.analysis:AnalysisDocument",
+    "compare": "rpl_core.contracts.compare:CompareDocument",
+    "comparison": "rpl_core.contracts.compare:ComparisonManifest",
     "dag": "rpl_core.contracts.dag:DagDocument",
+    "history": "rpl_core.contracts.compare:HistoryDocument",
     "profile": "rpl_core.contracts.profile:ProfileDocument",
     "roofline": "rpl_core.contracts.roofline:RooflineDocument",
     "run": "rpl_core.contracts.run:RunManifest",

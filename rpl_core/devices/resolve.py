@@ -80,7 +80,7 @@ def _refuse_other_architecture(asked: DeviceModel, agents: tuple[Agent, ...]) ->
 def _detected(detected: DeviceModel | None, agents: tuple[Agent, ...]) -> ResolvedDevice:
     if detected is not None:
         return ResolvedDevice(detected, "recorded agents")
-    names = sorted({agent.architecture or agent.product or "unnamed" for agent in agents})
+    names = sorted({name for agent in agents if (name := agent.architecture or agent.product)})
     fact = (
         f"no installed plugin knows the device ({', '.join(names)})"
         if names

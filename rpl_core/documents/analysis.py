@@ -50,7 +50,7 @@ def _kernel(
 ) -> KernelAnalysis:
     return KernelAnalysis(
         kernel=time.name,
-        time_ms=time.total_ns / 1e6,
+        time_ms=time.total_ns / 1e6 if time.max_ns > 0 else None,
         operational_intensity=roofline.operational_intensity if roofline else None,
         roofline_position=roofline.position if roofline else None,
         critical_path_score=weight,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import isinf
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_core.contracts.common import SCHEMA_VERSION
-from rpl_core.contracts.dag import (
-    ClockDomainPart,
-    DagDocument,
-    EdgeCount,
-    PathSegment,
-    SymbolCriticality,
-)
+from rpl_core.contracts.dag import DagDocument
 
 if TYPE_CHECKING:
     from rpl_core.analysis.execution_graph.model import ExecutionGraph
     from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
+
+#: Fields of the graph that have another name or form in the document, or stay out of it.
+_TRANSLATED = ("origin", "several_paths", "domains", "columns", "dominance_shift_at", "reason")
 
 
 def dag_document(
@@ -32,26 +30,32 @@ def dag_document(
             provenance=provenance,
             diagnostics=diagnostics,
         )
+    fields = {
+        field.name: _plain(getattr(graph, field.name))
+        for field in attrs.fields(type(graph))
+        if field.name not in _TRANSLATED
+    }
     return DagDocument(
         schema_version=SCHEMA_VERSION,
         status="available",
         origin=graph.origin.value if graph.origin else None,
-        run=graph.run,
-        sync_info=graph.sync_info,
-        nodes=graph.nodes,
-        edges=tuple(EdgeCount(**attrs.asdict(edge)) for edge in graph.edges),
-        inconsistent_edges=graph.inconsistent_edges,
-        chain_overlaps=graph.chain_overlaps,
-        critical_path_ns=graph.critical_path_ns,
-        makespan_ns=graph.makespan_ns,
-        dominant_symbol=graph.dominant_symbol,
-        fraction=graph.fraction,
-        speedup_ceiling=graph.speedup_ceiling,
         critical_path_count="several" if graph.several_paths else "one",
-        clock_domains=tuple(ClockDomainPart(**attrs.asdict(domain)) for domain in graph.domains),
-        segments=tuple(PathSegment(**attrs.asdict(segment)) for segment in graph.segments),
-        segments_left_out=graph.segments_left_out,
-        symbols=tuple(SymbolCriticality(**attrs.asdict(symbol)) for symbol in graph.symbols),
+        clock_domains=_plain(graph.domains),
+        dominance_shift_at=_finite(graph.dominance_shift_at),
         provenance=provenance,
         diagnostics=diagnostics,
+        **fields,
     )
+
+
+def _plain(value: Any) -> Any:
+    """Values of the graph as pydantic takes them: mappings and tuples; an infinite factor becomes null."""
+    if attrs.has(type(value)):
+        return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    return _finite(value)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and isinf(value) else value

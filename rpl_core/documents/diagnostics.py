@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rpl_core.contracts.common import DiagnosticDoc
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.text.safety import encodable
 
 
 def diagnostic_docs(diagnostics: Iterable[Diagnostic]) -> tuple[DiagnosticDoc, ...]:
@@ -15,10 +16,10 @@ def diagnostic_docs(diagnostics: Iterable[Diagnostic]) -> tuple[DiagnosticDoc, .
         DiagnosticDoc(
             code=d.code,
             severity=d.severity.value,
-            fact=d.fact,
-            cause=d.cause,
-            remedy=d.remedy,
-            where=d.where,
+            fact=encodable(d.fact),
+            cause=d.cause and encodable(d.cause),
+            remedy=d.remedy and encodable(d.remedy),
+            where=d.where and encodable(d.where),
             count=d.count,
         )
         for d in unique

@@ -16,12 +16,13 @@ from rpl_core.errors import BadDataError, MissingError
 if TYPE_CHECKING:
     from rpl_core.contracts.common import Document
 
+_NAMES = ("profile", "roofline", "dag", "analysis")
 _MAX_DOCUMENT_BYTES = 256 << 20
 
 
 def load_documents(directory: Path) -> Documents:
     """The documents of a run. Raises ``MissingError`` without them, ``BadDataError`` for broken ones."""
-    loaded: dict[str, Any] = {name: load_document(directory, name) for name in Documents.__annotations__}
+    loaded: dict[str, Any] = {name: load_document(directory, name) for name in _NAMES}
     return Documents(**loaded)
 
 
@@ -37,7 +38,7 @@ def load_document(directory: Path, name: str) -> Document:
         raise BadDataError(f"{path} is larger than 256 MiB: not a document that rpl writes")
     try:
         content = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadDataError(f"{path} is not valid JSON: {error}", next_step="analyse the run again") from None
     _require_known_version(path, content)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.analysis.bottleneck.model import Classification
     from rpl_core.analysis.occupancy.result import Occupancy
     from rpl_core.analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
+    from rpl_core.contracts.att import AttPart
     from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
     from rpl_core.contracts.dag import DagDocument, SymbolCriticality
     from rpl_core.contracts.roofline import RooflinePart
@@ -41,6 +42,7 @@ class ProfileFacts:
     rooflines: Mapping[str, RooflinePart]
     dag: DagDocument
     classifications: Mapping[str, Classification]
+    thread_traces: Mapping[str, AttPart]
     device: DeviceModel | None
     device_reason: str | None
     wave_size: int | None
@@ -70,6 +72,10 @@ def profile_document(
         occupancy=dominant.occupancy if dominant else OccupancyPart(reason="no kernel"),
         roofline=dominant.roofline if dominant else None,
         critical_path=_critical_path(facts.dag),
+        att=_leading_thread_trace(facts),
+        untimed_thread_traces=tuple(
+            part for name, part in facts.thread_traces.items() if name not in facts.times
+        ),
         bottleneck=dominant.bottleneck if dominant else None,
         headroom_fraction=dominant.headroom_fraction if dominant else None,
         launches=application.launches if application else None,
@@ -85,24 +91,44 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
     return KernelProfile(
         name=time.name,
         launches=time.launches,
-        time_share=min(1.0, time.share),
-        runtime_ms=time.total_ns / 1e6,
-        runtime_exactness=time.exactness.value,
-        runtime_range_ms=_in_ms(time.range_total_ns),
-        mean_ns=time.mean_ns,
-        median_ns=time.median_ns,
-        min_ns=time.min_ns,
-        max_ns=time.max_ns,
+        **_times(time),
         kernel=_kernel(time),
-        stability=_stability(time.stability),
         resources=_resources(time.resources),
         occupancy=_occupancy(time, facts.occupancy.get(time.name), facts.wave_size),
         roofline=facts.rooflines.get(time.name),
         criticality_weight=symbol.criticality_weight if symbol else None,
         slack_ns=symbol.min_slack_ns if symbol else None,
+        att=facts.thread_traces.get(time.name),
         bottleneck=found.label.value if found else None,
         headroom_fraction=found.headroom_fraction if found else None,
     )
+
+
+def _times(time: KernelTime) -> dict[str, Any]:
+    """The time fields; all are unknown when no dispatch of the kernel has a duration."""
+    if time.max_ns <= 0:
+        unknown = dict.fromkeys(("time_share", "runtime_ms", "mean_ns", "median_ns", "min_ns", "max_ns"))
+        reason = "every dispatch has a duration of zero: the timestamps are damaged or too coarse"
+        return {**unknown, "runtime_reason": reason, "stability": StabilityPart()}
+    return {
+        "time_share": min(1.0, time.share),
+        "runtime_ms": time.total_ns / 1e6,
+        "runtime_exactness": time.exactness.value,
+        "runtime_range_ms": _in_ms(time.range_total_ns),
+        "mean_ns": time.mean_ns,
+        "median_ns": time.median_ns,
+        "min_ns": time.min_ns,
+        "max_ns": time.max_ns,
+        "stability": _stability(time.stability),
+    }
+
+
+def _leading_thread_trace(facts: ProfileFacts) -> AttPart | None:
+    """That of the longest-running traced kernel; without times, of the kernel with most traced instructions."""
+    timed = [facts.thread_traces[name] for name in facts.times if name in facts.thread_traces]
+    if timed:
+        return timed[0]
+    return max(facts.thread_traces.values(), key=lambda part: part.instructions or 0, default=None)
 
 
 def _in_ms(range_ns: tuple[float, float] | None) -> tuple[float, float] | None:

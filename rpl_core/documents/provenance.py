@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core import __version__
 from rpl_core.contracts.common import ArtefactDoc, ProvenanceDoc
+from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:
     from rpl_core.devices.resolve import ResolvedDevice
@@ -25,16 +26,17 @@ def provenance_doc(
         device=device.model.name if device.model else None,
         device_source=device.source,
         overrides=device.model.overrides if device.model else (),
-        artefacts=tuple(doc for trace in recording.traces for doc in _artefacts(trace, root)),
+        artefacts=tuple(doc for trace in recording.traces for doc in artefact_docs(trace, root)),
         plugins=tuple(plugins),
     )
 
 
-def _artefacts(trace: Trace, root: Path | None) -> Iterable[ArtefactDoc]:
+def artefact_docs(trace: Trace, root: Path | None) -> Iterable[ArtefactDoc]:
+    """The files that ``trace`` was read from."""
     hashes = trace.source.sha256 or (None,) * len(trace.source.paths)
     for path, sha256 in zip(trace.source.paths, hashes, strict=True):
         yield ArtefactDoc(
-            path=_shown(Path(path), root),
+            path=encodable(_shown(Path(path), root)),
             sha256=sha256,
             format=trace.source.format,
             role=trace.role.value,

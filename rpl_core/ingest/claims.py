@@ -12,6 +12,7 @@ from rpl_core.errors import BadDataError, ForeignFileError, MissingError, Plugin
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.run_directory.layout import DOCUMENTS
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace
@@ -89,11 +90,16 @@ def require_readable(claims: Claims, named: Sequence[Path], *, has_readers: bool
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
     for path in claims.unknown:
         if path in explicit:
-            raise _unknown(path, has_readers=has_readers)
+            raise _unknown(path, claims.diagnostics, has_readers=has_readers)
     if not claims.readable:
         where = named[0] if named else Path()
         if not has_readers:
-            raise _unknown(where, has_readers=False)
+            raise _unknown(where, (), has_readers=False)
+        if any((where / name).is_file() for name in DOCUMENTS):
+            raise BadDataError(
+                f"{where} holds the documents of an analysis, not the recording that they were made from",
+                next_step=f"see `rpl report {where}`; its profile.json names the recording (provenance)",
+            )
         raise BadDataError(
             f"{where} holds no recording that rpl knows",
             cause="the profiler wrote nothing there, or the folder is another one",
@@ -101,7 +107,7 @@ def require_readable(claims: Claims, named: Sequence[Path], *, has_readers: bool
         )
 
 
-def _unknown(path: Path, *, has_readers: bool) -> Exception:
+def _unknown(path: Path, problems: Sequence[Diagnostic], *, has_readers: bool) -> Exception:
     if not has_readers:
         return MissingError(
             f"{path} can't be read: no reader is installed",
@@ -109,6 +115,6 @@ def _unknown(path: Path, *, has_readers: bool) -> Exception:
         )
     return BadDataError(
         f"{path} is not a recording that rpl knows",
-        cause="a damaged or empty file, or a format of another tool",
+        cause=problems[0].fact if problems else "a damaged or empty file, or a format of another tool",
         next_step="`rpl plugins list` shows the installed readers",
     )

@@ -16,7 +16,8 @@ _MAX_DEPTH = 8
 def expand(paths: Sequence[Path]) -> tuple[Path, ...]:
     """All regular files in ``paths``, folders walked to a bounded depth, sorted within each argument.
 
-    A file that is reached in two ways is taken once: its work must not count twice. Symbolic links inside folders are not followed. Raises ``MissingError`` for a path that does not exist.
+    A file that is reached in two ways is taken once: its work must not count twice. Symbolic links inside
+    folders are not followed. Raises ``MissingError`` for a path that does not exist.
     """
     files: dict[Path, Path] = {}
     for path in paths:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.contracts.run import PassEntry, RunManifest
-from rpl_core.errors import BadDataError
+from rpl_core.errors import BadDataError, RplError
 from rpl_core.ingest.artefacts import artefact_problems, with_hashes
 from rpl_core.ingest.claims import claim_files, require_readable
 from rpl_core.ingest.files import expand
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 def load_recording(paths: Sequence[Path], readers: Readers, *, each_is_a_run: bool = False) -> Recording:
     """Everything in ``paths`` as one recording.
 
-    Run directories contribute their passes. Other files and folders are processes of one run, unless
-    ``each_is_a_run`` makes every argument a run of its own.
+    Run directories contribute their passes. Among other files and folders the readers tell which are
+    processes of one execution (their lifetimes overlap) and which are repeated runs; ``each_is_a_run``
+    makes every argument a run of its own.
     """
     run_directories = [path for path in paths if is_run_directory(path)]
     others = [path for path in paths if path not in run_directories]
@@ -47,6 +48,7 @@ def _joined(parts: Sequence[Recording]) -> Recording:
         command=parts[0].command,
         diagnostics=tuple(d for part in parts for d in part.diagnostics),
         incomplete="; ".join(incomplete) or None,
+        counters_missing=next((part.counters_missing for part in parts if part.counters_missing), None),
     )
 
 
@@ -67,17 +69,35 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
         command=manifest.command,
         diagnostics=(*_recorded(manifest.diagnostics), *(d for part in parts for d in part.diagnostics)),
         incomplete=_incomplete(manifest),
+        counters_missing=_why_no_counters(manifest),
     )
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
     files = pass_files(directory, entry)
-    part = _read(files, files, readers) if files else Recording(traces=())
+    part = _read_pass(entry, files, readers) if files else Recording(traces=())
     return attrs.evolve(
         part,
-        traces=tuple(_with_role(trace, entry.role) for trace in part.traces),
+        traces=tuple(_with_role(trace, entry.role) for trace in _one_execution(part.traces)),
         diagnostics=(*part.diagnostics, *artefact_problems(entry, directory, files, part.traces)),
     )
+
+
+def _read_pass(entry: PassEntry, files: Sequence[Path], readers: Readers) -> Recording:
+    """A thread trace adds to a profile: one that can't be read costs itself only."""
+    if entry.role != TraceRole.THREAD_TRACE.value:
+        return _read(files, files, readers)
+    try:
+        return _read(files, (), readers)
+    except RplError as error:
+        problem = Diagnostic(
+            "att.not_read",
+            f"the thread trace of pass {entry.name} can't be read: {error.fact}",
+            cause=error.cause,
+            remedy=error.next_step,
+            where=entry.directory,
+        )
+        return Recording(traces=(), diagnostics=(problem,))
 
 
 def _recorded(diagnostics: Iterable[DiagnosticDoc]) -> Iterable[Diagnostic]:
@@ -92,22 +112,60 @@ def _incomplete(manifest: RunManifest) -> str | None:
     return manifest.reason or "the run did not finish"
 
 
+def _why_no_counters(manifest: RunManifest) -> str | None:
+    """Why the run lacks counters that it was to collect; ``None`` if it was not, or has some."""
+    passes = [entry for entry in manifest.passes if entry.role == "counters"]
+    if any(entry.state == "complete" for entry in passes):
+        return None
+    reasons = [f"counter pass {entry.name} failed: {entry.error}" for entry in passes if entry.error]
+    reasons += [d.fact for d in manifest.diagnostics if d.code.startswith("collect.no_counter")]
+    if not reasons and manifest.options.get("roofline"):
+        return manifest.reason or "no counter pass was run"
+    return reasons[0] if reasons else None
+
+
 def _with_role(trace: Trace, role: str) -> Trace:
     """A pass that was meant for timing but holds counters is not a source of time."""
+    if role == TraceRole.THREAD_TRACE.value:
+        return attrs.evolve(trace, role=TraceRole.THREAD_TRACE)
     if trace.counters is not None or role == "counters":
         return attrs.evolve(trace, role=TraceRole.COUNTERS)
     return trace
 
 
+def _without_times_under_thread_trace(traces: Sequence[Trace]) -> list[Trace]:
+    """What was recorded together with a thread trace is slowed by it: such times are not used.
+
+    A recording belongs to a thread trace when it lies beside the traced folder or below that place.
+    """
+    traced = [Path(t.source.paths[0]).resolve().parent for t in traces if t.extras]
+    places = {folder.parent for folder in traced}
+    return [
+        attrs.evolve(t, role=TraceRole.THREAD_TRACE)
+        if t.role is TraceRole.TIMING and any(_below(path, places) for path in t.source.paths)
+        else t
+        for t in traces
+    ]
+
+
+def _below(path: str, places: Iterable[Path]) -> bool:
+    return any(Path(path).resolve().is_relative_to(place) for place in places)
+
+
 def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Recording:
-    """Traces of ``files``; timing traces of one group are processes of one run and become one trace."""
+    """Traces of ``files``, the timing runs first."""
     claims = claim_files(files, readers)
     require_readable(claims, named, has_readers=bool(readers))
-    traces = [trace for claim in claims.readable for trace in claim.read()]
+    traces = _without_times_under_thread_trace([t for claim in claims.readable for t in claim.read()])
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
     rest = [trace for trace in traces if trace.role is not TraceRole.TIMING]
-    if len(timing) > 1:
-        timing = [merge_traces(timing)]
     return Recording(
         traces=tuple(with_hashes(trace) for trace in (*timing, *rest)), diagnostics=claims.diagnostics
     )
+
+
+def _one_execution(traces: Sequence[Trace]) -> Iterable[Trace]:
+    """A pass runs the application once, so all its timing traces are processes of one run."""
+    timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
+    yield from [merge_traces(timing)] if len(timing) > 1 else timing
+    yield from (trace for trace in traces if trace.role is not TraceRole.TIMING)

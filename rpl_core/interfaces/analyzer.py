@@ -21,6 +21,7 @@ class AnalysisOptions:
     strict: bool = False  # no estimates where a measurement is missing
     occupancy_mode: str = "hardware"  # or "llvm"
     include_copies: bool = True
+    full_graph: bool = False  # keep every node and edge of the execution graph for dag_full.npz
 
 
 @attrs.frozen(eq=False)

@@ -11,13 +11,21 @@ import attrs
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from rpl_core.renderers.timeline.model import Timeline
+
 
 @attrs.frozen
 class RenderRequest:
-    """The validated documents by name; ``path_first`` puts the critical path before everything else."""
+    """The validated documents by name; ``path_first`` puts the critical path before everything else.
+
+    ``timeline`` is given to renderers that want it, where the recording is at hand; otherwise
+    ``timeline_reason`` says why there is none.
+    """
 
     documents: Mapping[str, BaseModel]
     path_first: bool = False
+    timeline: Timeline | None = None
+    timeline_reason: str | None = None
 
 
 class Renderer(ABC):
@@ -26,6 +34,7 @@ class Renderer(ABC):
     name: str
     summary: str
     suffix: str  # file suffix such as ".txt"
+    wants_timeline: bool = False  # true: the recording is read too, which takes time for long runs
 
     @abstractmethod
     def render(self, request: RenderRequest) -> str:

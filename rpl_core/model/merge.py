@@ -20,6 +20,7 @@ from rpl_core.model.trace import (
     Copies,
     CounterValues,
     Dispatches,
+    HipEvents,
     LaunchShapes,
     Trace,
     TraceRole,
@@ -103,6 +104,7 @@ class _Merge:
             copy_directions=self.directions,
             api_calls=self._api_calls(),
             api_functions=self.functions,
+            hip_events=self._hip_events(),
             counters=self._counters(row_maps),
             counter_names=self.counter_names,
             grouped_by_queue=any(t.grouped_by_queue for t in self.traces),
@@ -112,7 +114,9 @@ class _Merge:
     def _source(self) -> TraceSource:
         sources = [t.source for t in self.traces]
         paths = tuple(dict.fromkeys(path for source in sources for path in source.paths))
-        hashes = tuple(dict.fromkeys(h for source in sources for h in source.sha256))
+        # A source without hashes gives none; files of equal content keep one each.
+        hash_of = dict(pair for source in sources for pair in zip(source.paths, source.sha256, strict=False))
+        hashes = tuple(hash_of[path] for path in paths) if len(hash_of) == len(paths) else ()
         formats = ", ".join(dict.fromkeys(source.format for source in sources))
         return TraceSource(sources[0].reader, formats, paths, hashes)
 
@@ -187,6 +191,24 @@ class _Merge:
         if not parts:
             return None
         return ApiCalls(**_ordered(_stacked(parts, ApiCalls), "correlation_id", "process", "begin_ns"))
+
+    def _hip_events(self) -> HipEvents | None:
+        parts = [
+            attrs.evolve(
+                t.hip_events,
+                process=_shifted(t.hip_events.process, self.process_offset[i]),
+                agent=_mapped(t.hip_events.agent, self.agent_maps[i]),
+                queue=_shifted(t.hip_events.queue, self.queue_offset[i]),
+                source_queue=_shifted(t.hip_events.source_queue, self.queue_offset[i]),
+            )
+            for i, t in enumerate(self.traces)
+            if t.hip_events is not None
+        ]
+        if not parts:
+            return None
+        return HipEvents(
+            **_ordered(_stacked(parts, HipEvents), "correlation_id", "process", "end_ns", "begin_ns")
+        )
 
     def _counters(self, row_maps: list[Int64Column]) -> CounterValues | None:
         parts = [

@@ -26,6 +26,7 @@ class Recording:
     command: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     incomplete: str | None = None  # why a run directory is unfinished
+    counters_missing: str | None = None  # why counters that were asked for are not there
 
     @property
     def timing_runs(self) -> tuple[Trace, ...]:
@@ -43,12 +44,16 @@ class Recording:
 
     @property
     def gpu_agents(self) -> tuple[Agent, ...]:
-        """The GPUs that executed at least one dispatch, without repeats."""
+        """The GPUs that executed at least one dispatch, without repeats.
+
+        One trace may describe an agent of which another one knows only the number.
+        """
         seen: dict[tuple[str, int], Agent] = {}
         for trace in self.traces:
             used = {int(i) for i in set(trace.dispatches.agent.tolist()) if i >= 0}
             for index in sorted(used):
                 agent = trace.agents[index]
-                if agent.kind == "GPU":
-                    seen.setdefault((agent.node, agent.index), agent)
+                known = seen.get((agent.node, agent.index))
+                if agent.kind == "GPU" and (known is None or known.architecture is None):
+                    seen[agent.node, agent.index] = agent
         return tuple(seen.values())

@@ -8,7 +8,7 @@ columns hold indices into those tuples. ``-1`` in an index column means "not rec
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from rpl_core.model.origin import Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from rpl_core.model.diagnostic import Diagnostic
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     Int64Column = NDArray[np.int64]
     UInt64Column = NDArray[np.uint64]
     Float64Column = NDArray[np.float64]
+    BoolColumn = NDArray[np.bool_]
 
 #: Value in an index or id column where the recording says nothing.
 NOT_RECORDED = -1
@@ -40,6 +43,7 @@ class TraceRole(str, Enum):
 
     TIMING = "timing"
     COUNTERS = "counters"
+    THREAD_TRACE = "thread_trace"  # instruction traces: no times, no counters, only ``Trace.extras``
 
 
 @attrs.frozen
@@ -188,6 +192,24 @@ class ApiCalls:
 
 
 @attrs.frozen(eq=False)
+class HipEvents:
+    """Event records and waits as the GPU executed them (rocpd schema 3.0.4 and later)."""
+
+    process: Int32Column
+    agent: Int32Column
+    queue: Int32Column  # that executed the record or wait
+    source_queue: Int32Column  # of a wait: that of the record
+    is_wait: BoolColumn
+    event_handle: UInt64Column
+    correlation_id: Int64Column  # internal id of the API call
+    begin_ns: Int64Column
+    end_ns: Int64Column
+
+    def __len__(self) -> int:
+        return int(self.begin_ns.shape[0])
+
+
+@attrs.frozen(eq=False)
 class CounterValues:
     """Counter readings in long form: one row per (dispatch, counter, instance).
 
@@ -234,7 +256,10 @@ class Trace:
     copy_directions: tuple[str, ...] = ()
     api_calls: ApiCalls | None = None  # None: the HIP API was not traced
     api_functions: tuple[str, ...] = ()
+    hip_events: HipEvents | None = None  # None: GPU-side events were not traced
     counters: CounterValues | None = None  # None: no counter was collected
     counter_names: tuple[str, ...] = ()
     grouped_by_queue: bool = False  # --group-by-queue: stream ids carry no information
     diagnostics: tuple[Diagnostic, ...] = ()
+    #: What a reader found beside the columns, for analyzers that know it by name.
+    extras: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)

@@ -20,17 +20,15 @@ from rpl_core.documents.profile import ProfileFacts, profile_document
 from rpl_core.documents.provenance import provenance_doc
 from rpl_core.documents.roofline import roofline_document, roofline_parts
 from rpl_core.interfaces.analyzer import AnalysisOptions
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.pipeline.extensions import extensions
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
     from rpl_core.model.device import DeviceModel
-    from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Agent
     from rpl_core.plugins.host import PluginHost
-
-#: Facts of the core's own analyzers; facts of others appear under ``extensions``.
-_CORE_PLUGIN = "core"
 
 
 @attrs.frozen
@@ -44,16 +42,22 @@ class AnalysisRequest:
     root: Path | None = None
 
 
-def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
-    """The device of the recording with the user's overrides applied."""
+def recorded_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
+    """The device as it is, without the user's ceilings; ``agents`` is empty before anything is recorded."""
 
     def detect(found: tuple[Agent, ...]) -> DeviceModel | None:
         answer = host.relay.detect_device(found)
         return answer.value if answer else None
 
-    resolved = resolve_device(request.device, agents, tuple(host.catalog.devices()), detect)
+    return resolve_device(request.device, agents, tuple(host.catalog.devices()), detect)
+
+
+def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
+    """The device of the recording with the user's overrides applied."""
+    resolved = recorded_device(request, agents, host)
     if resolved.model is None:
-        return resolved
+        unused = _unused_overrides(request)
+        return attrs.evolve(resolved, diagnostics=(*resolved.diagnostics, *unused))
     model = with_overrides(
         resolved.model,
         clock_mhz=request.clock_mhz,
@@ -62,17 +66,36 @@ def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: Plugi
     return attrs.evolve(resolved, model=model)
 
 
+def _unused_overrides(request: AnalysisRequest) -> tuple[Diagnostic, ...]:
+    given = {
+        "--clock-mhz": request.clock_mhz,
+        "--memory-bandwidth-gbps": request.memory_bandwidth_gbps,
+    }
+    names = [name for name, value in given.items() if value is not None]
+    if not names:
+        return ()
+    return (
+        Diagnostic(
+            "device.override_unused",
+            f"{' and '.join(names)} changed nothing: there are no ceilings without a known device",
+            remedy="name the device with --device",
+        ),
+    )
+
+
 def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
     """All four documents for ``recording``."""
     device = find_device(request, recording.gpu_agents, host)
     steps = [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions]
-    given = {"classifier_rules": tuple(host.catalog.rules(device.model))}
+    # Without a plugin that analyses thread traces, there are none.
+    given = {"classifier_rules": tuple(host.catalog.rules(device.model)), "att": {}}
     result = analyze(recording, device.model, request.options, steps, given)
-    diagnostics = diagnostic_docs(_all_diagnostics(recording, device, result, host))
+    extended, problems = extensions(result)
+    diagnostics = diagnostic_docs((*_all_diagnostics(recording, device, result, host), *problems))
     provenance = provenance_doc(
         recording, device, _contributors(recording, device, result, host), request.root
     )
-    return _documents(recording, device, result, provenance, diagnostics)
+    return _documents(recording, device, result, extended, provenance, diagnostics)
 
 
 def _all_diagnostics(
@@ -81,7 +104,8 @@ def _all_diagnostics(
     yield from recording.diagnostics
     for trace in recording.traces:
         yield from trace.diagnostics
-    yield from device.diagnostics
+    if recording.traces:  # a timed process says nothing of a device, and needs none
+        yield from device.diagnostics
     yield from result.diagnostics
     yield from host.diagnostics
 
@@ -103,12 +127,14 @@ def _documents(
     recording: Recording,
     device: ResolvedDevice,
     result: AnalysisResult,
+    extended: Mapping[str, Any],
     provenance: ProvenanceDoc,
     diagnostics: tuple[DiagnosticDoc, ...],
 ) -> Documents:
     facts = result.facts
     times = facts.get("kernel_times") or {}
-    dag = dag_document(facts.get("execution_graph"), provenance=provenance, diagnostics=diagnostics)
+    graph = facts.get("execution_graph")
+    dag = dag_document(graph, provenance=provenance, diagnostics=diagnostics)
     roofline = facts.get("roofline")
     parts = roofline_parts(roofline)
     classifications = facts.get("bottlenecks") or {}
@@ -120,6 +146,7 @@ def _documents(
             rooflines=parts,
             dag=dag,
             classifications=classifications,
+            thread_traces=facts.get("att") or {},
             device=device.model,
             device_reason=device.diagnostics[0].fact if device.diagnostics else None,
             wave_size=_wave_size(recording, device),
@@ -135,13 +162,14 @@ def _documents(
         {symbol.name: symbol.criticality_weight for symbol in dag.symbols},
         provenance=provenance,
         diagnostics=diagnostics,
-        extensions=_extensions(result),
+        extensions=extended,
     )
     return Documents(
         profile=profile,
         roofline=roofline_document(roofline, provenance=provenance, diagnostics=diagnostics),
         dag=dag,
         analysis=analysis,
+        graph_columns=graph.columns if graph is not None else None,
     )
 
 
@@ -150,11 +178,3 @@ def _wave_size(recording: Recording, device: ResolvedDevice) -> int | None:
         return device.model.wave_size
     sizes = {agent.wave_size for agent in recording.gpu_agents}
     return sizes.pop() if len(sizes) == 1 else None
-
-
-def _extensions(result: AnalysisResult) -> Mapping[str, Any]:
-    return {
-        fact: result.facts[fact]
-        for fact, plugin in sorted(result.providers.items())
-        if plugin != _CORE_PLUGIN
-    }

@@ -22,6 +22,14 @@ def run_directory_of(paths: Sequence[Path]) -> Path | None:
     return paths[0] if len(paths) == 1 and is_run_directory(paths[0]) else None
 
 
+def analyse_only(
+    paths: Sequence[Path], request: AnalysisRequest, host: PluginHost, *, each_is_a_run: bool = False
+) -> Documents:
+    """Documents for ``paths``; nothing is written."""
+    recording = load_recording(paths, host.catalog.readers().contributions, each_is_a_run=each_is_a_run)
+    return analyse(recording, attrs.evolve(request, root=run_directory_of(paths)), host)
+
+
 def analyse_paths(
     paths: Sequence[Path],
     request: AnalysisRequest,
@@ -34,10 +42,8 @@ def analyse_paths(
 
     A single run directory keeps its documents inside.
     """
-    root = run_directory_of(paths)
-    recording = load_recording(paths, host.catalog.readers().contributions, each_is_a_run=each_is_a_run)
-    documents = analyse(recording, attrs.evolve(request, root=root), host)
-    directory = output or root
+    documents = analyse_only(paths, request, host, each_is_a_run=each_is_a_run)
+    directory = output or run_directory_of(paths)
     if directory is not None:
         documents.write(directory)
     return documents, directory

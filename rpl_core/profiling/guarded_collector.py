@@ -1,4 +1,4 @@
-"""A collector behind the plugin boundary: whatever a stranger's collector does, the run directory stays true."""
+"""A collector behind the plugin boundary: whatever it does, the run directory stays true."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class GuardedCollector(Collector):
     def __init__(self, offered: Contribution[Collector]) -> None:
         self.name = offered.value.name
         self.summary = offered.value.summary
+        self.role = offered.value.role
         self._plugin = offered.plugin
         self._collector = offered.value
 

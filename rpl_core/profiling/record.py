@@ -13,9 +13,10 @@ from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.pipeline.analyse import AnalysisRequest, find_device
+from rpl_core.pipeline.analyse import AnalysisRequest, recorded_device
 from rpl_core.profiling.session import ProfileSession, describe_plan
-from rpl_core.run_directory.writer import RunDirectory, default_path
+from rpl_core.profiling.thread_traces import DeepAnalysis, record_thread_traces
+from rpl_core.run_directory.writer import RunDirectory, claim_path, default_path
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector, LineSink
@@ -31,6 +32,7 @@ class ProfileRequest:
     runs: int
     roofline: bool
     trace_dependencies: bool
+    deep: DeepAnalysis | None
     time_limit_s: float | None
     allow_dangerous_counters: bool
     output: Path | None
@@ -44,6 +46,7 @@ class ProfileRequest:
             "runs": self.runs,
             "roofline": self.roofline,
             "focus_critical": self.trace_dependencies,
+            "deep_analysis": self.deep is not None,
             "time_limit_s": self.time_limit_s,
             "clock_mhz": self.analysis.clock_mhz,
             "memory_bandwidth_gbps": self.analysis.memory_bandwidth_gbps,
@@ -65,7 +68,7 @@ class Recorded:
 def plan_only(request: ProfileRequest, collector: Collector, host: PluginHost) -> Sequence[str]:
     """The commands of all passes, for ``--dry-run``. Counter passes need ``--device`` here."""
     directory = request.output or default_path(request.runs_directory, request.command)
-    device = find_device(request.analysis, (), host)
+    device = recorded_device(request.analysis, (), host)
     if request.roofline and device.model is None:
         raise UsageError(
             "--dry-run can't plan counter passes without --device", next_step="add --device gfx942"
@@ -74,6 +77,8 @@ def plan_only(request: ProfileRequest, collector: Collector, host: PluginHost) -
     if request.roofline:
         plans.append(collector.plan(_counters(request, device)))
     lines = [line for plan in plans for line in describe_plan(plan.passes, directory)]
+    if request.deep is not None:
+        lines.append(f"note: thread traces of the {request.deep.top} most critical kernels follow")
     lines += [f"note: {d.fact}" for plan in plans for d in plan.diagnostics]
     return lines
 
@@ -82,10 +87,10 @@ def record_application(
     request: ProfileRequest, collector: Collector, host: PluginHost, log: LineSink, step: StepSink
 ) -> Recorded:
     """Run all passes. Raises ``InterruptedRunError`` on Ctrl-C, with the run directory closed."""
-    device = find_device(request.analysis, (), host)
+    device = recorded_device(request.analysis, (), host)
     plan = collector.plan(_timing(request, device))
     run = RunDirectory.create(
-        request.output or default_path(request.runs_directory, request.command),
+        request.output or claim_path(request.runs_directory, request.command),
         command=request.command,
         collector=collector.name,
         device=device.model.name if device.model else None,
@@ -100,6 +105,8 @@ def record_application(
         session.execute(plan)
         if request.roofline and session.failure is None:
             _execute_counter_passes(session, request, host)
+        if request.deep is not None and session.failure is None:
+            record_thread_traces(session, request.deep, request.analysis, host)
         session.finish(None)
     except (InterruptedRunError, KeyboardInterrupt):
         raise session.interrupted() from None
@@ -111,7 +118,7 @@ def _execute_counter_passes(session: ProfileSession, request: ProfileRequest, ho
     """Plan for the device that the timing runs name: its counters decide the passes."""
     try:
         recording = load_recording((session.run.path,), host.catalog.readers().contributions)
-        device = find_device(request.analysis, recording.gpu_agents, host)
+        device = recorded_device(request.analysis, recording.gpu_agents, host)
         if device.model is None:
             session.diagnostics.append(_no_counter_map())
             return

@@ -45,23 +45,23 @@ class ProfileSession:
     def start(self) -> None:
         self.relay.run_started(self.info)
 
-    def execute(self, plan: CollectionPlan) -> None:
-        """Run the passes of ``plan``.
+    def execute(self, plan: CollectionPlan, collector: Collector | None = None) -> None:
+        """Run the passes of ``plan``, with another collector than the profile's where one is given.
 
         A failed timing pass ends the profile, because without it nothing can be said. A failed counter
-        pass costs its counters, and the exit code only if the application or the time limit ended it. An
-        interrupt is recorded and goes on up.
+        pass costs its counters, and the exit code only if the application or the time limit ended it. A
+        failed thread trace costs the trace. An interrupt is recorded and goes on up.
         """
         self.diagnostics += plan.diagnostics
         for planned in plan.passes:
             if self.failure is not None and planned.role is TraceRole.TIMING:
                 break
             self.step(planned.name)
-            self._execute_pass(planned)
+            self._execute_pass(planned, collector or self.collector)
 
-    def _execute_pass(self, planned: PlannedPass) -> None:
+    def _execute_pass(self, planned: PlannedPass, collector: Collector) -> None:
         try:
-            outcome = self.collector.run(planned, self.run.path, self.log)
+            outcome = collector.run(planned, self.run.path, self.log)
             self.run.pass_succeeded(outcome)
             self.diagnostics += outcome.diagnostics
         except (InterruptedRunError, KeyboardInterrupt):
@@ -74,6 +74,9 @@ class ProfileSession:
             self._note_failure(planned, error)
 
     def _note_failure(self, planned: PlannedPass, error: RplError) -> None:
+        if planned.role is TraceRole.THREAD_TRACE:
+            self.diagnostics.append(thread_trace_problem(error, planned.directory))
+            return
         if planned.role is TraceRole.TIMING or _is_not_the_profilers(error):
             self.failure = self.failure or error
         if planned.role is TraceRole.TIMING:
@@ -104,6 +107,17 @@ class ProfileSession:
         self.run.finish(reason, diagnostic_docs(self.diagnostics))
         state = RunState.COMPLETE if reason is None else RunState.INCOMPLETE
         self.relay.run_finished(self.info, RunOutcome(state, reason))
+
+
+def thread_trace_problem(error: RplError, where: str | None = None) -> Diagnostic:
+    """Why there is no thread trace; the profile goes on without it."""
+    return Diagnostic(
+        "collect.no_thread_trace",
+        f"no thread trace: {error.fact}; the profile is complete without it",
+        cause=error.cause,
+        remedy=error.next_step,
+        where=where,
+    )
 
 
 def _is_not_the_profilers(error: RplError) -> bool:

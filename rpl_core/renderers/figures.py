@@ -6,7 +6,7 @@ UNKNOWN = "-"
 
 
 def milliseconds(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:,.4g} ms"
+    return UNKNOWN if value is None else f"{_digits(value)} ms"
 
 
 def duration_ns(value: float | None) -> str:
@@ -24,4 +24,9 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:,.4g}"
+    return UNKNOWN if value is None else _digits(value)
+
+
+def _digits(value: float) -> str:
+    """Four digits, but never an exponent for a large figure: 12,346 and not 1.235e+04."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
+from rpl_core.renderers.att_text import thread_trace_section
 from rpl_core.renderers.figures import UNKNOWN, duration_ns, milliseconds, number, percent
+from rpl_core.renderers.path_text import path_section
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
@@ -27,10 +29,11 @@ class TextRenderer(Renderer):
 
     def render(self, request: RenderRequest) -> str:
         profile = cast("ProfileDocument", request.documents["profile"])
-        head, path = _head(profile), _path(cast("DagDocument", request.documents["dag"]))
+        head, path = _head(profile), path_section(cast("DagDocument", request.documents["dag"]))
         sections = [
             *((path, head) if request.path_first else (head, path)),
             _kernels(profile, cast("AnalysisDocument", request.documents["analysis"])),
+            thread_trace_section(profile),
             _roofline_note(cast("RooflineDocument", request.documents["roofline"])),
         ]
         return "\n\n".join(section for section in sections if section) + "\n"
@@ -70,17 +73,6 @@ def _runtime(profile: ProfileDocument) -> str:
         low, high = profile.runtime_range_ms
         text += f" (estimate, {low:.4g} to {high:.4g} ms over the counter passes)"
     return f"{text}  [{profile.runtime_source}]"
-
-
-def _path(dag: DagDocument) -> str:
-    if dag.status != "available":
-        return f"critical path  unknown: {printable(dag.reason or '')}"
-    ceiling = f"{dag.speedup_ceiling:.3g}x" if dag.speedup_ceiling else "unbounded (it is the whole path)"
-    return (
-        f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan, "
-        f"{percent(dag.fraction)} of it in {printable(shorten(dag.dominant_symbol or '-', _NAME_WIDTH))}; "
-        f"speed-up ceiling of that kernel {ceiling}"
-    )
 
 
 def _kernels(profile: ProfileDocument, analysis: AnalysisDocument) -> str:

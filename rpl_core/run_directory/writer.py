@@ -14,8 +14,9 @@ from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.errors import UsageError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.digest import sha256_of
-from rpl_core.process.storage import make_directory
+from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import LATEST, MANIFEST, run_name
+from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
@@ -48,7 +49,7 @@ class RunDirectory:
             tool_version=__version__,
             state="running",
             created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            command=command,
+            command=tuple(encodable(word) for word in command),
             collector=collector,
             device=device,
             device_source=device_source,
@@ -81,12 +82,12 @@ class RunDirectory:
 
     def pass_failed(self, name: str, error: str, *, exit_status: int | None = None) -> None:
         """Record a pass that gave nothing usable; its log, if any, stays under ``artifacts/logs``."""
-        self._replace_pass(name, state="failed", error=error, exit_status=exit_status)
+        self._replace_pass(name, state="failed", error=encodable(error), exit_status=exit_status)
 
     def finish(self, reason: str | None, diagnostics: tuple[DiagnosticDoc, ...] = ()) -> None:
         """Mark the run complete, or incomplete with ``reason``."""
         state = "complete" if reason is None else "incomplete"
-        self._update(state=state, reason=reason, diagnostics=diagnostics)
+        self._update(state=state, reason=reason and encodable(reason), diagnostics=diagnostics)
 
     def _artefact(self, name: str) -> ArtefactEntry:
         path = self.path / name
@@ -132,6 +133,20 @@ def default_path(runs_directory: Path, command: tuple[str, ...]) -> Path:
     return candidate
 
 
+def claim_path(runs_directory: Path, command: tuple[str, ...]) -> Path:
+    """``default_path``, made; two profiles that start in the same moment never get the same one."""
+    make_directory(runs_directory)
+    while True:
+        path = default_path(runs_directory, command)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise storage_error(path, error) from error
+        return path
+
+
 def point_latest(run: Path) -> None:
     """Let ``latest`` beside ``run`` point to it; a file system without links just lacks the pointer."""
     link = run.parent / LATEST
@@ -152,6 +167,6 @@ def _planned_entry(planned: PlannedPass) -> PassEntry:
         role=planned.role.value,
         state="planned",
         directory=planned.directory,
-        command=planned.command,
+        command=tuple(encodable(word) for word in planned.command),
         counters=planned.counters,
     )

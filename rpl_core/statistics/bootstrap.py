@@ -15,10 +15,10 @@ SEED = 20_240_601
 def paired_ratio_interval(
     log_ratios: Sequence[float], confidence: float = 0.95, *, seed: int = SEED
 ) -> tuple[float, float]:
-    """Percentile interval of exp(median(log ratio)) over resampled pairs (Efron and Tibshirani, 1993, ch. 13).
+    """Percentile interval of exp(median(log ratio)) over resampled pairs.
 
-    Needs at least one pair. It is an approximation that is too narrow below about ten pairs; verdicts use
-    the exact rank interval instead.
+    Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. Needs at least one pair. An
+    approximation that is too narrow below about ten pairs; verdicts use the exact rank interval instead.
     """
     numbers = np.asarray(log_ratios, dtype=np.float64)
     generator = np.random.default_rng(seed)

@@ -49,6 +49,9 @@ def mann_whitney_test(left: Sequence[float], right: Sequence[float]) -> MannWhit
     if m + n > EXACT_VALUES:
         greater, less = _approximate(u, m, n, tie_sizes(pooled).tolist())
         return MannWhitneyTest(u, greater, less, exact=False)
+    if np.unique(pooled).size == m + n:  # without ties the distribution is known from m and n alone
+        tail = upper_tail(m, n)
+        return MannWhitneyTest(u, tail[int(u)], tail[m * n - int(u)], exact=True)
     counts = sized_subset_sum_counts(ranks, n)
     ways = float(math.comb(m + n, n))
     return MannWhitneyTest(

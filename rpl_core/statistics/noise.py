@@ -18,7 +18,7 @@ class NoiseLevel(str, Enum):
 
 
 def noise_level(cv: float | None) -> NoiseLevel:
-    """Level of a robust CV (``robust.robust_cv``); an unknown one is quiet, since nothing speaks against it."""
+    """Level of a robust CV; an unknown one is quiet, since nothing speaks against it."""
     if cv is None or cv <= WARN_CV:
         return NoiseLevel.QUIET
     return NoiseLevel.NOISY if cv <= REFUSE_CV else NoiseLevel.TOO_NOISY

@@ -40,4 +40,5 @@ def sized_subset_sum_counts(weights: NDArray[np.int64], size: int) -> NDArray[np
     counts[0, 0] = 1
     for weight in weights:
         counts[1:, weight:] += counts[:-1, : counts.shape[1] - weight].copy()
-    return counts[size]
+    found: NDArray[np.int64] = counts[size]
+    return found

@@ -16,7 +16,7 @@ from rpl_core.statistics.bootstrap import paired_ratio_interval
 from rpl_core.statistics.minimum_detectable import (
     Requirement,
     minimum_detectable_change,
-    standard_error_paired,
+    paired_precision,
 )
 from rpl_core.statistics.robust import median, pseudo_median, robust_sigma
 from rpl_core.statistics.signed_rank import signed_rank_interval, signed_rank_test
@@ -70,9 +70,7 @@ class Look:
     blocked_by: tuple[str, ...] = ()
 
 
-def take_look(
-    log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule
-) -> Look:
+def take_look(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Look:
     """Judge the pairs so far, of which there must be as many as a look asks for.
 
     ``guards`` holds log ratios of what must not regress (makespan, critical path), one per pair.
@@ -113,5 +111,5 @@ def _detectable_gain(log_ratios: Sequence[float], rule: AcceptRule) -> float | N
         return None
     # The test is one-sided: alpha per look here is two-sided 2 alpha there.
     required = Requirement(2 * rule.alpha_per_look, -math.log1p(-rule.least_gain))
-    slowdown = minimum_detectable_change(standard_error_paired(sigma, len(log_ratios)), required)
+    slowdown = minimum_detectable_change(paired_precision(sigma, len(log_ratios)), required)
     return 1 - 1 / (1 + slowdown)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Sequence
+from itertools import pairwise
 
 import attrs
 
@@ -48,7 +49,7 @@ def find_levels(values: Sequence[float]) -> tuple[Level, ...]:
     count = len(values)
     if count < FEWEST_ENTRIES:
         return (Level(0, count - 1, median(values)),) if count else ()
-    penalty = STEP_PENALTY * max(_noise(values), _RESOLUTION) * math.log(count)
+    penalty = STEP_PENALTY * max(entry_noise(values), _RESOLUTION) * math.log(count)
     best = [0.0] + [math.inf] * count
     came_from = [0] * (count + 1)
     for first in range(count):
@@ -71,9 +72,9 @@ def _levels(values: Sequence[float], came_from: Sequence[int]) -> tuple[Level, .
     return tuple(reversed(levels))
 
 
-def _noise(values: Sequence[float]) -> float:
+def entry_noise(values: Sequence[float]) -> float:
     """Spread of one entry, from differences of neighbours, which few steps hardly touch."""
-    changes = [abs(b - a) for a, b in zip(values, values[1:], strict=False)]
+    changes = [abs(b - a) for a, b in pairwise(values)]
     return MAD_TO_SIGMA * median(changes) / math.sqrt(2)
 
 

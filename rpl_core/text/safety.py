@@ -12,6 +12,13 @@ def printable(text: str) -> str:
     )
 
 
+def encodable(text: str) -> str:
+    """``text`` with bytes that are no UTF-8 (of a path, an argument) shown as ``\\udcNN``, as JSON needs."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def shorten(text: str, width: int) -> str:
     """``text`` cut in the middle to ``width`` characters, so that both ends of a long name stay visible."""
     if len(text) <= width:

@@ -66,7 +66,7 @@ def test_the_example_plugins_work_as_wheels(tmp_path, fresh):
     wheels = tmp_path / "wheels"
     examples = [ROOT / "examples" / "rpl-gfx90a", ROOT / "examples" / "rpl-transform-launch-bounds"]
     build_wheels(wheels, ROOT, ROOT / "plugins" / "rpl_rocprofv3", *examples)
-    fresh.install(wheels, "rpl-gfx90a", "rpl-transform-launch-bounds")
+    fresh.install(wheels, "rpl-gfx90a[test]", "rpl-transform-launch-bounds[test]")
 
     plugins = fresh.plugins()
     for name in ("gfx90a", "launch-bounds"):
@@ -79,6 +79,9 @@ def test_the_example_plugins_work_as_wheels(tmp_path, fresh):
     assert {c["id"]: c["allowed"] for c in listed}["launch-bounds:saxpy-256"] is True
     changed = fresh.call("rpl", "transform", SAXPY, "--apply", "launch-bounds:saxpy-256")
     assert "void __launch_bounds__(256) saxpy(" in changed
+
+    for example in examples:
+        fresh.call("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=example)
 
 
 @pytest.mark.long

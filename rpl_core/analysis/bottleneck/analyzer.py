@@ -12,7 +12,9 @@ class BottleneckAnalyzer(Analyzer):
 
     name = "bottleneck"
     summary = "one bottleneck label per kernel with its evidence"
-    requires = frozenset({"kernel_times", "occupancy", "kernel_quantities", "roofline", "classifier_rules"})
+    requires = frozenset(
+        {"kernel_times", "occupancy", "kernel_quantities", "roofline", "att", "classifier_rules"}
+    )
     provides = frozenset({"bottlenecks"})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
@@ -26,6 +28,7 @@ class BottleneckAnalyzer(Analyzer):
                 occupancy=facts["occupancy"].get(name),
                 roofline=rooflines.get(name),
                 quantities=quantities.get(name),
+                thread_trace=facts["att"].get(name),
             )
             figures = figures_of(evidence, context.device, context.recording.origin)
             found[name] = classify(name, figures, facts["classifier_rules"])

@@ -105,9 +105,13 @@ def _unknown(tested: Sequence[TestedRule]) -> tuple[str, ...]:
 
 
 def _headroom(figures: Mapping[str, Metric]) -> tuple[float | None, str | None]:
-    """``1 - max(bandwidth / ceiling, flops / ceiling)`` from counters; ``None`` unless both are known."""
+    """``1 - max(bandwidth / ceiling, flops / ceiling)`` from counters, else what a thread trace says.
+
+    ``None`` when neither is known.
+    """
     shares = [figures.get("hbm_utilization"), figures.get("compute_utilization")]
     values = [metric.value for metric in shares if metric is not None and metric.value is not None]
     if len(values) < len(shares):
-        return None, None
+        traced = figures.get("trace_headroom")
+        return (None, None) if traced is None or traced.value is None else (traced.value, traced.source)
     return max(0.0, 1.0 - max(values)), "counters: 1 - max(bandwidth / ceiling, flops / ceiling)"

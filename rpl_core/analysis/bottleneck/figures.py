@@ -9,7 +9,9 @@
 ``valu_utilization``        part of the time in which the vector units issue: an interval, since the
                             counter window is longer than a kernel (device_models.md, fact 6)
 ``mfma_utilization``        part of the time in which the matrix units are busy, likewise
-``dependency_wait_fraction``  part of the waves' life spent waiting for outstanding results
+``dependency_wait_fraction``  part of the waves' life spent waiting for outstanding results; without counters
+                            that of the waves of a thread trace
+``trace_headroom``          part of the traced waves' life in which they waited for memory or were idle
 ==========================  ==========================================================================
 """
 
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.analysis.bottleneck.thread_trace import thread_trace_figures
 from rpl_core.analysis.occupancy.result import NoOccupancy
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from rpl_core.analysis.occupancy.result import Occupancy
     from rpl_core.analysis.roofline.model import KernelRoofline
     from rpl_core.analysis.runtime.model import KernelTime
+    from rpl_core.contracts.att import AttPart
     from rpl_core.model.device import DeviceModel
 
 #: Quantities of the counter map that rules use under the same name.
@@ -46,6 +50,7 @@ class KernelEvidence:
     occupancy: Occupancy | NoOccupancy | None
     roofline: KernelRoofline | None
     quantities: KernelQuantities | None
+    thread_trace: AttPart | None = None
 
 
 def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Mapping[str, Metric]:
@@ -60,6 +65,9 @@ def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
         "grid_fill": _grid_fill(evidence, device, origin),
     }
     figures.update({name: _quantity(evidence.quantities, name) for name in _FROM_COUNTERS})
+    for name, metric in thread_trace_figures(evidence.thread_trace).items():
+        if name not in figures or figures[name].value is None:
+            figures[name] = metric
     return figures
 
 

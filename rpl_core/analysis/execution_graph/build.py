@@ -1,171 +1,121 @@
-"""Solve the graph of one trace: chains by stream, longest path, slack and weight per kernel."""
+"""From a trace to its execution graph: find dependences, solve every machine, sum up the longest one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-import numpy as np
-
-from rpl_core.analysis.critical_path.graph import build_graph
-from rpl_core.analysis.critical_path.intervals import sum_busy_time
-from rpl_core.analysis.critical_path.path import trace_path
-from rpl_core.analysis.critical_path.solve import solve
-from rpl_core.analysis.critical_path.symbols import SymbolSums, sum_symbols
 from rpl_core.analysis.critical_path.weights import weigh
-from rpl_core.analysis.critical_path.whatif import Scenario, what_if
-from rpl_core.analysis.execution_graph.model import ClockDomain, ExecutionGraph, GraphEdges, GraphSymbol
-from rpl_core.analysis.execution_graph.nodes import WorkNodes, work_nodes
+from rpl_core.analysis.execution_graph.breakdown import as_executed_path, break_down
+from rpl_core.analysis.execution_graph.confidence import bound_path, certain_share, count_edges, path_edges
+from rpl_core.analysis.execution_graph.dependences import find_dependences
+from rpl_core.analysis.execution_graph.domain import machine_domains, solve_domain
+from rpl_core.analysis.execution_graph.dominance_shift import find_dominance_shift
+from rpl_core.analysis.execution_graph.forecasts import forecast_symbols, rank_forecasts
+from rpl_core.analysis.execution_graph.full_columns import graph_columns
+from rpl_core.analysis.execution_graph.graph_launches import link_lanes
+from rpl_core.analysis.execution_graph.loads import MOST_PARTS, device_loads, domain_load, process_paths
+from rpl_core.analysis.execution_graph.model import ExecutionGraph
+from rpl_core.analysis.execution_graph.near_paths import find_near_paths
+from rpl_core.analysis.execution_graph.nodes import work_nodes
 from rpl_core.analysis.execution_graph.segments import path_segments
-from rpl_core.analysis.runtime.grouping import DurationGroups, group_durations
+from rpl_core.analysis.execution_graph.symbol_criticality import rank_symbols, symbol_criticality
+from rpl_core.analysis.execution_graph.symbol_edges import sum_symbol_edges
+from rpl_core.analysis.execution_graph.symbol_slack import find_symbol_slack
 
 if TYPE_CHECKING:
-    from rpl_core.analysis.critical_path.model import CriticalPath, DispatchGraph, NodeWeights, Solution
+    from typing import Any
+
+    from rpl_core.analysis.execution_graph.domain import SolvedDomain
+    from rpl_core.analysis.execution_graph.graph_launches import LaneLinks
     from rpl_core.model.trace import Trace
 
-#: Symbols whose ceiling is found by solving again; the rest of the list can gain less (chosen).
+__all__ = ["RESOLVED_SYMBOLS", "execution_graph"]
+
+#: Symbols for which the graph is solved again; the rest of the list can gain less (chosen).
 RESOLVED_SYMBOLS = 15
 
 
-@attrs.frozen(eq=False)
-class _SolvedDomain:
-    """The graph of one clock domain, solved in the exec-only weighting."""
+def execution_graph(
+    trace: Trace, run: int, *, include_copies: bool, with_columns: bool = False
+) -> ExecutionGraph:
+    """The graph of ``trace``, which is timing run number ``run``; with every node and edge if asked.
 
-    node: str
-    work: WorkNodes
-    graph: DispatchGraph
-    weights: NodeWeights
-    solution: Solution
-    path: CriticalPath
-    sums: SymbolSums
-
-
-def execution_graph(trace: Trace, run: int, *, include_copies: bool) -> ExecutionGraph:
-    """The graph of ``trace``, which is timing run number ``run``.
-
-    Machines are solved apart, since their clocks do not compare; path, segments and symbols are those of
-    the machine with the longest path.
+    Machines are solved apart, since their clocks do not compare; path, segments, symbols and forecasts are
+    those of the machine with the longest path.
     """
-    work = work_nodes(trace, include_copies=include_copies)
-    if not len(work):
+    nodes = work_nodes(trace, include_copies=include_copies)
+    if not len(nodes):
         return ExecutionGraph(reason="no dispatch with usable times was recorded")
-    domains = [_solve(node, part) for node, part in _by_machine(trace, work)]
-    longest = max(domains, key=lambda d: d.path.critical_path_ns)
-    symbols = _symbols(longest)
-    dominant = next((symbol for symbol in symbols if symbol.kind == "kernel"), None)
-    segments, left_out = path_segments(trace, longest.work, longest.path)
+    found = find_dependences(trace, nodes)
+    links = link_lanes(nodes, found.program)
+    domains = [solve_domain(domain) for domain in machine_domains(trace, nodes, found)]
+    longest = max(domains, key=lambda solved: solved.path.critical_path_ns)
+    if longest.path.critical_path_ns <= 0:
+        return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
+    devices = [load for solved in domains for load in device_loads(trace, solved)]
+    processes = [path for solved in domains for path in process_paths(trace, solved)]
     return ExecutionGraph(
         reason=None,
         origin=trace.origin,
         run=run,
-        sync_info="none",
-        nodes=len(work),
-        edges=_edges(domains, work),
-        inconsistent_edges=sum(d.graph.inconsistent_edges for d in domains),
-        chain_overlaps=sum(d.graph.overlapping_nodes for d in domains),
-        critical_path_ns=longest.path.critical_path_ns,
-        makespan_ns=longest.graph.makespan_ns,
-        dominant_symbol=dominant.name if dominant else None,
-        fraction=dominant.criticality_weight if dominant else None,
-        speedup_ceiling=_static_ceiling(longest, dominant),
-        several_paths=bool(longest.sums.critical_ns.sum() > longest.sums.on_path_ns.sum()),
-        domains=tuple(_domain(d) for d in domains),
-        segments=segments,
-        segments_left_out=left_out,
-        symbols=symbols,
+        sync_info=found.sync_info,
+        nodes=len(nodes),
+        host_syncs=len(found.syncs),
+        edges=count_edges(domains, links),
+        inconsistent_edges=sum(solved.graph.inconsistent_edges for solved in domains),
+        implied_edges=sum(solved.graph.implied_edges for solved in domains),
+        chain_overlaps=sum(solved.graph.overlapping_nodes for solved in domains),
+        submission_disagreements=found.submission_disagreements,
+        unresolved=found.unresolved,
+        gaps_attributed=found.program.calls is not None,
+        domains=tuple(domain_load(solved) for solved in domains),
+        devices=tuple(sorted(devices, key=lambda load: -load.total_ns)[:MOST_PARTS]),
+        devices_left_out=max(0, len(devices) - MOST_PARTS),
+        processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
+        processes_left_out=max(0, len(processes) - MOST_PARTS),
+        columns=graph_columns(trace, nodes, found, domains) if with_columns else None,
+        **_path(trace, longest, links),
+        **_symbols(longest),
     )
 
 
-def _by_machine(trace: Trace, work: WorkNodes) -> list[tuple[str, WorkNodes]]:
-    machines = sorted({process.node for process in trace.processes})
-    if len(machines) < 2:
-        return [(machines[0] if machines else "", work)]
-    number = {machine: i for i, machine in enumerate(machines)}
-    of_process = np.array([number[process.node] for process in trace.processes], dtype=np.int32)
-    of_row = of_process[work.process]
-    parts = [(machine, work.pick(of_row == i)) for i, machine in enumerate(machines)]
-    return [(machine, part) for machine, part in parts if len(part)]
+def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks) -> dict[str, Any]:
+    """The fields that describe the critical path and what surrounds it."""
+    edges_of_path = path_edges(solved, links)
+    segments, segments_left_out = path_segments(trace, solved)
+    symbol_edges, symbol_edges_left_out = sum_symbol_edges(solved, links)
+    return {
+        "critical_path_ns": solved.path.critical_path_ns,
+        "makespan_ns": solved.graph.makespan_ns,
+        "several_paths": bool(solved.sums.critical_ns.sum() > solved.sums.on_path_ns.sum()),
+        "bounds": bound_path(solved, links),
+        "path_edges": edges_of_path,
+        "path_confidence": certain_share(edges_of_path),
+        "breakdown": break_down(solved, as_executed_path(solved)),
+        "segments": segments,
+        "segments_left_out": segments_left_out,
+        "near_paths": find_near_paths(solved),
+        "symbol_edges": symbol_edges,
+        "symbol_edges_left_out": symbol_edges_left_out,
+    }
 
 
-def _solve(node: str, work: WorkNodes) -> _SolvedDomain:
-    graph = build_graph(work.chain(), work.begin_ns, work.end_ns)
-    weights = weigh(graph, "exec_only")
-    solution = solve(graph, weights)
-    path = trace_path(graph, weights)
-    return _SolvedDomain(
-        node, work, graph, weights, solution, path, sum_symbols(graph, solution, path, work.symbol)
-    )
-
-
-def _symbols(domain: _SolvedDomain) -> tuple[GraphSymbol, ...]:
-    """All symbols of the graph: by weight, then total time, then name."""
-    sums, work = domain.sums, domain.work
-    length = max(domain.path.critical_path_ns, 1)
-    slack = group_durations(work.symbol, domain.solution.slack_ns, len(work.symbol_names))
-    order = sorted(
-        range(sums.symbol.size),
-        key=lambda i: (
-            -int(sums.on_path_ns[i]),
-            -int(sums.execution_ns[i]),
-            work.symbol_names[sums.symbol[i]],
-        ),
-    )
-    ceilings = _ceilings(domain, [int(sums.symbol[i]) for i in order[:RESOLVED_SYMBOLS]])
-    return tuple(_symbol(domain, i, length, slack, ceilings) for i in order)
-
-
-def _symbol(
-    domain: _SolvedDomain,
-    index: int,
-    length: int,
-    slack: DurationGroups,
-    ceilings: dict[int, float | None],
-) -> GraphSymbol:
-    sums, work = domain.sums, domain.work
-    number = int(sums.symbol[index])
-    of_symbol = slack.group(number)
-    return GraphSymbol(
-        name=work.symbol_names[number],
-        kind="kernel" if number < work.kernel_symbols else "copy",
-        nodes=int(sums.nodes[index]),
-        total_ns=int(sums.execution_ns[index]),
-        on_path_ns=int(sums.on_path_ns[index]),
-        criticality_weight=int(sums.on_path_ns[index]) / length,
-        min_slack_ns=int(sums.min_slack_ns[index]),
-        median_slack_ns=int(of_symbol[(of_symbol.size - 1) // 2]),
-        critical_nodes=int(np.searchsorted(of_symbol, 0, side="right")),
-        speedup_ceiling=ceilings.get(number),
-    )
-
-
-def _ceilings(domain: _SolvedDomain, symbols: list[int]) -> dict[int, float | None]:
-    """What making each symbol free would bring, by solving again."""
-    scenarios = [Scenario(symbol, float("inf")) for symbol in symbols]
-    answers = what_if(domain.graph, domain.weights, domain.work.symbol, scenarios)
-    return {answer.scenario.symbol: answer.application_speedup for answer in answers}
-
-
-def _static_ceiling(domain: _SolvedDomain, dominant: GraphSymbol | None) -> float | None:
-    """1 / (1 - f) of the dominant kernel; ``None`` when it is the whole path."""
-    if dominant is None:
-        return None
-    rest = domain.path.critical_path_ns - dominant.on_path_ns
-    return domain.path.critical_path_ns / rest if rest else None
-
-
-def _edges(domains: list[_SolvedDomain], work: WorkNodes) -> tuple[GraphEdges, ...]:
-    chains = sum(int(np.unique(d.work.chain()).size) for d in domains)
-    kind, confidence = ("queue", "probable") if work.by_queue else ("stream", "certain")
-    return (GraphEdges(kind, confidence, len(work) - chains),)
-
-
-def _domain(domain: _SolvedDomain) -> ClockDomain:
-    busy = sum_busy_time(domain.work.begin_ns, domain.work.end_ns)
-    return ClockDomain(
-        node=domain.node,
-        makespan_ns=domain.graph.makespan_ns,
-        critical_path_ns=domain.path.critical_path_ns,
-        busy_ns=busy.busy_ns,
-        idle_ns=busy.idle_ns,
-        parallelism=busy.parallelism(domain.path.critical_path_ns) or 0.0,
-    )
+def _symbols(solved: SolvedDomain) -> dict[str, Any]:
+    """The fields that describe symbols, and what making them faster would bring."""
+    order = rank_symbols(solved)
+    numbers = [int(solved.sums.symbol[i]) for i in order[:RESOLVED_SYMBOLS]]
+    forecasts = forecast_symbols(solved, weigh(solved.graph, "as_executed"), numbers)
+    symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers))
+    kernels = [i for i, symbol in enumerate(symbols) if symbol.kind == "kernel"]
+    fields: dict[str, Any] = {"symbols": symbols, "forecasts": rank_forecasts(list(forecasts.values()))}
+    if not kernels:
+        return fields
+    dominant = symbols[kernels[0]]
+    shift = find_dominance_shift(solved, int(solved.sums.symbol[order[kernels[0]]]))
+    return fields | {
+        "dominant_symbol": dominant.name,
+        "fraction": dominant.criticality_weight,
+        "speedup_ceiling": dominant.static_ceiling,
+        "dominance": shift.steps,
+        "dominance_shift_at": shift.at,
+    }

@@ -5,7 +5,7 @@ Which lane a node runs in is ``lanes``' knowledge; who waits for whom across lan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -35,6 +35,7 @@ class WorkNodes:
     process: Int32Column
     agent: Int32Column
     lane: Int32Column
+    queue: Int32Column  # index into the trace's queues, -1 for copies
     symbol: Int32Column
     row: Int64Column
     correlation_id: Int64Column
@@ -62,7 +63,10 @@ class WorkNodes:
         return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
 
-_COLUMNS = ("process", "agent", "lane", "symbol", "row", "correlation_id", "begin_ns", "end_ns", "is_copy")
+_COLUMNS = (
+    *("process", "agent", "lane", "queue", "symbol", "row", "correlation_id"),
+    *("begin_ns", "end_ns", "is_copy"),
+)
 
 
 def work_nodes(trace: Trace, *, include_copies: bool) -> WorkNodes:
@@ -76,8 +80,8 @@ def work_nodes(trace: Trace, *, include_copies: bool) -> WorkNodes:
         columns = {name: column[order] for name, column in columns.items()}
         skipped += skipped_copies
     by_queue = lanes_are_queues(trace)
-    stream, queue = columns.pop("stream"), columns.pop("queue")
-    lanes, lane = find_lanes(trace, columns["process"], columns["agent"], stream, queue, by_queue=by_queue)
+    stream = columns.pop("stream")
+    lanes, lane = find_lanes(trace, columns["process"], columns["agent"], stream, columns["queue"], by_queue=by_queue)
     return WorkNodes(
         **columns,
         lane=lane,
@@ -88,7 +92,7 @@ def work_nodes(trace: Trace, *, include_copies: bool) -> WorkNodes:
     )
 
 
-def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray[np.generic]], int]:
+def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray[Any]], int]:
     dispatches = trace.dispatches
     numbers = {name: i for i, name in enumerate(names)}
     table = np.array([numbers[kernel.name] for kernel in trace.kernels] or [0], dtype=np.int32)
@@ -106,14 +110,12 @@ def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray
     return columns, len(dispatches) - rows.size
 
 
-def _copies(
-    trace: Trace, copies: Copies, first_symbol: int
-) -> tuple[dict[str, NDArray[np.generic]], int]:
+def _copies(trace: Trace, copies: Copies, first_symbol: int) -> tuple[dict[str, NDArray[Any]], int]:
     rows = np.flatnonzero(copies.end_ns >= copies.begin_ns)
     gpu = np.array([agent.kind == "GPU" for agent in trace.agents] or [False])
     destination, source = copies.destination_agent[rows], copies.source_agent[rows]
     to_gpu = (destination >= 0) & gpu[destination]
-    columns: dict[str, NDArray[np.generic]] = {
+    columns: dict[str, NDArray[Any]] = {
         "process": copies.process[rows],
         "agent": np.where(to_gpu, destination, source).astype(np.int32),
         "stream": copies.stream[rows],

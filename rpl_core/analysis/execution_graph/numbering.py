@@ -38,13 +38,13 @@ def join_keys(columns: Iterable[NDArray[np.integer]]) -> IntArray:
     """One key per row: equal exactly where all columns are equal, ordered like the columns in turn."""
     joined: IntArray | None = None
     for column in columns:
-        distinct, index = number_keys(column)
         if joined is None:
-            joined = index.astype(np.int64)
-        else:
-            # Renumbering keeps the product of the counts inside int64.
+            joined = column.astype(np.int64)
+        elif column.size and int(column.min()) != int(column.max()):
+            # Numbering both sides keeps the product of the counts inside int64.
             _, before = number_keys(joined)
-            joined = before.astype(np.int64) * max(1, distinct.size) + index
+            distinct, index = number_keys(column)
+            joined = before * np.int64(distinct.size) + index
     assert joined is not None, "no columns"
     return joined
 

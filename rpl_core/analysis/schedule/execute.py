@@ -8,11 +8,12 @@ from typing import Any
 import attrs
 
 from rpl_core.analysis.schedule.order import Step, schedule
-from rpl_core.errors import RplError
+from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.recording import Recording
+from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 
 
 @attrs.frozen(eq=False)
@@ -46,12 +47,14 @@ def analyze(
             continue
         context = AnalysisContext(recording, device, options, facts)
         try:
-            outcome = step.analyzer.analyze(context)
-            _check(step, outcome.facts)
+            with plugin_boundary(step.plugin, f"analyzer {step.analyzer.name!r}"):
+                outcome = step.analyzer.analyze(context)
+                _check(step, outcome.facts)
+        except PluginError as error:
+            show_traceback(error)
+            found.append(_failed(step, error.problem))
         except RplError as error:
             found.append(_failed(step, error.one_line()))
-        except Exception as error:  # noqa: BLE001 - the plugin boundary: a stranger's bug stays his own
-            found.append(_failed(step, f"{type(error).__name__}: {error}"))
         else:
             facts.update(outcome.facts)
             providers.update(dict.fromkeys(outcome.facts, step.plugin))

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.readers import launch_shapes
+from rpl_rocprofv3.readers import row_groups
 from rpl_rocprofv3.readers.handle_text import handle_value, handle_values, number_values
 from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.kernel_names import display_name
@@ -54,7 +54,7 @@ def test_every_row_finds_exactly_its_own_shape(shapes):
 
 
 def test_colliding_mixes_are_told_apart(monkeypatch):
-    monkeypatch.setattr(launch_shapes, "_MULTIPLIERS", (0,) * 8)
+    monkeypatch.setattr(row_groups, "_MULTIPLIERS", (0,) * 8)
     rows = [(64, 1, 1, 256, 1, 1, 0, 0), (64, 1, 1, 512, 1, 1, 0, 0), (64, 1, 1, 256, 1, 1, 0, 0)]
     found, index, _ = distinct_shapes(geometry_of(rows))
     assert found.grid[index, 0].tolist() == [256, 512, 256]

@@ -107,7 +107,10 @@ def test_info_rows_of_wrong_types_are_ignored(make_rocpd, read):
     with closing(sqlite3.connect(path)) as connection:
         names = [n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for base, change in (
-            ("rocpd_info_process_", "init = 'then', start = x'01', fini = x'00', pid = 'many', extdata = '[1'"),
+            (
+                "rocpd_info_process_",
+                "init = 'then', start = x'01', fini = x'00', pid = 'many', extdata = '[1'",
+            ),
             ("rocpd_info_agent_", 'extdata = \'{"cu_count": "lots", "mem_banks": 7}\', uuid = \'x\''),
             ("rocpd_info_kernel_symbol_", "sgpr_count = 'a', arch_vgpr_count = -3, code_object_id = 'z'"),
         ):
@@ -142,6 +145,28 @@ def test_flipped_bytes_in_a_database_never_end_in_a_traceback(make_rocpd, tmp_pa
     path = tmp_path / "flipped.db"
     path.write_bytes(content)
     read_all([path])
+
+
+def test_a_view_without_end_is_given_up(make_rocpd):
+    path = make_rocpd([("k", 100, 200)])
+    with closing(sqlite3.connect(path)) as connection:
+        (name,) = [
+            n
+            for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if n.startswith("rocpd_kernel_dispatch_")
+        ]
+        columns = [r[1] for r in connection.execute(f'PRAGMA table_info("{name}")')]
+        connection.execute(f'DROP TABLE "{name}"')
+        connection.execute("DROP VIEW rocpd_kernel_dispatch")
+        listed = ", ".join(f'n + 1 AS "{c}"' for c in columns if c != "guid")
+        connection.execute(
+            "CREATE VIEW rocpd_kernel_dispatch AS "
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n FROM c) "
+            f"SELECT {listed} FROM c WHERE n < 0"
+        )
+        connection.commit()
+    (error,) = read_all([path])
+    assert "interrupted" in error.fact
 
 
 CSV_HEAD = (

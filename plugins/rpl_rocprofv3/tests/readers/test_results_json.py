@@ -302,3 +302,25 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
     count, peak_kib = map(int, run.stdout.split())
     assert count == 20_000
     assert peak_kib * 1024 < 100_000_000
+
+
+def test_processes_in_files_of_their_own_become_one_trace(write, read, tmp_path):
+    write("1_results.json", dispatches=[traced(1, 100, 150)])
+    second = document(dispatches=[traced(1, 120, 180)])
+    second["rocprofiler-sdk-tool"][0]["metadata"].update(pid=5000, init_time=60)
+    (tmp_path / "2_results.json").write_text(json.dumps(second))
+    (trace,) = read(tmp_path)
+    assert [p.pid for p in trace.processes] == [4242, 5000]
+    assert trace.dispatches.begin_ns.tolist() == [100, 120]
+
+
+def test_repeated_runs_in_one_folder_stay_apart(write, claim, tmp_path):
+    write("1_results.json", dispatches=[traced(1, 100, 150)])
+    write("2_results.json", dispatches=[traced(1, 100, 150)])
+    assert [len(found.paths) for found in claim(tmp_path)] == [1, 1]
+
+
+def test_an_empty_file_is_refused_by_name(tmp_path, claim):
+    (tmp_path / "7_results.json").write_text("")
+    (found,) = claim(tmp_path)
+    assert "0 bytes" in found.refusal

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, ApiCalls
-from rpl_rocprofv3.readers.dispatch_table import impossible_times
+from rpl_rocprofv3.readers.dispatch_table import impossible_times, time_order
 from rpl_rocprofv3.readers.model_columns import typed_columns
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def ordered_api_calls(
     arguments: ApiArguments,
     findings: Findings,
 ) -> ApiCalls:
-    """Calls in order of (begin, process, correlation id); calls without sensible times are left out."""
+    """Calls in order of (begin, end, process, correlation id); calls without sensible times are left out."""
     bad = impossible_times(begin_ns, end_ns) | (end_ns < begin_ns)
     findings.add(
         "api.impossible_time",
@@ -57,8 +57,7 @@ def ordered_api_calls(
         "API calls have no usable times or end before they begin, and are left out",
         cause="the recording is damaged or was edited",
     )
-    order = np.lexsort((correlation_id, process, begin_ns))
-    selection = order[~bad[order]]
+    selection = time_order(~bad, begin_ns, end_ns, process, correlation_id)
     columns = {
         "process": process,
         "thread_id": thread_id,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import Copies
-from rpl_rocprofv3.readers.dispatch_table import impossible_times
+from rpl_rocprofv3.readers.dispatch_table import impossible_times, time_order
 from rpl_rocprofv3.readers.model_columns import typed_columns
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ def ordered_copies(rows: CopyRows, findings: Findings) -> Copies:
         severity=Severity.ERROR,
         cause="the recording is damaged or was edited",
     )
-    order = np.lexsort((rows.correlation_id, rows.process, rows.end_ns, rows.begin_ns))
-    selection = order[~bad[order]]
+    selection = time_order(~bad, rows.begin_ns, rows.end_ns, rows.process, rows.correlation_id)
     columns = {field.name: getattr(rows, field.name) for field in attrs.fields(Copies)}
     return Copies(**typed_columns(Copies, columns, selection))

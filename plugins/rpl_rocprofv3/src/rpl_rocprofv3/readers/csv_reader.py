@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.merge import merge_traces
-from rpl_rocprofv3.readers.csv_sets import csv_sets
+from rpl_rocprofv3.readers.csv_sets import csv_sets, described
 from rpl_rocprofv3.readers.csv_tables import csv_header
 from rpl_rocprofv3.readers.csv_trace import CSV_FORMAT, read_csv_set
+from rpl_rocprofv3.readers.run_groups import execution_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +33,22 @@ class CsvReader(Reader):
     priority = 5
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
-        found = []
-        for each in csv_sets(files):
-            paths = tuple(path for _, path in sorted(each.files.items()))
-            refusal = each.refusal()
-            found.append(InputSet(self.name, CSV_FORMAT, paths, refusal, _NEXT_STEP if refusal else None))
-        return (*found, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
+        sets = csv_sets(files)
+        refusals = {each: each.refusal() for each in sets}
+        recorded = {each: described(each) for each in sets if refusals[each] is None}
+        owner = {file.path: each for each, file in recorded.items()}
+        found = [
+            InputSet(
+                self.name, CSV_FORMAT, tuple(path for file in group for path in owner[file.path].paths())
+            )
+            for group in execution_groups(list(recorded.values()))
+        ]
+        refused = [
+            InputSet(self.name, CSV_FORMAT, each.paths(), refusal, _NEXT_STEP)
+            for each, refusal in refusals.items()
+            if refusal
+        ]
+        return (*found, *refused, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
 
     def _foreign(self, path: Path) -> InputSet:
         return InputSet(

@@ -14,8 +14,9 @@ from rpl_rocprofv3.readers.csv_calls import read_csv_calls
 from rpl_rocprofv3.readers.csv_copies import read_csv_copies
 from rpl_rocprofv3.readers.csv_counters import read_csv_counters
 from rpl_rocprofv3.readers.csv_dispatches import dispatches_of_counters, read_csv_dispatches
-from rpl_rocprofv3.readers.csv_sets import AGENTS, COPIES, COUNTERS, HIP, KERNELS
+from rpl_rocprofv3.readers.csv_sets import AGENTS, COPIES, COUNTERS, CSV_NODE, HIP, KERNELS
 from rpl_rocprofv3.readers.findings import Findings
+from rpl_rocprofv3.readers.origin_marks import mark_beside, origin_of
 from rpl_rocprofv3.readers.trace_checks import with_flat_geometry
 from rpl_rocprofv3.readers.trace_parts import TraceParts, assembled
 
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["CSV_FORMAT", "read_csv_set"]
 
 CSV_FORMAT = "rocprofv3 CSV"
-#: CSV does not name the machine; files of one set share a clock.
-_NODE = "node"
 
 
 def read_csv_set(files: CsvSet, reader: str) -> Trace:
     """Read all tables of the set."""
     paths = files.files
     findings = Findings(paths.get(KERNELS) or paths[COUNTERS])
-    agents = read_csv_agents(paths.get(AGENTS), _NODE)
+    agents = read_csv_agents(paths.get(AGENTS), CSV_NODE)
     readings = read_csv_counters(paths[COUNTERS], findings) if COUNTERS in paths else None
     if KERNELS in paths:
         found = read_csv_dispatches(paths[KERNELS], agents, findings)
@@ -47,7 +46,7 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
     pid = next((pid for pid in pids if pid is not None), NOT_RECORDED)
     parts = TraceParts(
         source=TraceSource(reader, CSV_FORMAT, tuple(str(path) for _, path in sorted(paths.items()))),
-        processes=(Process(f"{files.folder.name}/{files.prefix}", pid, _NODE),),
+        processes=(Process(f"{files.folder.name}/{files.prefix}", pid, CSV_NODE),),
         agents=tuple(agents.agents),
         kernels=found.kernels,
         rows=found.rows,
@@ -56,6 +55,7 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
         copies=copies,
         calls=(calls.values, calls.functions) if calls else None,
         counter_names=readings.names if readings else (),
+        origin=origin_of(mark_beside(files.folder, files.prefix), findings),
     )
     trace = assembled(
         parts,

@@ -55,12 +55,18 @@ class OrderedDispatches:
 
 
 def time_order(
-    begin_ns: Int64Column, end_ns: Int64Column, process: Int32Column, number: Int64Column
+    keep: NDArray[np.bool_],
+    begin_ns: Int64Column,
+    end_ns: Int64Column,
+    process: Int32Column,
+    number: Int64Column,
 ) -> Int64Column | None:
-    """The permutation to (begin, end, process, number), or None when the rows are in order already."""
-    if bool((begin_ns[1:] > begin_ns[:-1]).all()):
+    """The rows to keep in order of (begin, end, process, number); None when all are in order already."""
+    everything = bool(keep.all())
+    if everything and bool((begin_ns[1:] > begin_ns[:-1]).all()):
         return None
-    return np.lexsort((number, process, end_ns, begin_ns))
+    order = np.lexsort((number, process, end_ns, begin_ns))
+    return order if everything else order[keep[order]]
 
 
 def impossible_times(begin_ns: Int64Column, end_ns: Int64Column) -> NDArray[np.bool_]:
@@ -77,16 +83,11 @@ def ordered_dispatches(rows: DispatchRows, findings: Findings) -> OrderedDispatc
         impossible,
         "dispatches have a grid or workgroup size that no GPU accepts; their geometry is unknown",
     )
-    kept = np.arange(len(keep)) if keep.all() else np.flatnonzero(keep)
-    order = (
-        time_order(rows.begin_ns[kept], rows.end_ns[kept], rows.process[kept], rows.dispatch_id[kept])
-        if len(kept) != len(keep)
-        else time_order(rows.begin_ns, rows.end_ns, rows.process, rows.dispatch_id)
-    )
-    selection = kept if order is None else kept[order]
+    selection = time_order(keep, rows.begin_ns, rows.end_ns, rows.process, rows.dispatch_id)
     columns = {field.name: getattr(rows, field.name) for field in attrs.fields(DispatchRows)}
-    in_place = order is None and len(kept) == len(keep)
-    typed = typed_columns(Dispatches, {**columns, "shape": shape}, None if in_place else selection)
+    typed = typed_columns(Dispatches, {**columns, "shape": shape}, selection)
+    if selection is None:
+        return OrderedDispatches(Dispatches(**typed), shapes, np.arange(len(keep)))
     row_of = np.full(len(keep), NOT_RECORDED, np.int64)
     row_of[selection] = np.arange(len(selection))
     return OrderedDispatches(Dispatches(**typed), shapes, row_of)

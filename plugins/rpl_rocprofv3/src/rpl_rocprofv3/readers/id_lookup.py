@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     #: Integers of a recording: int32 where all fit, else int64.
     IntegerColumn = NDArray[np.signedinteger[Any]]
 
-__all__ = ["distinct_ids", "positions"]
+__all__ = ["distinct_ids", "positions", "taken"]
 
 # Ids within a span of this size are looked up in a table, wider ones by bisection.
 _TABLE_SPAN = 1 << 22
@@ -69,3 +69,12 @@ def _by_table(ids: Int64Column, known: Int64Column, low: int, span: int) -> Int3
     table = np.full(span + 2, NOT_RECORDED, np.int32)
     table[known - low + 1] = np.arange(len(known), dtype=np.int32)
     return np.asarray(table[np.clip(ids, low - 1, low + span) - (low - 1)])
+
+
+def taken(column: IntegerColumn, rows: Int32Column, *, none: int = NOT_RECORDED) -> Int64Column:
+    """``column[rows]``, with -1 where ``rows`` is -1 or the value is ``none``."""
+    if not len(column):
+        return np.full(len(rows), NOT_RECORDED, np.int64)
+    found = column[rows].astype(np.int64)
+    found[(rows < 0) | (found == none)] = NOT_RECORDED
+    return found

@@ -11,12 +11,13 @@ from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process
 from rpl_rocprofv3.readers.agents import agent_from_facts, whole_number
 from rpl_rocprofv3.readers.json_records import entries, number_at, text_at, value_at
 from rpl_rocprofv3.readers.kernel_names import display_name, plain_symbol
+from rpl_rocprofv3.readers.origin_marks import ORIGIN_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["JSON_NODE", "JsonInfo", "read_info"]
+__all__ = ["JSON_NODE", "JsonInfo", "first_process", "read_info"]
 
 #: The file does not name the machine.
 JSON_NODE = "node"
@@ -28,6 +29,7 @@ class JsonInfo:
     """Objects by the numbers under which records name them."""
 
     process: Process
+    origin_marks: tuple[str, ...]
     grouped_by_queue: bool
     agents: tuple[Agent, ...]
     agent_of: Mapping[int, int]  # agent handle -> index
@@ -55,6 +57,7 @@ def read_info(path: Path) -> JsonInfo:
     agents, agent_of = _agents(path)
     return JsonInfo(
         process=_process(metadata[0]),
+        origin_marks=_origin_marks(metadata[0]),
         grouped_by_queue=value_at(metadata[0], "config", "group_by_queue") is True,
         agents=agents,
         agent_of=agent_of,
@@ -65,6 +68,16 @@ def read_info(path: Path) -> JsonInfo:
         },
         kinds=[_kind(entry) for entry in entries(path, _CALL_NAMES)],
     )
+
+
+def first_process(path: Path) -> Process:
+    """The process that the file names first. Reads up to its ``metadata`` only."""
+    return _process(next(entries(path, "metadata"), None))
+
+
+def _origin_marks(metadata: Any) -> tuple[str, ...]:
+    mark = value_at(metadata, ORIGIN_MARK)
+    return () if mark is None else (str(mark),)
 
 
 def _process(metadata: Any) -> Process:

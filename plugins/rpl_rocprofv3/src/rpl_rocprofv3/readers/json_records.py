@@ -10,8 +10,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import ijson
-
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, unpacked_head
@@ -46,6 +44,8 @@ def is_results_json(path: Path) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | BoundedGzip]:
+    import ijson
+
     try:
         with BoundedGzip(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield file
@@ -59,6 +59,8 @@ def _opened(path: Path) -> Iterator[BinaryIO | BoundedGzip]:
 
 def entries(path: Path, section: str) -> Iterator[Any]:
     """The values at ``section`` (such as ``buffer_records.hip_api.item``) of every process, one by one."""
+    import ijson
+
     with _opened(path) as file:
         # Without use_float, integers of any size are read; unsigned 64-bit addresses do not fit otherwise.
         yield from ijson.items(file, f"{_ROOT}.item.{section}", buf_size=_BUFFER_BYTES)

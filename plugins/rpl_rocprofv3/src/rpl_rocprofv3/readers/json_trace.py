@@ -11,6 +11,7 @@ from rpl_rocprofv3.readers.json_counters import JsonCounters
 from rpl_rocprofv3.readers.json_dispatches import JsonDispatches
 from rpl_rocprofv3.readers.json_info import read_info
 from rpl_rocprofv3.readers.json_records import entries, value_at
+from rpl_rocprofv3.readers.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace_parts import TraceParts, assembled
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def read_results_json(path: Path, reader: str) -> Trace:
         calls=read_json_calls(path, info, findings),
         counter_names=counters.names,
         grouped_by_queue=info.grouped_by_queue,
+        origin=origin_of(info.origin_marks, findings),
     )
     return assembled(
         parts,

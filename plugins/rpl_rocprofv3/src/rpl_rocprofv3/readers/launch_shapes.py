@@ -12,10 +12,9 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED, LaunchShapes
+from rpl_rocprofv3.readers.row_groups import group_keys, is_constant, mixed_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int32Column, Int64Column
@@ -24,19 +23,6 @@ __all__ = ["Geometry", "distinct_shapes", "flat_geometry"]
 
 _AXES = 3
 _FIELDS = 2 * _AXES + 2
-# Odd multipliers (fractional bits of square roots of primes) make the mix injective per column.
-_MULTIPLIERS = (
-    0x6A09E667F3BCC909,
-    0xBB67AE8584CAA73B,
-    0x3C6EF372FE94F82B,
-    0xA54FF53A5F1D36F1,
-    0x510E527FADE682D1,
-    0x9B05688C2B3E6C1F,
-    0x1F83D9ABFB41BD6B,
-    0x5BE0CD19137E2179,
-)
-# Recordings have few shapes; peeling them off one by one beats sorting up to about this many.
-_PEEL_LIMIT = 48
 # HSA grids and workgroups are 32-bit numbers per axis.
 _LARGEST_AXIS = 0xFFFF_FFFF
 _LARGEST_VOLUME = float(1 << 62)
@@ -72,7 +58,7 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
     Impossible sizes (negative, zero or beyond 32 bits per axis) become -1.
     """
     columns = geometry.columns()
-    first, inverse = _group(_mixed(columns))
+    first, inverse = group_keys(mixed_key(columns))
     table = np.stack([column[first] for column in columns], axis=1)
     if not all(_agrees(column, table[:, i], inverse) for i, column in enumerate(columns)):
         table, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
@@ -89,21 +75,9 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
     return shapes, rank[inverse], int(bad[inverse].sum()) if bad.any() else 0
 
 
-def _is_constant(column: Int64Column) -> bool:
-    return column.strides == (0,)
-
-
-def _mixed(columns: Sequence[Int64Column]) -> NDArray[np.uint64]:
-    mixed = np.zeros(len(columns[0]), np.uint64)
-    for column, multiplier in zip(columns, _MULTIPLIERS, strict=True):
-        if not _is_constant(column):
-            mixed += np.ascontiguousarray(column, dtype=np.int64).view(np.uint64) * np.uint64(multiplier)
-    return mixed
-
-
 def _agrees(column: Int64Column, values: Int64Column, inverse: Int32Column) -> bool:
     """Whether every row has the value of its shape, so that no two shapes were mixed up."""
-    return _is_constant(column) or np.array_equal(column, values[inverse])
+    return is_constant(column) or np.array_equal(column, values[inverse])
 
 
 def _make_impossible_unknown(table: Int64Column) -> NDArray[np.bool_]:
@@ -114,22 +88,3 @@ def _make_impossible_unknown(table: Int64Column) -> NDArray[np.bool_]:
     sizes[bad] = NOT_RECORDED
     table[:, _FIELDS - 2 :] = np.maximum(table[:, _FIELDS - 2 :], NOT_RECORDED)
     return np.asarray(bad)
-
-
-def _group(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int32Column]:
-    """First row of each distinct key, and for each row the number of its key."""
-    inverse = np.full(len(keys), NOT_RECORDED, np.int32)
-    first: list[int] = []
-    row = 0
-    while row < len(keys) and len(first) < _PEEL_LIMIT:
-        inverse[keys == keys[row]] = len(first)
-        first.append(row)
-        ahead = inverse[row:] == NOT_RECORDED
-        step = int(ahead.argmax())
-        if not ahead[step]:
-            return np.array(first, np.int64), inverse
-        row += step
-    if row >= len(keys):
-        return np.array(first, np.int64), inverse
-    _, starts, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    return starts.astype(np.int64), numbers.reshape(-1).astype(np.int32)

@@ -13,18 +13,20 @@ import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_rocprofv3.readers.api_table import no_arguments, ordered_api_calls
+from rpl_rocprofv3.readers.argument_texts import read_arguments
 from rpl_rocprofv3.readers.handle_text import handle_values, number_values
-from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.integer_columns import read_integers
-from rpl_rocprofv3.readers.rocpd_events import taken
 from rpl_rocprofv3.readers.rocpd_info import read_strings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import ApiCalls, Int64Column
+    from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column
     from rpl_rocprofv3.readers.api_table import ApiArguments
+    from rpl_rocprofv3.readers.argument_texts import ArgumentTexts
     from rpl_rocprofv3.readers.findings import Findings
+    from rpl_rocprofv3.readers.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.rocpd_events import Events
     from rpl_rocprofv3.readers.rocpd_info import Processes
     from rpl_rocprofv3.readers.rocpd_parts import Part
@@ -43,15 +45,22 @@ _DEVICES = ("device", "deviceId")
 class HostCalls:
     """All host-side records (HIP, HSA, markers, ...) in file order."""
 
-    pid: Int64Column
+    pid: IntegerColumn
     tid: Int64Column
-    name_id: Int64Column
+    name_id: IntegerColumn
     begin_ns: Int64Column
     end_ns: Int64Column
-    event_id: Int64Column
+    event_id: IntegerColumn
     stack_id: Int64Column
     parent_stack_id: Int64Column
     is_hip: NDArray[np.bool_]
+
+    def hip_calls(self) -> HostCalls:
+        """Only the calls of the HIP runtime."""
+        if self.is_hip.all():
+            return self
+        chosen = {field.name: getattr(self, field.name)[self.is_hip] for field in attrs.fields(HostCalls)}
+        return HostCalls(**chosen)
 
 
 def has_api_rows(part: Part) -> bool:
@@ -68,9 +77,10 @@ def read_host_calls(database: Database, part: Part, events: Events) -> HostCalls
     pieces = [p for p in (_regions(database, part), _samples(database, part)) if p is not None]
     if not pieces:
         return None
-    own_id, pid, tid, name_id, begin, end, event_id = (
-        np.concatenate(column) for column in zip(*pieces, strict=True)
+    joined = (
+        pieces[0] if len(pieces) == 1 else [np.concatenate(column) for column in zip(*pieces, strict=True)]
     )
+    own_id, pid, tid, name_id, begin, end, event_id = joined
     row = events.positions(event_id)
     stack = taken(events.stack_id, row, none=0)
     category = taken(events.category_id, row)
@@ -118,66 +128,51 @@ def _samples(database: Database, part: Part) -> tuple[Int64Column, ...] | None:
 
 
 def api_calls(
-    part: Part, calls: HostCalls, processes: Processes, findings: Findings
+    database: Database, part: Part, calls: HostCalls, processes: Processes, findings: Findings
 ) -> tuple[ApiCalls, tuple[str, ...]] | None:
     """The HIP runtime calls and the names that they point to; None when HIP was not traced."""
-    chosen = np.flatnonzero(calls.is_hip)
-    if not len(chosen):
+    calls = calls.hip_calls()
+    if not len(calls.is_hip):
         return None
-    name_id = calls.name_id[chosen]
-    used = distinct_ids(name_id)
+    used = distinct_ids(calls.name_id)
     names = read_strings(part, used)
-    process = processes.positions(calls.pid[chosen])
+    process = processes.positions(calls.pid)
     values = ordered_api_calls(
         process=np.maximum(process, 0) if len(processes.ids) == 1 else process,
-        thread_id=calls.tid[chosen],
-        function=positions(name_id, used),
-        correlation_id=calls.stack_id[chosen],
-        begin_ns=calls.begin_ns[chosen],
-        end_ns=calls.end_ns[chosen],
-        arguments=_arguments(part, calls.event_id[chosen], findings),
+        thread_id=calls.tid,
+        function=positions(calls.name_id, used),
+        correlation_id=calls.stack_id,
+        begin_ns=calls.begin_ns,
+        end_ns=calls.end_ns,
+        arguments=_arguments(database, part, calls.event_id, findings),
         findings=findings,
     )
     return values, tuple(names.get(i, "unknown") for i in used.tolist())
 
 
-def _arguments(part: Part, event_id: Int64Column, findings: Findings) -> ApiArguments:
+def _arguments(database: Database, part: Part, event_id: IntegerColumn, findings: Findings) -> ApiArguments:
     found = no_arguments(len(event_id))
-    events, texts = _argument_texts(part)
+    table = part.table("arg")
+    if table is None:
+        return found
+    listed = read_arguments(database, table, (_STREAM, _EVENT, _FLAGS, *_DEVICES))
     unreadable = 0
     for name, column in ((_STREAM, found.stream_handle), (_EVENT, found.event_handle)):
-        rows, values = _of_calls(events[name], texts[name], event_id)
-        handles = handle_values(values)
+        rows, code = _of_calls(listed[name], event_id)
+        handles = np.append(handle_values(listed[name].texts), NO_HANDLE)[code]
         unreadable += int((handles == NO_HANDLE).sum())
         column[rows] = handles
     for name, numbers in ((_FLAGS, found.flags), *((name, found.device) for name in _DEVICES)):
-        rows, values = _of_calls(events[name], texts[name], event_id)
-        numbers[rows] = number_values(values)
+        rows, code = _of_calls(listed[name], event_id)
+        numbers[rows] = np.append(number_values(listed[name].texts), NOT_RECORDED)[code]
     findings.add(
         "api.unreadable_handle", unreadable, "stream or event arguments are no pointers and count as absent"
     )
     return found
 
 
-def _argument_texts(part: Part) -> tuple[dict[str, list[int]], dict[str, list[object]]]:
-    """Event ids and texts of every argument that orders work, by its name. One pass over the table."""
-    wanted = (_STREAM, _EVENT, _FLAGS, *_DEVICES)
-    events: dict[str, list[int]] = {name: [] for name in wanted}
-    texts: dict[str, list[object]] = {name: [] for name in wanted}
-    table = part.table("arg")
-    if table is not None:
-        condition = f"name IN ({', '.join(repr(name) for name in wanted)})"
-        for name, event, text in table.rows(part.connection, ("name", "event_id", "value"), condition):
-            if isinstance(event, int):
-                events[name].append(event)
-                texts[name].append(text)
-    return events, texts
-
-
-def _of_calls(
-    events: list[int], texts: list[object], event_id: Int64Column
-) -> tuple[Int64Column, list[object]]:
-    """Rows of ``event_id`` that the argument belongs to, with its text."""
-    place = positions(np.array(events, np.int64), event_id)
-    known = np.flatnonzero(place >= 0)
-    return place[known].astype(np.int64), [texts[i] for i in known.tolist()]
+def _of_calls(texts: ArgumentTexts, event_id: IntegerColumn) -> tuple[Int64Column, Int32Column]:
+    """Rows of ``event_id`` that have the argument, and the code of its text."""
+    place = positions(texts.event_id, event_id)
+    known = place >= 0
+    return place[known].astype(np.int64), texts.code[known]

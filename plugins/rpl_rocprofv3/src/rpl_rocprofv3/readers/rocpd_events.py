@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.trace import NOT_RECORDED
-from rpl_rocprofv3.readers.id_lookup import positions
+from rpl_rocprofv3.readers.id_lookup import positions, taken
 from rpl_rocprofv3.readers.integer_columns import read_integers
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.readers.rocpd_parts import Part
     from rpl_rocprofv3.readers.sqlite_file import Database
 
-__all__ = ["Events", "read_events", "taken"]
+__all__ = ["Events", "read_events"]
 
 
 @attrs.frozen(eq=False)
@@ -40,15 +39,6 @@ class Events:
     def stack_id_at(self, rows: Int32Column) -> Int64Column:
         """Stack id of the events at ``rows``; -1 for no row and for the stack id 0, which means none."""
         return taken(self.stack_id, rows, none=0)
-
-
-def taken(column: IntegerColumn, rows: Int32Column, *, none: int = NOT_RECORDED) -> Int64Column:
-    """``column[rows]``, with -1 where ``rows`` is -1 or the value is ``none``."""
-    if not len(column):
-        return np.full(len(rows), NOT_RECORDED, np.int64)
-    found = column[rows].astype(np.int64)
-    found[(rows < 0) | (found == none)] = NOT_RECORDED
-    return found
 
 
 def read_events(database: Database, part: Part, *, of_api_calls: bool) -> Events:

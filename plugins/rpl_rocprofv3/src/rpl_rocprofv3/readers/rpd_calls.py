@@ -11,9 +11,8 @@ import numpy as np
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_rocprofv3.readers.api_table import no_arguments, ordered_api_calls
 from rpl_rocprofv3.readers.handle_text import handle_value
-from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.integer_columns import read_integers
-from rpl_rocprofv3.readers.rocpd_events import taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,10 +13,9 @@ import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.handle_text import handle_value
-from rpl_rocprofv3.readers.id_lookup import positions
+from rpl_rocprofv3.readers.id_lookup import positions, taken
 from rpl_rocprofv3.readers.integer_columns import read_integers
 from rpl_rocprofv3.readers.launch_shapes import Geometry
-from rpl_rocprofv3.readers.rocpd_events import taken
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column

@@ -13,10 +13,9 @@ from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSour
 from rpl_rocprofv3.readers.copy_table import CopyRows, direction_name
 from rpl_rocprofv3.readers.dispatch_table import DispatchRows
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.integer_columns import read_integers
 from rpl_rocprofv3.readers.kernel_names import display_name, plain_symbol
-from rpl_rocprofv3.readers.rocpd_events import taken
 from rpl_rocprofv3.readers.rpd_calls import hip_calls, read_calls
 from rpl_rocprofv3.readers.rpd_geometry import read_launches, stream_ids
 from rpl_rocprofv3.readers.rpd_operations import read_operations

@@ -21,11 +21,14 @@ from rpl_rocprofv3.readers.gzip_limits import unpack
 from rpl_rocprofv3.readers.sqlite_header import header_problem, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Database", "open_database"]
 
 _COMPANIONS = ("-wal", "-journal")
+_STEPS_AT_LEAST = 100_000_000
+_STEPS_PER_BYTE = 50
+_STEPS_PER_CHECK = 1_000_000
 
 
 @attrs.frozen(eq=False)
@@ -48,6 +51,7 @@ def open_database(path: Path) -> Iterator[Database]:
                 connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 connection.execute("PRAGMA query_only = ON")
                 connection.execute("PRAGMA trusted_schema = OFF")
+                connection.set_progress_handler(_step_budget(file), _STEPS_PER_CHECK)
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 yield Database(connection, path, file)
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -57,6 +61,21 @@ def open_database(path: Path) -> Iterator[Database]:
                 cause="the file is damaged, or was copied while it was written",
                 next_step="run `sqlite3 FILE 'PRAGMA integrity_check'`, or record again",
             ) from error
+
+
+def _step_budget(file: Path) -> Callable[[], int]:
+    """Ends a query after more steps than reading the whole file several times could take.
+
+    A file may hold a view that never ends; every query of the readers is a plain scan.
+    """
+    left = _STEPS_AT_LEAST + _STEPS_PER_BYTE * file.stat().st_size
+
+    def spent() -> int:
+        nonlocal left
+        left -= _STEPS_PER_CHECK
+        return int(left < 0)
+
+    return spent
 
 
 def _readable_file(path: Path, folder: Path) -> Path:

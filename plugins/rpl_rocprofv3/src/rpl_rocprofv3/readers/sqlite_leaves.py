@@ -23,7 +23,7 @@ __all__ = ["PageFile", "UnsupportedLayoutError"]
 _INTERIOR, _LEAF = 5, 13
 _INTERIOR_HEADER = 12
 _BATCH_BYTES = 4 << 20
-_PADDING = 16  # so that eight bytes can be read at any byte of the last page
+_PADDING = 40  # so that 24 bytes can be read at any byte of the last page
 
 
 class UnsupportedLayoutError(Exception):

@@ -9,7 +9,7 @@ that it does not know for certain. Then the same columns are read through SQLite
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -22,7 +22,7 @@ from rpl_rocprofv3.readers.sqlite_tables import quoted
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.readers.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.sqlite_file import Database
 
-__all__ = ["PageColumns", "read_pages"]
+__all__ = ["PageColumns", "TableLayout", "open_pages", "read_pages", "table_layout"]
 
 
 @attrs.frozen(eq=False)
@@ -49,65 +49,69 @@ class PageColumns:
 
 
 @attrs.frozen
-class _Layout:
-    """Where a table begins and in which place each column is stored; None is the row id."""
+class TableLayout:
+    """Where a table begins and in which place each column is stored, and which one is the row id."""
 
     root: int
-    places: dict[str, int | None]
+    places: dict[str, int]
+    rowid: str | None
+
+
+@contextmanager
+def open_pages(database: Database) -> Iterator[tuple[PageFile, int]]:
+    """The pages of the file that is read, and the usable bytes of each."""
+    header = read_header(database.file)
+    if header is None:
+        raise UnsupportedLayoutError
+    descriptor = os.open(database.file, os.O_RDONLY)
+    try:
+        yield PageFile(descriptor, header.page_bytes), header.page_bytes - header.reserved_bytes
+    finally:
+        os.close(descriptor)
 
 
 def read_pages(
     database: Database, table: str, integers: Sequence[str], floats: Sequence[str] = ()
 ) -> PageColumns | None:
     """Read whole columns of a table, None where only SQLite can."""
-    layout = _layout(database.connection, table)
-    if layout is None or any(name not in layout.places for name in (*integers, *floats)):
-        return None
-    header = read_header(database.file)
-    if header is None:
-        return None
-    descriptor = os.open(database.file, os.O_RDONLY)
     try:
-        pages = PageFile(descriptor, header.page_bytes)
-        return _decode(pages, header.page_bytes - header.reserved_bytes, layout, integers, floats)
-    except UnsupportedLayoutError:
+        layout = table_layout(database.connection, table)
+        with open_pages(database) as (pages, usable_bytes):
+            return _decode(pages, usable_bytes, layout, integers, floats)
+    except (UnsupportedLayoutError, KeyError):
         return None
-    finally:
-        os.close(descriptor)
 
 
-def _layout(connection: sqlite3.Connection, table: str) -> _Layout | None:
-    with closing(
-        connection.execute("SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
-    ) as cursor:
-        row = cursor.fetchone()
+def table_layout(connection: sqlite3.Connection, table: str) -> TableLayout:
+    """The layout of a plain table. Raises ``UnsupportedLayoutError`` for views and special tables."""
+    query = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?"
+    row = connection.execute(query, (table,)).fetchone()
     if row is None or not isinstance(row[0], int) or row[0] < 2:
-        return None
-    places: dict[str, int | None] = {}
+        raise UnsupportedLayoutError
+    places: dict[str, int] = {}
+    rowid = None
     for number, name, kind, _, _, key, hidden in connection.execute(f"PRAGMA table_xinfo({quoted(table)})"):
         if hidden:
-            return None  # generated columns are not stored in order
-        places[name] = None if key == 1 and str(kind).upper() == "INTEGER" else number
-    return _Layout(row[0], places)
+            raise UnsupportedLayoutError  # generated columns are not stored in order
+        places[name] = number
+        if key == 1 and str(kind).upper() == "INTEGER":
+            rowid = name
+    return TableLayout(row[0], places, rowid)
 
 
 def _decode(
-    pages: PageFile, usable_bytes: int, layout: _Layout, integers: Sequence[str], floats: Sequence[str]
+    pages: PageFile, usable_bytes: int, layout: TableLayout, integers: Sequence[str], floats: Sequence[str]
 ) -> PageColumns:
-    wanted = {p: False for n in integers if (p := layout.places[n]) is not None}
-    wanted |= {p: True for n in floats if (p := layout.places[n]) is not None}
-    width = max(wanted) + 1 if wanted else 1
-    needs_rowid = any(layout.places[n] is None for n in (*integers, *floats)) or not wanted
-    parts: dict[int | None, list[NDArray[Any]]] = {
-        p: [] for p in ((None,) if needs_rowid else ()) + (*wanted,)
-    }
+    wanted = {layout.places[n]: False for n in integers} | {layout.places[n]: True for n in floats}
+    rowid = layout.places[layout.rowid] if layout.rowid in (*integers, *floats) else None
+    parts: dict[int, list[NDArray[Any]]] = {place: [] for place in wanted}
     unreadable = 0
     for buffer in pages.batches(pages.leaves(layout.root)):
-        records = Records(buffer, pages.page_bytes, usable_bytes, width)
-        if needs_rowid:
-            parts[None].append(records.rowid)
+        records = Records(buffer, pages.page_bytes, usable_bytes, max(wanted, default=0) + 1)
+        if rowid is not None and not records.rowid_is_in(rowid):
+            raise UnsupportedLayoutError  # an integer primary key that is not the row id
         for place, batch in records.columns(wanted).items():
-            parts[place].append(batch.values)
+            parts[place].append(records.rowid if place == rowid else batch.values)
             unreadable += batch.unreadable
     # Parts are dropped as soon as they are joined, which keeps the peak of memory low.
     joined = {place: _joined(parts.pop(place)) for place in list(parts)}

@@ -15,6 +15,8 @@ from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.sqlite_leaves import UnsupportedLayoutError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int64Column
@@ -47,18 +49,27 @@ class ColumnBatch:
 
 
 class Records:
-    """The records of one batch of leaf pages."""
+    """The records of one batch of leaf pages, up to their column number ``column_count``.
 
-    def __init__(self, buffer: Bytes, page_bytes: int, usable_bytes: int, column_count: int) -> None:
+    With ``long_last`` the last of these columns may be of any length, on overflow pages too; then it can
+    be recognised but not read.
+    """
+
+    def __init__(
+        self, buffer: Bytes, page_bytes: int, usable_bytes: int, column_count: int, *, long_last: bool = False
+    ) -> None:
         self._buffer = buffer
         # Eight bytes from every byte on: a window without a copy.
         self._words = np.ndarray((len(buffer) - 8,), ">u8", buffer, strides=(1,))
         cells = self._cells(page_bytes)
         payload, after = self._varints(cells)
-        if len(payload) and int(payload.max()) > usable_bytes - 35:
-            raise UnsupportedLayoutError  # the row continues on overflow pages
+        overflowing = payload > usable_bytes - 35
+        if overflowing.any():
+            if not long_last:
+                raise UnsupportedLayoutError
+            payload[overflowing] = (usable_bytes - 12) * 32 // 255 - 23  # what surely lies on this page
         self.rowid, head = self._varints(after)
-        self._types = self._serial_types(head, column_count)
+        self._types = self._serial_types(head, column_count, long_last=long_last)
         self._body = head + self._buffer[head]
         if len(head) and int((cells % page_bytes + payload).max()) > page_bytes:
             raise UnsupportedLayoutError
@@ -101,7 +112,7 @@ class Records:
             raise UnsupportedLayoutError  # a rowid beyond 2**56
         return value, after
 
-    def _serial_types(self, head: Int64Column, column_count: int) -> Bytes:
+    def _serial_types(self, head: Int64Column, column_count: int, *, long_last: bool) -> Bytes:
         """Serial types as one row per column, which needs headers of at least that many columns."""
         length = self._buffer[head]
         if len(head) and (int(length.max()) > 0x7F or int(length.min()) < column_count + 1):
@@ -112,23 +123,38 @@ class Records:
             (len(self._buffer) - column_count,), f"V{column_count}", self._buffer, strides=(1,)
         )
         types = np.ascontiguousarray(window[head + 1]).view(np.uint8).reshape(-1, column_count)
-        if len(types) and int(types.max()) > 0x7F:
+        certain = types[:, : column_count - 1] if long_last else types
+        if certain.size and int(certain.max()) > 0x7F:
             raise UnsupportedLayoutError
         return np.ascontiguousarray(types.T)
 
     def columns(self, wanted: dict[int, bool]) -> dict[int, ColumnBatch]:
         """The columns at the given places; the value says whether a column is wanted as float."""
         found: dict[int, ColumnBatch] = {}
-        at = self._body.astype(np.int64)
-        for place in range(max(wanted) + 1 if wanted else 0):
-            types = self._types[place]
-            low, high = (int(types.min()), int(types.max())) if len(types) else (0, 0)
+        for place, types, at in self.values():
             if place in wanted:
+                low, high = (int(types.min()), int(types.max())) if len(types) else (0, 0)
                 read = self._floats if wanted[place] else self._integers
                 found[place] = read(types, at, low, high)
-            width = int(_WIDTHS[low]) if low == high else None
-            at = at + (_WIDTHS[types] if width is None else width) if width != 0 else at
         return found
+
+    def values(self) -> Iterator[tuple[int, Bytes, Int64Column]]:
+        """Place, serial types and positions of the values of each column, in stored order."""
+        at = self._body.astype(np.int64)
+        last = len(self._types) - 1
+        for place, types in enumerate(self._types):
+            yield place, types, at
+            if place < last and len(types):
+                low, high = int(types.min()), int(types.max())
+                at = at + (int(_WIDTHS[low]) if low == high else _WIDTHS[types])
+
+    def rowid_is_in(self, place: int) -> bool:
+        """Whether the column stands for the row id, which then is not stored a second time."""
+        return not self._types[place].any()
+
+    def text_key(self, rows: Int64Column, at: Int64Column, words: int) -> tuple[NDArray[np.uint64], ...]:
+        """The first ``words`` times eight bytes at ``at[rows]``, as big-endian numbers."""
+        return tuple(self._words_at(at[rows] + 8 * i).view(np.uint64) for i in range(words))
 
     def _integers(self, types: Bytes, at: Int64Column, low: int, high: int) -> ColumnBatch:
         if low == high and low in (_NULL, _ZERO, _ONE):

@@ -8,9 +8,11 @@ import attrs
 import numpy as np
 
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.trace import NOT_RECORDED
+from rpl_rocprofv3.readers.id_lookup import positions
 
 if TYPE_CHECKING:
-    from rpl_core.model.trace import Int64Column, Trace
+    from rpl_core.model.trace import Trace
     from rpl_rocprofv3.readers.findings import Findings
 
 __all__ = ["check_clock", "check_launch_times", "check_waves", "with_flat_geometry"]
@@ -40,25 +42,24 @@ def check_launch_times(trace: Trace, findings: Findings) -> None:
     calls, rows = trace.api_calls, trace.dispatches
     if calls is None or not len(calls):
         return
-    call_key = _key(calls.process.astype(np.int64), calls.correlation_id)
-    order = np.argsort(call_key, kind="stable")
-    key = _key(rows.process.astype(np.int64), rows.correlation_id)
-    place = np.minimum(np.searchsorted(call_key[order], key), len(order) - 1)
-    call = order[place]
-    matched = (call_key[call] == key) & (rows.correlation_id >= 0)
-    early = matched & (rows.begin_ns < calls.begin_ns[call])
+    early = 0
+    for process in range(len(trace.processes)):
+        # The usual trace of one process is compared as it is, without copies of its columns.
+        alone = len(trace.processes) == 1
+        call = slice(None) if alone else np.flatnonzero(calls.process == process)
+        row = slice(None) if alone else np.flatnonzero(rows.process == process)
+        correlation = rows.correlation_id[row]
+        launch = positions(correlation, calls.correlation_id[call])
+        launch[correlation < 0] = NOT_RECORDED
+        begin = np.append(calls.begin_ns[call], np.iinfo(np.int64).min)
+        early += int((rows.begin_ns[row] < begin[launch]).sum())
     findings.add(
         "clock.before_launch",
-        int(early.sum()),
+        early,
         "dispatches begin before the API call that launched them",
         cause="the GPU clock was not converted to the clock of the host",
         remedy="durations hold; the order against API calls does not",
     )
-
-
-def _key(process: Int64Column, correlation: Int64Column) -> Int64Column:
-    # Correlation ids count up from 1 within a process and stay far below 2**47.
-    return (process << 47) ^ correlation
 
 
 def check_waves(trace: Trace, findings: Findings) -> None:

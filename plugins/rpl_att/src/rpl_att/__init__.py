@@ -1,0 +1,1 @@
+"""AMD thread traces for rpl: what every instruction of a wave cost, and what it waited for."""

@@ -1,0 +1,1 @@
+"""From the reduced trace to fractions, attributions and findings; nothing here opens a file."""

@@ -1,0 +1,202 @@
+"""The ``att`` block of one traced dispatch, put together from the single analyses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rpl_att.analysis.branch_hints import branch_hints
+from rpl_att.analysis.checks import checks
+from rpl_att.analysis.empty_trace import why_empty
+from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
+from rpl_att.analysis.instruction_mix import instruction_mix
+from rpl_att.analysis.loops import loops
+from rpl_att.analysis.occupancy import occupancy, occupancy_timeline, timeline
+from rpl_att.analysis.simd_rates import ipc, issue_utilisation, waves_per_simd
+from rpl_att.analysis.stall_split import memory_wait_cycles, stall_split
+from rpl_att.analysis.totals import Totals, totals_of
+from rpl_att.analysis.unit_utilisation import mfma_utilisation, valu_utilisation
+from rpl_att.analysis.waits import memory_latencies, vector_memory_latency, waits
+from rpl_att.model import Level, ThreadTrace
+from rpl_core.contracts.att import AttCycles, AttPart, AttWaveStates
+
+if TYPE_CHECKING:
+    from rpl_att.reduction.waves import ReducedWaves
+
+_NO_WAVES = "no wave file could be read"
+_WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilisation", "memory_latency", "waits")
+_SHOWN_WAITS = 40
+_HEADROOM_SOURCE = "thread trace: (memory wait + idle) / (latency + idle) of the traced waves"
+
+
+def att_block(trace: ThreadTrace, architecture: str | None) -> AttPart:
+    """Everything that ``trace`` tells; an empty trace has a reason and no figures."""
+    totals = totals_of(trace)
+    if totals is None:
+        return _without_figures(trace)
+    isa = trace.code.isa if trace.code else ()
+    unavailable = dict(totals.reasons)
+    fields = {
+        **_identity(trace),
+        **_cycles(trace, totals, unavailable),
+        **_from_code(trace, totals),
+        **_from_waves(trace, totals, unavailable),
+        **_from_samples(trace, totals, architecture, unavailable),
+        "stall_split": stall_split(totals, isa, _startup(trace.waves)),
+        "instruction_mix": instruction_mix(totals),
+        "checks": checks(trace, totals),
+    }
+    reason = _why_partial(trace)
+    return AttPart(
+        **fields, status="partial" if reason else "available", reason=reason, unavailable=unavailable
+    )
+
+
+def _without_figures(trace: ThreadTrace) -> AttPart:
+    """An empty trace must never look like one without stall."""
+    unreadable = trace.code is None and trace.problems
+    return AttPart(
+        **_identity(trace),
+        **_occupancy(trace),
+        status="unreadable" if unreadable else "empty",
+        reason=trace.problems[0] if unreadable else why_empty(trace),
+    )
+
+
+def _identity(trace: ThreadTrace) -> dict[str, Any]:
+    read = trace.waves.waves if trace.waves else ()
+    engines = {wave.file.shader_engine for wave in read}
+    units = sorted({(wave.file.shader_engine, wave.cu) for wave in read if wave.cu is not None})
+    warnings = (*trace.problems, *((trace.kernel.problem,) if trace.kernel.problem else ()))
+    return {
+        "level": trace.level.value,
+        "layout": trace.code.layout if trace.code else None,
+        "folder": trace.folder,
+        "kernel": trace.kernel.name,
+        "symbol": trace.kernel.symbol,
+        "agent_handle": trace.agent_handle,
+        "dispatch_id": trace.dispatch_id,
+        "joined_by": trace.kernel.witness,
+        "shader_engines": tuple(sorted(engines)),
+        "compute_units": tuple(f"SE{engine} CU{cu}" for engine, cu in units),
+        "waves": len(read),
+        "waves_missing": trace.waves.missing_files + len(trace.waves.damaged) if trace.waves else 0,
+        "shader_clock_mhz": trace.shader_clock_mhz,
+        "counters": trace.counters,
+        "warnings": warnings,
+    }
+
+
+def _cycles(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) -> dict[str, Any]:
+    stall, idle = totals.stall_sum, totals.idle_sum
+    lives = sum(wave.lifetime for wave in trace.waves.waves) if trace.waves else None
+    latency = totals.latency_sum
+    if idle is None:
+        lost = unavailable["idle"]
+        unavailable.update(dict.fromkeys(("idle_fraction", "stall_split", "headroom_fraction"), lost))
+    if stall is None or idle is None:
+        why = unavailable.get("stall") or unavailable["idle"]
+        unavailable.update(dict.fromkeys(("stall_fraction", "issue_fraction"), why))
+    memory = memory_wait_cycles(totals, trace.code.isa) if trace.code else None
+    headroom = None if memory is None or idle is None else totals.fraction(memory + idle)
+    return {
+        "instructions": totals.hits,
+        "unresolved_instructions": totals.extra_hit if trace.waves else None,
+        "cycles": AttCycles(latency=latency, stall=stall, idle=idle, total=totals.total, lifetime=lives),
+        "issue_fraction": totals.fraction(None if stall is None else latency - stall),
+        "stall_fraction": totals.fraction(stall),
+        "idle_fraction": totals.fraction(idle),
+        "headroom_fraction": None if headroom is None else min(1.0, headroom),
+        "headroom_source": None if headroom is None else _HEADROOM_SOURCE,
+    }
+
+
+def _from_code(trace: ThreadTrace, totals: Totals) -> dict[str, Any]:
+    if trace.code is None:
+        return {}
+    edges = trace.waves.flow.edges if trace.waves else None
+    found = {
+        "hot_instructions": hot_instructions(trace.code, totals),
+        "hot_lines": hot_lines(trace.code, totals),
+    }
+    if trace.level is not Level.STATS:
+        found["loops"] = loops(trace.code, totals, edges)
+    return found
+
+
+def _from_waves(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) -> dict[str, Any]:
+    waves = trace.waves
+    if waves is None:
+        unavailable.update(dict.fromkeys(_WAVE_FIELDS, _NO_WAVES))
+        return {}
+    latencies = memory_latencies(waves.latencies)
+    utilisation = issue_utilisation(waves)
+    if utilisation is None:
+        unavailable["issue_utilisation"] = "one SIMD has more issue intervals than are held in memory"
+    average = vector_memory_latency(latencies)
+    if average is None:
+        unavailable["avg_memory_latency"] = "no wait waited for a load of vector memory"
+    code = trace.code
+    return {
+        "wave_states": AttWaveStates(
+            idle=waves.states[1], exec=waves.states[2], wait=waves.states[3], stall=waves.states[4]
+        ),
+        "ipc": ipc(waves, totals.total or 0),
+        "waves_per_simd": waves_per_simd(waves),
+        "issue_utilisation": utilisation or {},
+        "memory_latency": latencies,
+        "avg_memory_latency": average,
+        "waits": waits(code, totals, waves.waits, _SHOWN_WAITS) if code else (),
+        "branch_hints": branch_hints(code, totals, waves.flow) if code else (),
+    }
+
+
+def _from_samples(
+    trace: ThreadTrace, totals: Totals, architecture: str | None, unavailable: dict[str, str]
+) -> dict[str, Any]:
+    windows = sum(simd.window for simd in trace.waves.simds) if trace.waves else None
+    return {
+        **_occupancy(trace, unavailable),
+        "valu_utilization": valu_utilisation(trace.counters),
+        "mfma_utilization": mfma_utilisation(trace.counters, trace.code, totals, windows, architecture),
+    }
+
+
+def _occupancy(trace: ThreadTrace, unavailable: dict[str, str] | None = None) -> dict[str, Any]:
+    states = tuple(_state_timeline(trace))
+    if trace.occupancy is None:
+        if unavailable is not None:
+            unavailable["occupancy"] = "the trace holds no occupancy events"
+        return {"timelines": states}
+    engines = [engine for engine in trace.occupancy.engines if len(engine)]
+    curves = tuple(occupancy_timeline(engine) for engine in engines)
+    return {"occupancy": occupancy(trace.occupancy), "timelines": (*states, *curves)}
+
+
+def _state_timeline(trace: ThreadTrace) -> Any:
+    import numpy as np
+
+    for steps in trace.states:
+        if steps.clocks:
+            yield timeline(f"waves {steps.state}", np.array(steps.clocks), np.array(steps.counts))
+
+
+def _startup(waves: ReducedWaves | None) -> int | None:
+    return None if waves is None else sum(wave.startup for wave in waves.waves)
+
+
+def _why_partial(trace: ThreadTrace) -> str | None:
+    """What is missing of the trace, in one line."""
+    parts = []
+    if trace.waves is not None:
+        if trace.waves.missing_files:
+            parts.append(f"{trace.waves.missing_files} wave files are not there")
+        if trace.waves.damaged:
+            parts.append(f"{len(trace.waves.damaged)} wave files are damaged")
+        if trace.waves.lines.unresolved:
+            parts.append(f"{trace.waves.lines.unresolved} instructions match no row of the code")
+        lost = sum(wave.not_stitched for wave in trace.waves.waves)
+        if lost:
+            parts.append(f"the decoder matched {lost} tokens to no instruction")
+    if trace.level is not Level.WAVES:
+        parts.append(f"{_NO_WAVES}: figures are those of the {trace.level.value} table")
+    return "; ".join(parts) or None

@@ -1,0 +1,107 @@
+"""Relations that every sound trace keeps; a broken one says that the numbers are not to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rpl_att.analysis.totals import Totals
+from rpl_core.contracts.att import AttCheck
+
+if TYPE_CHECKING:
+    from rpl_att.model import ThreadTrace
+
+#: latency + idle covers the lifetimes but for the end of the last instruction (0.1 % on all samples:
+#: att.md, fact 1; waves that end in a long s_endpgm may differ by more on gfx10 and newer).
+_LIFETIME_TOLERANCE = 0.01
+#: Counter of activity -> classes of instructions it counts (att.md, section 2, cross-check).
+_ACTIVITY = {
+    "SQ_ACTIVE_INST_VALU": ("VALU", "MFMA"),
+    "SQ_ACTIVE_INST_LDS": ("LDS",),
+}
+
+
+def checks(trace: ThreadTrace, totals: Totals) -> tuple[AttCheck, ...]:
+    """All checks in a fixed order."""
+    return (
+        _latency_contains_stall(totals),
+        _cycles_are_lifetimes(trace, totals),
+        _waves_equal_code(trace),
+        _waits_equal_decoder(trace),
+        *_activity(trace, totals),
+    )
+
+
+def _latency_contains_stall(totals: Totals) -> AttCheck:
+    name = "latency contains stall"
+    if totals.stall is None:
+        return AttCheck(name=name, holds=None, detail=totals.reasons.get("stall", "no stall"))
+    wrong = int(np.count_nonzero(totals.stall > totals.latency))
+    return AttCheck(name=name, holds=wrong == 0, detail=f"{wrong} instructions with stall above latency")
+
+
+def _cycles_are_lifetimes(trace: ThreadTrace, totals: Totals) -> AttCheck:
+    name = "latency + idle = wave lifetimes"
+    total = totals.total
+    if trace.waves is None or total is None:
+        return AttCheck(name=name, holds=None, detail="needs wave files")
+    life = sum(wave.lifetime for wave in trace.waves.waves)
+    if not life:
+        return AttCheck(name=name, holds=None, detail="the waves have no lifetime")
+    off = abs(total - life) / life
+    return AttCheck(
+        name=name, holds=off <= _LIFETIME_TOLERANCE, detail=f"{total} against {life} cycles ({off:.3%} off)"
+    )
+
+
+def _waves_equal_code(trace: ThreadTrace) -> AttCheck:
+    name = "counts in wave files = code table"
+    if trace.waves is None or trace.code is None:
+        return AttCheck(name=name, holds=None, detail="needs wave files and code.json")
+    if trace.waves.missing_files or trace.waves.damaged:
+        lost = trace.waves.missing_files + len(trace.waves.damaged)
+        return AttCheck(name=name, holds=None, detail=f"{lost} wave files are not there or unreadable")
+    lines, code = trace.waves.lines, trace.code
+    pairs = (
+        ("hit", lines.hit, code.hit),
+        ("latency", lines.latency, code.latency),
+        ("stall", lines.stall, code.stall),
+        ("idle", lines.idle, code.idle),
+    )
+    compared = [
+        (n, int(np.count_nonzero(ours[:-1] != theirs))) for n, ours, theirs in pairs if theirs is not None
+    ]
+    wrong = [f"{count} rows differ in {n}" for n, count in compared if count]
+    columns = ", ".join(n for n, _ in compared)
+    return AttCheck(
+        name=name, holds=not wrong, detail="; ".join(wrong) or f"{len(code)} rows agree in {columns}"
+    )
+
+
+def _waits_equal_decoder(trace: ThreadTrace) -> AttCheck:
+    name = "replayed waits = decoder's waits"
+    agree = trace.waves.waits_agree if trace.waves else None
+    if agree is None or (trace.code is not None and trace.code.layout == "rocprofv2"):
+        return AttCheck(name=name, holds=None, detail="the decoder lists no waits of this form")
+    detail = "every wait was replayed alike" if agree else "some waits were replayed differently"
+    return AttCheck(name=name, holds=agree, detail=detail)
+
+
+def _activity(trace: ThreadTrace, totals: Totals) -> Iterator[AttCheck]:
+    """Counters see all waves of the traced engines, instructions those of the target CU: compare per wave."""
+    if not trace.counters or trace.waves is None or trace.occupancy is None:
+        return
+    started = sum(int((engine.start == 1).sum()) for engine in trace.occupancy.engines)
+    traced = len(trace.waves.waves)
+    for counter, kinds in _ACTIVITY.items():
+        if counter not in trace.counters or not started:
+            continue
+        hits = sum(int(h) for h, kind in zip(totals.hit, totals.kinds, strict=True) if kind.value in kinds)
+        counted, expected = trace.counters[counter], hits * started / traced
+        yield AttCheck(
+            name=f"{counter} = {' + '.join(kinds)} instructions",
+            holds=counted == expected,
+            detail=f"{counted} counted, {expected:g} expected for {started} waves",
+        )

@@ -1,0 +1,31 @@
+"""Why a trace holds no instruction, and what would hit next time (att.md, 3.2 and 3.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_att.analysis.occupancy import busiest_target
+
+if TYPE_CHECKING:
+    from rpl_att.model import ThreadTrace
+
+
+def why_empty(trace: ThreadTrace) -> str:
+    """One line: the fact, then the cause as far as the files tell it, then the remedy."""
+    if trace.pc_sampling_only:
+        return "PC samples without a thread trace: they have no cycles; record with --att"
+    if trace.code is None and trace.raw_files and trace.occupancy is None:
+        return f"{trace.raw_files} raw .att files were not decoded"
+    fact = "no instruction was traced"
+    target = busiest_target(trace.occupancy) if trace.occupancy else None
+    if target is not None:
+        engine, cu = target
+        return (
+            f"{fact}: no wave ran on the target CU of the traced shader engines; most waves ran on CU {cu} of "
+            f"SE {engine}: record again with --att-target-cu {cu} --att-shader-engine-mask {1 << engine:#x}"
+        )
+    if trace.occupancy is not None:
+        return (
+            f"{fact}, and no wave either: the dispatch was not traced (kernel filter, iteration, GPU index)"
+        )
+    return f"{fact}, and the trace does not say where waves ran"

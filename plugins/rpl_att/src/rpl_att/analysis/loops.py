@@ -1,0 +1,106 @@
+"""Loops of a kernel from its backward branches, with iterations, cycles and stall.
+
+With wave files the targets are those that waves really jumped to. With the code table alone they are
+computed from the branch's operand (target = address + 4 + 4 * simm16, gfx9 to gfx12 ISA manuals: SOPP).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from rpl_att.analysis.totals import Totals
+from rpl_att.instruction_class import InstructionClass
+from rpl_att.reading.code_table import CodeTable
+from rpl_core.contracts.att import AttLoop
+
+_OPERAND = re.compile(r"s_c?branch\S*\s+(-?\d+)\s*\Z")
+_BRANCH_BYTES = 4
+
+
+@attrs.frozen
+class _Range:
+    """Rows [first, last] of one loop; ``iterations`` is ``None`` where only the code is known."""
+
+    first: int
+    last: int
+    iterations: int | None
+
+
+def loops(
+    code: CodeTable, totals: Totals, edges: Mapping[tuple[int, int], int] | None
+) -> tuple[AttLoop, ...]:
+    """Loops in order of their first row, outer before inner. ``edges``: taken branches, by row."""
+    back = _jumped(edges, code) if edges is not None else _static(code, totals)
+    ranges = sorted(_by_header(back), key=lambda r: (r.first, -r.last))
+    return tuple(_loop(one, ranges, code, totals) for one in ranges)
+
+
+def _jumped(edges: Mapping[tuple[int, int], int], code: CodeTable) -> dict[tuple[int, int], int | None]:
+    size = len(code)
+    return {
+        (source, target): count
+        for (source, target), count in edges.items()
+        if source < size and target <= source and code.code_object[source] == code.code_object[target]
+    }
+
+
+def _static(code: CodeTable, totals: Totals) -> dict[tuple[int, int], int | None]:
+    if not code.has_addresses:
+        return {}
+    row_at = {}
+    for row in range(len(code)):
+        if not code.isa[row].startswith("; "):
+            row_at[int(code.code_object[row]), int(code.vaddr[row])] = row
+    found: dict[tuple[int, int], int | None] = {}
+    for row, kind in enumerate(totals.kinds):
+        match = _OPERAND.match(code.isa[row]) if kind is InstructionClass.BRANCH else None
+        if match is None or not totals.hit[row]:
+            continue
+        words = int(match[1])
+        words -= 0x10000 if words > 0x7FFF else 0
+        address = int(code.vaddr[row]) + _BRANCH_BYTES * (1 + words)
+        target = row_at.get((int(code.code_object[row]), address))
+        if target is not None and target <= row:
+            found[row, target] = None
+    return found
+
+
+def _by_header(back: Mapping[tuple[int, int], int | None]) -> list[_Range]:
+    """Backward branches to one row are one loop that ends at the last of them."""
+    last: dict[int, int] = {}
+    counts: Counter[int] = Counter()
+    known = True
+    for (source, target), count in back.items():
+        last[target] = max(source, last.get(target, source))
+        known = known and count is not None
+        counts[target] += count or 0
+    return [_Range(first, end, counts[first] if known else None) for first, end in last.items()]
+
+
+def _loop(one: _Range, ranges: list[_Range], code: CodeTable, totals: Totals) -> AttLoop:
+    rows = slice(one.first, one.last + 1)
+    header_hits = int(totals.hit[one.first])
+    latency = int(totals.latency[rows].sum())
+    idle = None if totals.idle is None else int(totals.idle[rows].sum())
+    kinds: Counter[str] = Counter()
+    for row in range(one.first, one.last + 1):
+        kinds[totals.kinds[row].value] += int(totals.hit[row])
+    sources = [code.source[row] for row in range(one.first, one.last + 1) if code.source[row]]
+    return AttLoop(
+        first_line=int(code.line[one.first]),
+        last_line=int(code.line[one.last]),
+        source=sources[0] if sources else None,
+        depth=sum(other.first <= one.first and one.last <= other.last for other in ranges),
+        entries=None if one.iterations is None else header_hits - one.iterations,
+        iterations=header_hits,
+        latency=latency,
+        stall=None if totals.stall is None else int(np.sum(totals.stall[rows])),
+        idle=idle,
+        share=totals.fraction(None if idle is None else latency + idle),
+        kinds={name: count for name, count in sorted(kinds.items()) if count},
+    )

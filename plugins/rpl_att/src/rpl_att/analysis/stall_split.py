@@ -1,0 +1,71 @@
+"""Waiting and stalling, split by cause (formulas: att.md, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rpl_att.analysis.totals import Totals
+from rpl_att.instruction_class import IMMEDIATE, InstructionClass, wait_of
+from rpl_core.contracts.att import AttStallSplit
+
+
+def stall_split(totals: Totals, isa: Iterable[str], startup: int | None) -> AttStallSplit | None:
+    """Fractions of T; ``None`` when T is unknown. ``startup``: idle cycles before first instructions.
+
+    Waits count with their whole latency, as on every architecture all of it is waiting but one issue.
+    """
+    if not totals.total:
+        return None
+    memory, other = _wait_cycles(totals, isa)
+    pressure = _backpressure(totals)
+    return AttStallSplit(
+        memory_wait_fraction=totals.fraction(sum(memory.values())),
+        memory_wait=_fractions(totals, memory),
+        other_wait_fraction=totals.fraction(other),
+        barrier_fraction=totals.fraction(_latency_of(totals, InstructionClass.BARRIER)),
+        internal_fraction=totals.fraction(_latency_of(totals, InstructionClass.INTERNAL)),
+        pipe_backpressure_fraction=None if pressure is None else totals.fraction(sum(pressure.values())),
+        pipe_backpressure=_fractions(totals, pressure or {}),
+        startup_fraction=totals.fraction(startup),
+    )
+
+
+def memory_wait_cycles(totals: Totals, isa: Iterable[str]) -> int:
+    """Cycles of all waits for memory."""
+    return sum(_wait_cycles(totals, isa)[0].values())
+
+
+def _wait_cycles(totals: Totals, isa: Iterable[str]) -> tuple[dict[str, int], int]:
+    memory: dict[str, int] = {}
+    other = 0
+    for row, text in enumerate(isa):
+        wait = wait_of(text)
+        cycles = int(totals.latency[row])
+        if wait is None or not cycles:
+            continue
+        if wait.other not in (None, "unnamed"):
+            other += cycles
+        else:
+            memory[wait.label] = memory.get(wait.label, 0) + cycles
+    return dict(sorted(memory.items())), other
+
+
+def _latency_of(totals: Totals, kind: InstructionClass) -> int:
+    return sum(int(totals.latency[row]) for row, found in enumerate(totals.kinds) if found is kind)
+
+
+def _backpressure(totals: Totals) -> dict[str, int] | None:
+    """Stall of instructions that a pipe executes, by class; ``None`` without stall."""
+    if totals.stall is None:
+        return None
+    found: dict[str, int] = {}
+    for row, kind in enumerate(totals.kinds):
+        cycles = int(totals.stall[row])
+        if kind not in IMMEDIATE and cycles:
+            found[kind.value] = found.get(kind.value, 0) + cycles
+    return dict(sorted(found.items()))
+
+
+def _fractions(totals: Totals, cycles: dict[str, int]) -> dict[str, float]:
+    total = totals.total
+    return {name: value / total for name, value in cycles.items()} if total else {}

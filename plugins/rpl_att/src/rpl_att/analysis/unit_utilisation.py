@@ -1,0 +1,109 @@
+"""How busy the vector and matrix units were: by sampled counters, or for MFMA by known cycles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rpl_att.analysis.totals import Totals
+from rpl_att.instruction_class import InstructionClass
+from rpl_att.reading.code_table import CodeTable
+from rpl_core.contracts.common import MetricDoc
+
+_BUSY_CU = "SQ_BUSY_CU_CYCLES"
+_MFMA_BUSY = "SQ_VALU_MFMA_BUSY_CYCLES"
+_VALU = "SQ_ACTIVE_INST_VALU"
+_SIMDS = 4
+_COUNTER_SOURCE = "rocprof-compute-viewer (att.md, section 2)"
+
+#: FLOP per cycle and SIMD of dense MFMA by input type: a quarter of the rates per CU of CDNA3 (gfx942) and
+#: CDNA4 (gfx950) in device_models.md, section 2.2.
+_RATES = {
+    "gfx942": {"f64": 64, "f32": 64, "xf32": 256, "f16": 512, "bf16": 512, "i8": 1024, "f8": 1024},
+    "gfx950": {"f64": 32, "f32": 64, "f16": 1024, "bf16": 1024, "i8": 2048},
+}
+_SHAPE = re.compile(
+    r"v_mfma_\w+?_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>xf32|bf16|f64|f32|f16|i8|fp8|bf8)"
+)
+
+
+def valu_utilisation(counters: Mapping[str, int]) -> MetricDoc:
+    """sum(SQ_ACTIVE_INST_VALU) / sum(SQ_BUSY_CU_CYCLES) (gfx9)."""
+    return _by_counters(counters, _VALU, 1, f"sum({_VALU}) / sum({_BUSY_CU})")
+
+
+def mfma_utilisation(
+    counters: Mapping[str, int],
+    code: CodeTable | None,
+    totals: Totals | None,
+    windows: int | None,
+    architecture: str | None,
+) -> MetricDoc:
+    """By counters where they were sampled, otherwise modelled from known cycles, otherwise null."""
+    if _MFMA_BUSY in counters:
+        return _by_counters(counters, _MFMA_BUSY, _SIMDS, f"sum({_MFMA_BUSY}) / sum({_BUSY_CU}) / {_SIMDS}")
+    if code is None or totals is None or not windows:
+        return _unknown((_BUSY_CU, _MFMA_BUSY), "no counters and no wave files")
+    cycles = _known_cycles(code, totals, architecture)
+    if isinstance(cycles, str):
+        return _unknown((_BUSY_CU, _MFMA_BUSY), cycles)
+    return MetricDoc(
+        value=cycles / windows,
+        unit="fraction",
+        exactness="estimate",
+        origin="modelled",
+        formula="executed MFMA x cycles at the peak rate / window of the SIMDs",
+        source="device_models.md, section 2.2",
+        missing=(_BUSY_CU, _MFMA_BUSY),
+        note="cycles are those of dense inputs at the peak rate, not measured ones",
+    )
+
+
+def _by_counters(counters: Mapping[str, int], name: str, units: int, formula: str) -> MetricDoc:
+    missing = tuple(n for n in (_BUSY_CU, name) if n not in counters)
+    if missing:
+        return _unknown(missing, "the trace was recorded without these counters (--att-activity)")
+    if not counters[_BUSY_CU]:
+        return _unknown((), f"{_BUSY_CU} stayed at zero")
+    return MetricDoc(
+        value=counters[name] / counters[_BUSY_CU] / units,
+        unit="fraction",
+        exactness="estimate",
+        origin="measured",
+        formula=formula,
+        counters=(name, _BUSY_CU),
+        source=_COUNTER_SOURCE,
+        note="sampled on all CUs of the traced shader engines",
+    )
+
+
+def _unknown(missing: tuple[str, ...], reason: str) -> MetricDoc:
+    return MetricDoc(value=None, unit="fraction", missing=missing, reason=reason)
+
+
+def _known_cycles(code: CodeTable, totals: Totals, architecture: str | None) -> float | str:
+    """Cycles of all executed MFMAs, or why they are not known."""
+    rates = _RATES.get(architecture or "")
+    cycles = 0.0
+    for row, kind in enumerate(totals.kinds):
+        hits = int(totals.hit[row])
+        if kind is not InstructionClass.MFMA or not hits:
+            continue
+        if rates is None:
+            return "no counters, and the architecture's MFMA rates are not known"
+        each = cycles_of_mfma(code.isa[row], rates)
+        if each is None:
+            return f"no counters, and the cycles of {code.isa[row].split()[0]} are not known"
+        cycles += hits * each
+    return cycles
+
+
+def cycles_of_mfma(isa: str, rates: Mapping[str, int]) -> float | None:
+    """2 m n k blocks / (FLOP per cycle of a SIMD); ``None`` for a shape or type that is not known."""
+    match = _SHAPE.match(isa)
+    if match is None:
+        return None
+    kind = "f8" if match["type"] in ("fp8", "bf8") else match["type"]
+    rate = rates.get(kind)
+    flops = 2 * int(match["m"]) * int(match["n"]) * int(match["k"]) * int(match["blocks"] or 1)
+    return None if rate is None else flops / rate

@@ -1,0 +1,81 @@
+"""From each wait back to the memory operations that it waited for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from rpl_att.analysis.totals import Totals
+from rpl_att.instruction_class import wait_of
+from rpl_att.reading.code_table import CodeTable
+from rpl_att.reduction.wait_replay import WaitTotals
+from rpl_core.contracts.att import AttLatency, AttProducer, AttWait
+
+#: Loads of vector memory by architecture: vmcnt to gfx11, loadcnt on gfx12 (att.md, 1.4).
+_VECTOR_MEMORY = ("vmcnt", "loadcnt")
+
+
+def waits(
+    code: CodeTable, totals: Totals, found: Mapping[int, WaitTotals], limit: int | None
+) -> tuple[AttWait, ...]:
+    """Waits by descending latency, then by line."""
+    rows = sorted(found, key=lambda row: (-int(totals.latency[row]), row))
+    return tuple(_wait(row, code, totals, found[row]) for row in rows[:limit])
+
+
+def _wait(row: int, code: CodeTable, totals: Totals, found: WaitTotals) -> AttWait:
+    wait = wait_of(code.isa[row])
+    assert wait is not None
+    return AttWait(
+        line=int(code.line[row]),
+        isa=code.isa[row],
+        source=code.source[row] or None,
+        counter=wait.label,
+        hits=found.hits,
+        latency=int(totals.latency[row]),
+        share=totals.fraction(int(totals.latency[row])),
+        producers=tuple(_producer(one, code, found) for one in _by_weight(found)),
+    )
+
+
+def _by_weight(found: WaitTotals) -> list[int]:
+    return sorted(found.producers, key=lambda row: (-found.deciding_cycles[row], -found.producers[row], row))
+
+
+def _producer(row: int, code: CodeTable, found: WaitTotals) -> AttProducer:
+    return AttProducer(
+        line=int(code.line[row]),
+        isa=code.isa[row],
+        source=code.source[row] or None,
+        times=found.producers[row],
+        deciding_cycles=found.deciding_cycles[row],
+    )
+
+
+def memory_latencies(found: Mapping[str, Counter[int]]) -> dict[str, AttLatency]:
+    """Mean, median, maximum and number of samples by counter."""
+    return {counter: _latency(values) for counter, values in sorted(found.items()) if values}
+
+
+def vector_memory_latency(found: Mapping[str, AttLatency]) -> float | None:
+    """The mean for loads of vector memory, or ``None`` when no wait waited for one."""
+    return next((found[name].mean for name in _VECTOR_MEMORY if name in found), None)
+
+
+def _latency(values: Counter[int]) -> AttLatency:
+    count = sum(values.values())
+    return AttLatency(
+        mean=sum(cycles * times for cycles, times in values.items()) / count,
+        median=(_at(values, (count - 1) // 2) + _at(values, count // 2)) / 2,
+        max=max(values),
+        samples=count,
+    )
+
+
+def _at(values: Counter[int], index: int) -> int:
+    """The value at ``index`` of the sorted samples."""
+    for cycles in sorted(values):
+        index -= values[cycles]
+        if index < 0:
+            return cycles
+    raise IndexError(index)

@@ -1,0 +1,1 @@
+"""The files of a decoded thread trace, each read by the module that is named after it."""

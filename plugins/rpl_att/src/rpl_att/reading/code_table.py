@@ -1,0 +1,166 @@
+"""``code.json`` and ``stats_*.csv``: the static instructions with their counts, in every layout met.
+
+Layouts are told apart by header and row length, never by the version, which stayed "3.0.0" throughout
+(reference: att.md, 1.2 and 1.3). A column that a layout lacks is ``None``, not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from rpl_att.reading.json_values import mapping, rows, text, whole
+from rpl_core.errors import BadDataError
+
+Counts = NDArray[np.int64]
+
+#: Columns of every rocprofv3 layout; the first eight are always there.
+_CURRENT = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "latency", "stall", "idle")
+#: Of rocprofv2: text, category, to_line, source, index, address index, hit, cycles (att.md, 1.2).
+_ROCPROFV2 = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "latency")
+_LABEL = "; "
+
+
+@attrs.frozen(eq=False)
+class CodeTable:
+    """Rows in order of ``line``, the row id that waves refer to (not a line of source).
+
+    ``stall`` and ``idle`` are ``None`` where the layout has no such column.
+    """
+
+    layout: str  # "rocprofv3", "rocprofv3 early 2025" or "rocprofv2"
+    columns: int
+    isa: tuple[str, ...]
+    line: Counts
+    source: tuple[str, ...]
+    code_object: Counts
+    vaddr: Counts
+    hit: Counts
+    latency: Counts
+    stall: Counts | None
+    idle: Counts | None
+
+    def __len__(self) -> int:
+        return len(self.isa)
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """Rows that name a kernel and are no instruction."""
+        return tuple(i for i, isa in enumerate(self.isa) if isa.startswith(_LABEL))
+
+    @property
+    def has_addresses(self) -> bool:
+        return self.layout != "rocprofv2"
+
+
+def parse_code(table: Any, path: Path) -> CodeTable | None:
+    """The rows of ``code.json``; ``None`` for the empty trace (``"code": null``)."""
+    document = mapping(table, path, "the document")
+    if document.get("code") is None:
+        return None
+    code = rows(document["code"], path, "code")
+    if not code:
+        return None
+    old = "top_n" in document or ("version" not in document and "header" not in document)
+    names = _ROCPROFV2 if old else _header(document.get("header"), code[0], path)
+    return _table(code, names, "rocprofv2" if old else _layout_of(names), path)
+
+
+def _layout_of(names: Sequence[str]) -> str:
+    return "rocprofv3" if "stall" in names else "rocprofv3 early 2025"
+
+
+def _header(header: Any, first: Any, path: Path) -> tuple[str, ...]:
+    """Lower-case column names; without a header those of the known layout of that length."""
+    if header is None:
+        length = len(rows(first, path, "code[0]"))
+        if length not in (8, 10):
+            raise BadDataError(f"{path} has no header and rows of {length} columns: an unknown layout")
+        return _CURRENT[:length]
+    parts = header.split(",") if isinstance(header, str) else rows(header, path, "header")
+    return tuple(text(part, path, "header").strip().lower() for part in parts)
+
+
+def _table(code: Sequence[Any], names: Sequence[str], layout: str, path: Path) -> CodeTable:
+    place = {name: index for index, name in enumerate(names)}
+    lacking = [name for name in _CURRENT[:8] if name not in place and name != "_"]
+    if lacking:
+        raise BadDataError(f"{path} has no column {lacking[0]!r}", next_step="decode the trace again")
+    width = max(place[name] for name in _CURRENT if name in place) + 1
+    for number, row in enumerate(code):
+        if not isinstance(row, list) or len(row) < width:
+            raise BadDataError(f"{path}: code[{number}] has not the {width} columns of the header")
+    columns = {name: [row[index] for row in code] for name, index in place.items() if name in _CURRENT}
+    order = np.argsort(_integers(columns["linenumber"], path, "LineNumber"), kind="stable")
+
+    def counts(name: str) -> Counts:
+        return _integers(columns[name], path, name)[order]
+
+    return CodeTable(
+        layout=layout,
+        columns=len(names),
+        isa=tuple(text(columns["isa"][i], path, "ISA") for i in order),
+        line=counts("linenumber"),
+        source=tuple(text(columns["source"][i], path, "Source") for i in order),
+        code_object=counts("codeobj"),
+        vaddr=counts("vaddr"),
+        hit=counts("hit"),
+        latency=counts("latency"),
+        stall=counts("stall") if "stall" in columns else None,
+        idle=counts("idle") if "idle" in columns else None,
+    )
+
+
+def _integers(values: Sequence[Any], path: Path, place: str) -> Counts:
+    return np.array([whole(value, path, place) for value in values], dtype=np.int64)
+
+
+def parse_stats(records: Sequence[Mapping[str, str]], path: Path) -> CodeTable | None:
+    """The rows of ``stats_*.csv``, columns by name; ``None`` when it has a header only."""
+    if not records:
+        return None
+    named = [{_key(k): (v or "").strip() for k, v in row.items() if isinstance(k, str)} for row in records]
+    lacking = [name for name in ("vaddr", "instruction", "hitcount", "latency") if name not in named[0]]
+    if lacking:
+        raise BadDataError(f"{path} has no column {lacking[0]!r}")
+
+    def counts(name: str) -> Counts | None:
+        if name not in named[0]:
+            return None
+        return np.array([_number(row.get(name, ""), path, name) for row in named], dtype=np.int64)
+
+    zeros = np.zeros(len(named), np.int64)
+    stall, code_object = counts("stall"), counts("codeobj")
+    hit, latency, vaddr = counts("hitcount"), counts("latency"), counts("vaddr")
+    assert hit is not None
+    assert latency is not None
+    assert vaddr is not None
+    return CodeTable(
+        layout="rocprofv3" if stall is not None else "rocprofv3 early 2025",
+        columns=len(named[0]),
+        isa=tuple(row["instruction"] for row in named),
+        line=np.arange(len(named), dtype=np.int64),
+        source=tuple(row.get("source", "") for row in named),
+        code_object=zeros if code_object is None else code_object,
+        vaddr=vaddr,
+        hit=hit,
+        latency=latency,
+        stall=stall,
+        idle=counts("idle"),
+    )
+
+
+def _key(name: str) -> str:
+    return name.strip().strip('"').lower()
+
+
+def _number(value: str, path: Path, place: str) -> int:
+    try:
+        return whole(int(value), path, place)
+    except ValueError:
+        raise BadDataError(f"{path}: {place} is no integer: {value[:60]!r}") from None

@@ -1,0 +1,118 @@
+"""A decoded trace folder: which files it holds, and the only way to open one of them.
+
+File names inside trace files are data from elsewhere. A name that is not a plain regular file of this very
+folder is refused, so that nothing outside of it is ever opened.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import IO, Any
+
+import attrs
+
+from rpl_core.errors import BadDataError
+
+#: JSON tables are read whole up to this size; the largest kernel seen has 1.6 MB of code rows (att.md, 4).
+MAX_TABLE_BYTES = 128 << 20
+#: A compressed file may unpack to this many times its size, and to 64 MiB in any case.
+_MAX_EXPANSION = 100
+_EXPANSION_FLOOR_BYTES = 64 << 20
+_COPY_BYTES = 1 << 20
+
+_FOLDER_NAME = re.compile(r"ui_output_agent_(?P<agent>\d+)_dispatch_(?P<dispatch>\d+)\Z")
+
+
+@attrs.frozen
+class TraceFolder:
+    """One decoded folder. ``agent_handle`` and ``dispatch_id`` are those of its name, if it has such a name."""
+
+    path: Path
+    agent_handle: int | None = None
+    dispatch_id: int | None = None
+
+    @classmethod
+    def at(cls, path: Path) -> TraceFolder:
+        match = _FOLDER_NAME.match(path.resolve().name)
+        if match is None:
+            return cls(path)
+        return cls(path, int(match["agent"]), int(match["dispatch"]))
+
+    def find(self, name: str) -> Path | None:
+        """The file called ``name`` (or ``name.gz``), or ``None``. Raises ``BadDataError`` for a trick."""
+        if name != Path(name).name or name in ("", ".", "..") or "\0" in name or "\\" in name:
+            raise BadDataError(
+                f"{self.path} names a file outside of itself: {name[:200]!r}",
+                cause="the trace is damaged, or was made to mislead",
+                next_step="decode the trace again",
+            )
+        for candidate in (self.path / name, self.path / f"{name}.gz"):
+            if _is_regular(candidate):
+                return candidate
+        return None
+
+    def names(self, pattern: str) -> tuple[str, ...]:
+        """Names of regular files (without ``.gz``) that ``pattern`` matches as a whole, sorted."""
+        compiled = re.compile(pattern)
+        plain = {entry.removesuffix(".gz") for entry in os.listdir(self.path)}
+        return tuple(sorted(n for n in plain if compiled.fullmatch(n) and self.find(n) is not None))
+
+    def table(self, name: str) -> Any:
+        """The JSON value in file ``name``, or ``None`` when there is no such file."""
+        path = self.find(name)
+        if path is None:
+            return None
+        with open_bounded(path) as stream:
+            data = stream.read(MAX_TABLE_BYTES + 1)
+        if len(data) > MAX_TABLE_BYTES:
+            raise BadDataError(f"{path} is larger than {MAX_TABLE_BYTES >> 20} MiB: no trace table is")
+        return parse_json(data, path)
+
+
+def parse_json(data: bytes, path: Path) -> Any:
+    """``data`` as JSON; every failure names the file."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise BadDataError(f"{path} is nested too deeply") from None
+    except ValueError as error:  # also bad UTF-8 and integers of thousands of digits
+        raise BadDataError(
+            f"{path} is not valid JSON: {error}",
+            cause="the decoder was stopped, or the copy is incomplete",
+            next_step="decode or copy the trace again",
+        ) from None
+
+
+def open_bounded(path: Path) -> IO[bytes]:
+    """A binary stream; a ``.gz`` file is unpacked on the way, as far as real traces go."""
+    if path.suffix != ".gz":
+        return path.open("rb")
+    size = path.stat().st_size
+    limit = max(size * _MAX_EXPANSION, _EXPANSION_FLOOR_BYTES)
+    stream = gzip.open(path, "rb")
+    try:
+        total = 0
+        while block := stream.read(_COPY_BYTES):
+            total += len(block)
+            if total > limit:
+                raise BadDataError(f"{path} unpacks to more than {limit >> 20} MiB: no trace file does")
+        stream.seek(0)
+    except (OSError, EOFError) as error:
+        stream.close()
+        raise BadDataError(f"{path} can't be unpacked: {error}") from None
+    except BadDataError:
+        stream.close()
+        raise
+    return stream  # type: ignore[return-value]  # GzipFile is a binary stream in all but its class
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False

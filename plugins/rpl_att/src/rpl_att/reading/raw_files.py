@@ -1,0 +1,49 @@
+"""Undecoded ``.att`` files that belong to a decoded folder, by agent handle and dispatch id."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rpl_att.reading.folder import TraceFolder
+
+_NAME = re.compile(r"(?:.*_)?(?P<agent>\d+)_shader_engine_(?P<se>\d+)_(?P<dispatch>\d+)\.att")
+_MAX_LISTED = 20_000
+
+
+def is_raw_file(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def raw_files_of(folder: TraceFolder) -> tuple[Path, ...]:
+    """Files of the folder's dispatch beside it, or one directory below (``%hostname%/%pid%``), sorted."""
+    if folder.dispatch_id is None:
+        return ()
+    parent = folder.path.resolve().parent
+    wanted = (folder.agent_handle, folder.dispatch_id)
+    return tuple(path for path in files_beside(parent) if raw_identity(path.name) == wanted)
+
+
+def files_beside(parent: Path) -> tuple[Path, ...]:
+    """Regular files in ``parent`` and one level below, decoded folders excepted; links are not followed."""
+    found: list[Path] = []
+    for entry in _listed(parent):
+        if entry.is_file():
+            found.append(entry)
+        elif entry.is_dir() and "ui_output" not in entry.name:
+            found += [below for below in _listed(entry) if below.is_file()]
+    return tuple(sorted(found))
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        entries = sorted(folder.iterdir())[:_MAX_LISTED]
+    except OSError:
+        return []
+    return [entry for entry in entries if not entry.is_symlink()]
+
+
+def raw_identity(name: str) -> tuple[int, int] | None:
+    """Agent handle and dispatch id in the name of a raw trace."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else (int(match["agent"]), int(match["dispatch"]))

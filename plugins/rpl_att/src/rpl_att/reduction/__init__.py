@@ -1,0 +1,1 @@
+"""Waves are streamed once; each module here keeps one bounded summary of them."""

@@ -1,0 +1,174 @@
+"""Stream all waves of a folder once, in order of shader engine and SIMD, into bounded summaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from rpl_att.instruction_class import classify
+from rpl_att.reading.code_table import CodeTable
+from rpl_att.reading.folder import TraceFolder
+from rpl_att.reading.numeric_rows import Rows
+from rpl_att.reading.wave_file import CATEGORY, LINE, STATE_COUNT, OpenWave, open_wave
+from rpl_att.reading.wave_index import WaveFile, WaveIndex
+from rpl_att.reduction.control_flow import ControlFlow
+from rpl_att.reduction.issue_intervals import CLASSES, IssueIntervals, SimdIssue
+from rpl_att.reduction.line_totals import LineTotals, idle_before
+from rpl_att.reduction.wait_replay import WaitReplay, WaitTotals
+from rpl_core.errors import BadDataError
+
+Counts = NDArray[np.int64]
+
+
+@attrs.frozen
+class WaveSummary:
+    """One wave that was read. ``startup`` is the idle time before its first instruction, in cycles."""
+
+    file: WaveFile
+    cu: int | None
+    instructions: int
+    startup: int
+    latency: int
+    stall: int
+    idle: int
+    not_stitched: int  # tokens that the decoder could not match to an instruction
+
+    @property
+    def lifetime(self) -> int:
+        return self.file.end - self.file.begin
+
+
+@attrs.frozen(eq=False)
+class ReducedWaves:
+    """Everything that later steps know of the waves. Rows are those of the code table."""
+
+    waves: tuple[WaveSummary, ...]
+    missing_files: int
+    damaged: tuple[str, ...]
+    lines: LineTotals
+    categories: dict[int, int]
+    states: tuple[int, ...]
+    simds: tuple[SimdIssue, ...]
+    flow: ControlFlow
+    latencies: dict[str, Counter[int]]
+    waits: dict[int, WaitTotals]
+    waits_agree: bool | None  # with the decoder's own list; None where it has none
+
+
+def reduce_waves(folder: TraceFolder, index: WaveIndex, code: CodeTable | None) -> ReducedWaves:
+    """Read every wave of ``index`` that is there; a damaged one is named and left out as a whole."""
+    reducer = _Reducer(code, index.gfx_major or 9)
+    missing, damaged = 0, []
+    for (engine, simd), files in groupby(index.waves, key=lambda w: (w.shader_engine, w.simd)):
+        read: list[WaveFile] = []
+        for file in files:
+            path = folder.find(file.name)
+            if path is None:
+                missing += 1
+                continue
+            try:
+                with open_wave(path) as wave:
+                    _check(wave)
+                    reducer.add(file, wave)
+            except BadDataError as error:
+                damaged.append(error.one_line())
+                continue
+            read.append(file)
+        if read:
+            reducer.issue.end_simd(engine, simd, _window(read))
+    return reducer.result(missing, tuple(damaged))
+
+
+def _check(wave: OpenWave) -> None:
+    """Read a wave to its end before any of it counts, so that a damaged one leaves nothing behind."""
+    for _ in wave.instructions():
+        pass
+    wave.state_cycles()
+    wave.waits()
+    if wave.end < wave.begin:
+        raise BadDataError(f"{wave.path}: the wave ends before it begins")
+
+
+def _window(files: Iterable[WaveFile]) -> int:
+    listed = list(files)
+    return max(f.end for f in listed) - min(f.begin for f in listed)
+
+
+class _Reducer:
+    def __init__(self, code: CodeTable | None, gfx_major: int) -> None:
+        isa = code.isa if code else ()
+        self._line = code.line if code else np.zeros(0, np.int64)
+        self._label = np.array([text.startswith("; ") for text in isa], np.bool_)
+        kinds = [CLASSES.index(classify(text)) for text in isa]
+        self._class = np.array([*kinds, len(CLASSES) - 1], np.int64)
+        self._lines = LineTotals.zero(len(isa))
+        self._flow = ControlFlow(len(isa))
+        self._replay = WaitReplay(isa, gfx_major)
+        self.issue = IssueIntervals()
+        self._waves: list[WaveSummary] = []
+        self._categories = np.zeros(256, np.int64)
+        self._states = np.zeros(STATE_COUNT, np.int64)
+        self._agreement: list[bool] = []
+
+    def add(self, file: WaveFile, wave: OpenWave) -> None:
+        previous, startup = wave.begin, None
+        sums = np.zeros(4, np.int64)
+        for block in wave.instructions():
+            rows = self._rows(block)
+            gaps = idle_before(block, previous)
+            previous = gaps.previous_end
+            startup = int(gaps.idle[0]) if startup is None else startup
+            sums += (len(block), block[:, 3].sum(), block[:, 2].sum(), gaps.idle.sum())
+            self._lines.add(rows, block, gaps.idle)
+            self._categories += np.bincount(block[:, CATEGORY], minlength=256)
+            self._replay.add(rows, block)
+            self._flow.add(rows, block)
+            self.issue.add(self._class[rows], block)
+        self._flow.end_wave()
+        self._compare(wave, self._replay.end_wave())
+        self._states += wave.state_cycles()
+        count, latency, stall, idle = (int(value) for value in sums)
+        stitched, told = wave.reported_stitched, wave.reported_instructions
+        lost = told - stitched if told is not None and stitched is not None else 0
+        placed = attrs.evolve(file, begin=wave.begin, end=wave.end)
+        self._waves.append(
+            WaveSummary(placed, wave.cu, count, startup or 0, latency, stall, idle, max(0, lost))
+        )
+
+    def _rows(self, block: Rows) -> Counts:
+        """Row of the code table for each instruction, or the number of rows where there is none."""
+        size = len(self._line)
+        if not size:
+            return np.zeros(len(block), np.int64)
+        place = np.minimum(np.searchsorted(self._line, block[:, LINE]), size - 1)
+        known = (self._line[place] == block[:, LINE]) & ~self._label[place]
+        return np.where(known, place, size)
+
+    def _compare(self, wave: OpenWave, replayed: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
+        listed = wave.waits()
+        if listed is None or not len(self._line):
+            return
+        lines = self._line
+        ours = [(int(lines[w]), tuple(sorted(int(lines[op]) for op in ops))) for w, ops in replayed]
+        theirs = [(line, tuple(sorted(ops))) for line, ops in listed if ops]
+        self._agreement.append(ours == theirs)
+
+    def result(self, missing: int, damaged: tuple[str, ...]) -> ReducedWaves:
+        return ReducedWaves(
+            waves=tuple(self._waves),
+            missing_files=missing,
+            damaged=damaged,
+            lines=self._lines,
+            categories={i: int(n) for i, n in enumerate(self._categories.tolist()) if n},
+            states=tuple(int(n) for n in self._states),
+            simds=tuple(self.issue.finished),
+            flow=self._flow,
+            latencies=self._replay.latencies,
+            waits=self._replay.waits,
+            waits_agree=all(self._agreement) if self._agreement else None,
+        )

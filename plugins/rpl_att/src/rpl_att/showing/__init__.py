@@ -1,0 +1,1 @@
+"""Thread traces for people and for other programs: listings, source views, differences, exports."""

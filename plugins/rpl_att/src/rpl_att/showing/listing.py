@@ -1,0 +1,135 @@
+"""The annotated ISA listing: what every instruction cost, and what each wait waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rpl_att.analysis.hot_spots import instruction
+from rpl_att.analysis.totals import Totals, totals_of
+from rpl_att.analysis.waits import waits
+from rpl_att.showing.choose import Chosen
+from rpl_core.contracts.att import AttInstruction, AttLoop, AttWait
+from rpl_core.text.safety import printable, shorten
+from rpl_core.text.table import format_table
+
+_COLUMNS = ("LINE", "ADDRESS", "HITS", "LATENCY", "STALL", "IDLE", "SHARE", "ISA")
+_ISA_WIDTH = 76
+_SHOWN_PRODUCERS = 2
+
+
+def instructions_of(chosen: Chosen) -> tuple[AttInstruction, ...]:
+    """All rows of the code, in order; labels excepted."""
+    code, totals = chosen.trace.code, _totals(chosen)
+    assert code is not None
+    return tuple(instruction(code, totals, r) for r in range(len(code)) if not code.isa[r].startswith("; "))
+
+
+def waits_of(chosen: Chosen) -> tuple[AttWait, ...]:
+    """All waits that were executed; empty without wave files."""
+    code, traced = chosen.trace.code, chosen.trace.waves
+    if code is None or traced is None:
+        return ()
+    return waits(code, _totals(chosen), traced.waits, None)
+
+
+def listing_text(chosen: Chosen) -> str:
+    """The listing as a table. Stretches that no wave executed are one line."""
+    notes = {wait.line: _wait_note(wait) for wait in waits_of(chosen)}
+    depth = _LoopDepth(chosen.block.loops)
+    rows: list[tuple[str, ...]] = []
+    skipped = 0
+    for entry in instructions_of(chosen):
+        if not entry.hits:
+            skipped += 1
+            continue
+        rows += _gap(skipped)
+        skipped = 0
+        rows.append((*_figures(entry), f"{depth.mark(entry.line)}{shorten(entry.isa, _ISA_WIDTH)}"))
+        rows += [
+            ("", "", "", "", "", "", "", f"{depth.mark(entry.line)}    {note}")
+            for note in notes.get(entry.line, ())
+        ]
+    rows += _gap(skipped)
+    return format_table(_COLUMNS, rows, right=range(7))
+
+
+def _totals(chosen: Chosen) -> Totals:
+    totals = totals_of(chosen.trace)
+    assert totals is not None
+    return totals
+
+
+def _gap(skipped: int) -> list[tuple[str, ...]]:
+    if not skipped:
+        return []
+    return [("", "", "", "", "", "", "", f"... {skipped} instructions that no traced wave executed")]
+
+
+def _figures(entry: AttInstruction) -> tuple[str, ...]:
+    return (
+        str(entry.line),
+        f"{entry.vaddr:#x}",
+        f"{entry.hits:,}",
+        f"{entry.latency:,}",
+        _known(entry.stall),
+        _known(entry.idle),
+        "-" if entry.share is None else f"{entry.share:.1%}",
+    )
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _wait_note(wait: AttWait) -> list[str]:
+    """The operations that decided the wait, most cycles first."""
+    deciding = [p for p in wait.producers if p.deciding_cycles][:_SHOWN_PRODUCERS]
+    rest = len(wait.producers) - len(deciding)
+    notes = [
+        f"waited {p.deciding_cycles:,} cycles for line {p.line}: {printable(shorten(p.isa, 48))}"
+        for p in deciding
+    ]
+    if rest > 0 and notes:
+        notes[-1] += f" (and {rest} older)"
+    return notes
+
+
+class _LoopDepth:
+    """Indentation that shows how deep in loops a line is."""
+
+    def __init__(self, loops: tuple[AttLoop, ...]) -> None:
+        self._loops = loops
+
+    def mark(self, line: int) -> str:
+        return "| " * sum(loop.first_line <= line <= loop.last_line for loop in self._loops)
+
+
+def summary_lines(chosen: Chosen) -> Iterator[str]:
+    """The head of the listing: what was traced, and what is doubtful about it."""
+    block = chosen.block
+    yield f"kernel      {printable(block.kernel or 'unknown')}  [{block.joined_by or 'no witness'}]"
+    where = ", ".join(block.compute_units) or "compute unit unknown"
+    yield f"traced      {block.waves} waves on {where}; {block.instructions:,} instructions; level {block.level}"
+    shares = [
+        f"{name} {value:.1%}"
+        for name, value in (
+            ("issue", block.issue_fraction),
+            ("stall", block.stall_fraction),
+            ("idle", block.idle_fraction),
+        )
+        if value is not None
+    ]
+    if shares:
+        yield f"wave time   {', '.join(shares)}"
+    for counter, latency in block.memory_latency.items():
+        yield (
+            f"latency     {counter}: mean {latency.mean:,.0f}, median {latency.median:,.0f}, "
+            f"max {latency.max:,} cycles ({latency.samples} waits)"
+        )
+    for field, why in sorted(block.unavailable.items()):
+        yield f"unknown     {field}: {printable(why)}"
+    if block.reason:
+        yield f"partial     {printable(block.reason)}"
+    for check in block.checks:
+        if check.holds is False:
+            yield f"doubtful    {check.name}: {check.detail}"

@@ -1,0 +1,161 @@
+"""Every layout that was met is read; what a layout can't give is null with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_eight_columns_without_waves_have_no_stall(att_folder, tmp_path):
+    from rpl_att.analysis.att_block import att_block
+    from rpl_att.reading.decoded_trace import read_decoded_trace
+
+    folder = tmp_path / "ui_output_agent_34975_dispatch_20"
+    folder.mkdir()
+    (folder / "code.json").write_bytes((att_folder("aiter") / "code.json").read_bytes())
+    block = att_block(read_decoded_trace(folder), None)
+    assert (block.level, block.status) == ("code", "partial")
+    assert block.cycles.latency == 1353636
+    assert block.cycles.stall is None
+    assert (block.stall_fraction, block.idle_fraction, block.headroom_fraction) == (None, None, None)
+    assert "8 columns" in block.unavailable["stall_fraction"]
+    assert "no idle" in block.unavailable["idle_fraction"]
+
+
+def test_ten_columns_without_waves_have_stall_and_no_ipc(att_of):
+    block = att_of("aiter_10col")
+    assert block.level == "code"
+    assert block.stall_fraction == pytest.approx(0.642474, abs=5e-7)
+    assert block.ipc is None
+    assert block.unavailable["ipc"]
+
+
+def test_static_loops_are_those_that_waves_ran(att_of):
+    """The code table alone gives the loop of the branch's operand; waves give the one they ran."""
+    (static,), (ran,) = att_of("aiter_10col").loops, att_of("aiter").loops
+    assert (static.first_line, static.last_line, static.iterations) == (519, 787, 372)
+    assert (ran.first_line, ran.last_line, ran.iterations) == (519, 787, 372)
+    assert (ran.entries, static.entries) == (12, None)  # 12 waves
+
+
+def test_rocprofv2_has_no_comparable_stall(att_of):
+    block = att_of("flashmla_v2")
+    assert block.layout == "rocprofv2"
+    assert block.waves == 4
+    assert block.waves_missing == 28
+    assert block.instructions == 54496
+    assert block.stall_fraction is None
+    assert "rocprofv2" in block.unavailable["stall_fraction"]
+    assert block.instruction_mix["VALU"].stall is None
+
+
+def test_rocprofv2_gives_the_mix_of_the_same_waves_decoded_anew(att_of):
+    old = {kind: entry.hits for kind, entry in att_of("flashmla_v2").instruction_mix.items()}
+    new = {kind: entry.hits for kind, entry in att_of("flashmla").instruction_mix.items()}
+    new["INTERNAL"] -= 4  # s_endpgm of four waves, which rocprofv2 leaves out
+    assert old == new
+
+
+def test_packed_and_explicit_occupancy_events_agree(att_folder):
+    """The early packed file against the newer form of the same trace: equal to the packed unit of 8 cycles."""
+    from rpl_att.reading.folder import TraceFolder
+    from rpl_att.reading.occupancy_events import read_occupancy
+
+    packed = read_occupancy(TraceFolder.at(att_folder("aiter")))
+    explicit = read_occupancy(TraceFolder.at(att_folder("aiter_10col")))
+    assert [e.shader_engine for e in packed.engines] == [e.shader_engine for e in explicit.engines]
+    for old, new in zip(packed.engines, explicit.engines, strict=True):
+        events = [
+            sorted(
+                zip(
+                    (e.time // 8).tolist(), *(getattr(e, n).tolist() for n in ("cu", "simd", "slot", "start"))
+                )
+            )
+            for e in (old, new)
+        ]
+        assert events[0] == events[1]
+
+
+def test_a_pc_sampling_folder_is_no_thread_trace_without_stall(att_of):
+    block = att_of("pcsampling")
+    assert block.status == "empty"
+    assert "PC samples" in block.reason
+    assert block.stall_fraction is None
+
+
+def test_an_empty_trace_says_so_and_names_a_better_target(att_of):
+    block = att_of("empty")
+    assert block.status == "empty"
+    assert "--att-target-cu 4 --att-shader-engine-mask 0x4" in block.reason
+    assert block.kernel == "E"
+    figures = (block.cycles, block.stall_fraction, block.idle_fraction, block.headroom_fraction, block.ipc)
+    assert figures == (None,) * 5
+
+
+ROWS = [["; k", 0, 0, "k()", 1, 0], ["s_nop 0", 0, 1, "a.cpp:1", 1, 0], ["s_endpgm", 0, 2, "a.cpp:2", 1, 4]]
+
+
+@pytest.mark.parametrize("header_kind", ["text", "list", "absent"])
+@pytest.mark.parametrize("columns", [8, 10, 13, 14])
+def test_columns_are_found_by_header_and_row_length(trace_folder, columns, header_kind):
+    names = ["ISA", "_", "LineNumber", "Source", "Codeobj", "Vaddr", "Hit", "Latency", "Stall", "Idle"]
+    more = {13: ["PC_Issued", "PC_Stalled", "Stall_Reasons"], 14: ["ServiceType", "Issued", "Stalled", "Not"]}
+    header = [*names[: min(columns, 10)], *more.get(columns, [])]
+    values = [[0, 0, 0, 0], [5, 40, 20, 3], [5, 400, 0, 0]]
+    tails = {8: [], 10: [], 13: [1, 2, [0, 1]], 14: ["x", 1, 2, [0]]}
+    rows = [
+        [*start, *value[: min(columns, 10) - 6], *tails[columns]]
+        for start, value in zip(ROWS, values, strict=True)
+    ]
+    given = {"text": {"header": ", ".join(header)}, "list": {"header": header}, "absent": {}}[header_kind]
+    trace_folder.file("code.json", {"code": rows, "version": "3.0.0", **given}).index()
+    block = trace_folder.block()
+    if header_kind == "absent" and columns > 10:
+        assert block.status == "unreadable"
+        assert f"rows of {columns} columns" in block.reason
+        return
+    assert block.cycles.latency == 440
+    assert block.cycles.stall == (None if columns == 8 else 20)
+    assert block.kernel == "k()"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            '"CodeObj","Vaddr","Instruction","Hitcount","Latency","Stall","Idle","Source"',
+            '1,0,"s_nop 0",5,40,20,3,"a:1"',
+        ],
+        [
+            '"CodeObj","Vaddr","Instruction","Hitcount","Latency","Stall","Idle","ServiceType","Issued","Stalled","Source"',
+            '1,0,"s_nop 0",5,40,20,3,"x",1,2,"a:1"',
+        ],
+        [
+            '"Source","Idle","Stall","Latency","Hitcount","Instruction","Vaddr","Codeobj"',
+            '"a:1",3,20,40,5,"s_nop 0",0,1',
+        ],
+    ],
+)
+def test_stats_columns_are_found_by_name(trace_folder, lines):
+    trace_folder.index()
+    stats = trace_folder.path.parent / f"stats_{trace_folder.path.name}.csv"
+    stats.write_text("\n".join(lines) + "\n")
+    block = trace_folder.block()
+    assert (block.level, block.cycles.stall, block.cycles.total) == ("stats", 20, 43)
+    assert block.hot_lines[0].source == "a:1"
+
+
+def test_the_early_statistics_have_spaces_and_no_stall(trace_folder):
+    trace_folder.index()
+    text = 'CodeObj, Vaddr, Instruction, Hitcount, Latency, Source\n1, 0, "s_nop 0", 5, 40, "a:1"\n'
+    trace_folder.file("att_output.csv", text)
+    block = trace_folder.block()
+    assert (block.level, block.cycles.latency, block.stall_fraction) == ("stats", 40, None)
+
+
+def test_statistics_with_a_header_only_are_an_empty_trace(trace_folder):
+    trace_folder.index().file("code.json", {"code": None, "header": "x", "version": "3.0.0"})
+    stats = trace_folder.path.parent / f"stats_{trace_folder.path.name}.csv"
+    stats.write_text('"CodeObj","Vaddr","Instruction","Hitcount","Latency","Stall","Idle","Source"\n')
+    block = trace_folder.block()
+    assert block.status == "empty"
+    assert block.stall_fraction is None

@@ -1,0 +1,1 @@
+"""Guarded unrolling of loops in HIP kernels, and the proposers that choose what to try."""

@@ -1,0 +1,91 @@
+"""Refuse a candidate by what the compiler makes of it: spills, scratch, occupancy, an unchanged loop.
+
+A screen before measuring, not the last word: it compiles the file on its own, while the build that is
+measured uses the program's own commands and is guarded again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.code_object.compare import compare_code_objects
+from rpl_core.code_object.disassembly import disassemble
+from rpl_core.code_object.guards import binary_guards
+from rpl_core.code_object.isa_diff import IsaVerdict, compare_instructions
+from rpl_core.errors import RplError
+from rpl_core.interfaces.transformation import GuardVerdict
+from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
+
+if TYPE_CHECKING:
+    from rpl_core.code_object.values import CodeObject
+
+#: Without ROCm's headers and device library, for sources that need neither.
+_BARE = ("-nogpuinc", "-nogpulib")
+
+
+@attrs.frozen
+class Screened:
+    """``verdicts`` of the binary guards; none when nothing was compiled: ``unavailable`` says why."""
+
+    verdicts: tuple[GuardVerdict, ...]
+    unavailable: str | None = None
+
+
+class ResourceScreen:
+    """Screens candidates of one source against its own baseline, which is compiled once."""
+
+    def __init__(self, compiler: DeviceCompiler, baseline: bytes) -> None:
+        self._compiler, self._baseline = _working_compiler(compiler, baseline)
+
+    def screen(self, candidate: bytes) -> Screened:
+        """Compile ``candidate`` and compare all kernels with the baseline's."""
+        if isinstance(self._baseline, NotCompiled):
+            return Screened((), f"the source does not compile on its own: {self._baseline.reason}")
+        built = self._compiler.compile(candidate)
+        if isinstance(built, NotCompiled):
+            return Screened((GuardVerdict("compiles", False, built.reason),))
+        diff = compare_code_objects((self._baseline,), (built,))
+        verdicts = [
+            GuardVerdict("compiles", True, f"compiles for {built.architecture}"),
+            *binary_guards(diff),
+        ]
+        return Screened((*verdicts, _loop_changed(self._baseline, built)))
+
+
+def screen_for(path: str, text: bytes, architecture: str | None) -> ResourceScreen | str:
+    """A screen with the installed compiler, or why there is none."""
+    if architecture is None:
+        return "the documents name no device architecture"
+    program = find_compiler()
+    if program is None:
+        return "no HIP compiler is installed"
+    folder = Path(path).resolve().parent
+    return ResourceScreen(DeviceCompiler(program, architecture, include=folder), text)
+
+
+def _working_compiler(
+    compiler: DeviceCompiler, baseline: bytes
+) -> tuple[DeviceCompiler, CodeObject | NotCompiled]:
+    built = compiler.compile(baseline)
+    if isinstance(built, NotCompiled):
+        bare = attrs.evolve(compiler, flags=(*compiler.flags, *_BARE))
+        second = bare.compile(baseline)
+        if not isinstance(second, NotCompiled):
+            return bare, second
+    return compiler, built
+
+
+def _loop_changed(before: CodeObject, after: CodeObject) -> GuardVerdict:
+    # Template instances share one source kernel, so a change in any of them counts.
+    try:
+        left, right = disassemble(before), disassemble(after)
+    except RplError as error:
+        return GuardVerdict("binary-isa", False, f"not comparable: {error.fact}")
+    diffs = [compare_instructions(left[name], right[name]) for name in sorted(left.keys() & right.keys())]
+    changed = next((d for d in diffs if d.verdict is IsaVerdict.LOOPS_CHANGED), None)
+    if changed is not None:
+        return GuardVerdict("binary-isa", True, changed.sentence())
+    return GuardVerdict("binary-isa", False, "no loop of any kernel changed in the machine code")

@@ -1,0 +1,1 @@
+"""Loops of a kernel: where they are, how they count, how often they run."""

@@ -1,0 +1,1 @@
+"""A HIP source file as a tree: parsing, kernels, macros, declarations, constants. Nothing here judges."""

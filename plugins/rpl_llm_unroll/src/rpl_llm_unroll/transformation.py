@@ -1,0 +1,82 @@
+"""The transformation ``unroll``: candidates for every loop of every kernel, refused ones included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.transformation import EditCandidate, Transformation
+from rpl_core.transform.edits import apply_edits
+from rpl_llm_unroll.edits.explicit import explicit_edit
+from rpl_llm_unroll.edits.pragma import pragma_edit
+from rpl_llm_unroll.guards import factor_verdicts, loop_verdicts
+from rpl_llm_unroll.guards.request import UnrollRequest
+from rpl_llm_unroll.invariance import check_invariance
+from rpl_llm_unroll.loops.view import view_loops
+from rpl_llm_unroll.syntax.source_file import read_source_file
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.transformation import Edit, GuardVerdict, KernelSource
+    from rpl_llm_unroll.guards.request import Form
+    from rpl_llm_unroll.loops.view import LoopView
+
+SMALLEST_FACTOR, LARGEST_FACTOR = 2, 8
+_USUAL_FACTORS = (2, 4, 8)
+_FORMS: tuple[Form, ...] = ("pragma", "explicit")
+
+
+class Unroll(Transformation):
+    """Unroll one counting loop by 2 to 8, by pragma or by repeating its body.
+
+    A loop that a guard refuses is listed once, without edits. Whether unrolling helps is for a measurement
+    to say, and whether the registers suffice for the compiled code.
+    """
+
+    name = "unroll"
+    summary = "Unroll one innermost counting loop of a kernel by 2 to 8."
+    suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+
+    def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
+        file = read_source_file(source.text)
+        kernels = [k for k in file.kernels if source.kernel in {None, k.name}]
+        views = [view for kernel in kernels for view in view_loops(file, kernel)]
+        return tuple(candidate for view in views for candidate in candidates_of(view))
+
+
+def candidates_of(view: LoopView) -> tuple[EditCandidate, ...]:
+    """All ways to unroll one loop, or one refused candidate when no way is open."""
+    verdicts = loop_verdicts(view)
+    if not all(verdict.passed for verdict in verdicts):
+        summary = f"unroll {view.loop.kind} loop {view.loop.id}"
+        return (EditCandidate(view.loop.id, view.kernel.name, view.loop.line, summary, (), verdicts),)
+    requests = [UnrollRequest(view, factor, form) for form in _FORMS for factor in factors_for(view)]
+    return tuple(_candidate(request, verdicts) for request in requests)
+
+
+def factors_for(view: LoopView) -> tuple[int, ...]:
+    """2, 4, 8 and the divisors of a constant trip count between 2 and 8."""
+    found = set(_USUAL_FACTORS)
+    if view.trips is not None and view.trips.runs > 0:
+        permitted = range(SMALLEST_FACTOR, LARGEST_FACTOR + 1)
+        found |= {factor for factor in permitted if view.trips.runs % factor == 0}
+    return tuple(sorted(found))
+
+
+def _candidate(request: UnrollRequest, verdicts: tuple[GuardVerdict, ...]) -> EditCandidate:
+    view = request.view
+    verdicts = (*verdicts, *factor_verdicts(request))
+    edits: tuple[Edit, ...] = ()
+    if all(verdict.passed for verdict in verdicts):
+        make = pragma_edit if request.form == "pragma" else explicit_edit
+        edits = (make(view, request.factor),)
+        after = apply_edits(view.file.text, edits)
+        verdicts = (*verdicts, *check_invariance(view.file, after, view.kernel))
+    how = "#pragma unroll" if request.form == "pragma" else "copies of the body"
+    summary = f"unroll loop {view.loop.id} by {request.factor} ({how})"
+    return EditCandidate(
+        id=f"{view.loop.id}-{request.form}{request.factor}",
+        kernel=view.kernel.name,
+        line=view.loop.line,
+        summary=summary,
+        edits=edits,
+        guards=verdicts,
+    )

@@ -1,0 +1,6 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __builtin_amdgcn_s_barrier
+    out[i] = in[i];
+    __builtin_amdgcn_s_barrier();
+  }
+}

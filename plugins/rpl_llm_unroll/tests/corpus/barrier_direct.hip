@@ -1,0 +1,6 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __syncthreads waits at a barrier
+    out[i] = in[i];
+    __syncthreads();
+  }
+}

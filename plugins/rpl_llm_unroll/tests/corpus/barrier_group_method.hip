@@ -1,0 +1,8 @@
+struct Group { __device__ void sync() { } };
+__global__ void kernel(float* out, const float* in, int n) {
+  Group group;
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: sync
+    out[i] = in[i];
+    group.sync();
+  }
+}

@@ -1,0 +1,7 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  auto pause = [] { __syncthreads(); };
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __syncthreads (through pause)
+    out[i] = in[i];
+    pause();
+  }
+}

@@ -1,0 +1,6 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused counted: i, which controls the loop
+    out[i] = in[i];
+    if (in[i] > 0.0f) i += 1;
+  }
+}

@@ -1,0 +1,6 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused early-exit: return may leave the loop
+    if (in[i] < 0.0f) return;
+    out[i] = in[i];
+  }
+}

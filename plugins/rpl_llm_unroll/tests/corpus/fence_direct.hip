@@ -1,0 +1,6 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused fence: __threadfence orders memory
+    out[i] = in[i];
+    __threadfence();
+  }
+}

@@ -1,0 +1,7 @@
+__device__ void advance(int& i) { ++i; }
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused hidden-writes: advance takes i perhaps by reference
+    advance(i);
+    out[i] = in[i];
+  }
+}

@@ -1,0 +1,7 @@
+#define MARK (out[0] = __LINE__)
+__global__ void kernel(float* out, const float* in, int n) {
+  MARK;
+  for (int i = 0; i < 16; ++i) {  // expect: refused position: MARK depends on its place
+    out[i] = in[i];
+  }
+}

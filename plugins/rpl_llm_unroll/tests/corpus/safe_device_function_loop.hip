@@ -1,0 +1,13 @@
+__device__ float helper(const float* in) {
+  float sum = 0.0f;
+  for (int i = 0; i < 16; ++i) sum += in[i];
+  return sum;
+}
+__global__ void caller(float* out, const float* in) {
+  out[threadIdx.x] = helper(in);
+}
+int host_only(int n) {
+  int sum = 0;
+  for (int i = 0; i < n; ++i) sum += i;
+  return sum;
+}

@@ -1,0 +1,5 @@
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 1; ++i) {  // expect: refused trip-count: 1 iterations are fewer
+    out[i] = in[i];
+  }
+}

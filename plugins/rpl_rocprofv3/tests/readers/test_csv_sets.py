@@ -1,0 +1,98 @@
+"""Which CSV files belong together, and sets of several processes."""
+
+from __future__ import annotations
+
+import pytest
+
+TRACE = (
+    "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,"
+    "End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z\n"
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(name, *times):
+        rows = (
+            f"KERNEL_DISPATCH,Agent 2,1,0,7,{n},1,k{n},{n},{begin},{end},64,1,1,256,1,1\n"
+            for n, (begin, end) in enumerate(times, 1)
+        )
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(TRACE + "".join(rows))
+        return path
+
+    return written
+
+
+def test_ranks_of_one_run_become_one_trace(write, tmp_path, read):
+    write("100_kernel_trace.csv", (10, 20), (50, 60))
+    write("200_kernel_trace.csv", (15, 55))
+    (trace,) = read(tmp_path)
+    assert [p.pid for p in trace.processes] == [100, 200]
+    d = trace.dispatches
+    assert list(zip(d.process.tolist(), d.begin_ns.tolist(), strict=True)) == [(0, 10), (1, 15), (0, 50)]
+
+
+def test_runs_one_after_the_other_stay_apart(write, tmp_path, claim):
+    write("100_kernel_trace.csv", (10, 20), (50, 60))
+    write("200_kernel_trace.csv", (60, 70))
+    write("other/300_kernel_trace.csv", (10, 60))
+    assert [len(found.paths) for found in claim(tmp_path)] == [1, 1, 1]
+
+
+def test_other_traces_and_statistics_come_along_unread(write, tmp_path, claim):
+    write("100_kernel_trace.csv", (10, 20))
+    for kind in ("hsa_api_trace", "kernel_stats", "memory_allocation_trace"):
+        (tmp_path / f"100_{kind}.csv").write_text("not even a table")
+    (tmp_path / "200_domain_stats.csv").write_text("alone")
+    (found,) = claim(tmp_path)
+    assert found.refusal is None
+    assert len(found.paths) == 4
+
+
+def test_counters_of_a_traced_run_join_its_dispatches(write, tmp_path, read, codes):
+    write("100_kernel_trace.csv", (10, 20), (50, 60))
+    head = "Dispatch_Id,Agent_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp\n"
+    (tmp_path / "100_counter_collection.csv").write_text(
+        head + "2,Agent 2,k2,SQ_WAVES,4,50,60\n1,Agent 2,k1,SQ_WAVES,4,10,20\n9,Agent 2,k9,SQ_WAVES,1,1,2\n"
+    )
+    (trace,) = read(tmp_path)
+    v = trace.counters
+    assert trace.dispatches.dispatch_id[v.dispatch].tolist() == [1, 2]
+    assert trace.shapes.grid.tolist() == [[256, 1, 1]]
+    assert codes(trace) == {"counter.unknown_dispatch": 1}
+
+
+def test_copies_are_read_with_normal_directions(write, tmp_path, read):
+    write("100_kernel_trace.csv", (10, 20))
+    (tmp_path / "100_memory_copy_trace.csv").write_text(
+        "Kind,Direction,Source_Agent_Id,Destination_Agent_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+        "MEMORY_COPY,HOST_TO_DEVICE,Agent 0,Agent 2,5,1,4\n"
+    )
+    (trace,) = read(tmp_path)
+    assert trace.copy_directions == ("MEMORY_COPY_HOST_TO_DEVICE",)
+    assert (trace.copies.begin_ns.tolist(), trace.copies.size_bytes.tolist()) == ([1], [-1])
+
+
+def test_a_counter_that_was_read_twice_is_not_doubled(tmp_path, read, codes):
+    head = "Dispatch_Id,Agent_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp\n"
+    (tmp_path / "100_counter_collection.csv").write_text(
+        head
+        + "1,Agent 2,k,SQ_WAVES,4,10,20\n1,Agent 2,k,SQ_WAVES,5,110,130\n1,Agent 2,k,GRBM_COUNT,9,110,130\n"
+    )
+    (trace,) = read(tmp_path)
+    assert trace.counter_names == ("GRBM_COUNT", "SQ_WAVES")
+    assert trace.counters.value.tolist() == [9, 4]
+    assert trace.counters.duration_ns.tolist() == [20, 10]
+    assert codes(trace)["counter.read_again"] == 1
+
+
+def test_rows_of_one_pass_that_share_a_counter_are_instances(tmp_path, read, codes):
+    head = "Dispatch_Id,Agent_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp\n"
+    (tmp_path / "100_counter_collection.csv").write_text(
+        head + "1,Agent 2,k,TCC_HIT,4,10,20\n1,Agent 2,k,TCC_HIT,5,10,20\n"
+    )
+    (trace,) = read(tmp_path)
+    assert trace.counters.instance.tolist() == [0, 1]
+    assert codes(trace)["counter.several_rows"] == 1

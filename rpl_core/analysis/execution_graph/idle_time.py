@@ -1,0 +1,82 @@
+"""Idle time of a set of nodes, blamed on what the node that ended it had waited for.
+
+Until the thread came back from a wait it is ``sync``, until the next launch call the ``host``; work that was
+queued already waited for an event or stream (``sync``) or for its launch (``launch``). critical_path.md, 1.6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.analysis.critical_path.intervals import BusyTime, merge_intervals
+from rpl_core.analysis.execution_graph.breakdown import QUEUED_WAITS
+from rpl_core.analysis.execution_graph.model import IdleTime
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.analysis.execution_graph.domain import Domain
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["Releases", "find_releases", "sum_idle_time"]
+
+
+@attrs.frozen(eq=False)
+class Releases:
+    """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
+
+    ``held``: an event or stream held it back after it had been submitted.
+    """
+
+    submitted_ns: Int64Column
+    woken_ns: Int64Column
+    held: NDArray[np.bool_]
+
+
+def find_releases(domain: Domain) -> Releases:
+    """What is known about the release of every work node of ``domain``."""
+    count = len(domain.work)
+    edges = domain.trusted_edges()
+    woken = np.full(count, -1, dtype=np.int64)
+    from_host = (edges.source >= count) & (edges.target < count)
+    woken[edges.target[from_host]] = domain.end_ns[edges.source[from_host]]
+    held = np.zeros(count, dtype=np.bool_)
+    held[edges.target[np.isin(edges.kind, QUEUED_WAITS)]] = True
+    return Releases(submitted_ns=domain.submitted_ns[:count], woken_ns=woken, held=held)
+
+
+def sum_idle_time(
+    begin_ns: Int64Column, end_ns: Int64Column, releases: Releases, rows: Int64Column | None = None
+) -> tuple[BusyTime, IdleTime]:
+    """Busy and idle time of work nodes that ascend by begin; ``rows`` are their rows in ``releases``."""
+    merged = merge_intervals(begin_ns, end_ns)
+    if not merged.begin_ns.size:
+        return BusyTime(total_ns=0, busy_ns=0, makespan_ns=0), IdleTime(0, 0, 0, 0)
+    busy = BusyTime(
+        total_ns=int((end_ns - begin_ns).sum()),
+        busy_ns=int((merged.end_ns - merged.begin_ns).sum()),
+        makespan_ns=int(merged.end_ns[-1] - merged.begin_ns[0]),
+    )
+    gaps = merged.gaps()
+    ender = np.searchsorted(begin_ns, gaps.end_ns)
+    if rows is not None:
+        ender = rows[ender]
+    return busy, _blamed(gaps.begin_ns, gaps.end_ns, ender, releases)
+
+
+def _blamed(begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases) -> IdleTime:
+    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
+    submitted = np.clip(releases.submitted_ns[ender], woken, end_ns)
+    queued = end_ns - submitted
+    known = releases.submitted_ns[ender] >= 0
+    held = releases.held[ender]
+    return IdleTime(
+        host_ns=int((submitted - woken)[known].sum()),
+        sync_ns=int((woken - begin_ns).sum() + queued[held].sum()),
+        launch_ns=int(queued[known & ~held].sum()),
+        unattributed_ns=int(queued[~known & ~held].sum()),
+    )

@@ -1,0 +1,114 @@
+"""Read one ELF with pyelftools: the metadata note, kernel descriptors, or a host's ``.hip_fatbin``.
+
+Every failure inside the ELF library becomes a ``BadDataError``: the bytes are a stranger's.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, SymbolTableSection
+
+from rpl_core.code_object.descriptor import DESCRIPTOR_BYTES, decode_descriptor
+from rpl_core.code_object.metadata import decode_note, kernel_from, kernel_maps, metadata_version
+from rpl_core.code_object.values import CodeObject
+from rpl_core.errors import BadDataError, RplError
+
+if TYPE_CHECKING:
+    from rpl_core.code_object.values import KernelDescriptor
+
+_T = TypeVar("_T")
+_AMDGPU_MACHINE = ("EM_AMDGPU", 224)
+#: NT_AMDGPU_METADATA (LLVM AMDGPUUsage, "Note Records").
+_METADATA_NOTE = 32
+_MAX_NOTE_BYTES = 64 << 20
+FATBIN_SECTION = ".hip_fatbin"
+
+
+def is_device_elf(data: bytes, where: str) -> bool:
+    """Whether the ELF is AMD GPU code (as opposed to a host program)."""
+    return _guarded(lambda: _open(data)["e_machine"] in _AMDGPU_MACHINE, where)
+
+
+def host_fatbin(data: bytes, where: str) -> bytes | None:
+    """The contents of ``.hip_fatbin``, or ``None`` when the host program has no such section."""
+
+    def find() -> bytes | None:
+        section = _open(data).get_section_by_name(FATBIN_SECTION)
+        return None if section is None else bytes(section.data())
+
+    return _guarded(find, where)
+
+
+def device_code_object(data: bytes, where: str) -> CodeObject:
+    """The code object; ``BadDataError`` says what is missing or broken."""
+    elf = _guarded(lambda: _open(data), where)
+    note = decode_note(_guarded(lambda: _metadata_note(elf, where), where), where)
+    descriptors = _guarded(lambda: _descriptors(elf, where), where)
+    target = note.get("amdhsa.target")
+    if not isinstance(target, str):
+        raise BadDataError(
+            f"{where}: the metadata names no target", cause="a code object older than version 4"
+        )
+    return CodeObject(
+        target=target,
+        metadata_version=metadata_version(note, where),
+        kernels=tuple(_kernel(entry, descriptors, where) for entry in kernel_maps(note, where)),
+        elf=data,
+    )
+
+
+def _kernel(entry: Mapping[str, Any], descriptors: Mapping[str, KernelDescriptor], where: str) -> Any:
+    return kernel_from(entry, descriptors.get(str(entry.get(".symbol"))), where)
+
+
+def _open(data: bytes) -> Any:
+    return ELFFile(io.BytesIO(data))
+
+
+def _metadata_note(elf: Any, where: str) -> bytes:
+    # Linked code objects have a PT_NOTE segment, relocatable ones only the section.
+    places = [s for s in elf.iter_segments() if s["p_type"] == "PT_NOTE"]
+    places += [s for s in elf.iter_sections() if isinstance(s, NoteSection)]
+    for place in places:
+        for note in place.iter_notes():
+            if note["n_name"] == "AMDGPU" and note["n_type"] == _METADATA_NOTE:
+                found = bytes(note["n_descdata"])
+                if len(found) > _MAX_NOTE_BYTES:
+                    raise BadDataError(f"{where}: a metadata note of {len(found)} bytes")
+                return found
+    raise BadDataError(f"{where}: no NT_AMDGPU_METADATA note", cause="a truncated or stripped code object")
+
+
+def _descriptors(elf: Any, where: str) -> dict[str, KernelDescriptor]:
+    found: dict[str, KernelDescriptor] = {}
+    for table in elf.iter_sections():
+        if not isinstance(table, SymbolTableSection):
+            continue
+        for symbol in table.iter_symbols():
+            if symbol.name.endswith(".kd") and isinstance(symbol["st_shndx"], int):
+                found[symbol.name] = decode_descriptor(_symbol_bytes(elf, symbol), f"{where}: {symbol.name}")
+    return found
+
+
+def _symbol_bytes(elf: Any, symbol: Any) -> bytes:
+    section = elf.get_section(symbol["st_shndx"])
+    start = symbol["st_value"] - section["sh_addr"]
+    if start < 0:
+        return b""
+    return bytes(section.data()[start : start + DESCRIPTOR_BYTES])
+
+
+def _guarded(read: Callable[[], _T], where: str) -> _T:
+    try:
+        return read()
+    except RplError:
+        raise
+    except Exception as error:  # pyelftools raises many kinds on hostile bytes
+        raise BadDataError(
+            f"{where}: not a readable ELF ({type(error).__name__}: {error})",
+            cause="a truncated or damaged file",
+        ) from error

@@ -1,0 +1,1 @@
+"""Two recordings, or a history of them, against each other: comparable?, changed?, sure?"""

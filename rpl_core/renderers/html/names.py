@@ -1,0 +1,56 @@
+"""Names from recordings on the page: safe to read, short where space is short, in full exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from rpl_core.text.safety import encodable, printable, shorten
+
+__all__ = ["SHOWN_KERNELS", "KernelNames", "kernel_names", "readable"]
+
+#: Kernels with a row and details of their own (chosen); the documents hold all.
+SHOWN_KERNELS = 300
+#: Characters of a name that the page shows in full, and of all names together (chosen for its size).
+_LONGEST_NAME = 4096
+_ALL_NAMES = 600_000
+_SHORT = 64
+
+
+def readable(text: str, width: int | None = None) -> str:
+    """``text`` without control characters or broken encoding, cut in the middle to ``width``."""
+    safe = printable(encodable(text)).replace("\n", "\\n").replace("\t", "\\t")
+    return safe if width is None else shorten(safe, width)
+
+
+@attrs.frozen
+class KernelNames:
+    """Kernels of the page: ``ids`` by recorded name, in order of rank."""
+
+    ids: dict[str, str]
+    full: dict[str, str]
+
+    def short(self, name: str) -> str:
+        return readable(name, _SHORT)
+
+    def of(self, name: str) -> str | None:
+        """The id of the kernel's place on the page, if it has one."""
+        return self.ids.get(name)
+
+
+def kernel_names(names: Iterable[str]) -> KernelNames:
+    """Give the first kernels their ids; names beyond the budget stay shortened everywhere."""
+    ids: dict[str, str] = {}
+    full: dict[str, str] = {}
+    left = _ALL_NAMES
+    for name in names:
+        if len(ids) == SHOWN_KERNELS:
+            break
+        if name in ids:
+            continue
+        ids[name] = f"kernel-{len(ids) + 1}"
+        text = readable(name, min(_LONGEST_NAME, max(left, _SHORT)))
+        left -= len(text)
+        full[name] = text
+    return KernelNames(ids, full)

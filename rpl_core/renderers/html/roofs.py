@@ -1,0 +1,160 @@
+"""The roofs of the plot: lines of memory levels, ceilings of data types, their labels without overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.renderers.html.quantities import bytes_per_s, flops
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.roofline import CeilingsPart, ComputeCeilingDoc, MemoryCeilingDoc
+    from rpl_core.renderers.html.log_axes import Frame
+
+__all__ = ["ComputeRoof", "MemoryRoof", "compute_roofs", "level_name", "memory_roofs", "pipe_name"]
+
+_LEVELS = {"hbm": "HBM", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
+_PIPES = {"valu": "VALU", "valu_packed": "VALU packed", "mfma": "MFMA"}
+_LABEL_HEIGHT = 13.0
+_LEVEL_ORDER = ("hbm", "l2", "vl1d", "lds")
+
+
+def level_name(level: str) -> str:
+    return _LEVELS.get(level, level)
+
+
+def pipe_name(pipe: str) -> str:
+    return _PIPES.get(pipe, pipe)
+
+
+@attrs.frozen
+class MemoryRoof:
+    """A line of constant bandwidth from (x1, y1) to (x2, y2)."""
+
+    label: str
+    source: str
+    origin: str
+    level: str
+    shown: bool  # false: only with "all ceilings"
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    label_x: float
+    label_y: float
+
+
+@attrs.frozen
+class ComputeRoof:
+    """A horizontal line from where memory feeds it; ceilings of equal height share one."""
+
+    label: str
+    source: str
+    origin: str
+    shown: bool
+    x1: float
+    x2: float
+    y: float
+    label_y: float
+
+
+def memory_roofs(ceilings: CeilingsPart, frame: Frame) -> tuple[MemoryRoof, ...]:
+    """One per level and origin; further measured ceilings of a level count as extra."""
+    peak = max((c.peak_gflops for c in ceilings.compute), default=frame.y.last)
+    seen: set[tuple[str, str]] = set()
+    found = []
+    for ceiling in sorted(ceilings.memory, key=_memory_order):
+        line = _line(ceiling.peak_gbps, peak, frame)
+        if line is None:
+            continue
+        key = (ceiling.level, ceiling.origin)
+        x1, y1, x2, y2 = line
+        # Labels of different levels stand apart along their lines.
+        along = 0.06 + 0.13 * len({level for level, _ in seen} - {ceiling.level})
+        found.append(
+            MemoryRoof(
+                label=f"{level_name(ceiling.level)} {bytes_per_s(ceiling.peak_gbps)}",
+                source=ceiling.source,
+                origin=ceiling.origin,
+                level=ceiling.level,
+                shown=key not in seen,
+                x1=x1,
+                y1=y1,
+                x2=x2,
+                y2=y2,
+                label_x=x1 + along * (x2 - x1),
+                label_y=y1 + along * (y2 - y1),
+            )
+        )
+        seen.add(key)
+    return tuple(found)
+
+
+def _memory_order(ceiling: MemoryCeilingDoc) -> int:
+    return _LEVEL_ORDER.index(ceiling.level) if ceiling.level in _LEVEL_ORDER else len(_LEVEL_ORDER)
+
+
+def _line(gbps: float, peak_gflops: float, frame: Frame) -> tuple[float, float, float, float] | None:
+    """The visible part of gflops = gbps * intensity, up to the highest compute ceiling."""
+    if gbps <= 0:
+        return None
+    left = max(frame.x.first, frame.y.first / gbps)
+    right = min(frame.x.last, min(peak_gflops, frame.y.last) / gbps)
+    if left >= right:
+        return None
+    return frame.x.place(left), frame.y.place(left * gbps), frame.x.place(right), frame.y.place(right * gbps)
+
+
+def compute_roofs(
+    ceilings: CeilingsPart, used: set[tuple[str, str]], frame: Frame
+) -> tuple[ComputeRoof, ...]:
+    """``used`` are (data type, pipe) that some kernel executes; the others are extra."""
+    hbm = max((c.peak_gbps for c in ceilings.memory if c.level == "hbm"), default=0.0)
+    groups: dict[tuple[float, str], list[ComputeCeilingDoc]] = {}
+    for ceiling in ceilings.compute:
+        if frame.y.holds(ceiling.peak_gflops):
+            groups.setdefault((ceiling.peak_gflops, ceiling.origin), []).append(ceiling)
+    roofs = []
+    for (peak, origin), members in sorted(groups.items(), key=lambda item: (-item[0][0], item[0][1])):
+        kept = [member for member in members if (member.data_type, member.pipe) in used]
+        ridge = peak / hbm if hbm else frame.x.first
+        start = min(max(ridge, frame.x.first), frame.x.last)
+        roofs.append(
+            ComputeRoof(
+                label=f"{_types(kept or members)} {flops(peak)}",
+                source="; ".join(dict.fromkeys(member.source for member in members)),
+                origin=origin,
+                shown=bool(kept),
+                x1=frame.x.place(start),
+                x2=frame.x.end,
+                y=frame.y.place(peak),
+                label_y=0.0,
+            )
+        )
+    return _without_overlap(roofs)
+
+
+def _types(members: Iterable[ComputeCeilingDoc]) -> str:
+    """ "F64/F32 VALU, F16 MFMA"."""
+    by_pipe: dict[str, list[str]] = {}
+    for member in members:
+        by_pipe.setdefault(member.pipe, []).append(member.data_type)
+    return ", ".join(f"{'/'.join(types)} {pipe_name(pipe)}" for pipe, types in by_pipe.items())
+
+
+def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
+    """Labels from top to bottom, each at least a line's height below the one before."""
+    placed: dict[bool, float] = {}
+    found = []
+    for roof in roofs:
+        wanted = roof.y + 4
+        # Labels of extra roofs must also stand clear of the others, which are always there.
+        last = (
+            max(placed.values(), default=float("-inf")) if not roof.shown else placed.get(True, float("-inf"))
+        )
+        at = max(wanted, last + _LABEL_HEIGHT)
+        placed[roof.shown] = at
+        found.append(attrs.evolve(roof, label_y=at))
+    return tuple(found)

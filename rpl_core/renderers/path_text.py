@@ -1,0 +1,86 @@
+"""The critical path in the text report: its length, what the makespan was spent on, and the what-if table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.renderers.figures import UNKNOWN, duration_ns, percent
+from rpl_core.text.safety import printable, shorten
+from rpl_core.text.table import format_table
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.dag import DagDocument, ForecastPart
+
+__all__ = ["path_section"]
+
+#: Kernels in the what-if table; dag.json holds more.
+SHOWN_FORECASTS = 5
+_NAME_WIDTH = 48
+
+
+def path_section(dag: DagDocument) -> str:
+    """Everything the report says about the execution graph."""
+    if dag.status != "available":
+        return f"critical path  unknown: {printable(dag.reason or '')}"
+    return "\n".join(line for line in (_length(dag), _bounds(dag), _spent(dag), _what_if(dag)) if line)
+
+
+def _length(dag: DagDocument) -> str:
+    ceiling = f"{dag.speedup_ceiling:.3g}x" if dag.speedup_ceiling else "unbounded (it is the whole path)"
+    return (
+        f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan, "
+        f"{percent(dag.fraction)} of it in {printable(shorten(dag.dominant_symbol or '-', _NAME_WIDTH))}; "
+        f"speed-up ceiling of that kernel {ceiling}"
+    )
+
+
+def _bounds(dag: DagDocument) -> str:
+    bounds = dag.bounds
+    if bounds is None or bounds.certain_only_ns == bounds.all_edges_ns:
+        return ""
+    return (
+        f"  between {duration_ns(bounds.certain_only_ns)} (certain edges only) "
+        f"and {duration_ns(bounds.all_edges_ns)} (with guesses)"
+    )
+
+
+def _spent(dag: DagDocument) -> str:
+    spent, makespan = dag.breakdown, dag.makespan_ns
+    if spent is None or not makespan:
+        return ""
+    gap = "launch gaps" if dag.gaps_attributed else "gaps (launch and host)"
+    parts = (
+        ("kernels", spent.kernel_ns),
+        ("copies", spent.copy_ns),
+        (gap, spent.launch_gap_ns),
+        ("host", spent.host_gap_ns),
+        ("waits", spent.sync_wait_ns),
+    )
+    return "  makespan: " + ", ".join(f"{name} {percent(ns / makespan)}" for name, ns in parts if ns)
+
+
+def _what_if(dag: DagDocument) -> str:
+    """End-to-end speed-up of the application if one kernel were faster."""
+    shown = dag.forecasts[:SHOWN_FORECASTS]
+    if not shown:
+        return ""
+    labels = ["free" if answer.speedup is None else f"{answer.speedup:g}x" for answer in shown[0].speedups]
+    rows = [(shorten(printable(forecast.name), _NAME_WIDTH), *_gains(forecast)) for forecast in shown]
+    columns = ("what if faster by", *labels)
+    table = format_table(columns, rows, right=tuple(range(1, len(columns))))
+    return f"\n{table}{_shift(dag)}"
+
+
+def _gains(forecast: ForecastPart) -> list[str]:
+    return [
+        UNKNOWN if answer.application_speedup is None else f"{answer.application_speedup:.3f}x"
+        for answer in forecast.speedups
+    ]
+
+
+def _shift(dag: DagDocument) -> str:
+    after = [step for step in dag.dominance if step.dominant_symbol not in (None, dag.dominant_symbol)]
+    if dag.dominance_shift_at is None or not after:
+        return ""
+    name = printable(shorten(after[0].dominant_symbol or "", _NAME_WIDTH))
+    return f"\n(from {dag.dominance_shift_at:g}x on, {name} dominates the critical path)"

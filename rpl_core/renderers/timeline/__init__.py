@@ -1,0 +1,1 @@
+"""The timeline of a run at every zoom level: what pictures draw, of bounded size whatever the run's length."""

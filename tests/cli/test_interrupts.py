@@ -1,0 +1,173 @@
+"""Ctrl-C and termination at different moments of a profile: 130, nothing left running, the rest kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
+
+
+def start(*words, **environment):
+    """``rpl`` as a terminal starts it: in a process group of its own, with Ctrl-C enabled."""
+    return subprocess.Popen(
+        [sys.executable, "-c", START, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def wait_for(condition, timeout_s=30.0):
+    """The first true answer of ``condition``; waiting is for another process, so it can only be polled."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it did not happen in time")
+
+
+def end(process, number=signal.SIGINT):
+    os.killpg(process.pid, number)
+    out, err = process.communicate(timeout=30)
+    assert "Traceback" not in err, err
+    return process.returncode, out, err
+
+
+def run_directory(workplace):
+    runs = workplace / "rpl-runs"
+    found = [path for path in runs.iterdir() if not path.is_symlink()] if runs.is_dir() else []
+    return found[0] if found and (found[0] / "run.json").is_file() else None
+
+
+def manifest(workplace):
+    return json.loads((run_directory(workplace) / "run.json").read_text())
+
+
+@pytest.fixture
+def sleeper(program):
+    """An application that notes its process id and then waits."""
+    return program("#!/bin/sh\necho $$ > pid.part\nmv pid.part pid\nexec sleep 300\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_in_the_first_run(workplace, standin_rocprofv3, sleeper, rpl_cli, number):
+    process = start("profile", sleeper)
+    wait_for((workplace / "pid").is_file)
+    code, out, err = end(process, number)
+    assert (code, out) == (130, "")
+    assert err.splitlines()[-1].startswith("rpl: interrupted; what finished is kept in rpl-runs/")
+    assert manifest(workplace)["state"] == "incomplete"
+    assert manifest(workplace)["reason"] == "interrupted"
+    assert not _is_alive(int((workplace / "pid").read_text()))
+    outcome = rpl_cli("analyze", run_directory(workplace)).assert_exit(65)
+    assert "holds no finished pass" in outcome.stderr
+
+
+def test_in_a_later_run_keeps_the_finished_ones(workplace, standin_rocprofv3, program, rpl_cli):
+    second_sleeps = program(
+        "#!/bin/sh\nif [ -e once ]; then echo $$ > pid; exec sleep 300; fi\ntouch once\n", "second"
+    )
+    process = start("profile", "--json", second_sleeps)
+    wait_for((workplace / "pid").is_file)
+    code, out, _ = end(process)
+    assert (code, out) == (130, "")
+    assert [entry["state"] for entry in manifest(workplace)["passes"]] == ["complete", "failed", "planned"]
+    document = rpl_cli("analyze", "--json", run_directory(workplace)).assert_ok().json()
+    assert document["stability"]["runs"] == 1
+    assert document["incomplete"] == "interrupted"
+
+
+def test_in_a_counter_pass_keeps_the_times(workplace, standin_rocprofv3, rpl_cli):
+    process = start(
+        "profile", "--runs", "1", "--roofline", "./kernel_binary", RPL_STANDIN_MISBEHAVE="slow=300:counters"
+    )
+    wait_for(lambda: run_directory(workplace) and (run_directory(workplace) / "artifacts/pass_1").is_dir())
+    code, _, _ = end(process)
+    assert code == 130
+    document = rpl_cli("analyze", "--json", run_directory(workplace)).assert_ok().json()
+    assert document["runtime_ms"] > 0
+    assert document["roofline"] is None
+
+
+def test_during_the_analysis_the_recording_is_complete(workplace, standin_rocprofv3, rpl_cli, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rpl_core.pipeline.offline.analyse", interrupt)
+        outcome = rpl_cli("profile", "--runs", "1", "./kernel_binary").assert_exit(130)
+    assert "interrupted" in outcome.stderr
+    assert manifest(workplace)["state"] == "complete"
+    rpl_cli("analyze", run_directory(workplace)).assert_ok()
+    assert (run_directory(workplace) / "profile.json").is_file()
+
+
+def test_while_the_profiler_ignores_polite_signals(workplace, standin_rocprofv3):
+    process = start("profile", "--runs", "1", "./kernel_binary", RPL_STANDIN_MISBEHAVE="hang_hard")
+    wait_for(lambda: run_directory(workplace) and (workplace / "arguments").is_file())
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.5)
+    code, _, err = end(process)  # the second Ctrl-C does not wait any longer
+    assert code == 130, err
+
+
+def test_a_signal_that_is_ignored_stays_ignored(workplace, standin_rocprofv3, program):
+    """As under nohup: closing the terminal does not end the profile."""
+    short = program("#!/bin/sh\necho $$ > pid\nwhile [ ! -e go ]; do sleep 0.05; done\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, "profile", "--runs", "1", "--quiet", str(short)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    wait_for((workplace / "pid").is_file)
+    os.kill(process.pid, signal.SIGHUP)
+    (workplace / "go").touch()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert float(out) > 0
+
+
+def test_kill_leaves_a_directory_that_can_be_analysed(workplace, standin_rocprofv3, program, rpl_cli):
+    second_sleeps = program(
+        "#!/bin/sh\nif [ -e once ]; then echo $$ > pid; exec sleep 300; fi\ntouch once\n", "second"
+    )
+    process = start("profile", second_sleeps)
+    wait_for((workplace / "pid").is_file)
+    process.kill()
+    process.communicate(timeout=30)
+    _kill(int((workplace / "pid").read_text()))
+    assert manifest(workplace)["state"] == "running"
+    document = rpl_cli("analyze", "--json", run_directory(workplace)).assert_ok().json()
+    assert document["incomplete"] == "the run did not finish"
+    assert document["stability"]["runs"] == 1
+
+
+def _is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stream:  # noqa: PTH123
+        return stream.read().rpartition(")")[2].split()[0] != "Z"
+
+
+def _kill(pid):
+    """What a killed rpl could not clean up: the session of its application."""
+    try:
+        os.killpg(os.getsid(pid), signal.SIGKILL)
+    except ProcessLookupError:
+        return

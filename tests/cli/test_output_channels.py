@@ -1,0 +1,119 @@
+"""The result goes to stdout and the conversation to stderr, whatever these are connected to."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
+RPL = (sys.executable, "-c", START)
+LONG_ANSWERS = [("--version",), ("--help",), ("schema", "profile"), ("config", "show", "--json")]
+
+
+def rpl(*words, buffered, **options):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    if not buffered:
+        environment["PYTHONUNBUFFERED"] = "1"
+    return subprocess.run([*RPL, *words], text=True, check=False, env=environment, **options)
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("words", LONG_ANSWERS)
+def test_full_disk_behind_stdout_is_one_line_and_69(words, buffered):
+    with open("/dev/full", "w", encoding="ascii") as full:  # noqa: PTH123
+        done = rpl(*words, buffered=buffered, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 69
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("rpl: ")
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("words", LONG_ANSWERS)
+def test_a_reader_that_goes_away_is_no_failure(words, buffered):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = rpl(*words, buffered=buffered, stdout=pipe, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", LONG_ANSWERS)
+def test_closed_stdout_and_stderr_are_survived(words):
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *RPL, *words], check=False)
+    assert done.returncode == 0
+
+
+def test_error_keeps_stdout_empty_and_stderr_without_traceback(rpl_cli):
+    outcome = rpl_cli.process("analyze", "nowhere").assert_exit(69)
+    assert outcome.stdout == ""
+    assert outcome.stderr == "rpl: nowhere does not exist. Next: check the path.\n"
+
+
+@pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {}])
+def test_no_terminal_means_no_escape_sequences(profiled, variable):
+    outcome = profiled("./kernel_binary", env=variable).assert_ok()
+    assert "\x1b" not in outcome.stdout + outcome.stderr
+
+
+def test_no_color_keeps_colours_off_a_terminal(workplace, standin_rocprofv3):
+    shown = _on_terminal("profile", "--runs", "1", "./kernel_binary", NO_COLOR="1")
+    assert "runtime" in shown
+    assert not any(f"\x1b[{code}m" in shown for code in range(30, 50))
+
+
+def test_progress_goes_to_stderr_only(profiled):
+    outcome = profiled("./kernel_binary").assert_ok()
+    assert "profile: run_1" in outcome.stderr
+    assert "run_1" not in outcome.stdout
+
+
+def test_names_in_recordings_do_not_steer_the_terminal(rpl_cli, make_rocpd, workplace):
+    recording = make_rocpd([("evil\x1b[2J\r\nname", 0, 1000)])
+    outcome = rpl_cli("analyze", recording).assert_ok()
+    assert "\x1b" not in outcome.stdout
+    assert "\r" not in outcome.stdout
+    assert "evil\\x1b[2J" in outcome.stdout
+
+
+def test_command_with_bytes_that_are_no_text_is_recorded_readably(workplace, rpl_cli, latest):
+    rpl_cli("profile", "--no-rocprof", "--runs", "1", "./kernel_binary", "a\udcffb").assert_ok()
+    assert latest("run")["command"] == ["./kernel_binary", "a\\udcffb"]
+    assert (workplace / "arguments").read_bytes() == b"a\xffb\n"
+
+
+def test_internal_error_is_one_line_and_the_traceback_is_one_switch_away(rpl_cli, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr("rpl_core.contracts.schema.json_schema", broken)
+    outcome = rpl_cli("schema", "profile").assert_exit(70)
+    assert outcome.stderr.count("\n") == 1
+    assert "ZeroDivisionError: two lines" in outcome.stderr
+    shown = rpl_cli("schema", "profile", env={"RPL_TRACEBACK": "1"})
+    assert shown.exit_code == 70
+    assert "Traceback (most recent call last)" in shown.stderr
+
+
+def _on_terminal(*words, **environment):
+    """Everything that a terminal gets; stdin, stdout and stderr are one."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [*RPL, *words], stdin=terminal, stdout=terminal, stderr=terminal, env={**os.environ, **environment}
+    )
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            block = os.read(controller, 65536)
+        except OSError:  # how Linux says that the last writer has gone
+            break
+        if not block:
+            break
+        shown += block
+    os.close(controller)
+    assert process.wait() == 0
+    return shown.decode()

@@ -1,0 +1,124 @@
+"""Documents come back from disk checked: version, schema, size."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rpl_core.contracts.analysis import AnalysisDocument
+from rpl_core.contracts.dag import DagDocument
+from rpl_core.contracts.profile import (
+    GpuPart,
+    KernelPart,
+    OccupancyPart,
+    ProfileDocument,
+    ResourcesPart,
+    StabilityPart,
+)
+from rpl_core.contracts.roofline import RooflineDocument
+from rpl_core.documents.bundle import Documents
+from rpl_core.documents.load import load_document, load_documents
+from rpl_core.errors import BadDataError, MissingError, UsageError
+
+
+@pytest.fixture
+def documents():
+    return Documents(
+        profile=ProfileDocument(
+            schema_version="1.0",
+            kernel=KernelPart(name="kernel"),
+            gpu=GpuPart(),
+            runtime_ms=0.25,
+            stability=StabilityPart(runs=1),
+            resources=ResourcesPart(),
+            occupancy=OccupancyPart(),
+            roofline=None,
+        ),
+        roofline=RooflineDocument(schema_version="1.0", status="not_collected"),
+        dag=DagDocument(schema_version="1.0", status="unavailable", reason="none"),
+        analysis=AnalysisDocument(schema_version="1.0"),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, documents):
+    documents.write(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def change(folder, name, **members):
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **members}))
+
+
+def test_what_was_written_comes_back(folder, documents):
+    assert load_documents(folder).by_name() == documents.by_name()
+
+
+def test_writing_twice_gives_the_same_bytes(folder, documents):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    documents.write(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert sorted(before) == ["analysis.json", "dag.json", "profile.json", "roofline.json"]
+
+
+def test_newer_minor_version_is_read(folder):
+    change(folder, "profile", schema_version="1.7")
+    assert load_document(folder, "profile").schema_version == "1.7"
+
+
+@pytest.mark.parametrize("version", ["2.0", "0.9", "", None, 1, "1"])
+def test_unknown_version_is_refused(folder, version):
+    change(folder, "profile", schema_version=version)
+    with pytest.raises(BadDataError, match="schema"):
+        load_document(folder, "profile")
+
+
+def test_missing_document_names_the_next_step(tmp_path):
+    with pytest.raises(MissingError, match=r"holds no profile\.json") as caught:
+        load_document(tmp_path, "profile")
+    assert caught.value.next_step == f"run `rpl analyze {tmp_path}`"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": "1.0"}', b"1" * 5000],
+    ids=["empty", "cut", "list", "null", "no text", "deep", "without members", "huge number"],
+)
+def test_damaged_document_is_bad_data(folder, content):
+    (folder / "dag.json").write_bytes(content)
+    with pytest.raises(BadDataError):
+        load_document(folder, "dag")
+
+
+@pytest.mark.parametrize("value", ["fast", -0.5, 1.5])
+def test_value_outside_of_the_schema_is_refused(folder, value):
+    change(folder, "profile", headroom_fraction=value)
+    with pytest.raises(BadDataError, match="headroom_fraction"):
+        load_document(folder, "profile")
+
+
+def test_nan_is_refused(folder):
+    path = folder / "profile.json"
+    path.write_text(path.read_text().replace("0.25", "NaN"))
+    with pytest.raises(BadDataError, match="runtime_ms"):
+        load_document(folder, "profile")
+
+
+def test_file_that_is_too_large_is_not_read(folder, monkeypatch):
+    monkeypatch.setattr("rpl_core.documents.load._MAX_DOCUMENT_BYTES", 10)
+    with pytest.raises(BadDataError, match="larger than"):
+        load_document(folder, "profile")
+
+
+def test_a_place_that_can_not_be_written_is_a_usage_error(documents, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write"):
+        documents.write(tmp_path / "file")
+
+
+def test_report_of_an_unknown_major_version_is_65(folder, rpl_cli):
+    change(folder, "roofline", schema_version="2.0")
+    outcome = rpl_cli("report", folder).assert_exit(65)
+    assert "roofline.json has schema version '2.0'; this rpl reads 1.x" in outcome.stderr

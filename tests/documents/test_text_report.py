@@ -1,0 +1,91 @@
+"""The text report: few digits, a dash for the unknown, and the origin of doubtful figures beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_core.interfaces.renderer import RenderRequest
+from rpl_core.renderers.figures import duration_ns, milliseconds, number, percent
+from rpl_core.renderers.text import SHOWN_KERNELS, TextRenderer
+from rpl_core.testing.recordings import Launch
+
+
+@pytest.fixture
+def shown(make_rocpd, rpl_cli, tmp_path):
+    """``shown(launches, path_first=True)``: the report of a recording with these launches."""
+
+    def render(launches, *, path_first=False, words=()):
+        from rpl_core.documents.load import load_documents
+
+        out = tmp_path / "out"
+        rpl_cli("analyze", make_rocpd(launches), "-o", out, *words).assert_ok()
+        return TextRenderer().render(RenderRequest(load_documents(out).by_name(), path_first=path_first))
+
+    return render
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (duration_ns(None), "-"),
+        (duration_ns(0), "0 ns"),
+        (duration_ns(999), "999 ns"),
+        (duration_ns(1000), "1 us"),
+        (duration_ns(1_234_567), "1.235 ms"),
+        (duration_ns(5e9), "5 s"),
+        (milliseconds(None), "-"),
+        (milliseconds(0.0123456), "0.01235 ms"),
+        (percent(None), "-"),
+        (percent(0.4567), "45.7%"),
+        (number(None), "-"),
+        (number(0.16666), "0.1667"),
+        (number(1234567.0), "1,234,567"),
+        (milliseconds(56321.4), "56,321 ms"),
+    ],
+)
+def test_figures_have_few_digits_and_a_unit(text, value):
+    assert text == value
+
+
+def test_columns_are_aligned_and_lines_have_no_trailing_blanks(shown):
+    lines = shown([Launch("a", 0, 1000), Launch("a_longer_name", 1000, 3_000_000)]).splitlines()
+    header = next(i for i, line in enumerate(lines) if line.startswith("kernel"))
+    starts = {line.index(word) for line, word in ((lines[header], "bottleneck"), (lines[header + 1], "un"))}
+    assert len(starts) == 1
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_many_kernels_are_cut_and_counted(shown):
+    text = shown([(f"kernel_{i:02}", i * 1000, i * 1000 + 500) for i in range(SHOWN_KERNELS + 3)])
+    assert "(3 more kernels in profile.json)" in text
+    assert text.count("kernel_") == SHOWN_KERNELS + 1  # the rows, and the name on the critical path
+
+
+def test_long_names_keep_both_ends(shown):
+    name = "begin_" + "x" * 200 + "_end"
+    text = shown([(name, 0, 1000)])
+    assert name not in text
+    assert "begin_" in text
+    assert "_end" in text
+
+
+def test_path_first_changes_the_order_only(shown):
+    launches = [("a", 0, 1000), ("b", 1000, 3000)]
+    usual, focused = shown(launches), shown(launches, path_first=True)
+    assert usual.startswith("device")
+    assert focused.startswith("critical path")
+    assert sorted(usual.split("\n\n")) == sorted(focused.split("\n\n"))
+
+
+def test_sole_kernel_has_an_unbounded_ceiling(shown):
+    assert "unbounded (it is the whole path)" in shown([("a", 0, 1000)])
+
+
+def test_synthetic_origin_is_said(shown):
+    assert "synthetic: not a measurement of hardware" in shown([("a", 0, 1000)])
+
+
+def test_estimated_times_show_their_range(shown):
+    launches = [Launch("a", 0, 1000, counters={"SQ_WAVES": 1.0})]
+    assert "(estimate, " in shown(launches)
+    assert "runtime     unknown: " in shown(launches, words=("--strict",))

@@ -1,0 +1,87 @@
+"""Wheels of this checkout and fresh environments to install them in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECTS = (ROOT, ROOT / "plugins" / "rpl_rocprofv3", ROOT / "plugins" / "rpl_gfx942", ROOT / "metapackage")
+_INHERITED = {"PATH", "HOME", "LANG", "TMPDIR", "CI"}
+
+
+@attrs.frozen
+class FreshEnvironment:
+    """A virtual environment that knows nothing but what the test installs."""
+
+    folder: Path
+
+    def run(self, program: str, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment outside of the checkout."""
+        inherited = {k: v for k, v in os.environ.items() if k in _INHERITED or k.startswith("PIP_")}
+        return subprocess.run(
+            [str(self.folder / "bin" / program), *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
+            env={**inherited, **variables},
+        )
+
+    def output(self, program: str, *words: str | Path) -> str:
+        """As ``run``; the program must succeed."""
+        done = self.run(program, *words)
+        assert done.returncode == 0, f"{program} {words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        return done.stdout
+
+    def install(self, wheels: Path, *names: str) -> None:
+        self.output("python", "-m", "pip", "install", "-q", "--find-links", wheels, *names)
+
+
+def build(kind: str, project: Path, target: Path) -> None:
+    """Build a "wheel" or "sdist" with the tools of the development environment."""
+    command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "-o", str(target), str(project)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.fixture(scope="session")
+def wheelhouse(tmp_path_factory):
+    """A folder with one wheel per distribution of the checkout."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for project in PROJECTS:
+        build("wheel", project, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sdists(tmp_path_factory):
+    """A folder with one source distribution per distribution of the checkout."""
+    folder = tmp_path_factory.mktemp("sdists")
+    for project in PROJECTS:
+        build("sdist", project, folder)
+    return folder
+
+
+@pytest.fixture
+def fresh_environment(tmp_path):
+    folder = tmp_path / "environment"
+    venv.create(folder, with_pip=True, symlinks=True)
+    return FreshEnvironment(folder)
+
+
+@pytest.fixture
+def build_wheel(tmp_path):
+    """``build_wheel(project)``: the folder with the wheel of another project."""
+
+    def make(project: Path) -> Path:
+        build("wheel", project, tmp_path / "built")
+        return tmp_path / "built"
+
+    return make
