@@ -39,10 +39,11 @@ def rpl_classifier_rules() -> tuple[Rule, ...]:
 
 @hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
+    from rpl_core.renderers.html.renderer import HtmlRenderer
     from rpl_core.renderers.json_bundle import JsonRenderer
     from rpl_core.renderers.text import TextRenderer
 
-    return (TextRenderer(), JsonRenderer())
+    return (TextRenderer(), JsonRenderer(), HtmlRenderer())
 
 
 @hookimpl

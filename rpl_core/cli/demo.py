@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +39,16 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
     Needs rpl-rocprofv3 and rpl-gfx942, no GPU and no ROCm.
     """
     from rpl_core.cli.profile import profile
-    from rpl_core.run_directory.writer import default_path
+    from rpl_core.run_directory.writer import default_path, point_latest
     from rpl_core.testing.rocprofv3_standin import install_standin
 
     session = session_of(context)
     directory = output or default_path(Path(session.setting("runs-directory")), ("demo",))
     session.output.line(_INTRODUCTION)
-    with tempfile.TemporaryDirectory(prefix="rpl-demo-") as folder:
+    with ExitStack() as held:
+        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="rpl-demo-"))
         # The variable wins over PATH and configuration, so that nothing else can run in its place.
-        os.environ["RPL_ROCPROFV3"] = str(install_standin(Path(folder)))
+        held.enter_context(_variable("RPL_ROCPROFV3", str(install_standin(Path(folder)))))
         code: Any = context.invoke(
             profile,
             application=(sys.executable, "-c", "pass"),
@@ -57,8 +60,24 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
             output=directory,
             recordings=(),
         )
+    if output is None:
+        point_latest(directory)
     _say_next(session.output, directory)
     return int(code)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable, for this process and its children, and put the old value back."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _say_next(output: Output, directory: Path) -> None:

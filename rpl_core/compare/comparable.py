@@ -113,6 +113,8 @@ def _differences(base: Side, new: Side) -> Iterator[Diagnostic]:
         left, right = of(base), of(new)
         if left and right and left != right:
             yield Diagnostic(code, f"{names} differ in {what}: {_listed(left)} against {_listed(right)}")
+    for key, reason in _incomparable(base, new).items():
+        yield Diagnostic("compare.incomparable", f"no verdict about {key.name}: {reason}")
     if not base.gpus or not new.gpus:
         side = base if not base.gpus else new
         yield Diagnostic(
@@ -169,7 +171,7 @@ def _of_manifests(*fields: str) -> Callable[[Side], tuple[object, ...]]:
 
 
 def _of_facts(read: Callable[[Side], set[object]]) -> Callable[[Side], tuple[object, ...]]:
-    return lambda side: tuple(sorted(read(side), key=str))
+    return lambda side: tuple(sorted(read(side) - {None}, key=str))
 
 
 def _clock(gpu: Agent) -> str | None:

@@ -144,7 +144,7 @@ def _noise(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "compare.noisy",
             f"{len(noisy)} of the deciding times vary by more than {WARN_CV:.0%} (CV) from run to run; "
-            f"worst: {worst.key.name} with {worst.evidence.cv or 0:.1%}, where {found} found reliably",
+            f"worst: {worst.key.short_name} with {worst.evidence.cv or 0:.1%}, where {found} found reliably",
             cause="clock or thermal changes, other load, or very short kernels",
             remedy="fix the clocks, record more runs, or measure interleaved",
             count=len(noisy),
@@ -159,8 +159,8 @@ def _launches(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
         first = changed[0]
         yield Diagnostic(
             "compare.launches_differ",
-            f"{len(changed)} kernels are launched another number of times; largest: {first.key.name} with "
-            f"{first.base.launches:g} against {first.new.launches:g} per run",
+            f"{len(changed)} kernels are launched another number of times; largest: "
+            f"{first.key.short_name} with {first.base.launches:g} against {first.new.launches:g} per run",
             cause="another amount of work, or a kernel that was split or fused",
             remedy="--statistic median compares single dispatches",
             count=len(changed),

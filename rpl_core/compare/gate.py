@@ -10,6 +10,9 @@ import attrs
 from rpl_core.compare.model import Judged, Outcome, Verdict
 from rpl_core.exit_codes import ExitCode
 
+#: A reason names so many of its items (chosen; the document holds the reason of each).
+NAMES_SHOWN = 5
+
 EXIT_CODES = {
     Outcome.PASS: ExitCode.OK,
     Outcome.REGRESSION: ExitCode.NEGATIVE_FINDING,
@@ -62,5 +65,10 @@ def _by_reason(items: Sequence[Judged]) -> Sequence[str]:
     """Items with the same reason share a line."""
     names: dict[str, list[str]] = {}
     for item in items:
-        names.setdefault(item.reason, []).append(item.key.name)
-    return [f"{', '.join(named)}: {reason}" for reason, named in names.items()]
+        names.setdefault(item.reason, []).append(item.key.short_name)
+    return [f"{_listed(named)}: {reason}" for reason, named in names.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

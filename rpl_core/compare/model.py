@@ -10,6 +10,7 @@ import attrs
 
 from rpl_core.statistics.drift import Drift
 from rpl_core.statistics.minimum_detectable import Precision, Requirement
+from rpl_core.text.safety import shorten
 
 
 class Verdict(str, Enum):
@@ -49,6 +50,11 @@ class ItemKey:
 
     kind: Kind
     name: str
+
+    @property
+    def short_name(self) -> str:
+        """For sentences; kernel names may have thousands of characters."""
+        return shorten(self.name, 60)
 
 
 @attrs.frozen

@@ -48,7 +48,7 @@ def _head(document: CompareDocument) -> Iterator[str]:
 
 def _described(side: SidePart) -> str:
     parts = [
-        f"{side.runs} runs",
+        "1 run" if side.runs == 1 else f"{side.runs} runs",
         f"{side.processes} processes" if side.processes > 1 else "",
         side.device or "",
     ]
@@ -149,7 +149,7 @@ def _answer(document: CompareDocument) -> Iterator[str]:
 
 def _reasons(reasons: Sequence[str]) -> Iterator[str]:
     for reason in reasons[:8]:
-        yield f"  {one_line(shorten(reason, 240))}"
+        yield f"  {one_line(shorten(reason, 500))}"
     if len(reasons) > 8:
         yield f"  ... and {len(reasons) - 8} more"
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rpl_core.contracts.common import MetricDoc, Part
+from rpl_core.contracts.common import MetricDoc, OriginName, Part
 
 AttFraction = Annotated[float, Field(ge=0)]
 
@@ -195,6 +195,7 @@ class AttPart(Part):
 
     status: Literal["available", "partial", "empty", "unreadable"]
     reason: str | None = None
+    origin: OriginName = "measured"
     level: Literal["waves", "code", "stats", "raw", "none"]
     layout: str | None = None
     folder: str

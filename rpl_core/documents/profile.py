@@ -124,7 +124,7 @@ def _times(time: KernelTime) -> dict[str, Any]:
 
 
 def _leading_thread_trace(facts: ProfileFacts) -> AttPart | None:
-    """That of the longest-running traced kernel; without times, of the kernel with most traced instructions."""
+    """That of the longest-running traced kernel; without times, that with most instructions."""
     timed = [facts.thread_traces[name] for name in facts.times if name in facts.thread_traces]
     if timed:
         return timed[0]

@@ -77,5 +77,5 @@ def thread_trace_collector(host: PluginHost) -> Collector:
 
 def most_critical(kernels: Sequence[KernelProfile], top: int) -> tuple[KernelTarget, ...]:
     """Kernels by their weight on the critical path, then by time, then by name."""
-    ranked = sorted(kernels, key=lambda k: (-(k.criticality_weight or 0.0), -k.runtime_ms, k.name))
+    ranked = sorted(kernels, key=lambda k: (-(k.criticality_weight or 0.0), -(k.runtime_ms or 0.0), k.name))
     return tuple(KernelTarget(kernel.name, kernel.launches) for kernel in ranked[:top])

@@ -30,10 +30,8 @@ def _lines(part: AttPart) -> Iterable[str]:
         yield f"thread trace  {name}: {part.status}: {printable(part.reason or '')}"
         return
     extent = f"{part.waves} waves, " if part.waves else ""
-    yield (
-        f"thread trace  {name} ({extent}{part.instructions:,} instructions, dispatch {part.dispatch_id or '?'}, "
-        f"from {part.level})"
-    )
+    dispatch = f"dispatch {part.dispatch_id}, " if part.dispatch_id is not None else ""
+    yield f"thread trace  {name} ({extent}{part.instructions:,} instructions, {dispatch}from {part.level})"
     yield (
         f"  wave time   issue {percent(part.issue_fraction)}, stall {percent(part.stall_fraction)}, "
         f"idle {percent(part.idle_fraction)}"

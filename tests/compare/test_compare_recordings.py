@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
+
+from rpl_core.contracts.compare import CompareDocument
 
 pytestmark = pytest.mark.usefixtures("synthetic_counts")
 
@@ -276,7 +277,7 @@ def test_the_document_is_written_and_equal_bytes_each_time(
     rpl_cli("compare", base, new, "-o", tmp_path / "b").assert_ok()
     first = (tmp_path / "a" / "compare.json").read_bytes()
     assert first == (tmp_path / "b" / "compare.json").read_bytes()
-    assert json.loads(first)["schema_version"] == "1.0"
+    assert CompareDocument.model_validate_json(first).schema_version == "1.0"
 
 
 def test_hostile_names_stay_on_their_row(make_runs, steady, rpl_cli) -> None:
@@ -305,3 +306,9 @@ def test_hostile_names_stay_on_their_row(make_runs, steady, rpl_cli) -> None:
 )
 def test_wrong_usage(rpl_cli, arguments: tuple[str, ...], code: int) -> None:
     rpl_cli("compare", *arguments).assert_exit(code)
+
+
+@pytest.mark.parametrize("name", ["compare", "history", "comparison"])
+def test_schemas_are_printed(rpl_cli, name: str) -> None:
+    schema = rpl_cli("schema", name).assert_ok().json()
+    assert "schema_version" in schema["required"] or "schema_version" in schema["properties"]

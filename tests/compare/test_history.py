@@ -8,6 +8,7 @@ import pytest
 
 from rpl_core.compare.model import CompareRule, ItemKey, Kind, Verdict
 from rpl_core.compare.standing import Series, judge_series
+from rpl_core.contracts.compare import HistoryDocument
 
 pytestmark = pytest.mark.usefixtures("synthetic_counts")
 
@@ -90,7 +91,8 @@ def test_a_steady_history_passes_and_is_written(make_runs, steady, rpl_cli, tmp_
         )
     outcome = rpl_cli("compare", "--history", tmp_path / "history", "-o", tmp_path / "out").assert_ok()
     assert "no step in any item" in outcome.stdout
-    assert (tmp_path / "out" / "history.json").is_file()
+    written = HistoryDocument.model_validate_json((tmp_path / "out" / "history.json").read_bytes())
+    assert written.outcome == "pass"
     synthetic = rpl_cli("compare", "--history", tmp_path / "history", env={"RPL_ALLOW_SYNTHETIC_GATES": ""})
     assert "NO VERDICT" in synthetic.assert_exit(75).stdout
 

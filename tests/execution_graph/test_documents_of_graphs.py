@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import xml.etree.ElementTree as ET
@@ -87,7 +88,7 @@ def test_equal_graphs_give_equal_bytes(joined) -> None:
         for _ in range(2)
     )
     assert one == two
-    assert np.load(__import__("io").BytesIO(one))["slack_ns"].size == 6
+    assert np.load(io.BytesIO(one))["slack_ns"].size == 6
 
 
 def test_columns_are_kept_on_request_only(joined) -> None:
@@ -139,7 +140,7 @@ def test_lengths_alone_equal_those_of_the_whole_analysis(joined) -> None:
 
 
 def test_symbol_slack_is_what_the_symbol_can_take(joined) -> None:
-    """B lies beside A with 10 us to spare; the engine's own nodes scaled by that much leave the path alone."""
+    """B lies beside A with 10 us to spare."""
     graph = execution_graph(joined.trace(), 0, include_copies=True)
     b = next(symbol for symbol in graph.symbols if symbol.name == "B")
     assert 9_500 <= b.slack_ns <= 10_000

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
-from rpl_core.analysis.critical_path.path import trace_path
-from rpl_core.analysis.critical_path.symbols import sum_by
-from rpl_core.analysis.critical_path.weights import scale_symbol
+from rpl_core.analysis.critical_path.path import sum_on_path
+from rpl_core.analysis.critical_path.weights import scale_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from rpl_core.analysis.critical_path.model import DispatchGraph, NodeWeights
@@ -36,15 +35,17 @@ def dominant_symbol(
 
     ``symbol`` is per row, negative where a node belongs to none.
     """
-    path = trace_path(graph, weights)
-    execution = graph.to_rows(weights.execution_ns)[path.rows]
-    on_path = symbol[path.rows]
-    counted = on_path >= 0
-    sums = sum_by(on_path[counted], execution[counted], int(on_path.max(initial=-1)) + 1)
-    if not sums.any():
+    return _dominant(graph, weights, np.maximum(symbol[graph.order], -1) + 1)
+
+
+def _dominant(graph: DispatchGraph, weights: NodeWeights, group_at: NDArray[np.integer]) -> Dominance | None:
+    """``group_at`` is the symbol plus 1 per position, 0 where a node belongs to none."""
+    sums, length = sum_on_path(graph, weights, group_at, int(group_at.max(initial=0)) + 1)
+    of_symbol = sums[1:]
+    if not of_symbol.any():
         return None
-    chosen = int(sums.argmax())
-    return Dominance(symbol=chosen, fraction=int(sums[chosen]) / path.critical_path_ns)
+    chosen = int(of_symbol.argmax())
+    return Dominance(symbol=chosen, fraction=int(of_symbol[chosen]) / length)
 
 
 def dominance_after(
@@ -55,7 +56,6 @@ def dominance_after(
     speedups: Sequence[float],
 ) -> list[Dominance | None]:
     """The dominant symbol after ``chosen`` became faster by each of ``speedups``, in their order."""
-    return [
-        dominant_symbol(graph, scale_symbol(graph, weights, symbol, chosen, speedup), symbol)
-        for speedup in speedups
-    ]
+    group_at = np.maximum(symbol[graph.order], -1) + 1
+    position = np.flatnonzero(group_at == chosen + 1)
+    return [_dominant(graph, scale_positions(weights, position, speedup), group_at) for speedup in speedups]

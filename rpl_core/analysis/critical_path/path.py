@@ -12,6 +12,7 @@ import numpy as np
 
 from rpl_core.analysis.critical_path.model import PATH_BEGIN, CriticalPath
 from rpl_core.analysis.critical_path.solve import advance, critical_path_ns, segment_ends
+from rpl_core.analysis.critical_path.symbols import sum_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["trace_path"]
+__all__ = ["sum_on_path", "trace_path"]
 
 _NO_EDGE = -1
 
@@ -30,9 +31,8 @@ def trace_path(graph: DispatchGraph, weights: NodeWeights) -> CriticalPath:
     """The critical path of ``weights``; empty for an empty graph."""
     passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
     first, last, edge = _runs(graph, passed)
-    length = last - first + 1
-    run_start = np.cumsum(length) - length
-    positions = np.arange(int(length.sum())) + np.repeat(first - run_start, length)
+    run_start = np.cumsum(last - first + 1) - (last - first + 1)
+    positions = _positions(first, last)
     wait = weights.total_ns[positions] - weights.execution_ns[positions]
     entered = edge != _NO_EDGE
     wait[run_start[entered]] += weights.edge_lag_ns[edge[entered]]
@@ -50,6 +50,34 @@ def trace_path(graph: DispatchGraph, weights: NodeWeights) -> CriticalPath:
     )
     assert path.execution_ns + path.waiting_ns == path.critical_path_ns, "the path does not add up"
     return path
+
+
+def sum_on_path(
+    graph: DispatchGraph, weights: NodeWeights, group_at: NDArray[np.integer], size: int
+) -> tuple[IntArray, int]:
+    """Execution on the critical path per group, and the path's length.
+
+    ``group_at`` has a group below ``size`` for every position. The path is that of ``trace_path``.
+    """
+    passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
+    first, last, _ = _runs(graph, passed)
+    if first.size == 1:
+        # One run is a slice: nothing needs to be gathered.
+        run = slice(int(first[0]), int(last[0]) + 1)
+        sums = sum_by(group_at[run], weights.execution_ns[run], size)
+    else:
+        positions = _positions(first, last)
+        sums = sum_by(group_at[positions], weights.execution_ns[positions], size)
+    return sums, critical_path_ns(graph.contraction, passed)
+
+
+def _positions(first: IntArray, last: IntArray) -> IntArray:
+    """All positions of the runs, in their order."""
+    length = last - first + 1
+    run_start = np.cumsum(length) - length
+    positions: IntArray = np.arange(int(length.sum()))
+    positions += np.repeat(first - run_start, length)
+    return positions
 
 
 def _runs(graph: DispatchGraph, passed: Advance) -> tuple[IntArray, IntArray, IntArray]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["scale_symbol", "shrunk", "weigh"]
+__all__ = ["scale_positions", "scale_symbol", "shrunk", "weigh"]
 
 #: Speed-ups are taken to the nearest fraction with a denominator up to this, to stay in integers.
 _MOST_DENOMINATOR = 1000
@@ -76,7 +76,11 @@ def scale_symbol(
     graph: DispatchGraph, weights: NodeWeights, symbol: NDArray[np.integer], chosen: int, speedup: float
 ) -> NodeWeights:
     """``weights`` with every node of symbol ``chosen`` (``symbol`` is per row) ``speedup`` times as fast."""
-    position = np.flatnonzero(symbol[graph.order] == chosen)
+    return scale_positions(weights, np.flatnonzero(symbol[graph.order] == chosen), speedup)
+
+
+def scale_positions(weights: NodeWeights, position: IntArray, speedup: float) -> NodeWeights:
+    """``weights`` with the nodes at these positions ``speedup`` times as fast."""
     execution, total = weights.execution_ns.copy(), weights.total_ns.copy()
     execution[position] = shrunk(weights.execution_ns[position], speedup)
     total[position] += execution[position] - weights.execution_ns[position]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.analysis.critical_path.weights import weigh
 from rpl_core.analysis.execution_graph.breakdown import as_executed_path, break_down
 from rpl_core.analysis.execution_graph.confidence import bound_path, certain_share, count_edges, path_edges
@@ -13,7 +15,7 @@ from rpl_core.analysis.execution_graph.dominance_shift import find_dominance_shi
 from rpl_core.analysis.execution_graph.forecasts import forecast_symbols, rank_forecasts
 from rpl_core.analysis.execution_graph.full_columns import graph_columns
 from rpl_core.analysis.execution_graph.graph_launches import link_lanes
-from rpl_core.analysis.execution_graph.loads import MOST_PARTS, device_loads, domain_load, process_paths
+from rpl_core.analysis.execution_graph.loads import MOST_PARTS, machine_load, process_paths
 from rpl_core.analysis.execution_graph.model import ExecutionGraph
 from rpl_core.analysis.execution_graph.near_paths import find_near_paths
 from rpl_core.analysis.execution_graph.nodes import work_nodes
@@ -48,32 +50,45 @@ def execution_graph(
         return ExecutionGraph(reason="no dispatch with usable times was recorded")
     found = find_dependences(trace, nodes)
     links = link_lanes(nodes, found.program)
-    domains = [solve_domain(domain) for domain in machine_domains(trace, nodes, found)]
-    longest = max(domains, key=lambda solved: solved.path.critical_path_ns)
-    if longest.path.critical_path_ns <= 0:
-        return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
-    devices = [load for solved in domains for load in device_loads(trace, solved)]
-    processes = [path for solved in domains for path in process_paths(trace, solved)]
-    return ExecutionGraph(
+    domains = machine_domains(trace, nodes, found)
+    graph = ExecutionGraph(
         reason=None,
         origin=trace.origin,
         run=run,
         sync_info=found.sync_info,
         nodes=len(nodes),
         host_syncs=len(found.syncs),
-        edges=count_edges(domains, links),
-        inconsistent_edges=sum(solved.graph.inconsistent_edges for solved in domains),
-        implied_edges=sum(solved.graph.implied_edges for solved in domains),
-        chain_overlaps=sum(solved.graph.overlapping_nodes for solved in domains),
         submission_disagreements=found.submission_disagreements,
         unresolved=found.unresolved,
         gaps_attributed=found.program.calls is not None,
-        domains=tuple(domain_load(solved) for solved in domains),
+    )
+    if not with_columns:
+        # With millions of nodes every column counts: what found the edges is not needed to solve them.
+        del found
+    solved = [solve_domain(domain) for domain in domains]
+    if with_columns:
+        graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, found, solved))
+    return _summed_up(trace, graph, solved, links)
+
+
+def _summed_up(
+    trace: Trace, graph: ExecutionGraph, solved: list[SolvedDomain], links: LaneLinks
+) -> ExecutionGraph:
+    longest = max(solved, key=lambda domain: domain.path.critical_path_ns)
+    loads = [machine_load(trace, domain) for domain in solved]
+    devices = [device for load in loads for device in load.devices]
+    processes = [path for domain in solved for path in process_paths(trace, domain)]
+    return attrs.evolve(
+        graph,
+        edges=count_edges(solved, links),
+        inconsistent_edges=sum(domain.graph.inconsistent_edges for domain in solved),
+        implied_edges=sum(domain.graph.implied_edges for domain in solved),
+        chain_overlaps=sum(domain.graph.overlapping_nodes for domain in solved),
+        domains=tuple(load.domain for load in loads),
         devices=tuple(sorted(devices, key=lambda load: -load.total_ns)[:MOST_PARTS]),
         devices_left_out=max(0, len(devices) - MOST_PARTS),
         processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
         processes_left_out=max(0, len(processes) - MOST_PARTS),
-        columns=graph_columns(trace, nodes, found, domains) if with_columns else None,
         **_path(trace, longest, links),
         **_symbols(longest),
     )

@@ -115,7 +115,7 @@ def _certain_columns(
     )
     if work.by_queue:
         # No order between any two nodes of a queue: every node is a lane.
-        lane = domain.lane.copy()
+        lane = domain.lane.astype(np.int64)
         lane[: len(work)] = np.arange(len(work)) + int(domain.lane.max(initial=0)) + 1
         return lane, domain.begin_ns, domain.end_ns, certain
     group = launch_groups(work, own)
@@ -144,6 +144,6 @@ def _contracted(
     )
 
 
-def _length(lane: Int64Column, begin_ns: Int64Column, end_ns: Int64Column, edges: EdgeTable) -> int:
+def _length(lane: NDArray[np.integer], begin_ns: Int64Column, end_ns: Int64Column, edges: EdgeTable) -> int:
     cross = CrossEdges(source=edges.source, target=edges.target, lag_ns=edges.lag_ns)
     return path_length(build_graph(lane, begin_ns, end_ns, cross))

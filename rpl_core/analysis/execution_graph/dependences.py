@@ -99,10 +99,11 @@ def _result(
     program: HostProgram, *, edges: EdgeTable, syncs: HostSyncs, sync_info: SyncInfo, unresolved: Unresolved
 ) -> Dependences:
     """The dependences, with guesses where nothing tells of waits between several lanes."""
-    blind = sync_info in ("none", "api_names") and len(program.nodes.lanes) > 1
+    if sync_info in ("none", "api_names") and len(program.nodes.lanes) > 1:
+        edges = join_edges((edges, inferred_edges(program.nodes, program.order.in_start_order)))
     return Dependences(
         program=program,
-        edges=join_edges((edges, inferred_edges(program.nodes))) if blind else edges,
+        edges=edges,
         syncs=syncs,
         sync_info=sync_info,
         unresolved=unresolved,

@@ -46,7 +46,7 @@ class Domain:
     machine: str
     work: WorkNodes
     rows: Int64Column  # row of each row among the work nodes and host synchronisations of all machines
-    lane: Int64Column
+    lane: NDArray[np.int32]
     begin_ns: Int64Column
     end_ns: Int64Column
     symbol: NDArray[np.int32]
@@ -71,13 +71,18 @@ class Domain:
 
 @attrs.frozen(eq=False, kw_only=True)
 class SolvedDomain:
-    """A domain's graph solved in the exec-only weighting; ``edges`` are those that the graph was given."""
+    """A domain's graph solved in the exec-only weighting.
+
+    ``edges`` are those that the graph was given, ``slack_ns`` is per row, ``process_path_ns`` per process of
+    the trace: the longest path inside it.
+    """
 
     domain: Domain
     edges: EdgeTable
     graph: DispatchGraph
     weights: NodeWeights
-    solution: Solution
+    slack_ns: Int64Column
+    process_path_ns: Int64Column
     path: CriticalPath
     sums: SymbolSums
 
@@ -85,18 +90,14 @@ class SolvedDomain:
 def machine_domains(trace: Trace, nodes: WorkNodes, found: Dependences) -> list[Domain]:
     """The domains in the order of machine names; machines without work have none."""
     machines = sorted({process.node for process in trace.processes})
-    syncs, calls = found.syncs, found.program.calls
-    call = np.concatenate([found.program.submissions.call, syncs.call])
-    submitted = np.full(call.size, -1, dtype=np.int64)
-    if calls is not None:
-        submitted = np.where(call >= 0, calls.table.begin_ns[call], -1)
-    symbol = np.concatenate([nodes.symbol, np.full(len(syncs), NO_SYMBOL, dtype=np.int32)])
+    syncs = found.syncs
+    no_symbol = np.full(len(syncs), NO_SYMBOL, dtype=np.int32)
     columns: dict[str, NDArray[Any]] = {
-        "lane": np.concatenate([nodes.lane, syncs.thread + len(nodes.lanes)]).astype(np.int64),
-        "begin_ns": np.concatenate([nodes.begin_ns, syncs.time_ns]),
-        "end_ns": np.concatenate([nodes.end_ns, syncs.time_ns]),
-        "symbol": symbol,
-        "submitted_ns": submitted,
+        "lane": _followed_by(nodes.lane, (syncs.thread + len(nodes.lanes)).astype(np.int32)),
+        "begin_ns": _followed_by(nodes.begin_ns, syncs.time_ns),
+        "end_ns": _followed_by(nodes.end_ns, syncs.time_ns),
+        "symbol": _followed_by(nodes.symbol, no_symbol),
+        "submitted_ns": _submitted_ns(found),
     }
     if len(machines) < 2:
         rows = np.arange(len(nodes) + len(syncs))
@@ -107,6 +108,19 @@ def machine_domains(trace: Trace, nodes: WorkNodes, found: Dependences) -> list[
     of_row = np.concatenate([of_process[nodes.process], of_process[syncs.process]])
     parts = ((machine, of_row == i) for i, machine in enumerate(machines))
     return [_part(machine, mask, nodes, found.edges, columns) for machine, mask in parts if mask.any()]
+
+
+def _followed_by(work: NDArray[Any], syncs: NDArray[Any]) -> NDArray[Any]:
+    # Without synchronisations nothing is copied: with millions of nodes each column counts.
+    return np.concatenate([work, syncs]) if syncs.size else work
+
+
+def _submitted_ns(found: Dependences) -> Int64Column:
+    calls, submissions = found.program.calls, found.program.submissions
+    if calls is None:
+        return np.broadcast_to(np.int64(-1), submissions.call.shape)
+    call = _followed_by(submissions.call, found.syncs.call)
+    return np.where(call >= 0, calls.table.begin_ns[call], -1)
 
 
 def _part(
@@ -140,10 +154,18 @@ def solve_domain(domain: Domain) -> SolvedDomain:
         edges=edges,
         graph=graph,
         weights=weights,
-        solution=solution,
+        slack_ns=solution.slack_ns,
+        process_path_ns=_longest_by_process(domain, solution),
         path=path,
         sums=sum_symbols(graph, solution, path, domain.symbol),
     )
+
+
+def _longest_by_process(domain: Domain, solution: Solution) -> Int64Column:
+    process = domain.work.process
+    longest = np.zeros(int(process.max(initial=0)) + 1, dtype=np.int64)
+    np.maximum.at(longest, process, solution.head_ns[: process.size])
+    return longest
 
 
 def graph_of(domain: Domain, edges: EdgeTable) -> DispatchGraph:

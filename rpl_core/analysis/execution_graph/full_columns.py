@@ -59,7 +59,7 @@ def graph_columns(
     slack = np.zeros(total, dtype=np.int64)
     on_path = np.zeros(total, dtype=np.bool_)
     for domain in solved:
-        slack[domain.domain.rows] = domain.solution.slack_ns
+        slack[domain.domain.rows] = domain.slack_ns
         on_path[domain.domain.rows[domain.path.rows]] = True
     process = np.concatenate([nodes.process, syncs.process])
     pids = np.array([entry.pid for entry in trace.processes] or [NOT_RECORDED], dtype=np.int64)

@@ -39,7 +39,7 @@ class LaneLinks:
 
 def link_lanes(nodes: WorkNodes, program: HostProgram) -> LaneLinks:
     """The links of all lanes, in start order."""
-    by_lane = np.argsort(nodes.lane, kind="stable")
+    by_lane = program.order.in_start_order
     lane = nodes.lane[by_lane]
     linked = np.flatnonzero(lane[1:] == lane[:-1]) + 1
     node, before = by_lane[linked], by_lane[linked - 1]

@@ -27,9 +27,9 @@ __all__ = ["inferred_edges"]
 MOST_GAP_NS = 5_000
 
 
-def inferred_edges(nodes: WorkNodes) -> EdgeTable:
-    """One guess at most per node, lag = the observed gap."""
-    node = _unexplained(nodes)
+def inferred_edges(nodes: WorkNodes, in_start_order: Int64Column) -> EdgeTable:
+    """One guess at most per node, lag = the observed gap. ``in_start_order``: nodes by (lane, begin)."""
+    node = _unexplained(nodes, in_start_order)
     cause = _latest_of_another_lane(nodes, node)
     node, cause = node[cause >= 0], cause[cause >= 0]
     gap = nodes.begin_ns[node] - nodes.end_ns[cause]
@@ -37,9 +37,8 @@ def inferred_edges(nodes: WorkNodes) -> EdgeTable:
     return EdgeTable.of_kind(cause[close], node[close], EdgeKind.INFERRED, Confidence.GUESS, gap[close])
 
 
-def _unexplained(nodes: WorkNodes) -> Int64Column:
+def _unexplained(nodes: WorkNodes, by_lane: Int64Column) -> Int64Column:
     """Nodes whose gap to their predecessor in the lane is longer than the lane's median gap."""
-    by_lane = np.argsort(nodes.lane, kind="stable")
     lane = nodes.lane[by_lane]
     linked = np.flatnonzero(lane[1:] == lane[:-1]) + 1
     gap = nodes.begin_ns[by_lane[linked]] - nodes.end_ns[by_lane[linked - 1]]

@@ -25,12 +25,14 @@ _UINT16_VALUES = 65536
 class LaneOrder:
     """``node[i]`` in the order of (lane, submission, begin); ``rank`` is the inverse, per node.
 
-    ``last_to_end[i]``: the node that ends last among the lane's nodes up to i, which is ``node[i]`` unless
-    nodes of the lane overlap. ``disagreements``: neighbours that began in another order than they were
-    submitted. ``key`` ascends: lane times ``span`` plus place of submission plus 1.
+    ``in_start_order`` has the nodes by (lane, begin). ``last_to_end[i]``: the node that ends last among the
+    lane's nodes up to i, which is ``node[i]`` unless nodes of the lane overlap. ``disagreements``:
+    neighbours that began in another order than they were submitted. ``key`` ascends: lane times ``span`` plus
+    place of submission plus 1.
     """
 
     node: Int64Column
+    in_start_order: Int64Column
     rank: Int64Column
     key: Int64Column
     span: int
@@ -69,7 +71,7 @@ def order_lanes(
     """
     narrow = lane.astype(np.uint16) if lanes < _UINT16_VALUES else lane
     # Stable, so that this is start order inside a lane. numpy sorts 16 bits by radix.
-    node = np.argsort(narrow, kind="stable")
+    in_start_order = node = np.argsort(narrow, kind="stable") if lanes > 1 else np.arange(lane.size)
     lane_at = lane[node].astype(np.int64)
     span = int(submissions.place.max(initial=-1)) + 3
     place = submissions.place[node] + 1
@@ -80,10 +82,13 @@ def order_lanes(
     if descents:
         order = np.argsort(key, kind="stable")
         node, key, lane_at = node[order], key[order], lane_at[order]
-    rank = np.empty_like(node)
-    rank[node] = np.arange(node.size)
+    rank = node
+    if lanes > 1 or descents:
+        rank = np.empty_like(node)
+        rank[node] = np.arange(node.size)
     return LaneOrder(
         node=node,
+        in_start_order=in_start_order,
         rank=rank,
         key=key,
         span=span,

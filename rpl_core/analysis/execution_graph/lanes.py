@@ -51,7 +51,7 @@ def lanes_are_queues(trace: Trace) -> bool:
     streams, queues = trace.dispatches.stream, trace.dispatches.queue
     if trace.grouped_by_queue or not np.any(streams >= 0):
         return True
-    if bool(streams.min() != streams.max()):
+    if bool(streams.min() != streams.max()) or bool(queues.min() == queues.max()):
         return False
     used = queues >= 0
     pairs, _ = number_keys(join_keys((trace.dispatches.agent[used], queues[used])))

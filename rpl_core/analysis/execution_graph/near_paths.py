@@ -31,7 +31,7 @@ def find_near_paths(solved: SolvedDomain) -> tuple[NearPath, ...]:
 
 
 def _through(solved: SolvedDomain, symbol: int) -> NearPath:
-    graph, slack = solved.graph, solved.solution.slack_ns
+    graph, slack = solved.graph, solved.slack_ns
     own = np.flatnonzero(solved.domain.symbol == symbol)
     node = int(own[np.argmin(slack[own])])
     # A node that alone outweighs every path is on the longest one; its own weight is then taken off again.

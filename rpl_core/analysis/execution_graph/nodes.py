@@ -81,7 +81,9 @@ def work_nodes(trace: Trace, *, include_copies: bool) -> WorkNodes:
         skipped += skipped_copies
     by_queue = lanes_are_queues(trace)
     stream = columns.pop("stream")
-    lanes, lane = find_lanes(trace, columns["process"], columns["agent"], stream, columns["queue"], by_queue=by_queue)
+    lanes, lane = find_lanes(
+        trace, columns["process"], columns["agent"], stream, columns["queue"], by_queue=by_queue
+    )
     return WorkNodes(
         **columns,
         lane=lane,
@@ -104,7 +106,7 @@ def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray
     }
     if rows.size < len(dispatches):
         columns = {name: column[rows] for name, column in columns.items()}
-    columns["symbol"] = table[dispatches.kernel[rows]]
+    columns["symbol"] = table[dispatches.kernel if rows.size == len(dispatches) else dispatches.kernel[rows]]
     columns["row"] = rows
     columns["is_copy"] = np.zeros(rows.size, dtype=np.bool_)
     return columns, len(dispatches) - rows.size

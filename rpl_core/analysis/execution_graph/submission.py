@@ -53,9 +53,10 @@ def find_submissions(
     Without calls, correlation ids alone give the order.
     """
     if calls is None:
-        nowhere = np.full(process.size, NOT_RECORDED, dtype=np.int64)
         return Submissions(
-            call=nowhere, thread=nowhere.astype(np.int32), place=np.maximum(correlation_id, NOT_RECORDED)
+            call=np.broadcast_to(np.int64(NOT_RECORDED), process.shape),
+            thread=np.broadcast_to(np.int32(NOT_RECORDED), process.shape),
+            place=correlation_id,
         )
     ids = _Ids(process, correlation_id)
     call = _match(ids, calls)

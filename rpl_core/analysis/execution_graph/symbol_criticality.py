@@ -37,7 +37,7 @@ def symbol_criticality(
     """All symbols in ``order``; forecasts and slack by symbol number, for those that were solved again."""
     sums, work = solved.sums, solved.domain.work
     length = max(solved.path.critical_path_ns, 1)
-    slack = group_durations(work.symbol, solved.solution.slack_ns[: len(work)], len(work.symbol_names))
+    slack = group_durations(work.symbol, solved.slack_ns[: len(work)], len(work.symbol_names))
     static = sums.static_ceiling()
     found = []
     for i in order:

@@ -56,7 +56,8 @@ def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[Symb
 
 def _along_lanes(solved: SolvedDomain, links: LaneLinks) -> tuple[Int64Column, Int64Column, Int64Column]:
     domain = solved.domain
-    by_lane = np.argsort(domain.work.lane, kind="stable")
+    lane = domain.work.lane
+    by_lane = np.argsort(lane.astype(np.uint16) if len(domain.work.lanes) < 2**16 else lane, kind="stable")
     kind = links.kind[domain.work_rows[by_lane]]
     linked = np.flatnonzero(kind[1:] != NO_LINK) + 1
     return by_lane[linked - 1], by_lane[linked], kind[linked].astype(np.int64)

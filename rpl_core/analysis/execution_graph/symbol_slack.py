@@ -63,7 +63,7 @@ def find_symbol_slack(solved: SolvedDomain, symbols: list[int]) -> dict[int, int
 def _search(solved: SolvedDomain, symbol: int, least_ns: int) -> _Search:
     of_symbol = solved.domain.symbol[solved.graph.order] == symbol
     execution = solved.weights.execution_ns[of_symbol]
-    slack = solved.solution.slack_ns[solved.graph.order[of_symbol]]
+    slack = solved.slack_ns[solved.graph.order[of_symbol]]
     total = int(execution.sum())
     # A path through the node that limits most grows by that node's share at least, and by all at most.
     limiting = int(execution[slack == least_ns].max(initial=0))

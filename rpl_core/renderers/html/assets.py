@@ -12,11 +12,15 @@ from markupsafe import Markup
 
 __all__ = ["Assets", "load_assets"]
 
+#: Before anything is drawn: what only works with a script may take its room.
+_EARLY_SCRIPT = 'document.documentElement.className="js"'
+
 
 @attrs.frozen
 class Assets:
-    """``licence`` is that of the plotting library inside the script."""
+    """``early_script`` runs in the head; ``licence`` is that of the plotting library inside the script."""
 
+    early_script: Markup
     script: Markup
     style: Markup
     licence: str
@@ -33,7 +37,7 @@ def load_assets() -> Assets:
     policy = "; ".join(
         (
             "default-src 'none'",
-            f"script-src '{_hash(script)}'",
+            f"script-src '{_hash(_EARLY_SCRIPT)}' '{_hash(script)}'",
             f"style-src '{_hash(style)}'",
             "img-src data:",
             "base-uri 'none'",
@@ -41,6 +45,7 @@ def load_assets() -> Assets:
         )
     )
     return Assets(
+        early_script=Markup(_EARLY_SCRIPT),  # noqa: S704 - a constant
         script=Markup(script),  # noqa: S704 - built from web/, checked by the tests
         style=Markup(style),  # noqa: S704
         licence=(folder / "LICENSE.uPlot.txt").read_text(encoding="utf-8").strip(),

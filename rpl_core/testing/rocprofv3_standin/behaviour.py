@@ -2,7 +2,8 @@
 
 `RPL_STANDIN_MISBEHAVE` or the scenario key `misbehaviour` holds `KIND[=VALUE][:WHEN]`, several separated
 by `;`. KIND: `hang`, `hang_hard` (ignores SIGTERM and SIGINT), `abort`, `no_output`, `truncated`, `empty`,
-`disk_full`, `slow=SECONDS`, `unavailable=COUNTER,...`, `exit=CODE`. WHEN: `trace`, `counters` or `run=N`
+`disk_full`, `slow=SECONDS`, `unavailable=COUNTER,...`, `exit=CODE`,
+and for thread traces `att_empty`, `att_data_lost`, `att_undecoded`. WHEN: `trace`, `counters` or `run=N`
 (needs `RPL_STANDIN_STATE`, runs count from 1).
 """
 
@@ -25,6 +26,9 @@ _KINDS: Final = (
     "slow",
     "unavailable",
     "exit",
+    "att_empty",
+    "att_data_lost",
+    "att_undecoded",
 )
 
 

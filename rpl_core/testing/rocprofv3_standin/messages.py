@@ -80,6 +80,14 @@ class Log:
         """Say why writing the database ends the process."""
         self._line(3, "common.cpp:117", f"SQLite3 error {code}: {text}")
 
+    def decoder_failed(self, status: int) -> None:
+        """Say that the trace decoder was found and could not be used; the raw trace stays."""
+        self._line(3, "att_lib_wrapper.cpp:96", f"Error loading decoder: {status}")
+
+    def data_lost(self) -> None:
+        """Warn that the trace has gaps."""
+        self._line(1, "att_lib_wrapper.cpp:141", "Data Lost: likely caused by bandwidth limitations")
+
     def caught_signal(self, pid: int, number: int) -> None:
         """Announce that results are written although the application dies."""
         handler = "rocprofv3_error_signal_handler"

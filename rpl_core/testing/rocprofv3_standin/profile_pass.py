@@ -20,7 +20,7 @@ from rpl_core.testing.rocprofv3_standin.names import NameKeys
 from rpl_core.testing.rocprofv3_standin.outputs import DiskFullError, NotEmulatedError, write_outputs
 from rpl_core.testing.rocprofv3_standin.recorded_process import record_processes
 from rpl_core.testing.rocprofv3_standin.run_index import run_seed
-from rpl_core.testing.rocprofv3_standin.thread_trace import decoder_missing
+from rpl_core.testing.rocprofv3_standin.thread_trace import decoder_missing, write_thread_traces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,8 +49,8 @@ def profile_pass(one: Pass, session: Session) -> int:
     log = messages.Log(one.options.get("log_level") or "warning")
     if not one.traces and not one.counters and not one.thread_trace:
         messages.warning("No tracing options were enabled.")
-    if one.thread_trace:
-        return messages.fatal_error(decoder_missing(one.options, session.environment))
+    if one.thread_trace and (problem := decoder_missing(one.options, session.environment)):
+        return messages.fatal_error(problem)
     failures = _failures(one, session)
     counters = _usable_counters(one.counters, failures.get("unavailable", ""), log)
     if overfull_blocks(counters):
@@ -116,6 +116,8 @@ def _write(
             pid = contents.process.pid
             keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
             write_outputs(contents, one, keys, session.release, log, failures)
+            if one.thread_trace:
+                write_thread_traces(contents, one, keys, session.environment, log, failures)
     except NotEmulatedError as error:
         messages.warning(str(error))
     except DiskFullError:

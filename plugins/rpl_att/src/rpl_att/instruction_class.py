@@ -36,6 +36,10 @@ MEMORY = frozenset(
     {InstructionClass.SMEM, InstructionClass.VMEM, InstructionClass.FLAT, InstructionClass.LDS}
 )
 
+_INTERNAL = (
+    "nop|sleep|setprio|endpgm|sendmsg|sethalt|trap|clause|delay_alu|code_end|inst_prefetch|set_inst_prefetch"
+    "|icache_inv|ttracedata|incperflevel|decperflevel|set_gpr_idx|version"
+)
 _PATTERNS = (
     (InstructionClass.MFMA, r"v_(?:mfma|smfmac|wmma|swmmac)"),
     (InstructionClass.VALU, r"v_"),
@@ -44,17 +48,12 @@ _PATTERNS = (
     (InstructionClass.LDS, r"ds_|lds_"),
     (
         InstructionClass.SMEM,
-        r"s_(?:(?:buffer_|scratch_)?(?:load|store|atomic)|dcache|atc_probe|gl1_inv|memtime|memrealtime"
-        r"|(?:buffer_)?prefetch)",
+        r"s_(?:(?:buffer_|scratch_)?(?:load|store|atomic|prefetch)|dcache|atc_probe|gl1_inv|memtime|memrealtime)",
     ),
     (InstructionClass.WAITCNT, r"s_wait"),
     (InstructionClass.BARRIER, r"s_barrier"),
     (InstructionClass.BRANCH, r"s_(?:cbranch|branch|setpc|swappc|call|subvector_loop)"),
-    (
-        InstructionClass.INTERNAL,
-        r"s_(?:nop|sleep|setprio|endpgm|sendmsg|sethalt|trap|clause|delay_alu|code_end|inst_prefetch"
-        r"|set_inst_prefetch|icache_inv|ttracedata|incperflevel|decperflevel|set_gpr_idx|version)",
-    ),
+    (InstructionClass.INTERNAL, f"s_(?:{_INTERNAL})"),
     (InstructionClass.SALU, r"s_"),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.model.origin import Origin
+
 if TYPE_CHECKING:
     from rpl_att.join_dispatch import TracedKernel
     from rpl_att.reading.code_table import CodeTable
@@ -49,3 +51,4 @@ class ThreadTrace:
     kernel: TracedKernel
     problems: tuple[str, ...] = ()
     pc_sampling_only: bool = False
+    origin: Origin = Origin.MEASURED

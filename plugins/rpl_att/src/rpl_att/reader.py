@@ -11,7 +11,6 @@ import numpy as np
 from rpl_att.model import Level, ThreadTrace
 from rpl_att.reading.raw_files import is_raw_file, raw_identity
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.origin import Origin
 from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
 
 #: Key of the traces in ``Trace.extras``.
@@ -42,7 +41,7 @@ class ThreadTraceReader(Reader):
                 raw.setdefault((file.parent, "_".join(map(str, raw_identity(file.name) or ()))), []).append(
                     file
                 )
-        sets = [_decoded_set(folder, members) for folder, members in sorted(claimed.items())]
+        sets = [_decoded_set(members) for _, members in sorted(claimed.items())]
         sets += [
             InputSet(self.name, "raw thread trace", tuple(members)) for _, members in sorted(raw.items())
         ]
@@ -59,7 +58,7 @@ class ThreadTraceReader(Reader):
 
 
 def _decoded_folders(files: Sequence[Path]) -> Sequence[Path]:
-    """Folders with a code table and an index of waves, or with one of them and the name of a decoded folder."""
+    """Folders with a code table and an index of waves, or with one of them and a decoder's name."""
     tables: dict[Path, set[str]] = {}
     for file in files:
         if _plain(file.name) in _TABLES[:2] and _looks_like_json(file):
@@ -67,7 +66,7 @@ def _decoded_folders(files: Sequence[Path]) -> Sequence[Path]:
     return [f for f, found in tables.items() if len(found) == 2 or f.name.startswith("ui_output_")]
 
 
-def _decoded_set(folder: Path, members: Iterable[Path]) -> InputSet:
+def _decoded_set(members: Iterable[Path]) -> InputSet:
     return InputSet(ThreadTraceReader.name, "decoded thread trace", tuple(sorted(members)))
 
 
@@ -96,7 +95,7 @@ def _looks_like_json(path: Path) -> bool:
             start = stream.read(64).lstrip()
     except OSError:
         return False
-    return start.startswith(b"{") or start.startswith(b"\x1f\x8b")
+    return start.startswith((b"{", b"\x1f\x8b"))
 
 
 def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Trace:
@@ -108,7 +107,7 @@ def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Tra
             paths=tuple(str(path) for path in sources),
         ),
         role=TraceRole.THREAD_TRACE,
-        origin=Origin.MEASURED,
+        origin=trace.origin,
         processes=(),
         agents=(),
         kernels=(),

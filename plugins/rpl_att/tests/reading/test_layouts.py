@@ -56,7 +56,7 @@ def test_rocprofv2_gives_the_mix_of_the_same_waves_decoded_anew(att_of):
 
 
 def test_packed_and_explicit_occupancy_events_agree(att_folder):
-    """The early packed file against the newer form of the same trace: equal to the packed unit of 8 cycles."""
+    """The early packed file against the newer form of the same trace: equal to 8 cycles."""
     from rpl_att.reading.folder import TraceFolder
     from rpl_att.reading.occupancy_events import read_occupancy
 
@@ -64,14 +64,7 @@ def test_packed_and_explicit_occupancy_events_agree(att_folder):
     explicit = read_occupancy(TraceFolder.at(att_folder("aiter_10col")))
     assert [e.shader_engine for e in packed.engines] == [e.shader_engine for e in explicit.engines]
     for old, new in zip(packed.engines, explicit.engines, strict=True):
-        events = [
-            sorted(
-                zip(
-                    (e.time // 8).tolist(), *(getattr(e, n).tolist() for n in ("cu", "simd", "slot", "start"))
-                )
-            )
-            for e in (old, new)
-        ]
+        events = [sorted(zip(e.time // 8, e.cu, e.simd, e.slot, e.start, strict=True)) for e in (old, new)]
         assert events[0] == events[1]
 
 

@@ -107,10 +107,19 @@ def _suspicious(body: Node) -> list[tuple[str, Node]]:
             found.append((text, node))
         elif node.type.startswith("preproc_") and node.type not in {"preproc_arg", "preproc_directive"}:
             if not " ".join(text.split()).startswith(_UNROLL_WORDS):
-                found.append((text, node))
+                found.append((_directive(node), node))
         elif node.type == "identifier" and text == "_Pragma":
             found.append((text, node))
     return found
+
+
+def _directive(node: Node) -> str:
+    """The directive alone: a conditional's node also spans the code that depends on it."""
+    for field in ("condition", "name"):
+        part = node.child_by_field_name(field)
+        if part is not None and "if" in node.type:
+            return f"{node.type} {text_of(part)}"
+    return node.type if node.type == "preproc_else" else text_of(node)
 
 
 def _wrapper_tokens(kernel: KernelNode) -> tuple[str, ...]:

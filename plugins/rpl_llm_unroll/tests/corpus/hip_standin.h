@@ -6,7 +6,8 @@
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// As HIP does it: clang's own launch_bounds attribute is for CUDA only.
+#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 typedef unsigned long size_t;
 typedef unsigned int uint32_t;

@@ -68,6 +68,7 @@ def _identity(trace: ThreadTrace) -> dict[str, Any]:
     units = sorted({(wave.file.shader_engine, wave.cu) for wave in read if wave.cu is not None})
     warnings = (*trace.problems, *((trace.kernel.problem,) if trace.kernel.problem else ()))
     return {
+        "origin": trace.origin.value,
         "level": trace.level.value,
         "layout": trace.code.layout if trace.code else None,
         "folder": trace.folder,

@@ -21,8 +21,8 @@ def why_empty(trace: ThreadTrace) -> str:
     if target is not None:
         engine, cu = target
         return (
-            f"{fact}: no wave ran on the target CU of the traced shader engines; most waves ran on CU {cu} of "
-            f"SE {engine}: record again with --att-target-cu {cu} --att-shader-engine-mask {1 << engine:#x}"
+            f"{fact}: no wave ran on the target CU of the traced shader engines; most waves ran on CU {cu} of SE "
+            f"{engine}: record again with --att-target-cu {cu} --att-shader-engine-mask {1 << engine:#x}"
         )
     if trace.occupancy is not None:
         return (

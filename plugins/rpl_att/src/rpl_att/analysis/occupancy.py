@@ -24,8 +24,8 @@ def occupancy(events: OccupancyEvents) -> tuple[AttOccupancy, ...]:
         for cu in np.unique(engine.cu).tolist():
             on_cu = engine.cu == cu
             found.append(_entry(engine, on_cu, cu, None))
-            for simd in np.unique(engine.simd[on_cu]).tolist():
-                found.append(_entry(engine, on_cu & (engine.simd == simd), cu, simd))
+            simds = np.unique(engine.simd[on_cu]).tolist()
+            found += [_entry(engine, on_cu & (engine.simd == simd), cu, simd) for simd in simds]
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ from rpl_att.reading.wave_index import WaveIndex, read_wave_index
 from rpl_att.reading.wave_states import read_state_steps
 from rpl_att.reduction.waves import ReducedWaves, reduce_waves
 from rpl_core.errors import BadDataError
+from rpl_core.model.origin import Origin
 
 T = TypeVar("T")
 
@@ -63,6 +64,7 @@ def read_decoded_trace(path: Path) -> ThreadTrace:
         kernel=find_kernel(folder, code, occupancy.kernel_symbols if occupancy else {}),
         problems=(*problems, *(waves.damaged if waves else ())),
         pc_sampling_only=index.pc_sampling_only,
+        origin=Origin.SYNTHETIC if index.synthetic else Origin.MEASURED,
     )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import stat
+import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +30,7 @@ _FOLDER_NAME = re.compile(r"ui_output_agent_(?P<agent>\d+)_dispatch_(?P<dispatch
 
 @attrs.frozen
 class TraceFolder:
-    """One decoded folder. ``agent_handle`` and ``dispatch_id`` are those of its name, if it has such a name."""
+    """One decoded folder. ``agent_handle`` and ``dispatch_id`` are those in its name, if it has such a name."""
 
     path: Path
     agent_handle: int | None = None
@@ -59,7 +59,7 @@ class TraceFolder:
     def names(self, pattern: str) -> tuple[str, ...]:
         """Names of regular files (without ``.gz``) that ``pattern`` matches as a whole, sorted."""
         compiled = re.compile(pattern)
-        plain = {entry.removesuffix(".gz") for entry in os.listdir(self.path)}
+        plain = {entry.name.removesuffix(".gz") for entry in self.path.iterdir()}
         return tuple(sorted(n for n in plain if compiled.fullmatch(n) and self.find(n) is not None))
 
     def table(self, name: str) -> Any:
@@ -92,23 +92,22 @@ def open_bounded(path: Path) -> IO[bytes]:
     """A binary stream; a ``.gz`` file is unpacked on the way, as far as real traces go."""
     if path.suffix != ".gz":
         return path.open("rb")
-    size = path.stat().st_size
-    limit = max(size * _MAX_EXPANSION, _EXPANSION_FLOOR_BYTES)
-    stream = gzip.open(path, "rb")
+    limit = max(path.stat().st_size * _MAX_EXPANSION, _EXPANSION_FLOOR_BYTES)
+    if _unpacked_bytes(path, limit) > limit:
+        raise BadDataError(f"{path} unpacks to more than {limit >> 20} MiB: no trace file does")
+    return gzip.open(path, "rb")  # type: ignore[return-value]  # a binary stream in all but its class
+
+
+def _unpacked_bytes(path: Path, limit: int) -> int:
+    """Size of the unpacked file, counted until ``limit`` is passed. Raises ``BadDataError`` if damaged."""
+    total = 0
     try:
-        total = 0
-        while block := stream.read(_COPY_BYTES):
-            total += len(block)
-            if total > limit:
-                raise BadDataError(f"{path} unpacks to more than {limit >> 20} MiB: no trace file does")
-        stream.seek(0)
-    except (OSError, EOFError) as error:
-        stream.close()
+        with gzip.open(path, "rb") as stream:
+            while total <= limit and (block := stream.read(_COPY_BYTES)):
+                total += len(block)
+    except (OSError, EOFError, zlib.error) as error:
         raise BadDataError(f"{path} can't be unpacked: {error}") from None
-    except BadDataError:
-        stream.close()
-        raise
-    return stream  # type: ignore[return-value]  # GzipFile is a binary stream in all but its class
+    return total
 
 
 def _is_regular(path: Path) -> bool:

@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from rpl_att.reading.folder import open_bounded
-from rpl_att.reading.json_skeleton import Skeleton, SkeletonError, split_arrays
+from rpl_att.reading.json_skeleton import Skeleton, split_arrays
 from rpl_att.reading.json_values import mapping, rows, whole
 from rpl_att.reading.numeric_rows import NotRowsError, Rows, row_blocks
 from rpl_core.errors import BadDataError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Columns of an instruction row (att.md, 1.4). ``DURATION`` contains ``STALL``.
 TIME, CATEGORY, STALL, DURATION, LINE = range(5)
@@ -91,7 +94,7 @@ class OpenWave:
     def close(self) -> None:
         self._stream.close()
 
-    def __enter__(self) -> OpenWave:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -38,6 +38,7 @@ class WaveIndex:
     gfx_major: int | None = None
     counter_names: tuple[str, ...] = ()
     pc_sampling_only: bool = False
+    synthetic: bool = False  # stamped by a generator of test data
 
 
 def read_wave_index(folder: TraceFolder) -> WaveIndex | None:
@@ -56,6 +57,7 @@ def read_wave_index(folder: TraceFolder) -> WaveIndex | None:
             text(name, path, "counter_names")
             for name in rows(document.get("counter_names") or [], path, "counter_names")
         ),
+        synthetic=document.get("rpl_origin") == "synthetic",
         pc_sampling_only=bool(document.get("pc_sampling")) and not document.get("thread_trace", True),
     )
 

@@ -109,7 +109,8 @@ def summary_lines(chosen: Chosen) -> Iterator[str]:
     block = chosen.block
     yield f"kernel      {printable(block.kernel or 'unknown')}  [{block.joined_by or 'no witness'}]"
     where = ", ".join(block.compute_units) or "compute unit unknown"
-    yield f"traced      {block.waves} waves on {where}; {block.instructions:,} instructions; level {block.level}"
+    extent = f"{block.waves} waves on {where}; {block.instructions:,} instructions"
+    yield f"traced      {extent}; level {block.level}"
     shares = [
         f"{name} {value:.1%}"
         for name, value in (

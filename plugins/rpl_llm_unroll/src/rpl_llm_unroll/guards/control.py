@@ -23,6 +23,10 @@ _JUMPS = {
     "co_return_statement": "co_return",
     "throw_statement": "throw",
 }
+#: Words that a parenthesis may follow in a macro's text without being a call.
+_KEYWORDS = frozenset(
+    {"if", "for", "while", "switch", "return", "sizeof", "alignof", "decltype", "noexcept", "asm", "__asm__"}
+)
 _MACRO_EXITS = frozenset({"break", "continue", "return", "goto", "throw"})
 #: Refused by guards of their own, which give the better reason.
 _JUDGED = (names.BARRIERS, names.FENCES, names.ATOMICS, names.CROSS_LANE, names.EXITS, names.DYNAMIC_LDS)
@@ -70,7 +74,7 @@ def unseen_call(view: LoopView) -> GuardVerdict:
             continue
         if mention.name in view.file.functions or view.file.macros.of(mention.name):
             continue
-        if mention.name in lambdas | types or only_computes(mention.name) or _judged(mention):
+        if mention.name in lambdas | types | _KEYWORDS or only_computes(mention.name) or _judged(mention):
             continue
         reason = f"{mention.describe()} is not defined in this file"
         return GuardVerdict("unseen-call", False, reason, mention.line)

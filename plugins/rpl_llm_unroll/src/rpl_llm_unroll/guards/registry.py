@@ -37,6 +37,7 @@ LOOP_GUARDS: tuple[Callable[[LoopView], GuardVerdict], ...] = (
 FACTOR_GUARDS: tuple[Callable[[UnrollRequest], GuardVerdict], ...] = (
     shape.enough_iterations,
     synchronisation.cross_lane,
+    shape.pragma_form,
     shape.explicit_form,
 )
 

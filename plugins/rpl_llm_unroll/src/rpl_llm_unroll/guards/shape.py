@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rpl_llm_unroll.guards.request import UnrollRequest
     from rpl_llm_unroll.loops.view import LoopView
 
+_STATEMENT_LISTS = ("compound_statement", "preproc_", "case_statement")
+
 
 def parsed(view: LoopView) -> GuardVerdict:
     """A kernel with a syntax error was perhaps not understood."""
@@ -51,6 +53,15 @@ def enough_iterations(request: UnrollRequest) -> GuardVerdict:
         else (f"{trips.runs} iterations are fewer than {request.factor} copies")
     )
     return GuardVerdict("trip-count", fits, reason, None if fits else request.view.loop.line)
+
+
+def pragma_form(request: UnrollRequest) -> GuardVerdict:
+    """A pragma line needs a place between statements."""
+    parent = request.view.loop.node.parent
+    if request.form == "pragma" and (parent is None or not parent.type.startswith(_STATEMENT_LISTS)):
+        reason = "the loop is a branch or body without braces, where no pragma line can stand"
+        return GuardVerdict("pragma-form", False, reason, request.view.loop.line)
+    return GuardVerdict("pragma-form", True, "a pragma line can stand before the loop")
 
 
 def explicit_form(request: UnrollRequest) -> GuardVerdict:

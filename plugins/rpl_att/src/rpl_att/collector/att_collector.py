@@ -1,0 +1,169 @@
+"""The collector of thread traces: run rocprofv3 --att, and aim once more when the target CU got no wave."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_att.collector.command_line import Target, aimed_at, target_of
+from rpl_att.collector.log_findings import AttLogWatch
+from rpl_att.collector.planning import plan_traces
+from rpl_att.collector.settings import AttSettings
+from rpl_att.collector.trace_output import TraceOutput, better_target, is_empty, trace_output
+from rpl_att.decoder_library import OVERRIDE_VARIABLE, REMEDY, find_decoder
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.interfaces.collector import Collector, PassOutcome
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.trace import TraceRole
+from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process.exit_failure import ApplicationExitError
+from rpl_core.process.findings import process_findings
+from rpl_core.process.program import require_program
+from rpl_core.process.storage import make_directory
+from rpl_rocprofv3.collector.command_line import with_directory
+from rpl_rocprofv3.collector.environment import profiling_environment
+from rpl_rocprofv3.collector.executable import require_rocprofv3
+from rpl_rocprofv3.collector.pass_directory import prepare_directory
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.collector import CollectionPlan, CollectRequest, LineSink, PlannedPass
+    from rpl_core.process import ProcessResult
+
+_LOG_FOLDER = Path("artifacts") / "logs"
+_AGAIN = "_again"
+
+
+@attrs.frozen
+class _Attempt:
+    """One execution: what it left, what its log said, and its own findings."""
+
+    planned: PlannedPass
+    result: ProcessResult
+    output: TraceOutput
+    watch: AttLogWatch
+    log: Path
+
+
+class ThreadTraceCollector(Collector):
+    """Records thread traces of single kernels; never picked for a whole profile."""
+
+    name = "thread-trace"
+    summary = "instruction traces of single kernels by rocprofv3 --att (ROCm 7.0 or newer)"
+    role = TraceRole.THREAD_TRACE
+
+    def __init__(self, settings: AttSettings) -> None:
+        self._settings = settings
+
+    def missing(self) -> str | None:
+        try:
+            self._tools()
+        except MissingError as error:
+            return error.one_line()
+        return None
+
+    def plan(self, request: CollectRequest) -> CollectionPlan:
+        require_program(request.command)
+        executable, library = self._tools()
+        return plan_traces(request, executable, library, self._settings)
+
+    def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
+        """Also raises ``BadDataError`` when nothing was traced, with what to do about it."""
+        root = run_directory.absolute()
+        attempt = self._attempt(planned, root, log)
+        found: list[Diagnostic] = []
+        target = _aim_again(attempt)
+        if target is not None:
+            found.append(_aimed_again(attempt.planned, target))
+            again = attrs.evolve(
+                planned,
+                name=f"{planned.name}{_AGAIN}",
+                directory=f"{planned.directory}{_AGAIN}",
+                command=aimed_at(planned.command, target),
+            )
+            attempt = self._attempt(again, root, log)
+        _require_trace(attempt)
+        return PassOutcome(
+            planned=planned,
+            exit_status=attempt.result.exit_status,
+            wall_s=attempt.result.wall_s,
+            files=tuple(path.relative_to(root).as_posix() for path in attempt.output.files()),
+            log=attempt.log.relative_to(root).as_posix(),
+            diagnostics=(
+                *found,
+                *attempt.watch.findings(planned.name),
+                *process_findings(planned.name, attempt.result),
+            ),
+        )
+
+    def _tools(self) -> tuple[Path, Path]:
+        """rocprofv3 and the folder of the decoder. Raises ``MissingError`` for either."""
+        executable = require_rocprofv3(os.environ, self._settings.executable)
+        environment = dict(os.environ)
+        if self._settings.library_path is not None:
+            environment.setdefault(OVERRIDE_VARIABLE, self._settings.library_path)
+        library = find_decoder(environment, executable)
+        if library is None:
+            raise MissingError("no trace decoder was found", next_step=REMEDY)
+        return executable, library
+
+    def _attempt(self, planned: PlannedPass, root: Path, log: LineSink) -> _Attempt:
+        directory = root / planned.directory
+        prepare_directory(directory)
+        make_directory(root / _LOG_FOLDER)
+        log_path = root / _LOG_FOLDER / f"{planned.name}.log"
+        watch = AttLogWatch(log)
+        request = ProcessRequest(
+            command=with_directory(planned.command, directory),
+            environment=profiling_environment(os.environ),
+            log_path=log_path,
+            time_limit_s=planned.time_limit_s,
+            what=f"the application (pass {planned.name})",
+        )
+        result = run_command(request, watch)
+        output = trace_output(directory)
+        if not result.succeeded and not output.folders:
+            raise watch.refusal() or ApplicationExitError(
+                result, what=f"the application (pass {planned.name})", next_step=f"see {log_path}"
+            )
+        return _Attempt(planned, result, output, watch, log_path)
+
+
+def _aim_again(attempt: _Attempt) -> Target | None:
+    """Where to aim instead, if nothing was traced and waves ran elsewhere."""
+    folders = attempt.output.folders
+    if not folders or not all(is_empty(folder) for folder in folders):
+        return None
+    target = better_target(folders)
+    return None if target is None or target == target_of(attempt.planned.command) else target
+
+
+def _aimed_again(planned: PlannedPass, target: Target) -> Diagnostic:
+    return Diagnostic(
+        "att.aimed_again",
+        f"no wave ran on {target_of(planned.command)}; traced again on {target}, where most waves ran",
+        severity=Severity.INFO,
+        where=planned.name,
+    )
+
+
+def _require_trace(attempt: _Attempt) -> None:
+    if attempt.output.folders:
+        if not all(is_empty(folder) for folder in attempt.output.folders):
+            return
+        raise BadDataError(
+            f"the trace of pass {attempt.planned.name} is empty: no instruction was traced",
+            cause="no wave ran on the target CU, or nothing can be traced (seen on MI300X, ROCm 7.2.0)",
+            next_step="try plugins.att.shader-engine-mask = 0x11111111, a larger grid or another ROCm",
+        )
+    refusal = attempt.watch.refusal()
+    if refusal is not None:
+        raise refusal
+    state = f"{len(attempt.output.raw)} raw files" if attempt.output.raw else "no file"
+    raise BadDataError(
+        f"pass {attempt.planned.name} left {state} and no decoded trace",
+        cause="the kernel filter matched nothing, or the GPU can't be traced",
+        next_step=f"see {attempt.log}",
+    )

@@ -1,0 +1,105 @@
+"""The order of proposals follows the documents; what was tried or screened out is not proposed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rpl_core.interfaces.proposer import Attempt, ProposalRequest
+from rpl_core.interfaces.transformation import GuardVerdict, KernelSource
+from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, Screened
+from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
+from rpl_llm_unroll.proposers.evidence import kernel_evidence
+
+_TEXT = b"""__global__ void light(float* out, const float* in, int n) {
+  for (int i = 0; i < n; ++i) out[0] += in[i];
+}
+__global__ void heavy(float* out, const float* in, int n) {
+  for (int i = 0; i < n; ++i) out[0] += in[i];
+  for (int j = 0; j < n; ++j) {
+    for (int k = 0; k < n; ++k) out[j] += in[k];
+  }
+}
+"""
+
+
+def _request(label: str = "latency_bound", attempts: tuple[Attempt, ...] = (), kernel: str | None = None):
+    kernels = [
+        {"kernel": "light(float*, float const*, int)", "critical_path_score": 0.1, "bottleneck": label},
+        {"kernel": "heavy(float*, float const*, int)", "critical_path_score": 0.8, "bottleneck": label},
+    ]
+    documents = {"analysis": {"kernels": kernels}, "profile": {"gpu": {"architecture": "gfx942"}}}
+    return ProposalRequest(KernelSource("k.hip", _TEXT, kernel), documents, attempts)
+
+
+def _unscreened() -> DeterministicProposer:
+    return DeterministicProposer(lambda path, text, architecture: "no compiler in this test")
+
+
+@pytest.mark.parametrize(
+    ("label", "first"),
+    [
+        ("latency_bound", "heavy-L7-pragma8"),
+        ("under_occupied", "heavy-L7-pragma2"),
+        ("unclassified", "heavy-L7-pragma4"),
+    ],
+)
+def test_the_heaviest_kernels_deepest_loop_comes_first(label, first):
+    assert _unscreened().propose(_request(label)).id == first
+
+
+def test_what_was_tried_is_not_proposed_again_until_nothing_is_left():
+    attempts: tuple[Attempt, ...] = ()
+    seen = []
+    while (candidate := _unscreened().propose(_request(attempts=attempts))) is not None:
+        seen.append(candidate.id)
+        attempts = (*attempts, Attempt(candidate.summary, "rejected", "slower"))
+    assert len(seen) == len(set(seen)) == 3 * 2 * 3  # loops, forms, factors
+    assert [name.split("-")[0] for name in seen] == ["heavy"] * 12 + ["light"] * 6
+
+
+def test_a_named_kernel_limits_the_proposals():
+    plan = list(_unscreened().plan(_request(kernel="light")))
+    assert {candidate.kernel for candidate in plan} == {"light"}
+
+
+def test_a_candidate_that_the_screen_refuses_is_planned_but_not_proposed():
+    class NoFactorEight:
+        def screen(self, candidate: bytes) -> Screened:
+            return Screened((GuardVerdict("binary-spills", b"unroll 8" not in candidate, "spills"),))
+
+    proposer = DeterministicProposer(lambda path, text, architecture: NoFactorEight())
+    assert proposer.propose(_request()).id == "heavy-L7-pragma4"
+    first = next(iter(proposer.plan(_request())))
+    assert (first.id, first.allowed) == ("heavy-L7-pragma8", False)
+
+
+@pytest.mark.clang
+def test_the_screen_refuses_what_the_compiler_can_only_do_with_spills(gfx942):
+    text = (Path(__file__).parent / "sources" / "spills_when_unrolled.hip").read_bytes()
+    request = ProposalRequest(KernelSource("k.hip", text), {"profile": {"gpu": {"architecture": "gfx942"}}})
+    proposer = DeterministicProposer(lambda path, source, architecture: ResourceScreen(gfx942, source))
+    plan = {candidate.id: candidate for candidate in proposer.plan(request)}
+    refused = {g.guard for g in plan["wide-L12-explicit8"].guards if not g.passed}
+    assert refused & {"binary-spills", "binary-scratch", "binary-occupancy"}, plan[
+        "wide-L12-explicit8"
+    ].guards
+
+
+@pytest.mark.parametrize(
+    ("recorded", "found"),
+    [
+        ("heavy", True),
+        ("heavy.kd", True),
+        ("void heavy<float, 4>(float*)", True),
+        ("ns::heavy(float*)", True),
+        ("_Z5heavyPfPKfi", True),
+        ("_Z15heavy", False),
+        ("heavyweight(float*)", False),
+        ("light(heavy*)", False),
+    ],
+)
+def test_recorded_names_are_matched_as_whole_names(recorded, found):
+    documents = {"analysis": {"kernels": [{"kernel": recorded, "critical_path_score": 0.5}]}}
+    assert (kernel_evidence(documents, "heavy").score is not None) is found

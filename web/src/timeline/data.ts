@@ -1,0 +1,122 @@
+// The timeline as the page holds it, decoded into typed arrays.
+
+export interface TimelineSymbol {
+  name: string;
+  colour: number;
+  target: string | null;
+}
+
+/** Dispatches and copies that can be told apart, by (lane, begin). Times in ns. */
+export interface Kept {
+  lane: Uint16Array;
+  symbol: Uint16Array;
+  begin: Float64Array;
+  duration: Float64Array;
+  slack: Float64Array;
+  path: Uint8Array;
+  id: Float64Array;
+  /** First entry of each lane, and one past the last. */
+  start: number[];
+  /** The longest entry of each lane. */
+  longest: number[];
+}
+
+/** Bins of one width, lanes after each other; shares in 255ths. */
+export interface Level {
+  width: number;
+  bins: number;
+  busy: Uint8Array;
+  path: Uint8Array;
+  symbol: Uint16Array;
+  count: Uint32Array;
+}
+
+export interface Links {
+  from: Uint16Array;
+  to: Uint16Array;
+  left: Float64Array;
+  right: Float64Array;
+}
+
+export interface Timeline {
+  span: number;
+  complete: boolean;
+  lanes: string[];
+  symbols: TimelineSymbol[];
+  kept: Kept;
+  levels: Level[];
+  links: Links;
+}
+
+export const NO_SYMBOL = 0xffff;
+
+type Raw = Record<string, string>;
+
+function bytes(text: string): ArrayBuffer {
+  const binary = atob(text);
+  const found = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i += 1) found[i] = binary.charCodeAt(i);
+  return found.buffer;
+}
+
+const u8 = (text: string): Uint8Array => new Uint8Array(bytes(text));
+const u16 = (text: string): Uint16Array => new Uint16Array(bytes(text));
+const u32 = (text: string): Uint32Array => new Uint32Array(bytes(text));
+const f64 = (text: string): Float64Array => new Float64Array(bytes(text));
+
+function kept(raw: Raw, lanes: number): Kept {
+  const lane = u16(raw.lane);
+  const duration = f64(raw.duration);
+  const start = new Array<number>(lanes + 1).fill(lane.length);
+  const longest = new Array<number>(lanes).fill(0);
+  for (let i = lane.length - 1; i >= 0; i -= 1) {
+    start[lane[i]] = i;
+    longest[lane[i]] = Math.max(longest[lane[i]], duration[i]);
+  }
+  for (let i = lanes - 1; i >= 0; i -= 1) start[i] = Math.min(start[i], start[i + 1]);
+  return {
+    lane,
+    duration,
+    symbol: u16(raw.symbol),
+    begin: f64(raw.begin),
+    slack: f64(raw.slack),
+    path: u8(raw.path),
+    id: f64(raw.id),
+    start,
+    longest,
+  };
+}
+
+function level(raw: Raw & { width: number; bins: number }): Level {
+  return {
+    width: raw.width,
+    bins: raw.bins,
+    busy: u8(raw.busy),
+    path: u8(raw.path),
+    symbol: u16(raw.symbol),
+    count: u32(raw.count),
+  };
+}
+
+export function decode(text: string): Timeline {
+  const raw = JSON.parse(text);
+  return {
+    span: raw.span,
+    complete: raw.complete,
+    lanes: raw.lanes,
+    symbols: raw.symbols,
+    kept: kept(raw.kept, raw.lanes.length),
+    levels: raw.levels.map(level),
+    links: { from: u16(raw.links.from), to: u16(raw.links.to), left: f64(raw.links.left), right: f64(raw.links.right) },
+  };
+}
+
+/** First index in [low, high) whose value is at least `wanted`; `values` ascend there. */
+export function lowerBound(values: Float64Array, wanted: number, low: number, high: number): number {
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,186 @@
+// Lanes on the canvas: bins where dispatches are too many or too narrow, dispatches where they can be told apart.
+import type uPlot from "uplot";
+import type { Colours } from "./colours";
+import { type Level, lowerBound, NO_SYMBOL, type Timeline } from "./data";
+
+export interface Scene {
+  timeline: Timeline;
+  colours: Colours;
+  /** Fade what is not critical. */
+  dim: boolean;
+  /** The only symbol to show in colour, or -1. */
+  only: number;
+  /** The selected entry of `kept`, or -1. */
+  selected: number;
+}
+
+interface View {
+  ctx: CanvasRenderingContext2D;
+  left: number;
+  top: number;
+  height: number;
+  from: number;
+  to: number;
+  scale: number;
+  ratio: number;
+}
+
+/** More dispatches than this in one lane's view are drawn as bins. */
+const MOST_SINGLE = 6000;
+const MOST_LINKS = 500;
+const NARROWEST_SINGLE = 1.5;
+const FADED = 0.32;
+
+function viewOf(u: uPlot, lanes: number): View {
+  const { left, top, width, height } = u.bbox;
+  const from = u.scales.x.min ?? 0;
+  const to = u.scales.x.max ?? 1;
+  return {
+    ctx: u.ctx,
+    left,
+    top,
+    height: height / lanes,
+    from,
+    to,
+    scale: width / (to - from),
+    ratio: devicePixelRatio,
+  };
+}
+
+/** The finest level whose bins are at least a pixel wide. */
+export function levelFor(timeline: Timeline, pixelsPerNs: number): Level {
+  const levels = timeline.levels;
+  return levels.find((level) => level.width * pixelsPerNs >= 1) ?? levels[levels.length - 1];
+}
+
+/** Entries of a lane's kept dispatches that may be in view. */
+export function keptInView(timeline: Timeline, lane: number, from: number, to: number): [number, number] {
+  const { begin, start, longest } = timeline.kept;
+  const first = lowerBound(begin, from - longest[lane], start[lane], start[lane + 1]);
+  return [first, lowerBound(begin, to, first, start[lane + 1])];
+}
+
+function fill(scene: Scene, symbol: number, critical: number): [string, number] {
+  const entry = scene.timeline.symbols[symbol];
+  if (scene.only >= 0 && symbol !== scene.only) return [scene.colours.line, 0.7];
+  return [scene.colours.kernels[entry ? entry.colour : 9], scene.dim ? FADED + (1 - FADED) * critical : 1];
+}
+
+function drawBins(scene: Scene, view: View, lane: number, level: Level): void {
+  const { ctx } = view;
+  const room = view.height * 0.7;
+  const bottom = view.top + lane * view.height + view.height * 0.06 + room;
+  const first = Math.max(0, Math.floor(view.from / level.width));
+  const last = Math.min(level.bins - 1, Math.floor(view.to / level.width));
+  const width = level.width * view.scale;
+  for (let i = first; i <= last; i += 1) {
+    const at = lane * level.bins + i;
+    const symbol = level.symbol[at];
+    if (symbol === NO_SYMBOL) continue;
+    const x = view.left + (i * level.width - view.from) * view.scale;
+    const height = Math.max(2 * view.ratio, (room * level.busy[at]) / 255);
+    [ctx.fillStyle, ctx.globalAlpha] = fill(scene, symbol, level.path[at] / 255);
+    ctx.fillRect(x, bottom - height, width + 0.3, height);
+    if (level.path[at]) drawCritical(scene, view, lane, x, width, Math.max(0.25, level.path[at] / 255));
+  }
+}
+
+function drawCritical(scene: Scene, view: View, lane: number, x: number, width: number, alpha: number): void {
+  const { ctx } = view;
+  ctx.fillStyle = scene.colours.path;
+  ctx.globalAlpha = alpha;
+  const y = view.top + lane * view.height + view.height * 0.8;
+  ctx.fillRect(x, y, Math.max(width, 1), Math.max(2 * view.ratio, view.height * 0.12));
+}
+
+function drawKept(scene: Scene, view: View, lane: number, first: number, end: number, narrowest: number): void {
+  const { ctx } = view;
+  const kept = scene.timeline.kept;
+  const y = view.top + lane * view.height + view.height * 0.06;
+  const height = view.height * 0.7;
+  for (let i = first; i < end; i += 1) {
+    const width = kept.duration[i] * view.scale;
+    if (width < narrowest) continue;
+    const x = view.left + (kept.begin[i] - view.from) * view.scale;
+    [ctx.fillStyle, ctx.globalAlpha] = fill(scene, kept.symbol[i], kept.path[i]);
+    // A gap as wide as a hair separates neighbours of one colour.
+    ctx.fillRect(x, y, Math.max(1, width > 4 ? width - view.ratio * 0.75 : width), height);
+    if (kept.path[i]) drawCritical(scene, view, lane, x, width, 1);
+    if (width > 60 * view.ratio) drawName(scene, view, i, x, width, y + height / 2);
+  }
+}
+
+function drawName(scene: Scene, view: View, entry: number, x: number, width: number, y: number): void {
+  const { ctx } = view;
+  const begin = Math.max(x, view.left) + 5 * view.ratio;
+  const room = x + width - begin - 5 * view.ratio;
+  const size = 11 * view.ratio;
+  const letters = Math.floor(room / (size * 0.56));
+  const name = scene.timeline.symbols[scene.timeline.kept.symbol[entry]]?.name ?? "";
+  if (letters < 6 || view.height < size * 1.6) return;
+  ctx.globalAlpha = 1;
+  ctx.font = `${size}px system-ui, sans-serif`;
+  ctx.textBaseline = "middle";
+  ctx.textAlign = "left";
+  const text = name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
+  // Readable on every kernel colour in both modes.
+  ctx.lineWidth = 3 * view.ratio;
+  ctx.strokeStyle = "rgba(0,0,0,0.55)";
+  ctx.strokeText(text, begin, y);
+  ctx.fillStyle = "#fff";
+  ctx.fillText(text, begin, y);
+}
+
+function drawLinks(scene: Scene, view: View): void {
+  const { from, to, left, right } = scene.timeline.links;
+  const inView: number[] = [];
+  for (let i = 0; i < from.length; i += 1) {
+    if (right[i] >= view.from && left[i] <= view.to) inView.push(i);
+    if (inView.length > MOST_LINKS) return;
+  }
+  const { ctx } = view;
+  ctx.globalAlpha = 0.9;
+  ctx.strokeStyle = scene.colours.path;
+  ctx.lineWidth = 1.25 * view.ratio;
+  ctx.beginPath();
+  for (const i of inView) {
+    const y = (lane: number): number => view.top + (lane + 0.86) * view.height;
+    ctx.moveTo(view.left + (left[i] - view.from) * view.scale, y(from[i]));
+    ctx.lineTo(view.left + (right[i] - view.from) * view.scale, y(to[i]));
+  }
+  ctx.stroke();
+}
+
+function drawSelected(scene: Scene, view: View): void {
+  if (scene.selected < 0) return;
+  const { ctx } = view;
+  const { lane, begin, duration } = scene.timeline.kept;
+  const x = view.left + (begin[scene.selected] - view.from) * view.scale;
+  const y = view.top + lane[scene.selected] * view.height;
+  ctx.globalAlpha = 1;
+  ctx.strokeStyle = scene.colours.accent;
+  ctx.lineWidth = 2 * view.ratio;
+  ctx.strokeRect(x - 1, y + 1, Math.max(3, duration[scene.selected] * view.scale) + 2, view.height - 2);
+}
+
+/** Draw all lanes into the plot's area. */
+export function drawScene(u: uPlot, scene: Scene): void {
+  const { timeline } = scene;
+  const view = viewOf(u, timeline.lanes.length);
+  const { ctx } = view;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+  ctx.clip();
+  const level = levelFor(timeline, view.scale);
+  timeline.lanes.forEach((_, lane) => {
+    const [first, end] = keptInView(timeline, lane, view.from, view.to);
+    const single = timeline.complete && end - first <= MOST_SINGLE && level === timeline.levels[0];
+    if (!single && !(timeline.complete && end - first <= 400)) drawBins(scene, view, lane, level);
+    if (single || (timeline.complete && end - first <= 400)) drawKept(scene, view, lane, first, end, 0);
+    else drawKept(scene, view, lane, first, end, NARROWEST_SINGLE * view.ratio);
+  });
+  drawLinks(scene, view);
+  drawSelected(scene, view);
+  ctx.restore();
+}
