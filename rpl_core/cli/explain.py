@@ -11,7 +11,13 @@ from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.contracts.analysis import AnalysisDocument, KernelAnalysis, RuleEvidence
+    from rpl_core.contracts.analysis import (
+        AnalysisDocument,
+        ConditionEvidence,
+        KernelAnalysis,
+        RuleEvidence,
+    )
+    from rpl_core.contracts.roofline import RooflineDocument
 
 
 @click.command("explain")
@@ -29,6 +35,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
 
     Example: rpl explain vecCopy --run rpl-runs/latest
     """
+    from rpl_core.cli.explain_roofline import roofline_lines
     from rpl_core.documents.load import load_document
 
     session = session_of(context)
@@ -39,6 +46,10 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
         session.output.json(found.model_dump(mode="json"))
     else:
         _print(session.output, found)
+        session.output.line()
+        roofline: RooflineDocument = load_document(directory, "roofline")  # type: ignore[assignment]
+        for line in roofline_lines(roofline, found.kernel):
+            session.output.line(line)
 
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
@@ -60,23 +71,57 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
 
 def _print(output: Output, found: KernelAnalysis) -> None:
     output.line(found.kernel)
+    output.line()
     output.line(f"label       {found.bottleneck} (confidence: {found.confidence})")
     output.line(f"why         {found.reason}")
-    if found.headroom_fraction is not None:
-        output.line(f"headroom    {found.headroom_fraction:.1%}  [{found.headroom_source}]")
+    output.line(f"headroom    {_headroom(found)}")
     for title, rules in (("evidence", found.evidence), ("near misses", found.near_misses)):
-        for rule in rules:
-            _print_rule(output, title, rule)
+        for i, rule in enumerate(rules):
+            output.line()
+            decides = ", decides" if title == "evidence" and i == 0 else ""
+            output.line(f"{title:<12}{rule.rule} -> {rule.label}{decides}")
+            _print_rule(output, rule)
+    if found.unknown:
+        output.line()
     for line in found.unknown:
         output.line(f"unknown     {line}")
 
 
-def _print_rule(output: Output, title: str, rule: RuleEvidence) -> None:
-    output.line(f"{title:<12}rule {rule.rule} -> {rule.label}: {rule.explanation}")
-    for condition in rule.conditions:
-        value = "unknown" if condition.value is None else f"{condition.value:.4g}"
-        verdict = {True: "holds", False: "fails", None: "unknown"}[condition.holds]
-        output.line(
-            f"            {condition.quantity} = {value} {condition.comparison} {condition.threshold:g} "
-            f"{verdict}  [threshold: {condition.source}]"
+def _headroom(found: KernelAnalysis) -> str:
+    if found.headroom_fraction is None:
+        return f"unknown: {found.headroom_reason or 'nothing was recorded that tells'}"
+    return f"{found.headroom_fraction:.1%}  [{found.headroom_source}]"
+
+
+def _print_rule(output: Output, rule: RuleEvidence) -> None:
+    """The rule in words, then each condition with its figure, its exactness and where it comes from."""
+    output.line(f"{'':<12}{rule.explanation}")
+    rows = [
+        (
+            condition.quantity,
+            _value(condition),
+            f"{condition.comparison} {condition.threshold:.0%}",
+            {True: "holds", False: "fails", None: "unknown"}[condition.holds],
+            f"threshold: {condition.source}",
         )
+        for condition in rule.conditions
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for (name, value, limit, verdict, source), condition in zip(rows, rule.conditions, strict=True):
+        output.line(
+            f"{'':<14}{name:<{widths[0]}}  {value:>{widths[1]}} {limit:<{widths[2]}}  {verdict:<{widths[3]}}"
+            f"  [{source}]"
+        )
+        if condition.formula is not None:
+            output.line(f"{'':<16}= {condition.formula}")
+
+
+def _value(condition: ConditionEvidence) -> str:
+    """In percent; an inexact figure says so, one near its threshold shows the digits that tell them apart."""
+    if condition.value is None:
+        return "unknown"
+    near = abs(condition.value - condition.threshold) < 0.001
+    text = f"{condition.value:.{3 if near else 1}%}"
+    if condition.upper is not None:
+        return f"{text} to {condition.upper:.1%}"
+    return text if condition.exactness in ("exact", None) else f"{text} ({condition.exactness})"

@@ -16,6 +16,7 @@ COMMANDS = {
         "rpl_core.cli.compare:compare",
         "Tell whether a version got slower, or that nobody can tell.",
     ),
+    "export": ("rpl_core.cli.export:export", "Write a run for other viewers and tools."),
     "explain": ("rpl_core.cli.explain:explain", "Say why a kernel got its bottleneck label."),
     "transform": ("rpl_core.cli.transform:transform", "List or apply source transformations."),
     "abi-diff": ("rpl_core.cli.abi_diff:abi_diff", "Compare the kernels of two builds."),

@@ -18,6 +18,9 @@ from rpl_core.cli.session import session_of
 @click.option("--collector", metavar="NAME", help="Collector to record with.")
 @click.option("--roofline", is_flag=True, default=None, help="Collect hardware counters in separate passes.")
 @click.option(
+    "--counters", metavar="A,B,...", help="Counters to collect beside the recommended set of --roofline."
+)
+@click.option(
     "--focus-critical",
     is_flag=True,
     default=None,

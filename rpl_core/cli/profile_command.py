@@ -58,6 +58,8 @@ def record(session: Session, application: tuple[str, ...], flags: Mapping[str, A
     collector = choose_collector(session, flags)
     if request.roofline and collector.name == _TIMING_ONLY:
         raise UsageError("--roofline needs a profiler", next_step="leave out --no-rocprof or --roofline")
+    if request.extra_counters and not request.roofline:
+        raise UsageError("--counters adds to the counters of --roofline", next_step="add --roofline")
     if flags["dry_run"]:
         _show_plan(session, flags, plan_only(request, collector, session.host))
         return int(ExitCode.OK)
@@ -101,10 +103,22 @@ def _profile_request(
         deep=_deep_analysis(session, flags),
         time_limit_s=session.setting("time-limit", flags["time_limit"]),
         allow_dangerous_counters=flags["allow_dangerous_counters"],
+        extra_counters=_extra_counters(flags["counters"]),
         output=flags["output"],
         runs_directory=_runs_directory(session),
         analysis=analysis_request(session, flags, None),
     )
+
+
+def _extra_counters(text: str | None) -> tuple[str, ...]:
+    """Names in the order given, each once. Raises ``UsageError`` for what can't be a counter's name."""
+    names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
+    for name in names:
+        if not name.isascii() or not name.replace("_", "").replace("[", "").replace("]", "").isalnum():
+            raise UsageError(
+                f"{name!r} is no counter", next_step="separate names by commas: SQ_WAIT_ANY,SQ_INSTS_LDS"
+            )
+    return names
 
 
 def _deep_analysis(session: Session, flags: Mapping[str, Any]) -> DeepAnalysis | None:
@@ -124,8 +138,11 @@ def choose_collector(session: Session, flags: Mapping[str, Any]) -> Collector:
 
     collectors = session.host.catalog.collectors()
     name = session.setting("collector", flags["collector"]) if flags["rocprof"] else _TIMING_ONLY
-    if name is not None:
-        collectors.get(name)  # says which ones there are
+    if name is not None and collectors.get(name).role is not TraceRole.TIMING:  # get: says which there are
+        raise UsageError(
+            f"the collector {name!r} adds thread traces to a profile and records none",
+            next_step="use --deep-analysis",
+        )
     reasons = []
     for offered in collectors.contributions:
         if offered.value.role is not TraceRole.TIMING:

@@ -25,6 +25,8 @@ _AMDGPU_MACHINE = ("EM_AMDGPU", 224)
 #: NT_AMDGPU_METADATA (LLVM AMDGPUUsage, "Note Records").
 _METADATA_NOTE = 32
 _MAX_NOTE_BYTES = 64 << 20
+#: ELF64 (System V ABI): sizes of Elf64_Shdr and Elf64_Phdr; the most that 16-bit counts can name.
+_SECTION_HEADER_BYTES, _PROGRAM_HEADER_BYTES, _MOST_HEADERS = 64, 56, 0xFFFF
 FATBIN_SECTION = ".hip_fatbin"
 
 
@@ -66,7 +68,15 @@ def _kernel(entry: Mapping[str, Any], descriptors: Mapping[str, KernelDescriptor
 
 
 def _open(data: bytes) -> Any:
-    return ELFFile(io.BytesIO(data))
+    elf = ELFFile(io.BytesIO(data))
+    # With entries of size 0 a table of any claimed length fits the file and would be walked forever.
+    if elf["e_shnum"] and elf["e_shentsize"] != _SECTION_HEADER_BYTES:
+        raise BadDataError(f"section headers of {elf['e_shentsize']} bytes")
+    if elf["e_phnum"] and elf["e_phentsize"] != _PROGRAM_HEADER_BYTES:
+        raise BadDataError(f"program headers of {elf['e_phentsize']} bytes")
+    if elf.num_sections() > _MOST_HEADERS or elf.num_segments() > _MOST_HEADERS:
+        raise BadDataError(f"{elf.num_sections()} sections and {elf.num_segments()} segments")
+    return elf
 
 
 def _metadata_note(elf: Any, where: str) -> bytes:
@@ -105,8 +115,10 @@ def _symbol_bytes(elf: Any, symbol: Any) -> bytes:
 def _guarded(read: Callable[[], _T], where: str) -> _T:
     try:
         return read()
-    except RplError:
-        raise
+    except RplError as error:
+        if where in error.fact:
+            raise
+        raise BadDataError(f"{where}: {error.fact}", cause="a damaged file") from error
     except Exception as error:  # pyelftools raises many kinds on hostile bytes
         raise BadDataError(
             f"{where}: not a readable ELF ({type(error).__name__}: {error})",

@@ -22,7 +22,7 @@ _SUPPORTED_MAJOR = 1
 def decode_note(data: bytes, where: str) -> Mapping[str, Any]:
     """The note as a mapping; msgpack bounds every container by the length of ``data``."""
     try:
-        note = msgpack.unpackb(data, raw=False, strict_map_key=False)
+        note = msgpack.unpackb(data, raw=False)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
         raise BadDataError(f"{where}: the metadata note is not msgpack ({type(error).__name__})") from error
     if not isinstance(note, Mapping):
@@ -53,7 +53,6 @@ def kernel_from(entry: Mapping[str, Any], descriptor: KernelDescriptor | None, w
     fields = _Fields(entry, where)
     here = f"{where}: kernel {fields.text('.name')}"
     fields = _Fields(entry, here)
-    required = fields.optional(".reqd_workgroup_size", list)
     return Kernel(
         name=fields.text(".name"),
         symbol=fields.text(".symbol"),
@@ -64,7 +63,7 @@ def kernel_from(entry: Mapping[str, Any], descriptor: KernelDescriptor | None, w
         scratch_bytes=fields.number(".private_segment_fixed_size"),
         max_workgroup_size=fields.number(".max_flat_workgroup_size"),
         wavefront_size=fields.number(".wavefront_size"),
-        required_workgroup=None if required is None else tuple(int(v) for v in required),
+        required_workgroup=_workgroup(fields, here),
         dynamic_stack=fields.optional(".uses_dynamic_stack", bool),
         vgprs=fields.number(".vgpr_count"),
         agprs=fields.optional(".agpr_count", int),
@@ -75,6 +74,15 @@ def kernel_from(entry: Mapping[str, Any], descriptor: KernelDescriptor | None, w
         uniform_workgroups=fields.optional(".uniform_work_group_size", int),
         descriptor=descriptor,
     )
+
+
+def _workgroup(fields: _Fields, where: str) -> tuple[int, ...] | None:
+    sizes = fields.optional(".reqd_workgroup_size", list)
+    if sizes is None:
+        return None
+    if not all(isinstance(size, int) for size in sizes):
+        raise BadDataError(f"{where}: .reqd_workgroup_size is {sizes!r}")
+    return tuple(sizes)
 
 
 def _arguments(fields: _Fields, where: str) -> tuple[KernelArgument, ...]:

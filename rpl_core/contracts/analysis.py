@@ -20,7 +20,11 @@ LabelName = Literal[
 
 
 class ConditionEvidence(Part):
-    """One condition of a rule against the value found. ``source`` cites the threshold, or is "chosen"."""
+    """One condition of a rule against the value found. ``source`` cites the threshold, or is "chosen".
+
+    ``upper`` is the other end of an interval; ``formula`` says how the value came about, ``note`` what a
+    reader must know to use it.
+    """
 
     quantity: str
     comparison: Literal[">=", "<"]
@@ -29,6 +33,9 @@ class ConditionEvidence(Part):
     value: float | None
     holds: bool | None  # null when the value is unknown
     exactness: ExactnessName | None = None
+    upper: float | None = None
+    formula: str | None = None
+    note: str | None = None
 
 
 class RuleEvidence(Part):
@@ -56,6 +63,7 @@ class KernelAnalysis(Part):
     unknown: tuple[str, ...] = ()
     headroom_fraction: Fraction | None = None
     headroom_source: str | None = None
+    headroom_reason: str | None = None  # why the fraction is null
 
 
 class AnalysisDocument(Document):

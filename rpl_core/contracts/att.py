@@ -219,7 +219,7 @@ class AttPart(Part):
     wave_states: AttWaveStates | None = None
     ipc: AttIpc | None = None
     waves_per_simd: float | None = None
-    issue_utilisation: dict[str, AttFraction] = Field(default_factory=dict)
+    issue_utilization: dict[str, AttFraction] = Field(default_factory=dict)
     occupancy: tuple[AttOccupancy, ...] = ()
     avg_memory_latency: float | None = None  # cycles, mean over samples of vector memory loads
     memory_latency: dict[str, AttLatency] = Field(default_factory=dict)

@@ -113,6 +113,8 @@ class KernelRooflineDoc(Part):
 
     ``dominant_type`` and ``dominant_pipe`` name the arithmetic that needs the most time at its ceiling. A
     data type that is absent from ``types`` has exactly no operations, or the device does not define it.
+    ``corrections`` are estimates of the FLOPs per launch beside the count: ``active_lanes`` for divergence,
+    ``packed`` for packed instructions (that one needs the kernel's code object).
     """
 
     name: str
@@ -137,6 +139,7 @@ class KernelRooflineDoc(Part):
     types: tuple[TypeWorkPart, ...] = ()
     levels: tuple[LevelPart, ...] = ()
     caches: dict[str, MetricDoc] = Field(default_factory=dict)
+    corrections: dict[str, MetricDoc] = Field(default_factory=dict)
     exceeds_ceiling: tuple[str, ...] = ()
 
 

@@ -62,6 +62,7 @@ def _kernel(
         unknown=found.unknown,
         headroom_fraction=found.headroom_fraction,
         headroom_source=found.headroom_source,
+        headroom_reason=found.headroom_reason,
     )
 
 
@@ -84,4 +85,7 @@ def _condition(tested: TestedCondition) -> ConditionEvidence:
         value=metric.value,
         holds=tested.holds,
         exactness=metric.exactness.value if metric.exactness else None,
+        upper=metric.upper,
+        formula=metric.formula,
+        note=metric.note,
     )

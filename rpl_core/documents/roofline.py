@@ -186,6 +186,7 @@ def _kernel(kernel: KernelRoofline) -> KernelRooflineDoc:
         types=_types(kernel),
         levels=_levels(kernel),
         caches={name: _metric(metric) for name, metric in kernel.caches.items()},
+        corrections={name: _metric(metric) for name, metric in kernel.corrections.items()},
         exceeds_ceiling=kernel.exceeds_ceiling,
     )
 

@@ -148,6 +148,17 @@ def _without_times_under_thread_trace(traces: Sequence[Trace]) -> list[Trace]:
     ]
 
 
+def _times_not_used(trace: Trace) -> Diagnostic:
+    return Diagnostic(
+        "ingest.times_not_used",
+        "the times of a recording beside a thread trace are not used",
+        severity=Severity.INFO,
+        cause="tracing instructions slows kernels down",
+        remedy="analyse it without the folder of the trace if it was recorded in another run",
+        where=trace.source.paths[0],
+    )
+
+
 def _below(path: str, places: Iterable[Path]) -> bool:
     return any(Path(path).resolve().is_relative_to(place) for place in places)
 
@@ -156,11 +167,14 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
     """Traces of ``files``, the timing runs first."""
     claims = claim_files(files, readers)
     require_readable(claims, named, has_readers=bool(readers))
-    traces = _without_times_under_thread_trace([t for claim in claims.readable for t in claim.read()])
+    read = [trace for claim in claims.readable for trace in claim.read()]
+    traces = _without_times_under_thread_trace(read)
+    slowed = [old for old, new in zip(read, traces, strict=True) if old.role is not new.role]
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
     rest = [trace for trace in traces if trace.role is not TraceRole.TIMING]
     return Recording(
-        traces=tuple(with_hashes(trace) for trace in (*timing, *rest)), diagnostics=claims.diagnostics
+        traces=tuple(with_hashes(trace) for trace in (*timing, *rest)),
+        diagnostics=(*claims.diagnostics, *map(_times_not_used, slowed)),
     )
 
 

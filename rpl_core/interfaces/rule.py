@@ -40,10 +40,15 @@ class Condition:
 
 @attrs.frozen
 class Rule:
-    """All ``conditions`` must hold. Rules apply in the order of (-priority, plugin, id); the first wins."""
+    """All ``conditions`` must hold. Rules apply in the order of (-priority, plugin, id); the first wins.
+
+    ``corroborates`` names a rule of the same label that looks at the same limit by a figure that is more
+    often known. Where that rule was decided, this one being untestable costs one step of confidence only.
+    """
 
     id: str
     label: BottleneckLabel
     priority: int
     conditions: tuple[Condition, ...]
     explanation: str
+    corroborates: str | None = None

@@ -38,6 +38,7 @@ class ProfileRequest:
     output: Path | None
     runs_directory: Path
     analysis: AnalysisRequest
+    extra_counters: tuple[str, ...] = ()
 
     def options(self) -> Mapping[str, str | int | float | bool | None]:
         """What the manifest remembers of the request; later analyses of the run take it over."""
@@ -45,6 +46,7 @@ class ProfileRequest:
             "device": self.analysis.device,
             "runs": self.runs,
             "roofline": self.roofline,
+            "counters": ",".join(self.extra_counters) or None,
             "focus_critical": self.trace_dependencies,
             "deep_analysis": self.deep is not None,
             "time_limit_s": self.time_limit_s,
@@ -151,11 +153,13 @@ def _timing(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
 
 
 def _counters(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
+    """The recommended set first, so that it keeps its passes; what the user adds goes where room is left."""
+    recommended = device.model.counter_map.recommended if device.model else ()
     return CollectRequest(
         command=request.command,
         runs=0,
         device=device.model,
-        counters=device.model.counter_map.recommended if device.model else (),
+        counters=tuple(dict.fromkeys((*recommended, *request.extra_counters))),
         time_limit_s=request.time_limit_s,
         allow_dangerous_counters=request.allow_dangerous_counters,
     )

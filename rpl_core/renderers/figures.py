@@ -30,3 +30,11 @@ def number(value: float | None) -> str:
 def _digits(value: float) -> str:
     """Four digits, but never an exponent for a large figure: 12,346 and not 1.235e+04."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def marked(value: float | None, exactness: str | None) -> str:
+    """A figure with its exactness: ">=" before a lower bound, "~" before an estimate or an interval."""
+    if value is None:
+        return UNKNOWN
+    mark = {"lower_bound": ">=", "interval": "~", "estimate": "~"}.get(exactness or "", "")
+    return f"{mark}{number(value)}"

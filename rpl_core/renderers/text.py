@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.renderers.att_text import thread_trace_section
-from rpl_core.renderers.figures import UNKNOWN, duration_ns, milliseconds, number, percent
+from rpl_core.renderers.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
 from rpl_core.renderers.path_text import path_section
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_core.contracts.analysis import AnalysisDocument
     from rpl_core.contracts.dag import DagDocument
     from rpl_core.contracts.profile import KernelProfile, ProfileDocument
-    from rpl_core.contracts.roofline import RooflineDocument
+    from rpl_core.contracts.roofline import RooflineDocument, RooflinePart
 
 #: Kernels shown by default; the documents hold all.
 SHOWN_KERNELS = 20
@@ -113,9 +113,15 @@ def _figures(kernel: KernelProfile) -> tuple[str, ...]:
         percent(kernel.occupancy.theoretical, 0),
         kernel.occupancy.limiter or UNKNOWN,
         percent(kernel.criticality_weight),
-        number(roofline.achieved_gbps) if roofline else UNKNOWN,
-        number(roofline.operational_intensity) if roofline else UNKNOWN,
+        _bandwidth(roofline) if roofline else UNKNOWN,
+        marked(roofline.operational_intensity, roofline.exactness) if roofline else UNKNOWN,
     )
+
+
+def _bandwidth(roofline: RooflinePart) -> str:
+    """GB/s; a rate above the memory ceiling is marked, since it is no HBM bandwidth."""
+    above = "hbm" in roofline.exceeds_ceiling
+    return number(roofline.achieved_gbps) + (" (above HBM)" if above else "")
 
 
 def _roofline_note(roofline: RooflineDocument) -> str:

@@ -17,6 +17,7 @@ HARMLESS = {
     "active_lane_fraction": 1.0,
     "hbm_utilization": 0.1,
     "compute_utilization": 0.1,
+    "l2_utilization": 0.1,
     "mfma_utilization": 0.1,
     "valu_utilization": 0.35,
     "theoretical_occupancy": 1.0,

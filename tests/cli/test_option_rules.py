@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 
@@ -135,3 +138,41 @@ def test_version_with_json_names_the_plugins(rpl_cli):
 
 def test_json_before_the_command_is_refused_not_ignored(rpl_cli):
     assert "behind the command" in rpl_cli("--json", "report").assert_exit(64).stderr
+
+
+def test_extra_counters_leave_the_recommended_passes_as_they_are(profiled):
+    base = ("--dry-run", "--device", "gfx942", "--roofline", "-o", "run", "./kernel_binary")
+    plain = profiled(*base).assert_ok().stdout.splitlines()
+    more = profiled(*base, "--counters", "SQ_WAIT_ANY, SQ_VALU_MFMA_BUSY_CYCLES,SQ_WAVES").assert_ok()
+
+    lines = more.stdout.splitlines()
+    assert lines[: len(plain)] == plain
+    assert len(lines) == len(plain) + 1
+    assert "--pmc SQ_WAIT_ANY SQ_VALU_MFMA_BUSY_CYCLES " in lines[-1]
+
+
+def test_extra_counters_reach_the_classifier(profiled):
+    options = ("--device", "gfx942", "--roofline", "--counters", "SQ_WAIT_ANY,SQ_VALU_MFMA_BUSY_CYCLES")
+    profiled(*options, "-o", "run", "./kernel_binary").assert_ok()
+    kernels = json.loads(Path("run/analysis.json").read_text())["kernels"]
+    assert kernels
+    assert all("dependency_wait_fraction" not in line for k in kernels for line in k["unknown"])
+    assert json.loads(Path("run/run.json").read_text())["options"]["counters"] == options[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--counters", "SQ_WAVES"), "add --roofline"),
+        (("--roofline", "--counters", "SQ_WAVES,--help"), "is no counter"),
+        (("--roofline", "--device", "gfx942", "--dry-run", "--counters", "MALL_X"), None),
+    ],
+)
+def test_extra_counters_are_checked(profiled, words, message):
+    outcome = profiled(*words, "./kernel_binary")
+    if message is None:
+        passes = [line for line in outcome.assert_ok().stdout.splitlines() if "--pmc" in line]
+        assert len(passes) == 3
+        assert not any("MALL_X" in line for line in passes)
+    else:
+        assert message in outcome.assert_exit(64).stderr

@@ -87,7 +87,7 @@ def test_unknown_format_names_the_known_ones(run, rpl_cli):
 def test_explain_takes_the_longest_running_kernel(run, rpl_cli):
     shown = rpl_cli("explain", "--run", run).assert_ok().stdout.splitlines()
     assert shown[0] == "gemm"
-    assert shown[1].startswith("label ")
+    assert any(line.startswith("label ") for line in shown)
 
 
 def test_explain_prefers_the_exact_name_over_a_part(run, rpl_cli):

@@ -10,7 +10,7 @@ from rpl_core.plugins.records import PluginStatus
 PAGE = "docs/troubleshooting.md"
 GAP = "\0"
 FAMILIES = (
-    *("analyzer", "api", "clock", "collect", "compare", "copy", "counter", "counters", "csv", "device"),
+    *("analyzer", "api", "att", "clock", "collect", "compare", "copy", "counter", "counters", "csv", "device"),
     *("dispatch", "graph", "ingest", "kernel", "origin", "plugin", "rocpd", "roofline", "run", "time"),
 )
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$)[a-z_]+[a-z]")

@@ -67,7 +67,9 @@ class Page:
                 return answer["result"]
             self._note(answer)
 
-    def open(self, path: Path, *, scripts: bool = True, dark: bool = False, width: int = 1280, height: int = 900) -> None:
+    def open(
+        self, path: Path, *, scripts: bool = True, dark: bool = False, width: int = 1280, height: int = 900
+    ) -> None:
         """Load a file and wait until it is drawn."""
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.media(dark=dark)
@@ -84,7 +86,13 @@ class Page:
         self.send("Emulation.setEmulatedMedia", media=media, features=features)
 
     def resize(self, width: int, height: int) -> None:
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def settle(self) -> None:
         """Let two frames go by, which is when observers and redraws have run."""
@@ -130,7 +138,13 @@ class Page:
             size = self.send("Page.getLayoutMetrics")["cssContentSize"]
             options |= {
                 "captureBeyondViewport": True,
-                "clip": {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 16000), "scale": 1},
+                "clip": {
+                    "x": 0,
+                    "y": 0,
+                    "width": size["width"],
+                    "height": min(size["height"], 16000),
+                    "scale": 1,
+                },
             }
         data = base64.b64decode(self.send("Page.captureScreenshot", **options)["data"])
         path.write_bytes(data)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECTS = (ROOT, ROOT / "plugins" / "rpl_rocprofv3", ROOT / "plugins" / "rpl_gfx942", ROOT / "metapackage")
+#: Every distribution of the checkout.
+PROJECTS = (
+    ROOT,
+    *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")),
+    ROOT / "metapackage",
+)
 _INHERITED = {"PATH", "HOME", "LANG", "TMPDIR", "CI"}
 
 
@@ -22,7 +30,9 @@ class FreshEnvironment:
 
     folder: Path
 
-    def run(self, program: str, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, program: str, *words: str | Path, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment outside of the checkout."""
         inherited = {k: v for k, v in os.environ.items() if k in _INHERITED or k.startswith("PIP_")}
         return subprocess.run(
@@ -30,18 +40,25 @@ class FreshEnvironment:
             capture_output=True,
             text=True,
             check=False,
-            cwd=self.folder,
-            env={**inherited, **variables},
+            cwd=cwd or self.folder,
+            env=inherited,
         )
 
-    def output(self, program: str, *words: str | Path) -> str:
+    def output(self, program: str, *words: str | Path, cwd: Path | None = None) -> str:
         """As ``run``; the program must succeed."""
-        done = self.run(program, *words)
+        done = self.run(program, *words, cwd=cwd)
         assert done.returncode == 0, f"{program} {words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         return done.stdout
 
-    def install(self, wheels: Path, *names: str) -> None:
-        self.output("python", "-m", "pip", "install", "-q", "--find-links", wheels, *names)
+    def install(self, *names: str, wheels: Sequence[Path]) -> None:
+        """Install from the folders ``wheels``, and what these need from the package index."""
+        places = [word for folder in wheels for word in ("--find-links", str(folder))]
+        self.output("python", "-m", "pip", "install", "-q", *places, *names)
+
+    def plugins(self) -> dict[str, dict[str, Any]]:
+        """What ``rpl plugins list`` says, by name."""
+        rows = json.loads(self.output("rpl", "plugins", "list", "--json"))["plugins"]
+        return {row["name"]: row for row in rows}
 
 
 def build(kind: str, project: Path, target: Path) -> None:

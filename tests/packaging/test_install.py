@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def test_device_plugin_alone_profiles_a_recording(wheelhouse, fresh_environment, shared_data):
-    fresh_environment.install(wheelhouse, "rpl-gfx942")
+    fresh_environment.install("rpl-gfx942", wheels=[wheelhouse])
     recording = shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
     shown = fresh_environment.output(
         "rpl", "profile", "--device", "gfx942", "--from", recording, "-o", "out", "--json"
@@ -23,23 +23,19 @@ def test_device_plugin_alone_profiles_a_recording(wheelhouse, fresh_environment,
     assert {"profile.json", "roofline.json", "dag.json", "analysis.json"} <= written
     for name in ("rocm-perf", "rocm-perf-lab"):
         assert fresh_environment.output(name, "--version") == fresh_environment.output("rpl", "--version")
-    plugins = json.loads(fresh_environment.output("rpl", "plugins", "list", "--json"))["plugins"]
-    assert {plugin["name"]: plugin["status"] for plugin in plugins} == {
-        "core": "loaded",
-        "gfx942": "loaded",
-        "rocprofv3": "loaded",
-    }
+    statuses = {name: plugin["status"] for name, plugin in fresh_environment.plugins().items()}
+    assert statuses == {"core": "loaded", "gfx942": "loaded", "rocprofv3": "loaded"}
 
 
 def test_demo_works_from_wheels(wheelhouse, fresh_environment):
-    fresh_environment.install(wheelhouse, "rocm-perf-lab")
+    fresh_environment.install("rocm-perf-lab", wheels=[wheelhouse])
     shown = fresh_environment.output("rpl", "demo", "-o", "demo", "--runs", "1")
     assert "SYNTHETIC" in shown
     assert "memory_bandwidth_bound" in shown
 
 
 def test_core_alone_names_the_next_command(wheelhouse, fresh_environment, make_rocpd):
-    fresh_environment.install(wheelhouse, "rpl-core")
+    fresh_environment.install("rpl-core", wheels=[wheelhouse])
     done = fresh_environment.run("rpl", "profile", "--device", "gfx942", "--", "true")
     assert done.returncode == 69
     assert "pip install rpl-gfx942" in done.stderr

@@ -82,7 +82,7 @@ def test_completion_survives_a_broken_command(site, group):
     from click.shell_completion import ShellComplete
 
     completer = ShellComplete(group, {}, "rpl", "_RPL_COMPLETE")
-    assert {item.value for item in completer.get_completions([], "")} == {"bad", "own"}
+    assert {item.value for item in completer.get_completions([], "")} >= {"bad", "own"}
 
 
 def test_plugins_add_commands_but_replace_none(site, group):

@@ -200,3 +200,33 @@ def test_lds_traffic_leaves_out_conflict_cycles(derive):
     figure = derive(SQ_LDS_IDX_ACTIVE=10, SQ_LDS_BANK_CONFLICT=2)
     assert figure("lds_bytes_moved").value == 8 * 128
     assert figure("lds_bank_conflicts_per_access").value == 0.25
+
+
+RECOMMENDED_MFMA = {f"SQ_INSTS_VALU_MFMA_MOPS_{t}": 0 for t in ("F64", "F32", "F16", "BF16", "F8", "I8")}
+
+
+def test_kernel_without_mfma_operations_leaves_the_matrix_units_idle(derive):
+    figure = derive(**RECOMMENDED_MFMA, GRBM_GUI_ACTIVE=800)("mfma_utilization")
+    assert (figure.value, figure.exactness) == (0, Exactness.EXACT)
+    assert derive(**RECOMMENDED_MFMA)("mfma_utilization").exactness is Exactness.EXACT
+
+
+def test_mfma_operations_bound_the_matrix_units_from_below(derive):
+    # 304 CUs for 100 cycles hold 304 * 100 * 256 F64 operations; a quarter of them was done.
+    counters = {**RECOMMENDED_MFMA, "SQ_INSTS_VALU_MFMA_MOPS_F64": 304 * 100 * 256 / 512 / 4}
+    figure = derive(**counters, GRBM_GUI_ACTIVE=800)("mfma_utilization")
+    assert figure.value == pytest.approx(0.25)
+    assert figure.exactness is Exactness.LOWER_BOUND
+
+
+def test_busy_cycles_of_the_matrix_units_are_preferred(derive):
+    busy = {"SQ_VALU_MFMA_BUSY_CYCLES": 4 * 304 * 50, "SQ_BUSY_CU_CYCLES": 304 * 20, "GRBM_GUI_ACTIVE": 800}
+    figure = derive(**RECOMMENDED_MFMA, **busy)("mfma_utilization")
+    assert (figure.value, figure.upper) == (pytest.approx(0.5), pytest.approx(0.625))
+
+
+def test_l2_look_ups_enclose_l2_traffic_where_l1_requests_were_not_read(derive):
+    # the copy of 2^20 doubles: one 128-byte read and two 64-byte writes per line
+    figure = derive(TCC_HIT=65_536, TCC_MISS=131_072)("l2_bytes")
+    assert figure.exactness is Exactness.INTERVAL
+    assert figure.value <= 16_777_216 <= figure.upper

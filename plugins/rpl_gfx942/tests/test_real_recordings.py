@@ -113,13 +113,13 @@ def test_without_sq_counters_flops_are_unknown_and_bytes_are_not(analysed):
     assert roofline.achieved_gbps.value > 2000
 
 
-def test_without_tcp_counters_the_levels_above_l2_are_unknown(analysed):
+def test_without_tcp_counters_l2_traffic_is_an_interval_and_vl1d_hits_are_unknown(analysed):
     quantities = analysed("ipblocks_SQ_SPI_TA_TCC_CPF_MI300X_A1").quantities
-    for name, counter in (("l2_bytes", "TCP_TCC_READ_REQ"), ("vl1d_hit_rate", "TCP_TOTAL_CACHE_ACCESSES")):
-        metric = quantities.per_launch(name)
-        assert metric.value is None
-        assert counter in metric.missing
-    assert quantities.per_launch("hbm_bytes").value is not None
+    l2, hits = quantities.per_launch("l2_bytes"), quantities.per_launch("vl1d_hit_rate")
+    assert l2.value <= 16_777_216 <= l2.upper
+    assert "TCP_TCC_READ_REQ" in l2.missing
+    assert hits.value is None
+    assert "TCP_TOTAL_CACHE_ACCESSES" in hits.missing
 
 
 def test_rates_use_dispatch_timestamps_not_counter_clocks(analysed):

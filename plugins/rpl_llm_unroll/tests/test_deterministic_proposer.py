@@ -59,6 +59,17 @@ def test_what_was_tried_is_not_proposed_again_until_nothing_is_left():
     assert [name.split("-")[0] for name in seen] == ["heavy"] * 12 + ["light"] * 6
 
 
+def test_the_loop_that_a_thread_trace_saw_waiting_comes_first():
+    request = _request()
+    hot = [{"source": "/build/k.hip:5", "latency": 900}, {"source": "/build/k.hip:7", "latency": 40}]
+    profile = {"kernels": [{"name": "heavy(float*, float const*, int)", "att": {"hot_lines": hot}}]}
+    traced = ProposalRequest(request.source, {**request.documents, "profile": profile})
+    assert _unscreened().propose(traced).id == "heavy-L5-pragma8"
+    elsewhere = [{**row, "source": row["source"].replace("k.hip", "other.hip")} for row in hot]
+    profile["kernels"][0]["att"]["hot_lines"] = elsewhere
+    assert _unscreened().propose(traced).id == "heavy-L7-pragma8"
+
+
 def test_a_named_kernel_limits_the_proposals():
     plan = list(_unscreened().plan(_request(kernel="light")))
     assert {candidate.kernel for candidate in plan} == {"light"}

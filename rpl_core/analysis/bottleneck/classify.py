@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rpl_core.analysis.bottleneck.model import Classification, Confidence, TestedCondition, TestedRule
+from rpl_core.analysis.bottleneck.ceilings import ABOVE_CEILING
+from rpl_core.analysis.bottleneck.confidence import Competitors, competitors_of, confidence_of, is_near
+from rpl_core.analysis.bottleneck.headroom import headroom_of
+from rpl_core.analysis.bottleneck.model import Classification, TestedCondition, TestedRule
 from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
-
-#: A failed condition within this relative distance of its threshold makes a near-miss (chosen).
-NEAR_MISS = 0.10
 
 
 def classify(kernel: str, figures: Mapping[str, Metric], rules: Sequence[Rule]) -> Classification:
     """Label ``kernel`` by ``rules`` (already in order of precedence). Deterministic."""
     tested = [_test(rule, figures) for rule in rules]
     winner = next((t for t in tested if t.holds), None)
-    stronger = tested if winner is None else tested[: tested.index(winner)]
-    left_open = [t for t in stronger if t.holds is None]
-    headroom, headroom_source = _headroom(figures)
+    competitors = competitors_of(winner, tested)
+    headroom = headroom_of(figures)
     return Classification(
         kernel=kernel,
         label=winner.rule.label if winner else BottleneckLabel.UNCLASSIFIED,
-        confidence=_confidence(winner, left_open),
-        reason=_reason(winner, left_open),
+        confidence=confidence_of(winner, competitors),
+        reason=_reason(winner, competitors),
         evidence=tuple(t for t in tested if t.holds),
-        near_misses=tuple(t for t in tested if t.holds is False and _is_near(t)),
+        near_misses=tuple(t for t in tested if t.holds is False and is_near(t)),
         unknown=_unknown(tested),
-        headroom_fraction=headroom,
-        headroom_source=headroom_source,
+        headroom_fraction=headroom.fraction,
+        headroom_source=headroom.source,
+        headroom_reason=headroom.reason,
     )
 
 
@@ -61,38 +61,28 @@ def _holds(condition: Condition, metric: Metric) -> bool | None:
     return low
 
 
-def _is_near(tested: TestedRule) -> bool:
-    """Every failed condition is within ``NEAR_MISS`` of its threshold and the others hold."""
-    failed = [t for t in tested.conditions if t.holds is False]
-    open_ones = [t for t in tested.conditions if t.holds is None]
-    return not open_ones and all(_distance(t) <= NEAR_MISS for t in failed)
-
-
-def _distance(tested: TestedCondition) -> float:
-    value, threshold = tested.metric.value, tested.condition.threshold
-    if value is None:
-        return float("inf")
-    return abs(value - threshold) / abs(threshold) if threshold else abs(value)
-
-
-def _confidence(winner: TestedRule | None, left_open: Sequence[TestedRule]) -> Confidence:
+def _reason(winner: TestedRule | None, competitors: Competitors) -> str:
     if winner is None:
-        return Confidence.NONE
-    if left_open:
-        return Confidence.LOW
-    exact = all(t.metric.exactness is Exactness.EXACT for t in winner.conditions)
-    return Confidence.HIGH if exact else Confidence.MEDIUM
-
-
-def _reason(winner: TestedRule | None, left_open: Sequence[TestedRule]) -> str:
-    untested = ", ".join(t.rule.id for t in left_open)
-    if winner is None:
-        if left_open:
-            return f"no rule is proven; not testable with this recording: {untested}"
+        open_ones = _ids((*competitors.untested, *competitors.backed))
+        if open_ones:
+            return f"no rule is proven; not testable with this recording: {open_ones}"
         return "every rule was tested and none applies"
-    if left_open:
-        return f"{winner.rule.explanation} Stronger rules that this recording can't test: {untested}."
-    return winner.rule.explanation
+    parts = [winner.rule.explanation]
+    if competitors.untested:
+        parts.append(f"Stronger rules that this recording can't test: {_ids(competitors.untested)}.")
+    parts.extend(
+        f"{rule.id} can't be tested, but {rule.corroborates}, which looks at the same limit, was."
+        for rule in (t.rule for t in competitors.backed)
+    )
+    if competitors.close:
+        parts.append(f"A stronger rule narrowly fails by an inexact figure: {_ids(competitors.close)}.")
+    notes = dict.fromkeys(t.metric.note for t in winner.conditions if t.metric.value is not None)
+    parts.extend(note for note in notes if note and note.startswith(ABOVE_CEILING))
+    return " ".join(parts)
+
+
+def _ids(rules: Sequence[TestedRule]) -> str:
+    return ", ".join(t.rule.id for t in rules)
 
 
 def _unknown(tested: Sequence[TestedRule]) -> tuple[str, ...]:
@@ -102,16 +92,3 @@ def _unknown(tested: Sequence[TestedRule]) -> tuple[str, ...]:
             if part.metric.value is None:
                 reasons[part.condition.quantity] = part.metric.reason or "not recorded"
     return tuple(f"{quantity}: {reason}" for quantity, reason in sorted(reasons.items()))
-
-
-def _headroom(figures: Mapping[str, Metric]) -> tuple[float | None, str | None]:
-    """``1 - max(bandwidth / ceiling, flops / ceiling)`` from counters, else what a thread trace says.
-
-    ``None`` when neither is known.
-    """
-    shares = [figures.get("hbm_utilization"), figures.get("compute_utilization")]
-    values = [metric.value for metric in shares if metric is not None and metric.value is not None]
-    if len(values) < len(shares):
-        traced = figures.get("trace_headroom")
-        return (None, None) if traced is None or traced.value is None else (traced.value, traced.source)
-    return max(0.0, 1.0 - max(values)), "counters: 1 - max(bandwidth / ceiling, flops / ceiling)"

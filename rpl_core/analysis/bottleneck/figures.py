@@ -2,6 +2,7 @@
 
 ==========================  ==========================================================================
 ``hbm_utilization``         share of the memory ceiling that the traffic beyond L2 reaches
+``l2_utilization``          share of the L2 ceiling that the traffic between vL1D and L2 reaches
 ``compute_utilization``     share of the arithmetic ceilings, on the busier pipe
 ``theoretical_occupancy``   waves per SIMD over the architectural maximum
 ``grid_fill``               waves launched over the waves that the device holds at that occupancy
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.analysis.bottleneck.ceilings import ceiling_shares
 from rpl_core.analysis.bottleneck.thread_trace import thread_trace_figures
 from rpl_core.analysis.occupancy.result import NoOccupancy
 from rpl_core.model.metric import Metric
@@ -55,12 +57,8 @@ class KernelEvidence:
 
 def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Mapping[str, Metric]:
     """All figures of one kernel; unknown ones carry their reason."""
-    roofline = evidence.roofline
     figures = {
-        "hbm_utilization": roofline.hbm_utilization if roofline else Metric.unknown("fraction", _NO_COUNTERS),
-        "compute_utilization": (
-            roofline.compute_utilization if roofline else Metric.unknown("fraction", _NO_COUNTERS)
-        ),
+        **ceiling_shares(evidence.roofline),
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
     }

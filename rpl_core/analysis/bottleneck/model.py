@@ -13,9 +13,10 @@ from rpl_core.model.metric import Metric
 class Confidence(str, Enum):
     """From the evidence present.
 
-    HIGH: every condition that decided is exact, and no stronger rule was left open. MEDIUM: some deciding
-    figure is a bound or an estimate. LOW: a stronger rule could not be tested for lack of data. NONE:
-    unclassified.
+    HIGH: every condition that decided is exact, and no stronger rule of another label was left open. MEDIUM:
+    some deciding figure is a bound or an estimate, or a stronger rule narrowly fails by one, or it could not
+    be tested but the rule that it corroborates was. LOW: a stronger rule of another label could not be
+    tested for lack of data. NONE: unclassified.
     """
 
     HIGH = "high"
@@ -49,7 +50,10 @@ class TestedRule:
 
 @attrs.frozen
 class Classification:
-    """The label of one kernel. ``unknown`` says which quantities were not recorded, and why."""
+    """The label of one kernel. ``unknown`` says which quantities were not recorded, and why.
+
+    ``headroom_reason`` says why ``headroom_fraction`` is unknown.
+    """
 
     kernel: str
     label: BottleneckLabel
@@ -60,3 +64,4 @@ class Classification:
     unknown: tuple[str, ...]
     headroom_fraction: float | None
     headroom_source: str | None
+    headroom_reason: str | None = None

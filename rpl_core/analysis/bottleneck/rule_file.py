@@ -38,6 +38,7 @@ def _rule(entry: dict[str, Any], origin: str) -> Rule:
             priority=int(entry["priority"]),
             conditions=tuple(_condition(c) for c in entry["conditions"]),
             explanation=str(entry["explanation"]),
+            corroborates=None if entry.get("corroborates") is None else str(entry["corroborates"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadDataError(f"{origin}, rule {entry.get('id', '?')!r}: {error}") from None

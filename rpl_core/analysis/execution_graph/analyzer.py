@@ -18,9 +18,9 @@ class ExecutionGraphAnalyzer(Analyzer):
     provides = frozenset({"execution_graph"})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
-        chosen = _median_run(context.recording)
+        chosen = median_run(context.recording)
         if chosen is None:
-            reason = _why_not(context.recording)
+            reason = why_no_graph(context.recording)
             return AnalysisOutcome({"execution_graph": ExecutionGraph(reason=reason)})
         run, trace = chosen
         options = context.options
@@ -30,7 +30,7 @@ class ExecutionGraphAnalyzer(Analyzer):
         return AnalysisOutcome({"execution_graph": graph}, graph_diagnostics(graph))
 
 
-def _median_run(recording: Recording) -> tuple[int, Trace] | None:
+def median_run(recording: Recording) -> tuple[int, Trace] | None:
     """The timing run whose summed dispatch time is the (lower) median: a whole run, not a mixture."""
     runs = [
         (int(trace.dispatches.duration_ns().sum()), number, trace)
@@ -43,7 +43,7 @@ def _median_run(recording: Recording) -> tuple[int, Trace] | None:
     return number, trace
 
 
-def _why_not(recording: Recording) -> str:
+def why_no_graph(recording: Recording) -> str:
     if recording.counter_passes:
         return (
             "only counter passes were recorded: they serialise dispatches, so no order can be read from them"

@@ -8,7 +8,7 @@ import attrs
 
 from rpl_core.analysis.critical_path.weights import weigh
 from rpl_core.analysis.execution_graph.breakdown import as_executed_path, break_down
-from rpl_core.analysis.execution_graph.confidence import bound_path, certain_share, count_edges, path_edges
+from rpl_core.analysis.execution_graph.confidence import certain_share, count_edges, other_lengths, path_edges
 from rpl_core.analysis.execution_graph.dependences import find_dependences
 from rpl_core.analysis.execution_graph.domain import machine_domains, solve_domain
 from rpl_core.analysis.execution_graph.dominance_shift import find_dominance_shift
@@ -48,6 +48,8 @@ def execution_graph(
     nodes = work_nodes(trace, include_copies=include_copies)
     if not len(nodes):
         return ExecutionGraph(reason="no dispatch with usable times was recorded")
+    if not bool((nodes.end_ns > nodes.begin_ns).any()):
+        return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
     found = find_dependences(trace, nodes)
     links = link_lanes(nodes, found.program)
     domains = machine_domains(trace, nodes, found)
@@ -65,16 +67,23 @@ def execution_graph(
     if not with_columns:
         # With millions of nodes every column counts: what found the edges is not needed to solve them.
         del found
+    # First, while no solution takes memory.
+    others = [other_lengths(domain, links) for domain in domains]
     solved = [solve_domain(domain) for domain in domains]
     if with_columns:
         graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, found, solved))
-    return _summed_up(trace, graph, solved, links)
+    longest = max(range(len(solved)), key=lambda i: solved[i].path.critical_path_ns)
+    graph = attrs.evolve(graph, bounds=others[longest].bounds(solved[longest].path.critical_path_ns))
+    return _summed_up(trace, graph, solved, solved[longest], links)
 
 
 def _summed_up(
-    trace: Trace, graph: ExecutionGraph, solved: list[SolvedDomain], links: LaneLinks
+    trace: Trace,
+    graph: ExecutionGraph,
+    solved: list[SolvedDomain],
+    longest: SolvedDomain,
+    links: LaneLinks,
 ) -> ExecutionGraph:
-    longest = max(solved, key=lambda domain: domain.path.critical_path_ns)
     loads = [machine_load(trace, domain) for domain in solved]
     devices = [device for load in loads for device in load.devices]
     processes = [path for domain in solved for path in process_paths(trace, domain)]
@@ -103,7 +112,6 @@ def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks) -> dict[str, Any
         "critical_path_ns": solved.path.critical_path_ns,
         "makespan_ns": solved.graph.makespan_ns,
         "several_paths": bool(solved.sums.critical_ns.sum() > solved.sums.on_path_ns.sum()),
-        "bounds": bound_path(solved, links),
         "path_edges": edges_of_path,
         "path_confidence": certain_share(edges_of_path),
         "breakdown": break_down(solved, as_executed_path(solved)),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["bound_path", "certain_share", "count_edges", "path_edges"]
+__all__ = ["OtherLengths", "certain_share", "count_edges", "other_lengths", "path_edges"]
 
 _KINDS = len(EdgeKind)
 
@@ -89,20 +89,33 @@ def _listed(counts: Int64Column) -> tuple[GraphEdges, ...]:
     )
 
 
-def bound_path(solved: SolvedDomain, links: LaneLinks) -> PathBounds:
-    """The path's length with certain edges alone and with all; solved again only where that differs."""
-    domain = solved.domain
-    headline = solved.path.critical_path_ns
-    everything = headline
+@attrs.frozen
+class OtherLengths:
+    """Lengths under the two other rules; None where the rule changes nothing."""
+
+    certain_only_ns: int | None
+    all_edges_ns: int | None
+
+    def bounds(self, critical_path_ns: int) -> PathBounds:
+        """Around the reported length. Clock tolerance may clip nodes differently by some ns."""
+        certain, everything = self.certain_only_ns, self.all_edges_ns
+        return PathBounds(
+            certain_only_ns=critical_path_ns if certain is None else min(certain, critical_path_ns),
+            all_edges_ns=critical_path_ns if everything is None else max(everything, critical_path_ns),
+        )
+
+
+def other_lengths(domain: Domain, links: LaneLinks) -> OtherLengths:
+    """Solve the domain with certain edges alone and with all edges, where that differs."""
+    everything = None
     if (domain.edges.confidence == Confidence.GUESS).any():
         everything = _length(domain.lane, domain.begin_ns, domain.end_ns, domain.edges)
     certain = domain.edges.pick(domain.edges.confidence == Confidence.CERTAIN)
     columns = _certain_columns(domain, links, certain)
-    if columns is None and len(certain) == len(solved.edges):
-        return PathBounds(certain_only_ns=headline, all_edges_ns=everything)
+    if columns is None and not (domain.edges.confidence == Confidence.PROBABLE).any():
+        return OtherLengths(None, everything)
     shortest = _length(*(columns or (domain.lane, domain.begin_ns, domain.end_ns, certain)))
-    # Fewer edges make shorter paths; clock tolerance may clip nodes differently by some ns.
-    return PathBounds(certain_only_ns=min(shortest, headline), all_edges_ns=max(everything, headline))
+    return OtherLengths(shortest, everything)
 
 
 def _certain_columns(

@@ -25,6 +25,8 @@ __all__ = ["inferred_edges"]
 
 #: The longest time between the end of a cause and the begin of its effect (critical_path.md, 1.4).
 MOST_GAP_NS = 5_000
+#: Up to this many lanes each median is found by a partition, several times faster than one sort of all.
+_MOST_PARTITIONS = 4096
 
 
 def inferred_edges(nodes: WorkNodes, in_start_order: Int64Column) -> EdgeTable:
@@ -43,18 +45,32 @@ def _unexplained(nodes: WorkNodes, by_lane: Int64Column) -> Int64Column:
     linked = np.flatnonzero(lane[1:] == lane[:-1]) + 1
     gap = nodes.begin_ns[by_lane[linked]] - nodes.end_ns[by_lane[linked - 1]]
     of_lane = lane[linked]
-    order = np.lexsort((gap, of_lane))
-    first = np.searchsorted(of_lane, np.arange(len(nodes.lanes)))
     count = np.bincount(of_lane, minlength=len(nodes.lanes))
-    median = np.zeros(len(nodes.lanes), dtype=np.int64)
-    used = count > 0
-    median[used] = gap[order][first[used] + count[used] // 2]
+    median = _medians(gap, count)
     return np.sort(by_lane[linked[gap > median[of_lane]]])
+
+
+def _medians(values: Int64Column, count: NDArray[np.intp]) -> Int64Column:
+    """The upper median of consecutive groups of ``count`` values; 0 for empty groups."""
+    median = np.zeros(count.size, dtype=np.int64)
+    end = np.cumsum(count)
+    if count.size > _MOST_PARTITIONS:
+        order = np.lexsort((values, np.repeat(np.arange(count.size), count)))
+        used = count > 0
+        median[used] = values[order][(end - count)[used] + count[used] // 2]
+        return median
+    for group in np.flatnonzero(count).tolist():
+        own = values[end[group] - count[group] : end[group]]
+        middle = own.size // 2
+        median[group] = np.partition(own, middle)[middle]
+    return median
 
 
 def _latest_of_another_lane(nodes: WorkNodes, node: Int64Column) -> Int64Column:
     """Of the nodes of the same process that had ended, the last to end in another lane; -1 for none."""
-    by_end = np.lexsort((np.arange(len(nodes)), nodes.end_ns, nodes.process))
+    by_end = np.argsort(nodes.end_ns, kind="stable")
+    if bool(nodes.process.min() != nodes.process.max()):
+        by_end = by_end[np.argsort(nodes.process[by_end], kind="stable")]
     process, lane = nodes.process[by_end], nodes.lane[by_end]
     # Ends relative to each process's first are keys that ascend with (process, end).
     origin = int(nodes.begin_ns.min(initial=0))

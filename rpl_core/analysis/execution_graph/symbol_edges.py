@@ -26,54 +26,70 @@ __all__ = ["sum_symbol_edges"]
 #: dag.json keeps the most frequent ones (chosen).
 MOST_SYMBOL_EDGES = 1000
 _KINDS = len(EdgeKind)
+_BLOCK = 2**20
 
 
 def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[SymbolEdge, ...], int]:
     """The most frequent edges, and how many were left out. ``gap_ns`` sums begin minus end, at least 0."""
-    parts = (_along_lanes(solved, links), _across(solved), _through_host(solved))
-    source, target, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
-    domain = solved.domain
-    symbols = len(domain.work.symbol_names)
-    pair = domain.symbol[source].astype(np.int64) * symbols + domain.symbol[target]
-    keys, index = number_keys(pair * _KINDS + kind)
-    gaps = np.maximum(domain.begin_ns[target] - domain.end_ns[source], 0)
-    count, gap = np.bincount(index, minlength=keys.size), sum_by(index, gaps, keys.size)
+    sums: dict[int, tuple[int, int]] = {}
+    for source, target, kind in (_along_lanes(solved, links), _across(solved), _through_host(solved)):
+        # In blocks: with millions of nodes the columns of all edges would be most of the memory.
+        for first in range(0, source.size, _BLOCK):
+            block = slice(first, first + _BLOCK)
+            _add(sums, solved, source[block], target[block], kind[block])
     # Kernel names ascend with their numbers, so that equal counts come in the order of names.
-    chosen = np.argsort(-count, kind="stable")[:MOST_SYMBOL_EDGES]
-    names = domain.work.symbol_names
+    chosen = sorted(sums, key=lambda key: (-sums[key][0], key))[:MOST_SYMBOL_EDGES]
+    names = solved.domain.work.symbol_names
     edges = tuple(
         SymbolEdge(
-            source=names[keys[i] // _KINDS // symbols],
-            target=names[keys[i] // _KINDS % symbols],
-            kind=EdgeKind(keys[i] % _KINDS).name.lower(),
-            count=int(count[i]),
-            gap_ns=int(gap[i]),
+            source=names[key // _KINDS // len(names)],
+            target=names[key // _KINDS % len(names)],
+            kind=EdgeKind(key % _KINDS).name.lower(),
+            count=sums[key][0],
+            gap_ns=sums[key][1],
         )
-        for i in chosen.tolist()
+        for key in chosen
     )
-    return edges, int(keys.size) - len(edges)
+    return edges, len(sums) - len(edges)
 
 
-def _along_lanes(solved: SolvedDomain, links: LaneLinks) -> tuple[Int64Column, Int64Column, Int64Column]:
+def _add(
+    sums: dict[int, tuple[int, int]],
+    solved: SolvedDomain,
+    source: Int64Column,
+    target: Int64Column,
+    kind: NDArray[np.int8],
+) -> None:
+    domain = solved.domain
+    pair = domain.symbol[source].astype(np.int64) * len(domain.work.symbol_names) + domain.symbol[target]
+    keys, index = number_keys(pair * _KINDS + kind)
+    gaps = np.maximum(domain.begin_ns[target] - domain.end_ns[source], 0)
+    counts = np.bincount(index, minlength=keys.size).tolist()
+    for key, count, gap in zip(keys.tolist(), counts, sum_by(index, gaps, keys.size).tolist(), strict=True):
+        before = sums.get(key, (0, 0))
+        sums[key] = (before[0] + count, before[1] + gap)
+
+
+def _along_lanes(solved: SolvedDomain, links: LaneLinks) -> tuple[Int64Column, Int64Column, NDArray[np.int8]]:
     domain = solved.domain
     lane = domain.work.lane
     by_lane = np.argsort(lane.astype(np.uint16) if len(domain.work.lanes) < 2**16 else lane, kind="stable")
     kind = links.kind[domain.work_rows[by_lane]]
     linked = np.flatnonzero(kind[1:] != NO_LINK) + 1
-    return by_lane[linked - 1], by_lane[linked], kind[linked].astype(np.int64)
+    return by_lane[linked - 1], by_lane[linked], kind[linked]
 
 
 def _kept(solved: SolvedDomain) -> EdgeTable:
     return solved.edges.pick(solved.graph.edges.origin[solved.graph.edges.origin >= 0])
 
 
-def _across(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, Int64Column]:
+def _across(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, NDArray[np.int8]]:
     edges, work = _kept(solved), len(solved.domain.work)
     direct = (edges.source < work) & (edges.target < work)
-    return edges.source[direct], edges.target[direct], edges.kind[direct].astype(np.int64)
+    return edges.source[direct], edges.target[direct], edges.kind[direct]
 
 
-def _through_host(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, Int64Column]:
+def _through_host(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, NDArray[np.int8]]:
     """A host synchronisation stands for the node it waited for that ended last."""
     domain, edges = solved.domain, _kept(solved)
     work = len(domain.work)
@@ -85,4 +101,4 @@ def _through_host(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, Int64
     out = (edges.source >= work) & (edges.target < work)
     source, target = awaited[edges.source[out] - work], edges.target[out]
     known = source >= 0
-    return source[known], target[known], edges.kind[out][known].astype(np.int64)
+    return source[known], target[known], edges.kind[out][known]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.analysis.counters.sums_of_quantities import exactness_of_sum
+from rpl_core.analysis.roofline.corrections import flop_corrections
 from rpl_core.analysis.roofline.model import KernelRoofline, LevelTraffic
 from rpl_core.analysis.roofline.quotients import quotient
 from rpl_core.analysis.roofline.roofs import Rates, bound_of, exceeded_ceilings, roof_of
@@ -19,6 +20,7 @@ from rpl_core.model.origin import Exactness
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rpl_core.analysis.roofline.corrections import PackedMix
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["KernelFigures", "kernel_roofline"]
@@ -26,13 +28,17 @@ __all__ = ["KernelFigures", "kernel_roofline"]
 
 @attrs.frozen
 class KernelFigures:
-    """Quantities per launch by name, and the time per launch that they are set against (ns)."""
+    """Quantities per launch by name, and the time per launch that they are set against (ns).
+
+    ``packed_mix`` comes from the kernel's code object, by data type; ``None`` where that was not read.
+    """
 
     name: str
     figures: Mapping[str, Metric]
     time_ns: Metric
     launches: float | None
     counter_launches: int
+    packed_mix: Mapping[str, PackedMix] | None = None
 
 
 def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model: str) -> KernelRoofline:
@@ -53,6 +59,7 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
     spec = roof_of(rates, device, CeilingOrigin.SPEC)
     measured = roof_of(rates, device, CeilingOrigin.MEASURED)
     per_byte = quotient(_arithmetic(flops, figures, models.selected), moved, "OP/B", "operations / bytes")
+    levels = _levels(figures, flops, time_ns, device)
     bound, reason = bound_of(per_byte, (spec, measured), moved)
     return KernelRoofline(
         name=kernel.name,
@@ -72,9 +79,10 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         bound=bound,
         bound_reason=reason,
         types=types,
-        levels=_levels(figures, flops, time_ns, device),
+        levels=levels,
         caches={name: figures[name] for name in CACHES if name in figures},
-        exceeds_ceiling=exceeded_ceilings(rates, device),
+        exceeds_ceiling=exceeded_ceilings(rates, levels, device),
+        corrections=flop_corrections(figures, kernel.packed_mix),
     )
 
 

@@ -101,6 +101,7 @@ class KernelRoofline:
 
     ``dominant`` is the data type and pipe that would need the most time at its data-sheet ceiling; ``None``
     when the kernel does no counted arithmetic. ``exceeds_ceiling`` names ceilings that it seems to exceed.
+    ``corrections`` are FLOPs per launch as `flop_corrections` estimates them.
     """
 
     name: str
@@ -123,6 +124,7 @@ class KernelRoofline:
     levels: tuple[LevelTraffic, ...]
     caches: Mapping[str, Metric]
     exceeds_ceiling: tuple[str, ...]
+    corrections: Mapping[str, Metric]
 
     @property
     def roof(self) -> Roof:

@@ -16,7 +16,7 @@ from rpl_core.model.origin import Exactness
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.analysis.roofline.model import FlopModels, WorkOfType
+    from rpl_core.analysis.roofline.model import FlopModels, LevelTraffic, WorkOfType
     from rpl_core.model.device import ComputeCeiling, DeviceModel
 
 __all__ = ["Rates", "bound_of", "exceeded_ceilings", "roof_of"]
@@ -139,12 +139,16 @@ def _side(intensity: Metric, ridge: float) -> Bound | None:
     return low
 
 
-def exceeded_ceilings(rates: Rates, device: DeviceModel) -> tuple[str, ...]:
-    """Data-sheet ceilings below an achieved rate, such as ``"hbm"`` or ``"F64 valu"``."""
+def exceeded_ceilings(rates: Rates, levels: Sequence[LevelTraffic], device: DeviceModel) -> tuple[str, ...]:
+    """Data-sheet ceilings below an achieved rate, such as ``"hbm"``, ``"l2"`` or ``"F64 valu"``."""
     exceeded = []
     memory = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
     if memory is not None and rates.gbps.value is not None and rates.gbps.value > memory.peak_gbps:
         exceeded.append("hbm")
+    for level in levels:
+        rate = level.achieved_gbps.value
+        if level.level != "hbm" and rate is not None and level.spec_gbps and rate > level.spec_gbps:
+            exceeded.append(level.level)
     for one in rates.types:
         pipes = (Pipe.VALU, Pipe.VALU_PACKED) if one.pipe is Pipe.VALU else (one.pipe,)
         found = [device.compute_ceiling(one.data_type, pipe, CeilingOrigin.SPEC) for pipe in pipes]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.renderers.html.names import readable
 from rpl_core.renderers.html.quantities import duration, factor, share
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _best_gain(dag: DagDocument, analysis: AnalysisDocument, names: KernelNames)
     )
     limit = f", and {factor(most.application_speedup)} is the most it can bring" if most else ""
     return Finding(
-        f"Most to gain: {names.short(best.name)}.",
+        f"Most to gain: {names.plain(best.name)}.",
         f"Twice as fast, it makes the application {factor(twice.application_speedup)} as fast "
         f"({duration(twice.application_gain_ns)} less){limit}.{said}",
         "#what-if",
@@ -89,7 +90,7 @@ def _shift(dag: DagDocument, names: KernelNames) -> Finding | None:
         return None
     return Finding(
         f"The dominant kernel changes at {factor(dag.dominance_shift_at)}.",
-        f"Once {names.short(dag.dominant_symbol)} is faster than that, {names.short(after)} dominates the path.",
+        f"Once {names.plain(dag.dominant_symbol)} is faster than that, {names.plain(after)} dominates.",
         "#what-if",
     )
 
@@ -117,14 +118,15 @@ def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> F
     hidden = [
         kernel
         for kernel in profile.kernels
-        if kernel.time_share >= _MUCH_TIME
+        if kernel.time_share is not None
+        and kernel.time_share >= _MUCH_TIME
         and kernel.criticality_weight is not None
         and kernel.criticality_weight < _LITTLE_PATH
     ][:_MOST_HIDDEN]
     if not hidden:
         return None
     listed = ", ".join(
-        f"{names.short(kernel.name)} ({share(kernel.time_share)} of the time)" for kernel in hidden
+        f"{names.plain(kernel.name)} ({share(kernel.time_share)} of the time)" for kernel in hidden
     )
     return Finding(
         "Much time, nothing to gain.",
@@ -136,4 +138,5 @@ def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> F
 def _untimed(dag: DagDocument) -> Finding | None:
     if dag.status == "available":
         return None
-    return Finding("No critical path.", f"{dag.reason or 'unknown'}.", "#path")
+    reason = readable(dag.reason or "unknown", 400)
+    return Finding("No critical path.", f"{reason[:1].upper()}{reason[1:]}.", "#path")

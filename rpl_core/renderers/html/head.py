@@ -12,12 +12,13 @@ from rpl_core.renderers.html.quantities import count, duration, factor, share
 if TYPE_CHECKING:
     from rpl_core.contracts.dag import DagDocument
     from rpl_core.contracts.profile import ProfileDocument
+    from rpl_core.renderers.html.names import KernelNames
 
 __all__ = ["Figure", "Head", "head_of"]
 
 _ORIGINS = {
-    "synthetic": "Synthetic data: a test or demonstration wrote this recording. Nothing here is a measurement.",
-    "modelled": "Modelled data: computed by an emulator or a formula, not measured on hardware.",
+    "synthetic": "A test or demonstration wrote this recording. Nothing here is a measurement.",
+    "modelled": "Computed by an emulator or a formula, not measured on hardware.",
 }
 
 
@@ -40,7 +41,7 @@ class Head:
     figures: tuple[Figure, ...]
 
 
-def head_of(profile: ProfileDocument, dag: DagDocument) -> Head:
+def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Head:
     gpu = profile.gpu
     title = gpu.product or gpu.architecture or "Unknown device"
     origin = profile.provenance.origin if profile.provenance else None
@@ -50,7 +51,7 @@ def head_of(profile: ProfileDocument, dag: DagDocument) -> Head:
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
-        figures=tuple(_figures(profile, dag)),
+        figures=tuple(_figures(profile, dag, names)),
     )
 
 
@@ -61,7 +62,7 @@ def _facts(profile: ProfileDocument) -> list[str]:
     if gpu.compute_units:
         facts.append(f"{gpu.compute_units} compute units")
     if gpu.clock_mhz:
-        facts.append(f"{gpu.clock_mhz} MHz")
+        facts.append(f"{gpu.clock_mhz:.10g} MHz")
     if gpu.partition:
         facts.append(gpu.partition)
     if profile.launches is not None:
@@ -74,7 +75,7 @@ def _facts(profile: ProfileDocument) -> list[str]:
     return facts
 
 
-def _figures(profile: ProfileDocument, dag: DagDocument) -> list[Figure]:
+def _figures(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> list[Figure]:
     figures = [_runtime(profile)]
     if dag.status == "available":
         path = dag.critical_path_ns or 0
@@ -97,7 +98,7 @@ def _figures(profile: ProfileDocument, dag: DagDocument) -> list[Figure]:
                 Figure(
                     "Ceiling of one kernel",
                     factor(dag.speedup_ceiling),
-                    f"at most, from {readable(dag.dominant_symbol, 40)} alone",
+                    f"at most, from {names.plain(dag.dominant_symbol)} alone",
                 )
             )
     return figures

@@ -8,7 +8,8 @@ import attrs
 
 from rpl_core.renderers.html import quantities as q
 from rpl_core.renderers.html.metric_rows import MetricRow, metric_rows
-from rpl_core.renderers.html.names import readable
+from rpl_core.renderers.html.names import DETAILED_KERNELS, readable
+from rpl_core.renderers.html.ranking import time_ns
 
 if TYPE_CHECKING:
     from rpl_core.contracts.analysis import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
@@ -29,6 +30,7 @@ class ConditionRow:
     verdict: str  # "yes", "no" or "unknown"
     source: str
     exactness: str
+    how: str
 
 
 @attrs.frozen
@@ -54,6 +56,7 @@ class KernelDetail:
     near_misses: tuple[RuleView, ...]
     unknown: tuple[str, ...]
     metrics: tuple[MetricRow, ...]
+    metrics_left_out: bool
 
 
 def kernel_details(
@@ -70,7 +73,7 @@ def kernel_details(
     symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
     rooflines = {entry.name: entry for entry in roofline.kernels}
     found = []
-    for name, identity in names.ids.items():
+    for rank, (name, identity) in enumerate(names.ids.items()):
         label = labels.get(name)
         entry = rooflines.get(name)
         found.append(
@@ -87,61 +90,56 @@ def kernel_details(
                 evidence=tuple(_rule(rule) for rule in label.evidence) if label else (),
                 near_misses=tuple(_rule(rule) for rule in label.near_misses) if label else (),
                 unknown=tuple(readable(text, 300) for text in label.unknown) if label else (),
-                metrics=metric_rows(entry) if entry else (),
+                metrics=metric_rows(entry) if entry and rank < DETAILED_KERNELS else (),
+                metrics_left_out=entry is not None and rank >= DETAILED_KERNELS,
             )
         )
     return tuple(found)
 
 
 def _headroom(label: KernelAnalysis | None) -> str:
-    if label is None or label.headroom_fraction is None:
+    if label is None:
         return ""
+    if label.headroom_fraction is None:
+        return f"unknown ({readable(label.headroom_reason, 300)})" if label.headroom_reason else ""
     return f"{q.share(label.headroom_fraction)} ({readable(label.headroom_source or 'source unknown', 160)})"
 
 
 def _facts(kernel: KernelProfile, symbol: SymbolCriticality | None) -> list[tuple[str, str]]:
-    occupancy, resources, part = kernel.occupancy, kernel.resources, kernel.kernel
+    resources = kernel.resources
+    registers = (resources.arch_vgpr, resources.accum_vgpr, resources.sgpr_per_wave)
+    vgpr, agpr, sgpr = (_or_dash(value) for value in registers)
+    launches = f"{q.count(kernel.launches)} dispatches"
+    extent = f"{q.duration(kernel.min_ns)} to {q.duration(kernel.max_ns)}"
     facts = [
-        (
-            "Time per run",
-            f"{q.duration(kernel.runtime_ms * 1e6)} ({kernel.runtime_exactness}), {q.count(kernel.launches)} dispatches",
-        ),
+        ("Time per run", f"{q.duration(time_ns(kernel))} ({kernel.runtime_exactness}), {launches}"),
         (
             "One dispatch",
-            f"median {q.duration(kernel.median_ns)}, {q.duration(kernel.min_ns)} to {q.duration(kernel.max_ns)}",
+            f"median {q.duration(kernel.median_ns)}, {extent}",
         ),
         ("Launch", _launch(kernel)),
-        (
-            "Registers",
-            f"{_or_dash(resources.arch_vgpr)} VGPR + {_or_dash(resources.accum_vgpr)} AGPR, {_or_dash(resources.sgpr_per_wave)} SGPR",
-        ),
-        (
-            "LDS, scratch",
-            f"{_or_dash(resources.lds_bytes)} B per workgroup, {_or_dash(resources.scratch_bytes)} B per work-item",
-        ),
-        (
-            "Occupancy",
-            _occupancy(kernel)
-            if occupancy.theoretical is not None
-            else f"unknown: {occupancy.reason or '?'}",
-        ),
+        ("Registers", f"{vgpr} VGPR + {agpr} AGPR, {sgpr} SGPR"),
+        ("LDS", f"{_or_dash(resources.lds_bytes)} B per workgroup"),
+        ("Scratch", f"{_or_dash(resources.scratch_bytes)} B per work-item"),
+        ("Occupancy", _occupancy(kernel)),
     ]
     if symbol is not None:
-        facts.append(
-            (
-                "On the graph",
-                f"{q.duration(symbol.on_path_ns)} on the path, {q.count(symbol.critical_nodes)} of "
-                f"{q.count(symbol.nodes)} dispatches critical; slack {q.duration(symbol.min_slack_ns)} least, "
-                f"{q.duration(symbol.median_slack_ns)} median",
-            )
-        )
-        if symbol.slack_ns is not None:
-            facts.append(
-                ("May slow down by", f"{q.duration(symbol.slack_ns)} in all, spread evenly, at no cost")
-            )
-    if part.reason:
-        facts.append(("Note", part.reason))
+        facts += _on_graph(symbol)
+    if kernel.kernel.reason:
+        facts.append(("Note", kernel.kernel.reason))
     return [(label, readable(text, 300)) for label, text in facts]
+
+
+def _on_graph(symbol: SymbolCriticality) -> list[tuple[str, str]]:
+    of = f"{q.count(symbol.critical_nodes)} of {q.count(symbol.nodes)} dispatches critical"
+    slack = f"{q.duration(symbol.min_slack_ns)} least, {q.duration(symbol.median_slack_ns)} median"
+    facts = [
+        ("On the critical path", f"{q.duration(symbol.on_path_ns)}, {of}"),
+        ("Slack of one dispatch", slack),
+    ]
+    if symbol.slack_ns is not None:
+        facts.append(("May slow down by", f"{q.duration(symbol.slack_ns)} in all, spread evenly, at no cost"))
+    return facts
 
 
 def _launch(kernel: KernelProfile) -> str:
@@ -162,7 +160,10 @@ def _or_dash(value: int | None) -> str:
 
 def _occupancy(kernel: KernelProfile) -> str:
     found = kernel.occupancy
-    text = f"{q.share(found.theoretical, 0)}: {found.waves_per_simd} of {found.max_waves_per_simd} waves per SIMD"
+    if found.theoretical is None:
+        return f"unknown: {found.reason or 'no reason given'}"
+    waves = f"{found.waves_per_simd} of {found.max_waves_per_simd} waves per SIMD"
+    text = f"{q.share(found.theoretical, 0)}: {waves}"
     if found.limiter:
         text += f", limited by {found.limiter.replace('_', ' ')}"
     if found.next_threshold:
@@ -181,11 +182,19 @@ def _rule(rule: RuleEvidence) -> RuleView:
 
 def _condition(condition: ConditionEvidence) -> ConditionRow:
     verdict = {True: "yes", False: "no", None: "unknown"}[condition.holds]
+    comparison = "≥" if condition.comparison == ">=" else condition.comparison
     return ConditionRow(
         quantity=readable(condition.quantity, 80),
-        test=f"{'≥' if condition.comparison == '>=' else condition.comparison} {q.plain(condition.threshold)}",
-        value=q.plain(condition.value),
+        test=f"{comparison} {q.plain(condition.threshold)}",
+        value=_value(condition),
         verdict=verdict,
         source=readable(condition.source, 300),
         exactness=condition.exactness or "-",
+        how=readable("; ".join(text for text in (condition.formula, condition.note) if text), 300),
     )
+
+
+def _value(condition: ConditionEvidence) -> str:
+    if condition.value is None or condition.upper is None:
+        return q.plain(condition.value)
+    return f"{q.plain(condition.value)} to {q.plain(condition.upper)}"

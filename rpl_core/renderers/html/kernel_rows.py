@@ -8,6 +8,7 @@ import attrs
 
 from rpl_core.renderers.html import quantities as q
 from rpl_core.renderers.html.names import SHOWN_KERNELS
+from rpl_core.renderers.html.ranking import by_time, time_ns
 
 if TYPE_CHECKING:
     from rpl_core.contracts.analysis import AnalysisDocument, KernelAnalysis
@@ -33,6 +34,7 @@ class Cell:
     text: str
     key: str
     bar: float | None = None  # percent of the cell's width
+    label: str | None = None  # a bottleneck label; ``text`` is then its confidence
 
 
 @attrs.frozen
@@ -41,8 +43,6 @@ class KernelRow:
     name: str
     css: str
     cells: tuple[Cell, ...]
-    label: str
-    label_text: str
 
 
 @attrs.frozen
@@ -53,17 +53,17 @@ class KernelTable:
 
 
 _COLUMNS = (
-    Column("Calls", "dispatches per run"),
     Column("Time", "mean over runs of the summed dispatch time"),
     Column("Share", "of all kernel time"),
-    Column("Median", "of single dispatches"),
     Column("Criticality", "share of the critical path"),
     Column("Slack", "least that one dispatch may grow before the path does; 0 is critical"),
-    Column("Occupancy", "theoretical upper bound from resources"),
+    Column("Bottleneck", "label and confidence of the classifier", numeric=False),
+    Column("Calls", "dispatches per run"),
+    Column("Median", "of single dispatches"),
+    Column("Occup.", "theoretical occupancy: an upper bound from resources"),
     Column("Bandwidth", "achieved, beyond L2"),
     Column("FLOP/s", "achieved"),
     Column("FLOP/B", "operational intensity"),
-    Column("Bottleneck", "label and confidence of the classifier", numeric=False),
 )
 
 
@@ -77,7 +77,7 @@ def kernel_table(
     """The kernels with the most time, longest first."""
     labels = {entry.kernel: entry for entry in analysis.kernels}
     symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
-    ranked = sorted(profile.kernels, key=lambda kernel: -kernel.runtime_ms)[:SHOWN_KERNELS]
+    ranked = by_time(profile)[:SHOWN_KERNELS]
     return KernelTable(
         columns=_COLUMNS,
         rows=tuple(
@@ -103,25 +103,23 @@ def _row(
     slack = symbol.min_slack_ns if symbol else kernel.slack_ns
     weight = kernel.criticality_weight
     label = found.bottleneck if found else "unclassified"
-    confidence = found.confidence if found else "none"
     return KernelRow(
         id=names.of(kernel.name) or "",
         name=names.short(kernel.name),
         css=f"c{colours.of(kernel.name)}",
         cells=(
-            _cell(kernel.launches, q.count(kernel.launches)),
-            _cell(kernel.runtime_ms, q.duration(kernel.runtime_ms * 1e6)),
+            _cell(kernel.runtime_ms, q.duration(time_ns(kernel))),
             _cell(kernel.time_share, q.share(kernel.time_share), bar=kernel.time_share),
-            _cell(kernel.median_ns, q.duration(kernel.median_ns)),
             _cell(weight, q.share(weight), bar=weight),
             _cell(slack, q.duration(slack)),
+            Cell(found.confidence if found else "none", label, label=label),
+            _cell(kernel.launches, q.count(kernel.launches)),
+            _cell(kernel.median_ns, q.duration(kernel.median_ns)),
             _cell(kernel.occupancy.theoretical, q.share(kernel.occupancy.theoretical, 0)),
             _cell(gbps, q.bytes_per_s(gbps)),
             _cell(gflops, q.flops(gflops)),
             _cell(per_byte, q.plain(per_byte)),
         ),
-        label=label,
-        label_text=f"{label.replace('_', ' ')} ({confidence})",
     )
 
 

@@ -22,12 +22,16 @@ class Tick:
 
 @attrs.frozen
 class LogAxis:
-    """Decades ``low`` to ``high`` (exponents) from ``start`` to ``end`` in units of the drawing."""
+    """Decades ``low`` to ``high`` (exponents) from ``start`` to ``end`` in units of the drawing.
+
+    ``giga``: the values count 10^9.
+    """
 
     low: float
     high: float
     start: float
     end: float
+    giga: bool = False
 
     def place(self, value: float) -> float:
         """Where ``value`` (> 0) is drawn; it may lie outside the axis."""
@@ -46,12 +50,13 @@ class LogAxis:
 
     def ticks(self) -> tuple[Tick, ...]:
         """Decades with their label, and 2 to 9 between them."""
+        label = giga_label if self.giga else plain_label
         found = []
         for exponent in range(floor(self.low), ceil(self.high) + 1):
             for digit in range(1, 10):
                 value = digit * 10.0**exponent
                 if self.holds(value):
-                    found.append(Tick(self.place(value), _label(exponent), major=digit == 1))
+                    found.append(Tick(self.place(value), label(exponent), major=digit == 1))
         return tuple(found)
 
 
@@ -73,7 +78,9 @@ class Frame:
         return degrees(atan2(rise, run))
 
 
-def axis_over(values: Iterable[float], least: tuple[float, float], start: float, end: float) -> LogAxis:
+def axis_over(
+    values: Iterable[float], least: tuple[float, float], start: float, end: float, *, giga: bool = False
+) -> LogAxis:
     """An axis of whole decades over ``values``, at least over the exponents ``least``."""
     exponents = [log10(value) for value in values if value > 0 and isfinite(value)]
     low = floor(min([least[0], *exponents]))
@@ -81,13 +88,20 @@ def axis_over(values: Iterable[float], least: tuple[float, float], start: float,
     if high - low > _MOST_DECADES:
         low = max(low, floor(least[1]) - _MOST_DECADES)
         high = min(high, low + _MOST_DECADES)
-    return LogAxis(low, high, start, end)
+    return LogAxis(low, high, start, end, giga)
 
 
-def _label(exponent: int) -> str:
-    if 0 <= exponent <= 3:
+def plain_label(exponent: int) -> str:
+    """ "0.01", "1", "1000"; powers of ten beyond that."""
+    if 0 <= exponent <= 4:
         return str(10**exponent)
-    if -3 <= exponent < 0:
+    if -4 <= exponent < 0:
         return f"{10.0**exponent:.{-exponent}f}"
     superscript = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"10{superscript}"
+
+
+def giga_label(exponent: int) -> str:
+    """The same for units of 10^9, with the fitting prefix: "1 G", "100 T"."""
+    prefix = {-2: "k", -1: "M", 0: "G", 1: "T", 2: "P", 3: "E"}.get(exponent // 3)
+    return f"{10 ** (exponent % 3)} {prefix}" if prefix else plain_label(exponent + 9)

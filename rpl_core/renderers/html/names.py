@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 
 import attrs
 
 from rpl_core.text.safety import encodable, printable, shorten
 
-__all__ = ["SHOWN_KERNELS", "KernelNames", "kernel_names", "readable"]
+__all__ = ["DETAILED_KERNELS", "SHOWN_KERNELS", "KernelNames", "base_name", "kernel_names", "readable"]
 
 #: Kernels with a row and details of their own (chosen); the documents hold all.
 SHOWN_KERNELS = 300
+#: Kernels whose figures are all listed (chosen: 6 KB each).
+DETAILED_KERNELS = 60
 #: Characters of a name that the page shows in full, and of all names together (chosen for its size).
 _LONGEST_NAME = 4096
 _ALL_NAMES = 600_000
 _SHORT = 64
+_OWN = 32
 
 
 def readable(text: str, width: int | None = None) -> str:
@@ -26,13 +31,19 @@ def readable(text: str, width: int | None = None) -> str:
 
 @attrs.frozen
 class KernelNames:
-    """Kernels of the page: ``ids`` by recorded name, in order of rank."""
+    """Kernels of the page: ``ids`` by recorded name, in order of rank; how often each own name occurs."""
 
     ids: dict[str, str]
     full: dict[str, str]
+    own_names: Counter[str]
 
     def short(self, name: str) -> str:
         return readable(name, _SHORT)
+
+    def plain(self, name: str) -> str:
+        """For sentences: the function's own name where no other kernel has it too."""
+        own = base_name(readable(name))
+        return own if self.own_names[own] == 1 else self.short(name)
 
     def of(self, name: str) -> str | None:
         """The id of the kernel's place on the page, if it has one."""
@@ -53,4 +64,10 @@ def kernel_names(names: Iterable[str]) -> KernelNames:
         text = readable(name, min(_LONGEST_NAME, max(left, _SHORT)))
         left -= len(text)
         full[name] = text
-    return KernelNames(ids, full)
+    return KernelNames(ids, full, Counter(base_name(readable(name)) for name in ids))
+
+
+def base_name(name: str) -> str:
+    """The function's own name: without return type, scope, template arguments and parameters."""
+    head = re.split(r"[<(\[]", name, maxsplit=1)[0].strip()
+    return shorten(re.split(r"[\s:]+", head)[-1] or name, _OWN)

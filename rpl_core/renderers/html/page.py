@@ -16,7 +16,9 @@ from rpl_core.renderers.html.kernel_rows import KernelTable, kernel_table
 from rpl_core.renderers.html.names import kernel_names
 from rpl_core.renderers.html.path_view import PathView, path_view
 from rpl_core.renderers.html.provenance_view import ProvenanceView, provenance_view
+from rpl_core.renderers.html.ranking import by_time
 from rpl_core.renderers.html.roofline_view import RooflineView, roofline_view
+from rpl_core.renderers.html.thread_trace_view import ThreadTraceView, thread_trace_views
 from rpl_core.renderers.html.timeline_view import TimelineView, timeline_view
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Page:
     kernels: KernelTable
     roofline: RooflineView
     details: tuple[KernelDetail, ...]
+    thread_traces: tuple[ThreadTraceView, ...]
     provenance: ProvenanceView
 
 
@@ -53,12 +56,12 @@ def page_of(request: RenderRequest) -> Page:
     dag = cast("DagDocument", documents["dag"])
     analysis = cast("AnalysisDocument", documents["analysis"])
     roofline = cast("RooflineDocument", documents["roofline"])
-    ranked = [kernel.name for kernel in sorted(profile.kernels, key=lambda kernel: -kernel.runtime_ms)]
+    ranked = [kernel.name for kernel in by_time(profile)]
     names, colours = kernel_names(ranked), assign_colours(ranked)
     return Page(
         assets=load_assets(),
         path_first=request.path_first,
-        head=head_of(profile, dag),
+        head=head_of(profile, dag, names),
         findings=findings_of(profile, dag, analysis, names),
         timeline=timeline_view(request.timeline, request.timeline_reason, names, colours),
         path=path_view(dag, names, colours),
@@ -66,5 +69,6 @@ def page_of(request: RenderRequest) -> Page:
         kernels=kernel_table(profile, dag, analysis, names, colours),
         roofline=roofline_view(profile, roofline, names, colours),
         details=kernel_details(profile, dag, analysis, roofline, names, colours),
+        thread_traces=thread_trace_views(profile, names),
         provenance=provenance_view(profile, documents),
     )

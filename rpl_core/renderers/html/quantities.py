@@ -41,7 +41,9 @@ def share(value: float | None, digits: int = 1) -> str:
 
 def factor(value: float | None) -> str:
     """A speed-up; ``None`` is no limit."""
-    return "∞" if value is None else f"{value:.3g}×"
+    if value is None:
+        return "∞"
+    return f"{value:.2f}×" if value < 10 else f"{value:.3g}×"
 
 
 def count(value: float | None) -> str:

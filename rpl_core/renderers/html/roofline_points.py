@@ -41,7 +41,7 @@ class Point:
     target: str | None
     level: str
     css: str
-    shape: str  # "circle" for VALU, "square" for MFMA
+    shape: str  # "circle" for VALU, "square" for MFMA, "edge" for intensity 0
     x: float
     y: float
     radius: float
@@ -50,45 +50,57 @@ class Point:
 
 
 def points_of(kernels: Iterable[KernelRooflineDoc], context: PointContext) -> tuple[Point, ...]:
-    """Large points first, so that small ones are drawn over them. Kernels without a place have none."""
+    """Large points first, so that small ones are drawn over them. Kernels without a place have none.
+
+    A kernel without floating-point operations stands on the left edge, at the height that its bandwidth
+    reaches there: as far below a memory roof as its bandwidth is below that of the roof.
+    """
     points = []
     for kernel in kernels:
-        gflops = kernel.achieved_gflops.value
-        if not gflops or not context.frame.y.holds(gflops):
-            continue
         for level in kernel.levels:
-            intensity = level.operational_intensity.value
-            if intensity and context.frame.x.holds(intensity):
-                points.append(_point(kernel, level, intensity, gflops, context))
+            place = _place(kernel, level, context.frame)
+            if place is not None:
+                points.append(_point(kernel, level, place, context))
     return tuple(sorted(points, key=lambda point: -point.radius))
 
 
+def _place(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float, bool] | None:
+    """Intensity and rate to draw at, and whether that is the left edge."""
+    intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
+    gbps = level.achieved_gbps.value
+    if intensity == 0 and gflops == 0 and gbps:
+        intensity, gflops = frame.x.first, gbps * frame.x.first
+        return (intensity, gflops, True) if frame.y.holds(gflops) else None
+    if intensity is None or gflops is None:
+        return None
+    return (intensity, gflops, False) if frame.x.holds(intensity) and frame.y.holds(gflops) else None
+
+
 def _point(
-    kernel: KernelRooflineDoc, level: LevelPart, intensity: float, gflops: float, context: PointContext
+    kernel: KernelRooflineDoc, level: LevelPart, place: tuple[float, float, bool], context: PointContext
 ) -> Point:
     share = context.shares.get(kernel.name, 0.0)
+    intensity, gflops, on_edge = place
+    shape = "square" if kernel.dominant_pipe == "mfma" else "circle"
     return Point(
         name=kernel.name,
         short=context.names.short(kernel.name),
         target=context.names.of(kernel.name),
         level=level.level,
         css=f"c{context.colours.of(kernel.name)}",
-        shape="square" if kernel.dominant_pipe == "mfma" else "circle",
+        shape="edge" if on_edge else shape,
         x=context.frame.x.place(intensity),
         y=context.frame.y.place(gflops),
         radius=max(_SMALLEST, _LARGEST * sqrt(share)),
         exceeds=bool(kernel.exceeds_ceiling),
-        lines=_lines(kernel, level, intensity, gflops, share),
+        lines=_lines(kernel, level, share),
     )
 
 
-def _lines(
-    kernel: KernelRooflineDoc, level: LevelPart, intensity: float, gflops: float, share: float
-) -> tuple[str, ...]:
-    lines = [
-        f"{q.flops(gflops)} at {q.plain(intensity)} FLOP/B ({level_name(level.level)})",
-        f"{q.share(share)} of kernel time",
-    ]
+def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[str, ...]:
+    intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
+    rate = f"{q.flops(gflops)} at {q.plain(intensity)} FLOP/B ({level_name(level.level)})"
+    lines = [rate if gflops else "no floating-point operations", f"{q.share(share)} of kernel time"]
     if kernel.dominant_type and kernel.dominant_pipe:
         lines.append(f"mostly {kernel.dominant_type} on {pipe_name(kernel.dominant_pipe)}")
     gbps = level.achieved_gbps.value

@@ -8,6 +8,8 @@ import attrs
 
 from rpl_core.renderers.html.log_axes import Frame, axis_over
 from rpl_core.renderers.html.names import SHOWN_KERNELS, readable
+from rpl_core.renderers.html.point_labels import PointLabel, place_labels
+from rpl_core.renderers.html.ranking import by_time, time_shares
 from rpl_core.renderers.html.roofline_points import Point, PointContext, points_of
 from rpl_core.renderers.html.roofs import (
     ComputeRoof,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LevelChoice", "RooflineRow", "RooflineView", "roofline_view"]
 
 _WIDTH, _HEIGHT = 1000.0, 540.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 826.0, 16.0, 492.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 772.0, 16.0, 492.0
 
 
 @attrs.frozen
@@ -70,11 +72,13 @@ class RooflineView:
     memory: tuple[MemoryRoof, ...] = ()
     compute: tuple[ComputeRoof, ...] = ()
     points: tuple[Point, ...] = ()
+    labels: tuple[PointLabel, ...] = ()
     levels: tuple[LevelChoice, ...] = ()
     rows: tuple[RooflineRow, ...] = ()
     left_out: int = 0
     has_extra: bool = False
     has_measured: bool = False
+    has_edge: bool = False
 
 
 def roofline_view(
@@ -87,11 +91,12 @@ def roofline_view(
     kernels = _ranked(profile, roofline)
     shown = kernels[:SHOWN_KERNELS]
     frame = _frame(roofline, shown)
-    shares = {kernel.name: kernel.time_share for kernel in profile.kernels}
+    shares = time_shares(profile)
     points = points_of(shown, PointContext(frame, names, colours, shares))
     drawn = {point.name for point in points if point.level == "hbm"}
-    memory = memory_roofs(roofline.ceilings, frame)
     compute = compute_roofs(roofline.ceilings, _used(shown), frame)
+    memory = memory_roofs(roofline.ceilings, compute, frame)
+    roofs: list[ComputeRoof | MemoryRoof] = [*memory, *compute]
     levels = [level for level in ("hbm", "l2", "vl1d", "lds") if any(p.level == level for p in points)]
     return RooflineView(
         status=status,
@@ -102,18 +107,20 @@ def roofline_view(
         memory=memory,
         compute=compute,
         points=points,
+        labels=place_labels(points, frame),
         levels=tuple(LevelChoice(level, level_name(level), selected=level == levels[0]) for level in levels),
         rows=tuple(_row(kernel, names, colours, drawn=kernel.name in drawn) for kernel in shown),
         left_out=len(kernels) - len(shown),
-        has_extra=not all(roof.shown for roof in (*memory, *compute)),
-        has_measured=any(roof.origin == "measured" for roof in (*memory, *compute)),
+        has_extra=not all(roof.shown for roof in roofs),
+        has_edge=any(point.shape == "edge" for point in points),
+        has_measured=any(roof.origin == "measured" for roof in roofs),
     )
 
 
 def _ranked(profile: ProfileDocument, roofline: RooflineDocument) -> list[KernelRooflineDoc]:
     """Most time first."""
-    times = {kernel.name: kernel.runtime_ms for kernel in profile.kernels}
-    return sorted(roofline.kernels, key=lambda kernel: -times.get(kernel.name, 0.0))
+    order = {kernel.name: rank for rank, kernel in enumerate(by_time(profile))}
+    return sorted(roofline.kernels, key=lambda kernel: order.get(kernel.name, len(order)))
 
 
 def _used(kernels: Iterable[KernelRooflineDoc]) -> set[tuple[str, str]]:
@@ -131,6 +138,9 @@ def _frame(roofline: RooflineDocument, kernels: Iterable[KernelRooflineDoc]) -> 
     """Axes over all kernels at all levels, and over the corner where memory meets arithmetic."""
     intensities, rates = [0.1], []
     for kernel in kernels:
+        if kernel.achieved_gflops.value == 0:
+            # On the left edge, which is at 0.1 or further left.
+            rates += [gbps * 0.01 for level in kernel.levels for gbps in _known(level.achieved_gbps)]
         rates += _known(kernel.achieved_gflops)
         intensities += _known(kernel.operational_intensity)
         for level in kernel.levels:
@@ -145,7 +155,7 @@ def _frame(roofline: RooflineDocument, kernels: Iterable[KernelRooflineDoc]) -> 
         _WIDTH,
         _HEIGHT,
         axis_over(intensities, (-1.0, ridge), _LEFT, _RIGHT),
-        axis_over(rates, (log10(bottom), log10(top) + 0.1), _BOTTOM, _TOP),
+        axis_over(rates, (log10(bottom), log10(top) + 0.1), _BOTTOM, _TOP, giga=True),
     )
 
 
@@ -177,6 +187,4 @@ def _why_not(kernel: KernelRooflineDoc) -> str:
     metric = kernel.operational_intensity
     if metric.value is None:
         return readable(metric.reason or "the operational intensity is unknown", 200)
-    if not metric.value or not kernel.achieved_gflops.value:
-        return "no floating-point operations: a logarithmic axis has no place for 0"
     return "outside the axes"

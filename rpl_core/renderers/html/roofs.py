@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ComputeRoof", "MemoryRoof", "compute_roofs", "level_name", "memory_roofs", "pipe_name"]
 
 _LEVELS = {"hbm": "HBM", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
-_PIPES = {"valu": "VALU", "valu_packed": "VALU packed", "mfma": "MFMA"}
+_PIPES = {"valu": "VALU", "valu_packed": "packed", "mfma": "MFMA"}
 _LABEL_HEIGHT = 13.0
 _LEVEL_ORDER = ("hbm", "l2", "vl1d", "lds")
 
@@ -60,57 +60,83 @@ class ComputeRoof:
     label_y: float
 
 
-def memory_roofs(ceilings: CeilingsPart, frame: Frame) -> tuple[MemoryRoof, ...]:
-    """One per level and origin; further measured ceilings of a level count as extra."""
-    peak = max((c.peak_gflops for c in ceilings.compute), default=frame.y.last)
+def memory_roofs(
+    ceilings: CeilingsPart, compute: tuple[ComputeRoof, ...], frame: Frame
+) -> tuple[MemoryRoof, ...]:
+    """One line per bandwidth and origin, up to the highest arithmetic that is shown.
+
+    Further measured ceilings of a level, and what is above the shown arithmetic, count as extra.
+    """
+    top = min((roof.y for roof in compute if roof.shown), default=frame.y.end)
+    highest = min((roof.y for roof in compute), default=frame.y.end)
     seen: set[tuple[str, str]] = set()
     found = []
-    for ceiling in sorted(ceilings.memory, key=_memory_order):
-        line = _line(ceiling.peak_gbps, peak, frame)
-        if line is None:
-            continue
-        key = (ceiling.level, ceiling.origin)
-        x1, y1, x2, y2 = line
-        # Labels of different levels stand apart along their lines.
-        along = 0.06 + 0.13 * len({level for level, _ in seen} - {ceiling.level})
-        found.append(
-            MemoryRoof(
-                label=f"{level_name(ceiling.level)} {bytes_per_s(ceiling.peak_gbps)}",
-                source=ceiling.source,
-                origin=ceiling.origin,
-                level=ceiling.level,
-                shown=key not in seen,
-                x1=x1,
-                y1=y1,
-                x2=x2,
-                y2=y2,
-                label_x=x1 + along * (x2 - x1),
-                label_y=y1 + along * (y2 - y1),
-            )
-        )
-        seen.add(key)
+    for members in _by_bandwidth(ceilings):
+        first = members[0]
+        shown = (first.level, first.origin) not in seen
+        # Labels of different lines stand apart along them.
+        along = 0.05 + 0.16 * len({level for level, _ in seen} - {first.level})
+        seen |= {(member.level, member.origin) for member in members}
+        found += _segments(members, along, (top, highest) if shown else (highest,), frame, shown=shown)
     return tuple(found)
+
+
+def _by_bandwidth(ceilings: CeilingsPart) -> list[list[MemoryCeilingDoc]]:
+    """Ceilings of one bandwidth and origin share a line; the levels farthest from the cores come first."""
+    groups: dict[tuple[float, str], list[MemoryCeilingDoc]] = {}
+    for ceiling in sorted(ceilings.memory, key=_memory_order):
+        if ceiling.peak_gbps > 0:
+            groups.setdefault((ceiling.peak_gbps, ceiling.origin), []).append(ceiling)
+    return list(groups.values())
 
 
 def _memory_order(ceiling: MemoryCeilingDoc) -> int:
     return _LEVEL_ORDER.index(ceiling.level) if ceiling.level in _LEVEL_ORDER else len(_LEVEL_ORDER)
 
 
-def _line(gbps: float, peak_gflops: float, frame: Frame) -> tuple[float, float, float, float] | None:
-    """The visible part of gflops = gbps * intensity, up to the highest compute ceiling."""
-    if gbps <= 0:
-        return None
+def _segments(
+    members: list[MemoryCeilingDoc], along: float, tops: tuple[float, ...], frame: Frame, *, shown: bool
+) -> list[MemoryRoof]:
+    """The line up to the first of ``tops`` with its label, then an extra one from there to the next."""
+    gbps = members[0].peak_gbps
     left = max(frame.x.first, frame.y.first / gbps)
-    right = min(frame.x.last, min(peak_gflops, frame.y.last) / gbps)
-    if left >= right:
-        return None
-    return frame.x.place(left), frame.y.place(left * gbps), frame.x.place(right), frame.y.place(right * gbps)
+    x, y = frame.x.place(left), frame.y.place(left * gbps)
+    rise = (frame.y.end - frame.y.start) / (frame.y.high - frame.y.low)
+    run = (frame.x.end - frame.x.start) / (frame.x.high - frame.x.low)
+    found: list[MemoryRoof] = []
+    for number, top in enumerate(tops):
+        x2 = min(x + (top - y) * run / rise, frame.x.end)
+        if x2 <= x:
+            continue
+        y2 = y + (x2 - x) * rise / run
+        found.append(
+            MemoryRoof(
+                label=""
+                if number
+                else f"{', '.join(level_name(m.level) for m in members)} {bytes_per_s(gbps)}",
+                source="; ".join(dict.fromkeys(member.source for member in members)),
+                origin=members[0].origin,
+                level=members[0].level,
+                shown=shown and not number,
+                x1=x,
+                y1=y,
+                x2=x2,
+                y2=y2,
+                label_x=x + along * (x2 - x),
+                label_y=y + along * (y2 - y),
+            )
+        )
+        x, y = x2, y2
+    return found
 
 
 def compute_roofs(
     ceilings: CeilingsPart, used: set[tuple[str, str]], frame: Frame
 ) -> tuple[ComputeRoof, ...]:
-    """``used`` are (data type, pipe) that some kernel executes; the others are extra."""
+    """``used`` are (data type, pipe) that some kernel executes; the others are extra.
+
+    Where no kernel computes anything, none is.
+    """
     hbm = max((c.peak_gbps for c in ceilings.memory if c.level == "hbm"), default=0.0)
     groups: dict[tuple[float, str], list[ComputeCeilingDoc]] = {}
     for ceiling in ceilings.compute:
@@ -126,7 +152,7 @@ def compute_roofs(
                 label=f"{_types(kept or members)} {flops(peak)}",
                 source="; ".join(dict.fromkeys(member.source for member in members)),
                 origin=origin,
-                shown=bool(kept),
+                shown=bool(kept) or not used,
                 x1=frame.x.place(start),
                 x2=frame.x.end,
                 y=frame.y.place(peak),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.renderers.html.embedding import column
+from rpl_core.renderers.html.names import base_name, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,9 @@ def timeline_data(
         "symbols": [
             {
                 "name": names.short(symbol.name),
+                "own": base_name(readable(symbol.name))
+                if symbol.kind == "kernel"
+                else readable(symbol.name, 64),
                 "colour": colours.of(symbol.name, symbol.kind),
                 "target": names.of(symbol.name) if symbol.kind == "kernel" else None,
             }

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawing", "LaneDrawing", "draw_timeline"]
 
-_WIDTH, _LEFT = 1000.0, 150.0
-_PLOT = _WIDTH - _LEFT - 10.0
+_WIDTH, _RIGHT = 1000.0, 10.0
+_LETTER, _NARROWEST, _WIDEST = 5.6, 80.0, 260.0
 _LANE, _GAP, _TOP, _PATH = 26.0, 6.0, 8.0, 4.0
 #: Lanes times bins of the drawing (chosen: about 20 bytes each).
 _MOST_CELLS = 12_000
@@ -46,11 +46,23 @@ class Drawing:
     ticks: tuple[tuple[float, str], ...]
 
 
+@attrs.frozen
+class Scale:
+    """From ns to places on the drawing."""
+
+    left: float
+    per_ns: float
+
+    def __call__(self, ns: float) -> float:
+        return self.left + ns * self.per_ns
+
+
 def draw_timeline(timeline: Timeline, labels: Sequence[str], colours: Colours) -> Drawing:
     """One row per lane: height is how busy, colour what ran most, the bar below what is critical."""
     level = _level(timeline)
     css = [f"c{colours.of(symbol.name, symbol.kind)}" for symbol in timeline.symbols]
-    scale = _PLOT / max(timeline.span_ns, 1)
+    left = min(_WIDEST, max(_NARROWEST, 16 + _LETTER * max(len(label) for label in labels)))
+    scale = Scale(left, (_WIDTH - left - _RIGHT) / max(timeline.span_ns, 1))
     lanes = []
     for number, label in enumerate(labels):
         y = _TOP + number * (_LANE + _GAP)
@@ -65,10 +77,10 @@ def draw_timeline(timeline: Timeline, labels: Sequence[str], colours: Colours) -
     return Drawing(
         width=_WIDTH,
         height=_TOP + len(labels) * (_LANE + _GAP) + 26.0,
-        left=_LEFT,
+        left=left,
         lane_height=_LANE,
         lanes=tuple(lanes),
-        ticks=_ticks(timeline.span_ns),
+        ticks=_ticks(timeline.span_ns, scale),
     )
 
 
@@ -79,10 +91,10 @@ def _level(timeline: Timeline) -> BinLevel:
 
 
 def _fills(
-    level: BinLevel, lane: int, y: float, scale: float, css: Sequence[str]
+    level: BinLevel, lane: int, y: float, scale: Scale, css: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Neighbouring bins of one colour and height become one rectangle."""
-    width = level.width_ns * scale
+    width = level.width_ns * scale.per_ns
     room = _LANE - _PATH - 1
     boxes: dict[str, list[str]] = {}
     runs: list[tuple[str, int, int, int]] = []  # colour, tenths of height, first bin, bins
@@ -100,19 +112,19 @@ def _fills(
     for colour, tenths, first, bins in runs:
         height = room * tenths / 16
         boxes.setdefault(colour, []).append(
-            _box(_LEFT + first * width, y + room - height, bins * width, height)
+            _box(scale.left + first * width, y + room - height, bins * width, height)
         )
     return tuple((colour, "".join(parts)) for colour, parts in sorted(boxes.items()))
 
 
-def _critical(level: BinLevel, lane: int, y: float, scale: float) -> str:
-    width = level.width_ns * scale
+def _critical(level: BinLevel, lane: int, y: float, scale: Scale) -> str:
+    width = level.width_ns * scale.per_ns
     parts, first, last = [], -1, -2
     for index in (*level.on_path[lane].nonzero()[0].tolist(), -10):
         if index != last + 1:
             if first >= 0:
                 parts.append(
-                    _box(_LEFT + first * width, y + _LANE - _PATH, (last - first + 1) * width, _PATH)
+                    _box(scale.left + first * width, y + _LANE - _PATH, (last - first + 1) * width, _PATH)
                 )
             first = index
         last = index
@@ -123,11 +135,11 @@ def _box(x: float, y: float, width: float, height: float) -> str:
     return f"M{x:.1f} {y:.1f}h{max(width, 0.4):.1f}v{height:.1f}h{-max(width, 0.4):.1f}z"
 
 
-def _ticks(span_ns: int) -> tuple[tuple[float, str], ...]:
+def _ticks(span_ns: int, scale: Scale) -> tuple[tuple[float, str], ...]:
     """Round times, about ``_TICKS`` of them."""
     if span_ns <= 0:
-        return ((_LEFT, "0"),)
+        return ((scale.left, "0"),)
     step = 1
     while span_ns / step > _TICKS:
         step = next(step * m for m in (2, 5, 10) if span_ns / (step * m) <= _TICKS or m == 10)
-    return tuple((_LEFT + at * _PLOT / span_ns, duration(at)) for at in range(0, span_ns + 1, step))
+    return tuple((scale(at), duration(at)) for at in range(0, span_ns + 1, step))

@@ -11,7 +11,7 @@ from rpl_core.renderers.html.names import readable
 from rpl_core.renderers.html.quantities import count, duration
 from rpl_core.renderers.html.timeline_data import timeline_data
 from rpl_core.renderers.html.timeline_drawing import Drawing, draw_timeline
-from rpl_core.renderers.timeline.kept import LONGEST_OF_ALL, LONGEST_PER_SYMBOL
+from rpl_core.renderers.timeline.kept import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -94,7 +94,8 @@ def _lane(lane: TimelineLane, label: str, timeline: Timeline) -> LaneRow:
 
 def _legend(timeline: Timeline, names: KernelNames, colours: Colours) -> tuple[LegendEntry, ...]:
     """Coloured symbols by total time, then copies and all others, if they occur."""
-    entries, kinds = [], set()
+    entries: list[LegendEntry] = []
+    kinds = set()
     for symbol in timeline.symbols:
         number = colours.of(symbol.name, symbol.kind)
         if number >= 8:
@@ -114,23 +115,22 @@ def _visible(timeline: Timeline) -> str:
             f"All {count(len(timeline.kept))} dispatches and copies of these lanes are individually visible "
             "when zoomed in."
         )
-    finest = timeline.levels[0]
+    shown, every = count(len(timeline.kept)), count(timeline.nodes)
     return (
-        f"{count(len(timeline.kept))} of {count(timeline.nodes)} dispatches and copies are individually visible "
-        f"when zoomed in: the {count(LONGEST_OF_ALL)} longest, the {LONGEST_PER_SYMBOL} longest of each kernel, and "
-        f"those where the critical path changes lanes. All others are counted and summed in bins of "
-        f"{duration(finest.width_ns)} per lane, which show how busy the lane is, with which kernel most, and how "
-        "much of it is critical."
+        f"{shown} of {every} dispatches and copies are individually visible when zoomed in: the "
+        f"{count(LONGEST_OF_ALL)} longest, the {count(LONGEST_ON_PATH)} longest on the critical path, the "
+        f"{LONGEST_PER_SYMBOL} longest of each kernel, and those where the path changes lanes. All others "
+        f"are counted and summed in bins of {duration(timeline.levels[0].width_ns)} per lane, which show how "
+        "busy the lane is, with which kernel most, and how much of it is critical; zoomed in, bins are drawn "
+        "lower than dispatches."
     )
 
 
 def _notes(timeline: Timeline) -> list[str]:
     notes = []
     if timeline.lanes_left_out:
-        notes.append(
-            f"{count(timeline.lanes_left_out)} lanes with the least work ({count(timeline.nodes_left_out)} dispatches "
-            "and copies) are not shown."
-        )
+        nodes = f"{count(timeline.nodes_left_out)} dispatches and copies"
+        notes.append(f"{count(timeline.lanes_left_out)} lanes with the least work ({nodes}) are not shown.")
     if timeline.machines > 1:
         notes.append(
             "Machines have clocks of their own: each begins at 0 here, and nothing compares between them."

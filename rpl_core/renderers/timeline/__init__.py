@@ -1,1 +1,1 @@
-"""The timeline of a run at every zoom level: what pictures draw, of bounded size whatever the run's length."""
+"""The timeline of a run at every zoom level: what pictures draw, of bounded size however long the run."""

@@ -27,6 +27,8 @@ __all__ = ["bin_levels"]
 #: of the page: 8 bytes per bin).
 MOST_CELLS = 1 << 16
 _FEWEST_BINS = 256
+#: Bins per node: finer ones would tell nothing that the nodes themselves don't (chosen).
+_PER_NODE = 4
 _COARSER = 4
 
 
@@ -47,7 +49,7 @@ def bin_levels(
     ``symbol`` is that of each piece; ``path`` holds the disjoint intervals of the critical path, ``begins``
     one entry per node.
     """
-    most = max(_FEWEST_BINS, MOST_CELLS // max(1, lanes))
+    most = max(_FEWEST_BINS * _COARSER, min(MOST_CELLS, _PER_NODE * begins.row.size) // max(1, lanes))
     width = max(1, -(-span_ns // most))
     bins = max(1, -(-span_ns // width))
     work = _spread(pieces, symbol, width, bins)
@@ -120,7 +122,8 @@ def _fold(count: NDArray[np.int64], bins: int, factor: int) -> NDArray[np.int64]
     """Counts (lanes, n) added up in groups of ``factor``."""
     padded = np.zeros((count.shape[0], bins * factor), dtype=np.int64)
     padded[:, : count.shape[1]] = count
-    return padded.reshape(count.shape[0], bins, factor).sum(axis=2)
+    folded: NDArray[np.int64] = padded.reshape(count.shape[0], bins, factor).sum(axis=2)
+    return folded
 
 
 def _level(work: _Sums, critical: _Sums, count: NDArray[np.int64], width: int) -> BinLevel:
@@ -143,4 +146,5 @@ def _share(sums: _Sums, lanes: int, bins: int, width: int) -> NDArray[np.uint8]:
     np.add.at(time, sums.cell, sums.time_ns)
     share = np.clip(np.rint(time * (255 / width)), 0, 255)
     share[(time > 0) & (share < 1)] = 1
-    return share.astype(np.uint8).reshape(lanes, bins)
+    shares: NDArray[np.uint8] = share.astype(np.uint8).reshape(lanes, bins)
+    return shares

@@ -17,20 +17,21 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["LONGEST_OF_ALL", "LONGEST_PER_SYMBOL", "kept_nodes"]
+__all__ = ["LONGEST_OF_ALL", "LONGEST_ON_PATH", "LONGEST_PER_SYMBOL", "kept_nodes"]
 
 #: Chosen for the size of the page: 36 bytes per node.
-LONGEST_OF_ALL = 32_000
+LONGEST_OF_ALL = 24_000
+LONGEST_ON_PATH = 16_000
 LONGEST_PER_SYMBOL = 8
 
 
 def kept_nodes(work: TimedWork, lanes: LaneChoice, symbols: SymbolChoice, ends: Int64Column) -> KeptNodes:
-    """All nodes of the shown lanes if they are few; otherwise the longest, the longest of every symbol of
-    its own, and ``ends``: the rows where the critical path enters or leaves a lane.
+    """All nodes of the shown lanes if they are few; otherwise the longest of all, of the critical path and of
+    every symbol, and ``ends``: the rows where the critical path enters or leaves a lane.
     """
     nodes = work.nodes
     shown = lanes.place[nodes.lane] >= 0
-    if int(shown.sum()) > LONGEST_OF_ALL:
+    if int(shown.sum()) > LONGEST_OF_ALL + LONGEST_ON_PATH:
         shown &= _worth_keeping(work, shown, symbols, ends)
     rows = np.flatnonzero(shown)
     rows = rows[np.argsort(lanes.place[nodes.lane[rows]], kind="stable")]
@@ -54,6 +55,8 @@ def _worth_keeping(
     keep = np.zeros(len(nodes), dtype=np.bool_)
     longest = np.argsort(-duration, kind="stable")
     keep[longest[:LONGEST_OF_ALL]] = True
+    on_path = work.path_rows[np.argsort(-duration[work.path_rows], kind="stable")[:LONGEST_ON_PATH]]
+    keep[on_path[duration[on_path] >= 0]] = True
     symbol = symbols.place[nodes.symbol[longest]]
     # Stable: within a symbol the rows stay in order of length.
     by_symbol = np.argsort(symbol.astype(np.uint16), kind="stable")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["MOST_LANES", "LaneChoice", "choose_lanes", "describe_lanes"]
+__all__ = ["MOST_LANES", "LaneChoice", "LaneIdentity", "choose_lanes", "describe_lanes", "identify_lane"]
 
 #: More streams do not fit on a page (chosen); those with the most work are shown.
 MOST_LANES = 48
@@ -36,6 +36,24 @@ class LaneChoice:
     @property
     def left_out(self) -> int:
         return int(self.place.size - self.shown.size)
+
+
+@attrs.frozen
+class LaneIdentity:
+    """``process`` indexes the trace's; ``id`` is that of the stream, or of the queue where ``by_queue``."""
+
+    process: int
+    agent: int | None
+    id: int | None
+    name: str | None
+    by_queue: bool
+
+    def label(self) -> str:
+        """Such as "GPU 2 · stream 1"."""
+        gpu = "GPU unknown" if self.agent is None else f"GPU {self.agent}"
+        if self.id is None:
+            return f"{gpu} · no stream"
+        return f"{gpu} · {'queue' if self.by_queue else 'stream'} {self.id}"
 
 
 def choose_lanes(work: TimedWork) -> LaneChoice:
@@ -75,18 +93,16 @@ def describe_lanes(work: TimedWork, choice: LaneChoice, pieces: LanePieces) -> t
     first, last = pieces.extent(choice.shown.size)
     found = []
     for place, lane in enumerate(choice.shown.tolist()):
-        stream, queue = int(lanes.stream[lane]), int(lanes.queue[lane])
-        entry = _entry(trace.queues, queue) if queue >= 0 else _entry(trace.streams, stream)
-        agent = int(lanes.agent[lane])
-        process = trace.processes[int(lanes.process[lane])]
+        identity = identify_lane(work, lane)
+        process = trace.processes[identity.process]
         found.append(
             TimelineLane(
                 machine=process.node,
                 process=process.pid,
-                agent=trace.agents[agent].index if 0 <= agent < len(trace.agents) else None,
-                id=entry.id if entry else None,
-                name=entry.name if entry else None,
-                by_queue=queue >= 0,
+                agent=identity.agent,
+                id=identity.id,
+                name=identity.name,
+                by_queue=identity.by_queue,
                 nodes=int(count[lane]),
                 busy_ns=int(busy[place]),
                 on_path_ns=int(on_path[lane]),
@@ -95,6 +111,20 @@ def describe_lanes(work: TimedWork, choice: LaneChoice, pieces: LanePieces) -> t
             )
         )
     return tuple(found)
+
+
+def identify_lane(work: TimedWork, lane: int) -> LaneIdentity:
+    """What the recording calls lane number ``lane`` of the work nodes."""
+    trace, lanes = work.trace, work.nodes.lanes
+    stream, queue, agent = int(lanes.stream[lane]), int(lanes.queue[lane]), int(lanes.agent[lane])
+    entry = _entry(trace.queues, queue) if queue >= 0 else _entry(trace.streams, stream)
+    return LaneIdentity(
+        process=int(lanes.process[lane]),
+        agent=trace.agents[agent].index if 0 <= agent < len(trace.agents) else None,
+        id=entry.id if entry else None,
+        name=entry.name if entry else None,
+        by_queue=queue >= 0,
+    )
 
 
 def _entry(table: Sequence[Stream] | Sequence[Queue], index: int) -> Stream | Queue | None:

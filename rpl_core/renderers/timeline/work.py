@@ -69,7 +69,7 @@ def timed_work(trace: Trace, *, include_copies: bool = True) -> TimedWork | None
     for number, solved in enumerate(domains):
         rows = solved.domain.work_rows
         machine[rows] = number
-        slack[rows] = solved.solution.slack_ns[: rows.size]
+        slack[rows] = solved.slack_ns[: rows.size]
     return TimedWork(
         trace=trace,
         nodes=nodes,

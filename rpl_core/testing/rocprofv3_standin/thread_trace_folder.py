@@ -1,4 +1,4 @@
-"""Serve one decoded folder: whole when the aim hits a traced wave, otherwise empty as the decoder writes it."""
+"""Serve one decoded folder: whole when the aim hits a traced wave, else empty as the decoder writes it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ export interface Colours {
   text: string;
   soft: string;
   line: string;
-  panel: string;
+  background: string;
   accent: string;
 }
 
@@ -19,7 +19,7 @@ export function readColours(): Colours {
     text: value("--text"),
     soft: value("--soft"),
     line: value("--line"),
-    panel: value("--panel"),
+    background: value("--bg"),
     accent: value("--accent"),
   };
 }

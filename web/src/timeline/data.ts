@@ -2,6 +2,8 @@
 
 export interface TimelineSymbol {
   name: string;
+  /** Without types and parameters, for inside of boxes. */
+  own: string;
   colour: number;
   target: string | null;
 }

@@ -25,11 +25,15 @@ interface View {
   ratio: number;
 }
 
-/** More dispatches than this in one lane's view are drawn as bins. */
+/** Where all dispatches are known: so few are drawn one by one always, so many once bins tell no more. */
+const FEW = 400;
 const MOST_SINGLE = 6000;
 const MOST_LINKS = 500;
 const NARROWEST_SINGLE = 1.5;
 const FADED = 0.32;
+/** Bins wider than this many pixels are drawn low, so that nobody takes them for dispatches. */
+const WIDE_BIN = 8;
+const LOW = 0.45;
 
 function viewOf(u: uPlot, lanes: number): View {
   const { left, top, width, height } = u.bbox;
@@ -68,11 +72,11 @@ function fill(scene: Scene, symbol: number, critical: number): [string, number] 
 
 function drawBins(scene: Scene, view: View, lane: number, level: Level): void {
   const { ctx } = view;
-  const room = view.height * 0.7;
-  const bottom = view.top + lane * view.height + view.height * 0.06 + room;
+  const bottom = view.top + lane * view.height + view.height * 0.76;
   const first = Math.max(0, Math.floor(view.from / level.width));
   const last = Math.min(level.bins - 1, Math.floor(view.to / level.width));
   const width = level.width * view.scale;
+  const room = view.height * 0.7 * (width > WIDE_BIN * view.ratio ? LOW : 1);
   for (let i = first; i <= last; i += 1) {
     const at = lane * level.bins + i;
     const symbol = level.symbol[at];
@@ -102,11 +106,18 @@ function drawKept(scene: Scene, view: View, lane: number, first: number, end: nu
     const width = kept.duration[i] * view.scale;
     if (width < narrowest) continue;
     const x = view.left + (kept.begin[i] - view.from) * view.scale;
-    [ctx.fillStyle, ctx.globalAlpha] = fill(scene, kept.symbol[i], kept.path[i]);
     // A gap as wide as a hair separates neighbours of one colour.
-    ctx.fillRect(x, y, Math.max(1, width > 4 ? width - view.ratio * 0.75 : width), height);
-    if (kept.path[i]) drawCritical(scene, view, lane, x, width, 1);
+    const shown = Math.max(1, width > 4 ? width - view.ratio * 0.75 : width);
+    if (narrowest > 0) {
+      // Bins lie behind; a faded colour must not mix with theirs.
+      ctx.fillStyle = scene.colours.background;
+      ctx.globalAlpha = 1;
+      ctx.fillRect(x, y, shown, height);
+    }
+    [ctx.fillStyle, ctx.globalAlpha] = fill(scene, kept.symbol[i], kept.path[i]);
+    ctx.fillRect(x, y, shown, height);
     if (width > 60 * view.ratio) drawName(scene, view, i, x, width, y + height / 2);
+    if (kept.path[i]) drawCritical(scene, view, lane, x, width, 1);
   }
 }
 
@@ -116,18 +127,22 @@ function drawName(scene: Scene, view: View, entry: number, x: number, width: num
   const room = x + width - begin - 5 * view.ratio;
   const size = 11 * view.ratio;
   const letters = Math.floor(room / (size * 0.56));
-  const name = scene.timeline.symbols[scene.timeline.kept.symbol[entry]]?.name ?? "";
+  const symbol = scene.timeline.symbols[scene.timeline.kept.symbol[entry]];
+  const name = symbol?.own ?? "";
+  const strong = ctx.globalAlpha > 0.6 && symbol?.colour !== 9;
   if (letters < 6 || view.height < size * 1.6) return;
   ctx.globalAlpha = 1;
   ctx.font = `${size}px system-ui, sans-serif`;
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
   const text = name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
-  // Readable on every kernel colour in both modes.
-  ctx.lineWidth = 3 * view.ratio;
-  ctx.strokeStyle = "rgba(0,0,0,0.55)";
-  ctx.strokeText(text, begin, y);
-  ctx.fillStyle = "#fff";
+  if (strong) {
+    // Readable on every kernel colour in both modes.
+    ctx.lineWidth = 2.5 * view.ratio;
+    ctx.strokeStyle = "rgba(0,0,0,0.5)";
+    ctx.strokeText(text, begin, y);
+  }
+  ctx.fillStyle = strong ? "#fff" : scene.colours.text;
   ctx.fillText(text, begin, y);
 }
 
@@ -175,10 +190,13 @@ export function drawScene(u: uPlot, scene: Scene): void {
   const level = levelFor(timeline, view.scale);
   timeline.lanes.forEach((_, lane) => {
     const [first, end] = keptInView(timeline, lane, view.from, view.to);
-    const single = timeline.complete && end - first <= MOST_SINGLE && level === timeline.levels[0];
-    if (!single && !(timeline.complete && end - first <= 400)) drawBins(scene, view, lane, level);
-    if (single || (timeline.complete && end - first <= 400)) drawKept(scene, view, lane, first, end, 0);
-    else drawKept(scene, view, lane, first, end, NARROWEST_SINGLE * view.ratio);
+    const few = end - first <= FEW || (end - first <= MOST_SINGLE && level === timeline.levels[0]);
+    if (timeline.complete && few) {
+      drawKept(scene, view, lane, first, end, 0);
+    } else {
+      drawBins(scene, view, lane, level);
+      drawKept(scene, view, lane, first, end, NARROWEST_SINGLE * view.ratio);
+    }
   });
   drawLinks(scene, view);
   drawSelected(scene, view);

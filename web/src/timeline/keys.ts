@@ -9,7 +9,8 @@ export function connectKeys(control: Controller, target: HTMLElement): void {
   target.setAttribute("aria-describedby", "timeline-hint timeline-visible");
   const { scene } = control;
   const { kept, lanes } = scene.timeline;
-  let lane = Math.max(0, lanes.findIndex((_, i) => kept.start[i + 1] > kept.start[i]));
+  const sizes = lanes.map((_, i) => kept.start[i + 1] - kept.start[i]);
+  let lane = sizes.indexOf(Math.max(...sizes));
 
   const step = (by: number): void => {
     const [first, end] = [kept.start[lane], kept.start[lane + 1]];

@@ -4,10 +4,10 @@ import { ticks } from "../units";
 import type { Timeline } from "./data";
 import { drawScene, type Scene } from "./draw";
 
-export const LABELS = 150;
+const LETTER = 6.6;
 const OVERVIEW_HEIGHT = 76;
 const MOST_OVERVIEW_BINS = 1100;
-const PAD_RIGHT = 14;
+const PAD_RIGHT = 28;
 
 const timeAxis = (scene: Scene): uPlot.Axis => ({
   stroke: () => scene.colours.soft,
@@ -15,8 +15,15 @@ const timeAxis = (scene: Scene): uPlot.Axis => ({
   ticks: { stroke: () => scene.colours.line, width: 1, size: 4 },
   font: "11px system-ui, sans-serif",
   space: 90,
+  size: 30,
   values: (_u, values) => ticks(values),
 });
+
+/** Room for the longest row label; both plots need the same, so that their times line up. */
+export function labelRoom(timeline: Timeline): number {
+  const longest = Math.max(...timeline.lanes.map((label) => label.length));
+  return Math.min(280, Math.max(84, Math.ceil(longest * LETTER) + 12));
+}
 
 const pixels = (u: uPlot, from: number, to: number): { left: number; width: number } => {
   const left = Math.max(0, u.valToPos(from, "x"));
@@ -57,13 +64,13 @@ export function overviewPlot(
     width,
     height: OVERVIEW_HEIGHT,
     legend: { show: false },
-    padding: [6, PAD_RIGHT, 0, 0],
+    padding: [12, PAD_RIGHT, 6, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
     scales: { x: { time: false, range: [0, scene.timeline.span] }, y: { range: (_u, _low, high) => [0, Math.max(1, high)] } },
     axes: [
       { ...timeAxis(scene), show: false },
       {
-        size: LABELS,
+        size: labelRoom(scene.timeline),
         stroke: () => scene.colours.soft,
         font: "11px system-ui, sans-serif",
         grid: { show: false },
@@ -130,7 +137,7 @@ export function lanesPlot(
     axes: [
       timeAxis(scene),
       {
-        size: LABELS,
+        size: labelRoom(scene.timeline),
         stroke: () => scene.colours.text,
         font: "12px system-ui, sans-serif",
         grid: { show: false },

@@ -12,7 +12,7 @@ import { describeBin, describeKept, pickKept } from "./pick";
 import { lanesPlot, markRange, overviewPlot } from "./plots";
 
 const TALLEST = 620;
-const AXIS = 34;
+const AXIS = 36;
 /** Nobody needs to see less than this many ns. */
 const NARROWEST = 20;
 

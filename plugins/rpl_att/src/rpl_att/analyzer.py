@@ -61,7 +61,7 @@ def _diagnostics(blocks: Sequence[AttPart]) -> Iterable[Diagnostic]:
         name = block.kernel or _UNNAMED
         if block.status in ("empty", "unreadable"):
             yield Diagnostic(
-                f"att.{block.status}",
+                "att.empty" if block.status == "empty" else "att.unreadable",
                 f"the thread trace of {name} gives nothing: {block.reason}",
                 where=place,
             )

@@ -42,10 +42,21 @@ def find_kernel(folder: TraceFolder, code: CodeTable | None, symbols: Mapping[in
     label = _label(code) or _only_symbol(symbols) or TracedKernel()
     refused: list[str] = []
     for found in _from_results(folder, refused):
-        if label.symbol is None or found.symbol is None or label.symbol in (found.symbol, found.name):
+        if _agree(found, label):
             return attrs.evolve(found, symbol=found.symbol or label.symbol)
-        refused.append(f"{found.witness} names {found.symbol}, the traced code is of {label.symbol}")
+        named = found.symbol or found.name
+        refused.append(f"{found.witness} names {named}, the traced code is of {label.symbol}")
     return attrs.evolve(label, problem="; ".join(refused) or None)
+
+
+def _agree(found: TracedKernel, label: TracedKernel) -> bool:
+    """Whether both may be the same kernel: by symbol, by name, or because one of them has no comparable name.
+
+    A label without debug information has a mangled name only, which says nothing about a demangled one.
+    """
+    if label.symbol is None or label.symbol in (found.symbol, found.name) or label.name == found.name:
+        return True
+    return found.symbol is None and label.name == label.symbol
 
 
 def _only_symbol(symbols: Mapping[int, str]) -> TracedKernel | None:

@@ -79,6 +79,13 @@ def _l2() -> tuple[Formula, ...]:
     expression = f"128 * {_L1_READ} + 64 * ({_L1_WRITES})"
     return (
         Formula(expression, Exactness.EXACT, _COPY),
+        Formula(
+            "64 * (TCC_HIT + TCC_MISS)",
+            Exactness.INTERVAL,
+            _COPY,
+            upper_expression="128 * (TCC_HIT + TCC_MISS)",
+            note="From L2 look-ups, each of 64 or 128 bytes: scalar and instruction caches count too.",
+        ),
         Formula(expression, Exactness.LOWER_BOUND, _COPY, absent_as_zero=True),
     )
 

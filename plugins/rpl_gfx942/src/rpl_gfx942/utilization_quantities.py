@@ -7,7 +7,7 @@ GRBM_GUI_ACTIVE is the sum over XCDs. Fractions are 0..1.
 
 from __future__ import annotations
 
-from rpl_core.model.device import Formula, Quantity
+from rpl_core.model.device import Formula, Quantity, Refinement
 from rpl_core.model.origin import Exactness
 
 _RPC = "rocprofiler-compute panels @1b1610fc"
@@ -16,6 +16,13 @@ _CU_CYCLES = "(GRBM_GUI_ACTIVE / xcd_count * compute_units)"
 _BUSY_CYCLES = "(4 * SQ_BUSY_CU_CYCLES)"
 _WINDOW_NOTE = "Share of the counter window, which is longer than a short kernel: the truth is not below it."
 _BUSY_NOTE = "Relative to busy compute units only; independent of the counter window."
+_MFMA_NOTE = (
+    "From MFMA operations at the highest rate of their type: other instructions keep the unit longer."
+)
+_CDNA3 = "rocprofiler-compute panel 2.1 @1b1610fc; XF32 and doubled sparse rates: AMD MI300 data sheets"
+#: Most operations per clock and CU that one type of MFMA instruction can do: XF32 counts as F32, and a
+#: sparse instruction does twice the operations of a dense one.
+_MFMA_PEAK = {"F64": 256, "F32": 1024, "F16": 4096, "BF16": 4096, "F8": 8192, "I8": 8192}
 _L2_NOTE = "A pure copy without any reuse shows 0.33, because a 128-byte line is written in two halves."
 _VL1D_NOTE = "A streaming kernel without any reuse shows 0.63: do not read it as locality."
 
@@ -53,19 +60,33 @@ def _pipes() -> tuple[Quantity, ...]:
         "salu_utilization": "SQ_ACTIVE_INST_SCA",
         "vmem_utilization": "(SQ_ACTIVE_INST_FLAT + SQ_ACTIVE_INST_VMEM)",
         "branch_utilization": "SQ_ACTIVE_INST_MISC",
-        "mfma_utilization": "SQ_VALU_MFMA_BUSY_CYCLES / simd_per_cu",
     }
+    mfma = _utilization("mfma_utilization", "SQ_VALU_MFMA_BUSY_CYCLES / simd_per_cu", _mfma_from_operations())
     return (
         *(_utilization(name, busy) for name, busy in busy_cycles.items()),
+        mfma,
         _ratio("ipc", "instruction/cycle", "SQ_INSTS / SQ_BUSY_CU_CYCLES", _RPC, note="The peak is 5."),
     )
 
 
-def _utilization(name: str, busy: str) -> Quantity:
+def _mfma_from_operations() -> tuple[Formula, ...]:
+    """The least share that the counted MFMA operations take; exactly zero where there are none."""
+    counters = {data_type: f"SQ_INSTS_VALU_MFMA_MOPS_{data_type}" for data_type in _MFMA_PEAK}
+    cycles = " + ".join(f"512 * {counters[t]} / {rate}" for t, rate in _MFMA_PEAK.items())
+    counted = " + ".join(counters.values())
+    none = (Refinement(counted, Exactness.EXACT),)
+
+    shares = (f"({cycles}) / {_CU_CYCLES}", f"0 * ({counted})")
+    return tuple(
+        Formula(share, Exactness.LOWER_BOUND, _CDNA3, refinements=none, note=_MFMA_NOTE) for share in shares
+    )
+
+
+def _utilization(name: str, busy: str, otherwise: tuple[Formula, ...] = ()) -> Quantity:
     """Share of the kernel's CU cycles in which a pipe is busy.
 
     The counter window is longer than the kernel and busy CUs are at most all CUs, so the two shares
-    enclose the true one.
+    enclose the true one. ``otherwise`` serves where the busy cycles were not recorded.
     """
     of_window, of_busy = f"{busy} / {_CU_CYCLES}", f"{busy} / {_BUSY_CYCLES}"
     formulas = (
@@ -73,7 +94,7 @@ def _utilization(name: str, busy: str) -> Quantity:
         Formula(of_window, Exactness.LOWER_BOUND, _RPC, note=_WINDOW_NOTE),
         Formula(f"0 * {busy}", Exactness.INTERVAL, _RPC, upper_expression=of_busy, note=_BUSY_NOTE),
     )
-    return Quantity(name, "fraction", formulas, additive=False)
+    return Quantity(name, "fraction", (*formulas, *otherwise), additive=False)
 
 
 def _waves_and_waits() -> tuple[Quantity, ...]:

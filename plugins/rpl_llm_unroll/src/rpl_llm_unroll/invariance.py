@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import GuardVerdict
-from rpl_llm_unroll.syntax.source_file import read_source_file
-from rpl_llm_unroll.syntax.tree import first_error, line_of, text_of, tokens, walk
+from rpl_llm_unroll.syntax.kernels import find_kernels
+from rpl_llm_unroll.syntax.tree import first_error, line_of, parse, text_of, tokens, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,10 +32,11 @@ _CONSTRUCTS = {
 
 def check_invariance(before: SourceFile, after: bytes, kernel: KernelNode) -> tuple[GuardVerdict, ...]:
     """Verdicts on ``after``, the whole edited file; ``kernel`` is the one of ``before`` that may change."""
-    edited = read_source_file(after)
-    target = _same_kernel(kernel, edited)
+    # Macros outside the kernel are those of before, or ``outside`` refuses.
+    kernels = find_kernels(parse(after), before.macros)
+    target = next((k for k in kernels if (k.name, k.ordinal) == (kernel.name, kernel.ordinal)), None)
     if target is None:
-        names = ", ".join(k.name for k in edited.kernels) or "none"
+        names = ", ".join(k.name for k in kernels) or "none"
         reason = f"kernel {kernel.name} is gone; kernels now: {names}"
         return (GuardVerdict("kernel-name", False, reason, kernel.line),)
     return (
@@ -44,14 +45,9 @@ def check_invariance(before: SourceFile, after: bytes, kernel: KernelNode) -> tu
         _template(kernel, target),
         _attributes(kernel, target),
         _parameters(kernel, target),
-        _outside(before, edited, kernel, target),
+        _outside(before.text, after, kernel, target),
         _constructs(kernel, target),
     )
-
-
-def _same_kernel(kernel: KernelNode, edited: SourceFile) -> KernelNode | None:
-    same = (k for k in edited.kernels if (k.name, k.ordinal) == (kernel.name, kernel.ordinal))
-    return next(same, None)
 
 
 def _parses(kernel: KernelNode, target: KernelNode) -> GuardVerdict:
@@ -77,9 +73,9 @@ def _parameters(kernel: KernelNode, target: KernelNode) -> GuardVerdict:
     return _same("kernel-parameters", old, new, target, "parameters")
 
 
-def _outside(before: SourceFile, edited: SourceFile, kernel: KernelNode, target: KernelNode) -> GuardVerdict:
-    head = before.text[: kernel.outer.start_byte], edited.text[: target.outer.start_byte]
-    tail = before.text[kernel.outer.end_byte :], edited.text[target.outer.end_byte :]
+def _outside(before: bytes, edited: bytes, kernel: KernelNode, target: KernelNode) -> GuardVerdict:
+    head = before[: kernel.outer.start_byte], edited[: target.outer.start_byte]
+    tail = before[kernel.outer.end_byte :], edited[target.outer.end_byte :]
     if head[0] != head[1]:
         return GuardVerdict("outside", False, "the source before the kernel changed", _first_change(*head))
     if tail[0] != tail[1]:

@@ -11,7 +11,7 @@ from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
 from rpl_att.analysis.instruction_mix import instruction_mix
 from rpl_att.analysis.loops import loops
 from rpl_att.analysis.occupancy import occupancy, occupancy_timeline, timeline
-from rpl_att.analysis.simd_rates import ipc, issue_utilisation, waves_per_simd
+from rpl_att.analysis.simd_rates import ipc, issue_utilization, waves_per_simd
 from rpl_att.analysis.stall_split import memory_wait_cycles, stall_split
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.unit_utilisation import mfma_utilisation, valu_utilisation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rpl_att.reduction.waves import ReducedWaves
 
 _NO_WAVES = "no wave file could be read"
-_WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilisation", "memory_latency", "waits")
+_WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilization", "memory_latency", "waits")
 _SHOWN_WAITS = 40
 _HEADROOM_SOURCE = "thread trace: (memory wait + idle) / (latency + idle) of the traced waves"
 
@@ -130,9 +130,9 @@ def _from_waves(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str])
         unavailable.update(dict.fromkeys(_WAVE_FIELDS, _NO_WAVES))
         return {}
     latencies = memory_latencies(waves.latencies)
-    utilisation = issue_utilisation(waves)
+    utilisation = issue_utilization(waves)
     if utilisation is None:
-        unavailable["issue_utilisation"] = "one SIMD has more issue intervals than are held in memory"
+        unavailable["issue_utilization"] = "one SIMD has more issue intervals than are held in memory"
     average = vector_memory_latency(latencies)
     if average is None:
         unavailable["avg_memory_latency"] = "no wait waited for a load of vector memory"
@@ -143,7 +143,7 @@ def _from_waves(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str])
         ),
         "ipc": ipc(waves, totals.total or 0),
         "waves_per_simd": waves_per_simd(waves),
-        "issue_utilisation": utilisation or {},
+        "issue_utilization": utilisation or {},
         "memory_latency": latencies,
         "avg_memory_latency": average,
         "waits": waits(code, totals, waves.waits, _SHOWN_WAITS) if code else (),

@@ -6,13 +6,13 @@ import numpy as np
 
 from rpl_att.analysis.totals import Totals
 from rpl_att.reading.code_table import CodeTable
-from rpl_att.reduction.control_flow import ControlFlow
+from rpl_att.reduction.control_flow import FlowTotals
 from rpl_core.contracts.att import AttBranch
 
 _SHOWN = 20
 
 
-def branch_hints(code: CodeTable, totals: Totals, flow: ControlFlow) -> tuple[AttBranch, ...]:
+def branch_hints(code: CodeTable, totals: Totals, flow: FlowTotals) -> tuple[AttBranch, ...]:
     """Conditional branches that went both ways or not equally often in all waves, most executed first."""
     outcomes = flow.taken + flow.not_taken
     rows = [row for row in np.flatnonzero(outcomes[:-1]).tolist() if code.isa[row].startswith("s_cbranch")]
@@ -21,7 +21,7 @@ def branch_hints(code: CodeTable, totals: Totals, flow: ControlFlow) -> tuple[At
     return tuple(_branch(row, code, flow) for row in chosen[:_SHOWN] if totals.hit[row])
 
 
-def _branch(row: int, code: CodeTable, flow: ControlFlow) -> AttBranch:
+def _branch(row: int, code: CodeTable, flow: FlowTotals) -> AttBranch:
     taken, not_taken = int(flow.taken[row]), int(flow.not_taken[row])
     return AttBranch(
         line=int(code.line[row]),
@@ -36,7 +36,7 @@ def _branch(row: int, code: CodeTable, flow: ControlFlow) -> AttBranch:
     )
 
 
-def _hint(row: int, code: CodeTable, flow: ControlFlow) -> str | None:
+def _hint(row: int, code: CodeTable, flow: FlowTotals) -> str | None:
     if flow.fewest[row] != flow.most[row]:
         return "waves reach it differently often: paths or trip counts differ between waves"
     if "exec" in code.isa[row]:

@@ -20,9 +20,10 @@ def why_empty(trace: ThreadTrace) -> str:
     target = busiest_target(trace.occupancy) if trace.occupancy else None
     if target is not None:
         engine, cu = target
+        options = f"--att-target-cu {cu} --att-shader-engine-mask {1 << engine:#x}"
         return (
-            f"{fact}: no wave ran on the target CU of the traced shader engines; most waves ran on CU {cu} of SE "
-            f"{engine}: record again with --att-target-cu {cu} --att-shader-engine-mask {1 << engine:#x}"
+            f"{fact}: no wave ran on the target CU of the traced shader engines; "
+            f"most waves ran on CU {cu} of SE {engine}: record again with {options}"
         )
     if trace.occupancy is not None:
         return (

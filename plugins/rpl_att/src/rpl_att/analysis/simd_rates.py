@@ -37,7 +37,7 @@ def waves_per_simd(waves: ReducedWaves) -> float | None:
     return sum(wave.lifetime for wave in waves.waves) / windows if windows else None
 
 
-def issue_utilisation(waves: ReducedWaves) -> dict[str, float] | None:
+def issue_utilization(waves: ReducedWaves) -> dict[str, float] | None:
     """Busy cycles / window by class and for any pipe; ``None`` when a SIMD had too many intervals."""
     windows = sum(simd.window for simd in waves.simds)
     busy: dict[str, int] = {}

@@ -19,7 +19,7 @@ import attrs
 from rpl_core.errors import BadDataError
 
 #: JSON tables are read whole up to this size; the largest kernel seen has 1.6 MB of code rows (att.md, 4).
-MAX_TABLE_BYTES = 128 << 20
+MAX_TABLE_BYTES = 32 << 20
 #: A compressed file may unpack to this many times its size, and to 64 MiB in any case.
 _MAX_EXPANSION = 100
 _EXPANSION_FLOOR_BYTES = 64 << 20
@@ -30,7 +30,7 @@ _FOLDER_NAME = re.compile(r"ui_output_agent_(?P<agent>\d+)_dispatch_(?P<dispatch
 
 @attrs.frozen
 class TraceFolder:
-    """One decoded folder. ``agent_handle`` and ``dispatch_id`` are those in its name, if it has such a name."""
+    """One decoded folder. ``agent_handle`` and ``dispatch_id`` are those in its name, if there."""
 
     path: Path
     agent_handle: int | None = None
@@ -70,7 +70,7 @@ class TraceFolder:
         with open_bounded(path) as stream:
             data = stream.read(MAX_TABLE_BYTES + 1)
         if len(data) > MAX_TABLE_BYTES:
-            raise BadDataError(f"{path} is larger than {MAX_TABLE_BYTES >> 20} MiB: no trace table is")
+            raise BadDataError(f"{path} is larger than {MAX_TABLE_BYTES >> 20} MiB and is not read")
         return parse_json(data, path)
 
 

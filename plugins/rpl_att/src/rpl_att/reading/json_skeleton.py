@@ -17,6 +17,7 @@ from rpl_att.reading.numeric_rows import BLOCK_BYTES, Span
 MAX_SKELETON_BYTES = 8 << 20
 #: Longer than any key with its colon and brackets, so that none is missed at a block's end.
 _OVERLAP = 256
+_END_OF_ROWS = re.compile(rb"\]\s{0,64}\]")
 
 
 class SkeletonError(ValueError):
@@ -31,8 +32,13 @@ class Skeleton:
     arrays: dict[str, Span]
 
 
-def split_arrays(stream: IO[bytes], keys: Sequence[str]) -> Skeleton:
-    """Cut the first non-empty array of arrays behind each of ``keys`` out of the text."""
+def split_arrays(stream: IO[bytes], rows: Sequence[str], nested: Sequence[str] = ()) -> Skeleton:
+    """Cut the non-empty array of arrays behind each key out of the text; keys are regular expressions.
+
+    Arrays of ``rows`` hold rows of numbers, so that the first two closing brackets in a row end them; those
+    of ``nested`` may be deeper, and their brackets are counted.
+    """
+    keys = (*rows, *nested)
     pattern = re.compile(rb'"(' + b"|".join(key.encode("ascii") for key in keys) + rb')"\s*:\s*(?=\[\s*\[)')
     stream.seek(0)
     window = _Window(stream)
@@ -45,7 +51,7 @@ def split_arrays(stream: IO[bytes], keys: Sequence[str]) -> Skeleton:
         else:
             key = match[1].decode("ascii")
             kept += window.take(match.end()) + b"null"
-            span = Span(window.offset, window.skip_array())
+            span = Span(window.offset, window.skip_array() if key in nested else window.skip_rows())
             if key in arrays:
                 raise SkeletonError(f"{key} occurs twice")
             arrays[key] = span
@@ -78,6 +84,18 @@ class _Window:
         taken = self.take(max(0, len(self.data) - overlap))
         self.data += block
         return taken
+
+    def skip_rows(self) -> int:
+        """Move behind the array of flat rows that begins here."""
+        while (match := _END_OF_ROWS.search(self.data)) is None:
+            tail = self.data[-_OVERLAP:]
+            self.offset += len(self.data) - len(tail)
+            block = self._stream.read(BLOCK_BYTES)
+            if not block:
+                raise SkeletonError("an array does not end")
+            self.data = tail + block
+        self.take(match.end())
+        return self.offset
 
     def skip_array(self) -> int:
         """Move behind the array that begins here; returns the offset behind its last bracket."""

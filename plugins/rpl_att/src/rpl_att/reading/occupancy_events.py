@@ -6,21 +6,30 @@ is told from the other form by its type.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.reading.folder import TraceFolder
+from rpl_att.reading.folder import TraceFolder, open_bounded, parse_json
+from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
 from rpl_att.reading.json_values import mapping, rows, text, whole
+from rpl_att.reading.numeric_rows import NotRowsError, Span, row_blocks
 from rpl_core.errors import BadDataError
 
 NAME = "occupancy.json"
 #: Time in the packed form counts units of eight cycles (bits 23 and up hold time / 8).
 _PACKED_TIME_SHIFT = 23
 _PACKED_TIME_UNIT = 8
+
+#: Keys of shader engines and kernel ids.
+_ENGINE = "[0-9]{1,9}"
+_COLUMNS = 6
+_ROW_BYTES = 512
 
 Column = NDArray[np.int64]
 
@@ -51,31 +60,45 @@ class OccupancyEvents:
 
 def read_occupancy(folder: TraceFolder) -> OccupancyEvents | None:
     """All events, or ``None`` without the file."""
-    table = folder.table(NAME)
-    if table is None:
+    path = folder.find(NAME)
+    if path is None:
         return None
-    path = folder.path / NAME
-    document = mapping(table, path, "the document")
+    with open_bounded(path) as stream:
+        try:
+            skeleton = split_arrays(stream, rows=(_ENGINE,))
+            explicit = {key: _explicit(stream, span) for key, span in skeleton.arrays.items()}
+        except (SkeletonError, NotRowsError) as error:
+            raise BadDataError(f"{path}: {error}", next_step="decode the trace again") from None
+    document = mapping(parse_json(skeleton.text, path), path, "the document")
     engines = [
-        _engine(int(key), rows(value, path, f"shader engine {key}"), path)
+        EngineEvents(int(key), *_ordered(explicit.get(key) or _packed(value, path)))
         for key, value in document.items()
-        if key.isascii() and key.isdigit() and len(key) < 10
+        if re.fullmatch(_ENGINE, key)
     ]
     named = mapping(document.get("dispatches") or {}, path, "dispatches")
-    symbols = {int(k): text(v, path, "dispatches") for k, v in named.items() if k.isascii() and k.isdigit()}
+    symbols = {int(k): text(v, path, "dispatches") for k, v in named.items() if re.fullmatch(_ENGINE, k)}
     return OccupancyEvents(tuple(sorted(engines, key=lambda e: e.shader_engine)), symbols)
 
 
-def _engine(number: int, events: list[Any], path: Path) -> EngineEvents:
-    if not events:
-        columns: list[Column] = [np.zeros(0, np.int64)] * 6
-    elif isinstance(events[0], int):
-        columns = _unpacked(np.array([whole(e, path, f"event of SE{number}") for e in events], np.int64))
-    else:
-        columns = _explicit(number, events, path)
-    time = columns[0]
-    order = np.argsort(time, kind="stable")
-    return EngineEvents(number, *(column[order] for column in columns))
+def _ordered(columns: Sequence[Column]) -> list[Column]:
+    order = np.argsort(columns[0], kind="stable")
+    return [column[order] for column in columns]
+
+
+def _explicit(stream: IO[bytes], span: Span) -> list[Column]:
+    """``time, cu, simd, slot, start, kernel_id``; newer rows have further columns."""
+    stream.seek(span.begin)
+    width = stream.read(_ROW_BYTES).partition(b"]")[0].count(b",") + 1
+    if width < _COLUMNS:
+        raise NotRowsError(f"an event has not {_COLUMNS} values")
+    blocks = [block[:, :_COLUMNS] for block in row_blocks(stream, span, width)]
+    return list(np.concatenate(blocks).T)
+
+
+def _packed(value: Any, path: Path) -> list[Column]:
+    """Events that are integers, or none at all."""
+    events = [whole(event, path, "an event") for event in rows(value, path, "events")]
+    return _unpacked(np.array(events, np.int64))
 
 
 def _unpacked(packed: Column) -> list[Column]:
@@ -88,13 +111,3 @@ def _unpacked(packed: Column) -> list[Column]:
         (packed >> 18) & 0x1,
         packed & 0xFFF,
     ]
-
-
-def _explicit(number: int, events: list[Any], path: Path) -> list[Column]:
-    """``time, cu, simd, slot, start, kernel_id``; newer rows have further columns."""
-    values = []
-    for event in events:
-        if not isinstance(event, list) or len(event) < 6:
-            raise BadDataError(f"{path}: an event of SE{number} has not six values")
-        values.append([whole(value, path, f"event of SE{number}") for value in event[:6]])
-    return list(np.array(values, np.int64).T)

@@ -33,7 +33,7 @@ def _file_sums(folder: TraceFolder, name: str) -> np.ndarray[tuple[int], np.dtyp
     assert path is not None
     with open_bounded(path) as stream:
         try:
-            span = split_arrays(stream, ("data",)).arrays.get("data")
+            span = split_arrays(stream, rows=("data",)).arrays.get("data")
             for block in row_blocks(stream, span, _WIDTH) if span else ():
                 for bank in (0, 1):
                     chosen = block[block[:, 6] == bank]

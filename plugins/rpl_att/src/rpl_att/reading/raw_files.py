@@ -8,11 +8,14 @@ from pathlib import Path
 from rpl_att.reading.folder import TraceFolder
 
 _NAME = re.compile(r"(?:.*_)?(?P<agent>\d+)_shader_engine_(?P<se>\d+)_(?P<dispatch>\d+)\.att")
+#: rocprofv2 names the kernel and the shader engine only.
+_ROCPROFV2_NAME = re.compile(r".+_se\d+\.att")
 _MAX_LISTED = 20_000
 
 
 def is_raw_file(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
+    plain = name.removesuffix(".gz")
+    return (_NAME.fullmatch(plain) or _ROCPROFV2_NAME.fullmatch(plain)) is not None
 
 
 def raw_files_of(folder: TraceFolder) -> tuple[Path, ...]:
@@ -45,5 +48,5 @@ def _listed(folder: Path) -> list[Path]:
 
 def raw_identity(name: str) -> tuple[int, int] | None:
     """Agent handle and dispatch id in the name of a raw trace."""
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(name.removesuffix(".gz"))
     return None if match is None else (int(match["agent"]), int(match["dispatch"]))

@@ -105,13 +105,14 @@ def open_wave(path: Path) -> OpenWave:
     """Open the wave in ``path``. Raises ``BadDataError`` naming the file for a damaged one."""
     stream = open_bounded(path)
     try:
-        skeleton = split_arrays(stream, ("instructions", "timeline", "waitcnt"))
+        skeleton = split_arrays(stream, rows=("instructions", "timeline"), nested=("waitcnt",))
         document = mapping(json.loads(skeleton.text), path, "the document")
         wave = mapping(document.get("wave"), path, "wave")
+        begin, end = _life(wave, path)
         return OpenWave(
             path=path,
-            begin=whole(wave.get("begin"), path, "begin"),
-            end=whole(wave.get("end"), path, "end"),
+            begin=begin,
+            end=end,
             cu=_optional(wave, "cu", path),
             reported_instructions=_optional(document, "num_insts", path),
             reported_stitched=_optional(document, "num_stitched", path),
@@ -125,6 +126,13 @@ def open_wave(path: Path) -> OpenWave:
     except BaseException:
         stream.close()
         raise
+
+
+def _life(wave: dict[str, Any], path: Path) -> tuple[int, int]:
+    begin, end = whole(wave.get("begin"), path, "begin"), whole(wave.get("end"), path, "end")
+    if end < begin:
+        raise BadDataError(f"{path}: the wave ends before it begins")
+    return begin, end
 
 
 def _checked(skeleton: Skeleton, wave: dict[str, Any], path: Path) -> Skeleton:

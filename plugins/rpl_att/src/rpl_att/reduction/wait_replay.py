@@ -15,19 +15,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.instruction_class import MemoryOperation, Wait, memory_operation, wait_of
+from rpl_att.instruction_class import memory_operation, wait_of
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reading.wave_file import DURATION, STALL, TIME
 
 #: A wait of one issue slot did not wait (att.md, 2).
 ISSUE_CYCLES = 4
 
-
-@attrs.define(eq=False)
-class _Pending:
-    row: int
-    issued: int
-    operation: MemoryOperation
+#: An operation under way: clock of its issue, row, whether it returns in order, its counters. A tuple,
+#: because a trace has millions of them.
+_Pending = tuple[int, int, bool, tuple[str, ...]]
+#: Waits of a wave in order: row of the wait, rows of the operations that had to return.
+WaitRows = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @attrs.define(eq=False)
@@ -44,15 +43,23 @@ class WaitReplay:
 
     def __init__(self, isa: Sequence[str], gfx_major: int) -> None:
         self._operations = [memory_operation(line, gfx_major) for line in isa]
-        self._waits = [wait_of(line) for line in isa]
-        chosen = [
-            op is not None or w is not None for op, w in zip(self._operations, self._waits, strict=True)
-        ]
-        self._relevant: NDArray[np.bool_] = np.array([*chosen, False], np.bool_)
+        self._limits = [None if (wait := wait_of(line)) is None else wait.limits for line in isa]
+        self._relevant: NDArray[np.bool_] = np.array(
+            [op is not None or w is not None for op, w in zip(self._operations, self._limits, strict=True)]
+            + [False],
+            np.bool_,
+        )
         self._queues: dict[str, deque[_Pending]] = {}
-        self._wave: list[tuple[int, tuple[int, ...]]] = []
+        self._unordered: Counter[str] = Counter()  # operations under way that return out of order
+        self._recorded: list[tuple[int, tuple[int, ...]]] | None = None
         self.latencies: dict[str, Counter[int]] = {}
         self.waits: dict[int, WaitTotals] = {}
+
+    def begin_wave(self, *, record: bool) -> None:
+        """``record`` keeps the waits of the wave for ``end_wave``, at the price of memory."""
+        self._queues.clear()
+        self._unordered.clear()
+        self._recorded = [] if record else None
 
     def add(self, rows: NDArray[np.int64], block: Rows) -> None:
         places = np.flatnonzero(self._relevant[rows])
@@ -61,48 +68,67 @@ class WaitReplay:
         end = (chosen[:, TIME] + chosen[:, DURATION]).tolist()
         duration = chosen[:, DURATION].tolist()
         for row, issued, ended, lasted in zip(rows[places].tolist(), issue, end, duration, strict=True):
-            wait = self._waits[row]
-            if wait is not None:
-                self._wait(row, wait, ended, lasted)
-                continue
-            operation = self._operations[row]
-            assert operation is not None
-            pending = _Pending(row, issued, operation)
-            for counter in operation.counters:
-                self._queues.setdefault(counter, deque()).append(pending)
+            limits = self._limits[row]
+            if limits is None:
+                self._start(row, issued)
+            else:
+                self._wait(row, limits, ended, lasted)
 
-    def end_wave(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Forget the wave; returns (row of the wait, rows of the operations) in order, for comparison."""
-        self._queues.clear()
-        waits, self._wave = tuple(self._wave), []
-        return waits
+    def end_wave(self) -> WaitRows:
+        """The recorded waits that had operations to wait for."""
+        return tuple(self._recorded or ())
 
-    def _wait(self, row: int, wait: Wait, ended: int, lasted: int) -> None:
-        totals = self.waits.setdefault(row, WaitTotals())
+    def _start(self, row: int, issued: int) -> None:
+        operation = self._operations[row]
+        assert operation is not None
+        pending = (issued, row, operation.in_order, operation.counters)
+        for counter in operation.counters:
+            queue = self._queues.get(counter)
+            if queue is None:
+                queue = self._queues[counter] = deque()
+            queue.append(pending)
+            if not operation.in_order:
+                self._unordered[counter] += 1
+
+    def _wait(self, row: int, limits: tuple[tuple[str, int], ...], ended: int, lasted: int) -> None:
+        totals = self.waits.get(row)
+        if totals is None:
+            totals = self.waits[row] = WaitTotals()
         totals.hits += 1
         required: list[_Pending] = []
-        for counter, limit in wait.limits:
-            retired = self._retire(counter, limit)
-            required += [one for one in retired if one not in required]
-            if retired and lasted > ISSUE_CYCLES and all(one.operation.in_order for one in retired):
-                samples = self.latencies.setdefault(counter, Counter())
-                samples[ended - retired[-1].issued] += 1
-        if not required:
-            return
-        totals.producers.update(one.row for one in required)
-        totals.deciding_cycles[max(required, key=lambda one: one.issued).row] += lasted
-        self._wave.append((row, tuple(one.row for one in required)))
+        for counter, limit in limits:
+            ordered = not self._unordered[counter]
+            retired = self._retire(counter, limit, ordered=ordered)
+            if not retired:
+                continue
+            required += [one for one in retired if one not in required] if required else retired
+            if ordered and lasted > ISSUE_CYCLES:
+                samples = self.latencies.get(counter)
+                if samples is None:
+                    samples = self.latencies[counter] = Counter()
+                samples[ended - retired[-1][0]] += 1
+        if required:
+            self._note(row, totals, required, lasted)
 
-    def _retire(self, counter: str, limit: int) -> list[_Pending]:
+    def _note(self, row: int, totals: WaitTotals, required: list[_Pending], lasted: int) -> None:
+        for one in required:
+            totals.producers[one[1]] += 1
+        youngest = required[-1] if len(required) == 1 else max(required, key=lambda one: one[0])
+        totals.deciding_cycles[youngest[1]] += lasted
+        if self._recorded is not None:
+            self._recorded.append((row, tuple(one[1] for one in required)))
+
+    def _retire(self, counter: str, limit: int, *, ordered: bool) -> list[_Pending]:
         """Take what must have returned out of all queues; out-of-order returns resolve only at zero."""
         queue = self._queues.get(counter)
-        if not queue:
+        if not queue or (limit and not ordered):
             return []
-        if limit and not all(one.operation.in_order for one in queue):
-            return []
-        retired = [queue.popleft() for _ in range(max(0, len(queue) - limit))]
+        retired = [queue.popleft() for _ in range(len(queue) - limit)]
         for one in retired:
-            for other in one.operation.counters:
-                if other != counter and one in self._queues.get(other, ()):
-                    self._queues[other].remove(one)
+            if len(one[3]) > 1:
+                for other in one[3]:
+                    if other != counter and one in self._queues.get(other, ()):
+                        self._queues[other].remove(one)
+        if not ordered:
+            self._unordered[counter] = 0
         return retired

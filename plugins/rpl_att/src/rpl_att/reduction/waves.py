@@ -14,12 +14,12 @@ from rpl_att.instruction_class import classify
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.numeric_rows import Rows
-from rpl_att.reading.wave_file import CATEGORY, LINE, STATE_COUNT, OpenWave, open_wave
+from rpl_att.reading.wave_file import CATEGORY, LINE, STATE_COUNT, OpenWave, Waits, open_wave
 from rpl_att.reading.wave_index import WaveFile, WaveIndex
-from rpl_att.reduction.control_flow import ControlFlow
+from rpl_att.reduction.control_flow import ControlFlow, FlowTotals
 from rpl_att.reduction.issue_intervals import CLASSES, IssueIntervals, SimdIssue
 from rpl_att.reduction.line_totals import LineTotals, idle_before
-from rpl_att.reduction.wait_replay import WaitReplay, WaitTotals
+from rpl_att.reduction.wait_replay import WaitReplay, WaitRows, WaitTotals
 from rpl_core.errors import BadDataError
 
 Counts = NDArray[np.int64]
@@ -54,14 +54,27 @@ class ReducedWaves:
     categories: dict[int, int]
     states: tuple[int, ...]
     simds: tuple[SimdIssue, ...]
-    flow: ControlFlow
+    flow: FlowTotals
     latencies: dict[str, Counter[int]]
     waits: dict[int, WaitTotals]
     waits_agree: bool | None  # with the decoder's own list; None where it has none
 
 
 def reduce_waves(folder: TraceFolder, index: WaveIndex, code: CodeTable | None) -> ReducedWaves:
-    """Read every wave of ``index`` that is there; a damaged one is named and left out as a whole."""
+    """Read every wave of ``index`` that is there; a damaged one is named and left out as a whole.
+
+    Damage may show in the middle of a wave. Then everything is read again, each wave checked to its end
+    before any of it counts; sound traces, which are the rule, are read once.
+    """
+    try:
+        return _reduce(folder, index, code, check_first=False)
+    except BadDataError:
+        return _reduce(folder, index, code, check_first=True)
+
+
+def _reduce(
+    folder: TraceFolder, index: WaveIndex, code: CodeTable | None, *, check_first: bool
+) -> ReducedWaves:
     reducer = _Reducer(code, index.gfx_major or 9)
     missing, damaged = 0, []
     for (engine, simd), files in groupby(index.waves, key=lambda w: (w.shader_engine, w.simd)):
@@ -73,9 +86,12 @@ def reduce_waves(folder: TraceFolder, index: WaveIndex, code: CodeTable | None) 
                 continue
             try:
                 with open_wave(path) as wave:
-                    _check(wave)
+                    if check_first:
+                        _check(wave)
                     reducer.add(file, wave)
             except BadDataError as error:
+                if not check_first:
+                    raise
                 damaged.append(error.one_line())
                 continue
             read.append(file)
@@ -85,13 +101,11 @@ def reduce_waves(folder: TraceFolder, index: WaveIndex, code: CodeTable | None) 
 
 
 def _check(wave: OpenWave) -> None:
-    """Read a wave to its end before any of it counts, so that a damaged one leaves nothing behind."""
+    """Read a wave to its end, so that a damaged one leaves nothing behind."""
     for _ in wave.instructions():
         pass
     wave.state_cycles()
     wave.waits()
-    if wave.end < wave.begin:
-        raise BadDataError(f"{wave.path}: the wave ends before it begins")
 
 
 def _window(files: Iterable[WaveFile]) -> int:
@@ -118,6 +132,8 @@ class _Reducer:
     def add(self, file: WaveFile, wave: OpenWave) -> None:
         previous, startup = wave.begin, None
         sums = np.zeros(4, np.int64)
+        listed = wave.waits()
+        self._replay.begin_wave(record=listed is not None)
         for block in wave.instructions():
             rows = self._rows(block)
             gaps = idle_before(block, previous)
@@ -130,7 +146,7 @@ class _Reducer:
             self._flow.add(rows, block)
             self.issue.add(self._class[rows], block)
         self._flow.end_wave()
-        self._compare(wave, self._replay.end_wave())
+        self._compare(listed, self._replay.end_wave())
         self._states += wave.state_cycles()
         count, latency, stall, idle = (int(value) for value in sums)
         stitched, told = wave.reported_stitched, wave.reported_instructions
@@ -149,8 +165,7 @@ class _Reducer:
         known = (self._line[place] == block[:, LINE]) & ~self._label[place]
         return np.where(known, place, size)
 
-    def _compare(self, wave: OpenWave, replayed: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
-        listed = wave.waits()
+    def _compare(self, listed: Waits | None, replayed: WaitRows) -> None:
         if listed is None or not len(self._line):
             return
         lines = self._line
@@ -167,7 +182,7 @@ class _Reducer:
             categories={i: int(n) for i, n in enumerate(self._categories.tolist()) if n},
             states=tuple(int(n) for n in self._states),
             simds=tuple(self.issue.finished),
-            flow=self._flow,
+            flow=self._flow.totals(),
             latencies=self._replay.latencies,
             waits=self._replay.waits,
             waits_agree=all(self._agreement) if self._agreement else None,

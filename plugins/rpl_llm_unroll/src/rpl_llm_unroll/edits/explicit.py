@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import Edit
 from rpl_llm_unroll.edits.layout import indentation, newline
-from rpl_llm_unroll.loops.counted import Counted
+from rpl_llm_unroll.loops.counted import Counted, written_name
 from rpl_llm_unroll.syntax.tree import text_of, walk
 
 if TYPE_CHECKING:
@@ -39,15 +39,20 @@ def explicit_problem(view: LoopView) -> str | None:
         return None
     if form.step is None or form.relation not in {"<", ">"}:
         return "the number of iterations left can't be computed without overflow"
-    bound = next((d for d in view.declared if d.name == text_of(form.bound)), None)
-    if (
-        form.bound.type != "identifier"
-        or bound is None
-        or bound.type_text != form.type_text
-        or bound.indirect
-    ):
-        return f"the bound is not a plain variable of type {form.type_text}"
+    if form.bound.type != "identifier" or not _is_plain(text_of(form.bound), form.type_text, view):
+        return f"the bound is not a plain local variable of type {form.type_text}"
     return None
+
+
+def _is_plain(name: str, type_text: str, view: LoopView) -> bool:
+    """Whether ``name`` is one local value that nothing else can reach: no macro, global, alias, reference."""
+    found = [d for d in view.declared if d.name == name]
+    if not found or view.file.macros.of(name) or any(d in view.file.declared for d in found):
+        return False
+    if any(d.indirect or d.type_text != type_text for d in found):
+        return False
+    aliases = (n for n in walk(view.kernel.body) if n.type in {"pointer_expression", "reference_declarator"})
+    return all(written_name(node) != name for node in aliases)
 
 
 def explicit_edit(view: LoopView, factor: int) -> Edit:

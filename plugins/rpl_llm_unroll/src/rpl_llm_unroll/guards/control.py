@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import GuardVerdict
@@ -26,6 +27,12 @@ _JUMPS = {
 #: Words that a parenthesis may follow in a macro's text without being a call.
 _KEYWORDS = frozenset(
     {"if", "for", "while", "switch", "return", "sizeof", "alignof", "decltype", "noexcept", "asm", "__asm__"}
+)
+#: Number types of HIP and the standard library: no constructor of theirs does anything.
+_PLAIN_TYPES = re.compile(
+    r"u?(?:char|short|int|long|longlong|ll)[1-4]?|(?:float|double|half|bfloat16)_?[1-4]?"
+    r"|(?:__)?(?:hip_|nv_)?(?:half|bfloat16|bfloat|fp8\w*)2?|_Float16|u?int(?:_fast|_least)?\d+_t|s?size_t"
+    r"|u?intptr_t|ptrdiff_t|dim3|hip\w*Complex"
 )
 _MACRO_EXITS = frozenset({"break", "continue", "return", "goto", "throw"})
 #: Refused by guards of their own, which give the better reason.
@@ -68,9 +75,12 @@ def inline_assembly(view: LoopView) -> GuardVerdict:
 def unseen_call(view: LoopView) -> GuardVerdict:
     """A function or macro of another file may hide a barrier or an atomic operation."""
     lambdas = {d.name for d in view.declared if d.value is not None and d.value.type == "lambda_expression"}
-    types = _types(view)
+    types, variables = view.file.types, {d.name for d in view.declared}
     for mention in view.mentions:
-        if not mention.called or _inside_macro(mention, view):
+        if not (mention.called or mention.is_type) or _inside_macro(mention, view):
+            continue
+        # `Type name(value);` may parse as a function's declaration, which makes the value a type.
+        if mention.is_type and (mention.name in variables or _PLAIN_TYPES.fullmatch(mention.name)):
             continue
         if mention.name in view.file.functions or view.file.macros.of(mention.name):
             continue
@@ -90,22 +100,6 @@ def _inside_macro(mention: Mention, view: LoopView) -> bool:
     if not mention.via or not (definitions := view.file.macros.of(mention.via[-1])):
         return False
     return not any(f"{mention.name}(" in macro.replacement.replace(" ", "") for macro in definitions)
-
-
-def _types(view: LoopView) -> set[str]:
-    kinds = {
-        "struct_specifier",
-        "class_specifier",
-        "alias_declaration",
-        "type_parameter_declaration",
-        "enum_specifier",
-        "type_definition",
-    }
-    found = set()
-    for node in walk(view.file.root):
-        if node.type in kinds:
-            found |= {text_of(c) for c in node.children if c.type == "type_identifier"}
-    return found
 
 
 def _judged(mention: Mention) -> bool:

@@ -22,9 +22,7 @@ def own_pragma(view: LoopView) -> GuardVerdict:
     node = view.loop.node
     if node.parent is not None and node.parent.type == "attributed_statement":
         return _refused("the loop has an attribute", node.parent)
-    before = node.prev_sibling
-    while before is not None and before.type == "comment":
-        before = before.prev_sibling
+    before = _statement_before(node)
     if before is not None and _is_pragma(before):
         return _refused(f"the loop already has {text_of(before).strip()!r}", before)
     return GuardVerdict("own-pragma", True, "no pragma or attribute stands in front")
@@ -60,6 +58,18 @@ def line_continuation(view: LoopView) -> GuardVerdict:
     if joined:
         return GuardVerdict("continuation", False, "the line before ends in a backslash", view.loop.line)
     return GuardVerdict("continuation", True, "the line stands on its own")
+
+
+def _statement_before(node: Node) -> Node | None:
+    """What precedes the loop, comments left out; at the start of an ``#if`` branch, what precedes that."""
+    before = node.prev_named_sibling
+    while before is not None and before.type == "comment":
+        before = before.prev_named_sibling
+    parent = node.parent
+    if parent is None or not parent.type.startswith("preproc_"):
+        return before
+    conditions = [parent.child_by_field_name(field) for field in ("condition", "name")]
+    return _statement_before(parent) if before is None or before in conditions else before
 
 
 def _is_pragma(node: Node) -> bool:

@@ -20,7 +20,7 @@ def dynamic_lds(view: LoopView) -> GuardVerdict:
     for mention in view.mentions:
         if mention.name in tainted or names.DYNAMIC_LDS.fullmatch(mention.name):
             reason = f"{mention.describe()} is dynamic shared memory"
-            if mention.name in tainted and mention.name not in _dynamic_arrays(view):
+            if mention.name in tainted and mention.name not in view.file.dynamic_lds:
                 reason = f"{mention.describe()} points into dynamic shared memory"
             return GuardVerdict("dynamic-lds", False, reason, mention.line)
     return GuardVerdict("dynamic-lds", True, "no dynamic shared memory is used")
@@ -28,11 +28,10 @@ def dynamic_lds(view: LoopView) -> GuardVerdict:
 
 def volatile(view: LoopView) -> GuardVerdict:
     """Accesses to volatile objects must keep their number and order as written."""
-    variables = {d.name for d in view.declared if "volatile" in d.specifiers or "volatile" in d.type_text}
     for mention in view.mentions:
-        if mention.name == "volatile":
+        if mention.name == "volatile":  # in the text of a macro
             return GuardVerdict("volatile", False, f"{mention.describe()} access", mention.line)
-        if mention.name in variables:
+        if mention.name in view.file.volatile:
             return GuardVerdict("volatile", False, f"{mention.describe()} is volatile", mention.line)
     for node in walk(view.loop.node):
         if node.type == "type_qualifier" and text_of(node) == "volatile":
@@ -54,18 +53,16 @@ def _storage(declaration: Node) -> str | None:
     return next((word for word in ("__shared__", "static", "extern", "thread_local") if word in words), None)
 
 
-def _dynamic_arrays(view: LoopView) -> set[str]:
-    return {d.name for d in view.declared if {"extern", "__shared__"} <= d.specifiers}
-
-
 def _points_into_dynamic_lds(view: LoopView) -> set[str]:
     """Dynamic arrays and every local that was ever given a value computed from one; flow is ignored."""
-    tainted = _dynamic_arrays(view)
+    tainted = set(view.file.dynamic_lds)
     flows = _assignments(view.kernel.body)
+    # A function that mentions such an array may return a pointer into it.
+    flows += [(name, _identifiers(f)) for name, found in view.file.functions.items() for f in found]
     while True:
         more = {name for name, sources in flows if sources & tainted} - tainted
         if not more:
-            return tainted
+            return tainted - {view.kernel.name}
         tainted |= more
 
 
@@ -73,19 +70,35 @@ def _assignments(body: Node) -> list[tuple[str, set[str]]]:
     found = []
     for node in walk(body):
         if node.type == "init_declarator" and _is_address(node):
-            target = node.child_by_field_name("declarator")
-            value = node.child_by_field_name("value")
+            target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
         elif node.type == "assignment_expression":
             target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-            if target is not None and target.type != "identifier":
-                continue  # storing through a pointer makes no new pointer
         else:
             continue
-        if target is None or value is None:
-            continue
-        sources = {text_of(n) for n in walk(value) if n.type == "identifier"}
-        found += [(text_of(n), sources) for n in walk(target) if n.type == "identifier"]
+        # An element copied into an element or member is a value; anything else may be an address.
+        if target is not None and value is not None and not _copies_element(target, value):
+            found += [(name, _identifiers(value)) for name in _owner(target)]
     return found
+
+
+def _copies_element(target: Node, value: Node) -> bool:
+    plain = target.type == "identifier" or target.type.endswith("declarator")
+    return not plain and value.type in {"subscript_expression", "binary_expression", "call_expression"}
+
+
+def _owner(target: Node) -> set[str]:
+    """The variable that is written: of ``view.data[i]`` it is ``view``."""
+    node = target
+    while node.type in {"field_expression", "subscript_expression", "pointer_expression"}:
+        inner = node.child_by_field_name("argument")
+        if inner is None:
+            break
+        node = inner
+    return _identifiers(node)
+
+
+def _identifiers(node: Node) -> set[str]:
+    return {text_of(n) for n in walk(node) if n.type == "identifier"}
 
 
 def _is_address(node: Node) -> bool:

@@ -30,6 +30,7 @@ class Mention:
     line: int
     called: bool
     method: bool
+    is_type: bool = False
     via: tuple[str, ...] = ()
 
     def describe(self) -> str:
@@ -41,7 +42,7 @@ def mentions_of(loop: SourceLoop, file: SourceFile) -> tuple[Mention, ...]:
     """All mentions in source order. Overloads count together, and so do all definitions of a macro."""
     lambdas = _lambdas(loop.kernel.body)
     found: list[Mention] = []
-    visited: set[str] = set()
+    visited: set[tuple[str, bool]] = set()
     # Overloaded operators leave no name behind where they are used.
     operators = [name for name in file.functions if name.startswith("operator")]
     waiting: list[tuple[Node, int | None, tuple[str, ...]]] = [(loop.node, None, ())]
@@ -50,12 +51,16 @@ def mentions_of(loop: SourceLoop, file: SourceFile) -> tuple[Mention, ...]:
         node, line, via = waiting.pop(0)
         for mention in _in_node(node, line, via):
             found.append(mention)
-            if mention.name in visited:
+            # A declaration runs the constructor and destructor of its type.
+            follow = mention.called or mention.is_type
+            if (mention.name, follow) in visited:
                 continue
-            visited.add(mention.name)
+            visited.add((mention.name, follow))
             inner = (*via, mention.name)
             found += _in_macros(mention, file, visited, waiting)
-            if mention.called:
+            if follow:
+                destructors = file.functions.get(f"~{mention.name}", ())
+                waiting += [(body, mention.line, (*via, f"~{mention.name}")) for body in destructors]
                 bodies = [*file.functions.get(mention.name, ()), *lambdas.get(mention.name, ())]
                 waiting += [(body, mention.line, inner) for body in bodies]
     return tuple(found)
@@ -66,13 +71,14 @@ def _in_node(node: Node, line: int | None, via: tuple[str, ...]) -> Iterator[Men
     for inner in walk(node):
         if inner.type in _NAMES and inner.id != declared:
             called, method = _use(inner)
-            yield Mention(text_of(inner), line or line_of(inner), called, method, via)
+            is_type = inner.type == "type_identifier"
+            yield Mention(text_of(inner), line or line_of(inner), called, method, is_type, via)
 
 
 def _in_macros(
     mention: Mention,
     file: SourceFile,
-    visited: set[str],
+    visited: set[tuple[str, bool]],
     waiting: list[tuple[Node, int | None, tuple[str, ...]]],
 ) -> list[Mention]:
     found: list[Mention] = []
@@ -83,9 +89,9 @@ def _in_macros(
             through = (*via, name)
             for word in macro.words():
                 found.append(Mention(word, mention.line, called=True, method=False, via=through))
-                if word in visited:
+                if (word, True) in visited:
                     continue
-                visited.add(word)
+                visited.add((word, True))
                 pending.append((word, through))
                 waiting += [(body, mention.line, (*through, word)) for body in file.functions.get(word, ())]
     return found

@@ -11,7 +11,7 @@ from rpl_llm_unroll.loops.reach import Mention, mentions_of
 from rpl_llm_unroll.loops.source_loop import SourceLoop, find_loops
 from rpl_llm_unroll.loops.trip_count import TripCount, trip_count
 from rpl_llm_unroll.syntax.constants import Constants
-from rpl_llm_unroll.syntax.declarations import Declared, at_file_scope, declared_names
+from rpl_llm_unroll.syntax.declarations import Declared, declared_names
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.syntax.kernels import KernelNode
@@ -36,10 +36,7 @@ class LoopView:
 
 def view_loops(file: SourceFile, kernel: KernelNode) -> tuple[LoopView, ...]:
     """Every loop of one kernel, in source order."""
-    outside = tuple(d for d in declared_names(file.root) if at_file_scope(d))
-    own = declared_names(kernel.outer)
-    known = {d.node.id for d in own}
-    declared = (*own, *(d for d in outside if d.node.id not in known))
+    declared = (*declared_names(kernel.outer), *file.declared)
     constants = Constants(file.macros, declared)
     return tuple(_view(file, loop, constants, declared) for loop in find_loops(kernel))
 

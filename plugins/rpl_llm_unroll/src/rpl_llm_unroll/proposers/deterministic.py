@@ -1,4 +1,4 @@
-"""Propose unrolling without a language model: kernels by weight, inner loops first, factors by label.
+"""Propose unrolling without a language model: kernels by weight, hot and inner loops first.
 
 The order is a rule of thumb, chosen here, and decides only what is tried first: latency is hidden by more
 loads in flight (large factors first), low occupancy forbids registers (small factors first). Whether a
@@ -16,7 +16,7 @@ from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
 from rpl_llm_unroll.loops.view import view_loops
-from rpl_llm_unroll.proposers.evidence import architecture, kernel_evidence
+from rpl_llm_unroll.proposers.evidence import architecture, kernel_evidence, line_latency
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_llm_unroll.syntax.tree import ancestors
 from rpl_llm_unroll.transformation import candidates_of
@@ -63,20 +63,27 @@ class DeterministicProposer(Proposer):
 
 
 def ordered_candidates(request: ProposalRequest) -> list[EditCandidate]:
-    """Allowed candidates: by kernel score, nesting, label's order of factors, pragma before copies."""
+    """Allowed candidates: by kernel score, traced latency of the loop's lines, nesting, form, factor."""
     file = read_source_file(request.source.text)
     found: list[tuple[tuple[float | int | str, ...], EditCandidate]] = []
     for kernel in file.kernels:
         if request.source.kernel not in {None, kernel.name}:
             continue
         evidence = kernel_evidence(request.documents, kernel.name)
+        latency = line_latency(request.documents, kernel.name, request.source.path)
         for view in view_loops(file, kernel):
             for candidate in candidates_of(view):
                 if candidate.allowed:
-                    place = (-(evidence.score or 0.0), -_depth(view), view.loop.line)
+                    hot = sum(latency.get(line, 0) for line in _lines(view))
+                    place = (-(evidence.score or 0.0), -hot, -_depth(view), view.loop.line)
                     rank = _factor_rank(_factor(candidate), evidence.label)
                     found.append(((*place, "explicit" in candidate.id, *rank, candidate.id), candidate))
     return [candidate for _, candidate in sorted(found, key=lambda entry: entry[0])]
+
+
+def _lines(view: LoopView) -> range:
+    node = view.loop.node
+    return range(node.start_point[0] + 1, node.end_point[0] + 2)
 
 
 def _depth(view: LoopView) -> int:

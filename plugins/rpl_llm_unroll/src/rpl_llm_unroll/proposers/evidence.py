@@ -1,9 +1,10 @@
-"""What the documents of a run say about kernels of a source file: weight on the path, label, device."""
+"""What a run's documents say about the kernels of a source file: weight, label, hot lines, device."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 import attrs
@@ -25,6 +26,24 @@ def kernel_evidence(documents: Mapping[str, Any], kernel: str) -> KernelEvidence
         best = max(scored, key=lambda entry: float(entry["critical_path_score"]))
         return KernelEvidence(float(best["critical_path_score"]), _text(best.get("bottleneck")))
     return KernelEvidence(None, _text(entries[0].get("bottleneck")) if entries else None)
+
+
+def line_latency(documents: Mapping[str, Any], kernel: str, path: str) -> dict[int, int]:
+    """Source line -> cycles that traced waves spent there, from ``profile.json``'s thread traces.
+
+    Empty without a trace or when the program was built without line tables. Lines are matched by the
+    file's name: the compiler records paths of the machine that it ran on.
+    """
+    found: dict[int, int] = {}
+    for entry in _entries(documents, "profile"):
+        att = entry.get("att")
+        if not isinstance(att, Mapping) or not _is_instance(str(entry.get("name")), kernel):
+            continue
+        for row in att.get("hot_lines") or ():
+            file, _, line = str(row.get("source")).rpartition(":")
+            if line.isdigit() and PurePath(file).name == PurePath(path).name:
+                found[int(line)] = found.get(int(line), 0) + int(row.get("latency") or 0)
+    return found
 
 
 def architecture(documents: Mapping[str, Any]) -> str | None:

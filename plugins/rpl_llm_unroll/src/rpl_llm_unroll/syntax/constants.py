@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rpl_llm_unroll.syntax.declarations import Declared
     from rpl_llm_unroll.syntax.macros import Macros
 
-_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)[uUlLzZ]*")
+_LITERAL = re.compile(r"(?P<sign>[-+]?)(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)[uUlLzZ]*")
 _MAX_DEPTH = 24
 #: Values that any integer type of a loop counter can hold, so that no arithmetic here can wrap in C++.
 _LIMIT = 1 << 31
@@ -132,14 +132,14 @@ class Constants:
 
 
 def parse_literal(text: str) -> int | None:
-    """An integer literal of C++; ``None`` for floating-point ones and user-defined suffixes."""
+    """An integer literal of C++, sign included as in the grammar; ``None`` for any other literal."""
     match = _LITERAL.fullmatch(text.replace("'", ""))
     if match is None:
         return None
-    digits = match[1].lower()
-    if digits.startswith(("0x", "0b")):
-        return int(digits, 0)
-    return int(digits, 8) if digits.startswith("0") and len(digits) > 1 else int(digits)
+    digits = match["digits"].lower()
+    base = 8 if digits.startswith("0") and digits.isdigit() and len(digits) > 1 else 0
+    size = int(digits, base)
+    return -size if match["sign"] == "-" else size
 
 
 def _expression(text: str) -> Node:

@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_llm_unroll.syntax.tree import ancestors, text_of, walk
+from rpl_llm_unroll.syntax.tree import text_of, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tree_sitter import Node
 
 _DECLARING = frozenset(
     {"declaration", "parameter_declaration", "optional_parameter_declaration", "field_declaration"}
+)
+_INNER_SCOPES = frozenset(
+    {
+        "function_definition",
+        "struct_specifier",
+        "class_specifier",
+        "lambda_expression",
+        "parameter_list",
+        "template_parameter_list",
+    }
 )
 _INDIRECT = frozenset(
     {"pointer_declarator", "reference_declarator", "array_declarator", "function_declarator"}
@@ -32,13 +44,21 @@ class Declared:
     template: bool
 
 
-def declared_names(scope: Node) -> tuple[Declared, ...]:
-    """Every variable, parameter and template parameter declared at or below ``scope``."""
+def declared_names(scope: Node, *, skip: Collection[str] = ()) -> tuple[Declared, ...]:
+    """Every variable, parameter and template parameter declared at or below ``scope``.
+
+    Nodes of a type in ``skip`` are not entered.
+    """
     found = []
-    for node in walk(scope):
+    for node in walk(scope, skip=skip):
         if node.type in _DECLARING:
             found.extend(_of_declaration(node))
     return tuple(found)
+
+
+def file_scope_names(root: Node) -> tuple[Declared, ...]:
+    """What the file declares outside functions, classes and parameter lists."""
+    return declared_names(root, skip=_INNER_SCOPES)
 
 
 def _of_declaration(node: Node) -> list[Declared]:
@@ -75,9 +95,3 @@ def _unwrap(declarator: Node) -> tuple[Node | None, Node | None, bool]:
             )
         node = inner
     return node, value, indirect
-
-
-def at_file_scope(declared: Declared) -> bool:
-    """Whether it stands outside every function and class."""
-    inside = {"function_definition", "struct_specifier", "class_specifier", "lambda_expression"}
-    return not any(parent.type in inside for parent in ancestors(declared.node))

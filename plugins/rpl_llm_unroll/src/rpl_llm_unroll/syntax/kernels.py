@@ -39,7 +39,7 @@ class KernelNode:
 def find_kernels(root: Node, macros: Macros) -> tuple[KernelNode, ...]:
     """Kernels with a body, in file order."""
     found: list[KernelNode] = []
-    for node in walk(root):
+    for node in walk(root, skip=("compound_statement",)):  # no kernel inside a function
         if node.type != "function_definition":
             continue
         body = node.child_by_field_name("body")

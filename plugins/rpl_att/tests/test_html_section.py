@@ -1,0 +1,49 @@
+"""The thread-trace section of the HTML report."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+
+@pytest.fixture
+def report(rpl_cli, tmp_path):
+    def render(folder) -> str:
+        rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok()
+        return rpl_cli("report", tmp_path / "out", "--format", "html").assert_ok().stdout
+
+    return render
+
+
+def test_instructions_states_occupancy_and_split_are_shown(report, att_folder):
+    page = report(att_folder("wave_gemm"))
+    section = page.split('<section id="thread-traces"')[1].split("</section>")[0]
+    assert "gemm_prefetch" in section
+    assert "memory wait <b>24.1" in section
+    for title in ("Waves of the traced CU by state", "Waves of a shader engine", "Hottest instructions"):
+        assert title in section
+    assert "line 135 buffer_load_dword v13" in section
+    assert {"occupancy SE0", "occupancy SE22"} == set(re.findall(r"occupancy SE\d+", section))
+
+
+def test_the_parts_of_the_bar_add_up_to_the_whole(report, att_folder):
+    section = report(att_folder("aiter")).split('<section id="thread-traces"')[1].split("</section>")[0]
+    bar = section.split('aria-label="Where wave time went"')[1].split("</svg>")[0]
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)"', bar)]
+    assert sum(widths) == pytest.approx(1000, abs=0.5)
+
+
+def test_an_empty_trace_shows_its_reason_and_no_figures(report, att_folder):
+    section = report(att_folder("empty")).split('<section id="thread-traces"')[1].split("</section>")[0]
+    assert "no instruction was traced" in section
+    assert "Where wave time went" not in section
+
+
+def test_names_from_a_trace_are_escaped(report, trace_folder):
+    row = ("v_nop <script>alert(1)</script>", 0, 1, 4, 0, 0, "<img src=x>:1")
+    trace_folder.code(("; <b>k</b>", 0, 0, 0, 0, 0), row).wave([[0, 6, 0, 4, 1]], 0, 4)
+    section = report(trace_folder.path).split('<section id="thread-traces"')[1].split("</section>")[0]
+    assert "<script>alert" not in section
+    assert "<img" not in section
+    assert "&lt;b&gt;k" in section

@@ -1,0 +1,9 @@
+struct Guard {
+  __device__ ~Guard() { __syncthreads(); }
+};
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __syncthreads (through ~Guard)
+    Guard guard;
+    out[i] = in[i];
+  }
+}

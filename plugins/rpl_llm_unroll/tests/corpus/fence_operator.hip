@@ -1,0 +1,10 @@
+struct Sum { float value; };
+__device__ Sum operator+(Sum a, Sum b) {
+  __threadfence();
+  return Sum{a.value + b.value};
+}
+__global__ void kernel(float* out, const float* in, int n) {
+  for (int i = 0; i < 16; ++i) {  // expect: refused fence: __threadfence (through operator+)
+    out[i] = (Sum{in[i]} + Sum{1.0f}).value;
+  }
+}

@@ -1,0 +1,72 @@
+"""Shares of ceilings as the rules test them: bandwidth beyond L2, L2, arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.analysis.roofline.quotients import scaled
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
+
+if TYPE_CHECKING:
+    from rpl_core.analysis.roofline.model import KernelRoofline
+
+#: Begins the note of a share above one.
+ABOVE_CEILING = "The figure is above its ceiling"
+
+_NO_COUNTERS = "no counters were recorded for this kernel; collect them with --roofline"
+_CACHED = f"{ABOVE_CEILING}: Infinity Cache hits count as traffic beyond L2, or the runs did different work."
+_WRONG = f"{ABOVE_CEILING}: counter passes and timing run did different work, or the clock is another one."
+
+
+def ceiling_shares(roofline: KernelRoofline | None) -> Mapping[str, Metric]:
+    """``hbm_utilization``, ``l2_utilization`` and ``compute_utilization`` of one kernel.
+
+    A share above one is no share: it stays visible, as an estimate with a note.
+    """
+    if roofline is None:
+        unknown = Metric.unknown("fraction", _NO_COUNTERS)
+        return dict.fromkeys(("hbm_utilization", "l2_utilization", "compute_utilization"), unknown)
+    return {
+        "hbm_utilization": _marked(_hbm_share(roofline), _CACHED),
+        "l2_utilization": _marked(_l2_share(roofline), _WRONG),
+        "compute_utilization": _marked(_compute_share(roofline), _WRONG),
+    }
+
+
+def _hbm_share(roofline: KernelRoofline) -> Metric:
+    memory, share = roofline.roof.memory, roofline.hbm_utilization
+    if memory is None:
+        return share
+    return attrs.evolve(
+        share, formula=_rate_over_ceiling(roofline.achieved_gbps, memory.peak_gbps, memory.origin.value)
+    )
+
+
+def _compute_share(roofline: KernelRoofline) -> Metric:
+    share = roofline.compute_utilization
+    return attrs.evolve(share, formula=share.formula and f"{share.formula} ({roofline.roof.origin.value})")
+
+
+def _rate_over_ceiling(rate: Metric, peak_gbps: float, origin: str) -> str:
+    shown = "?" if rate.value is None else f"{rate.value:.4g}"
+    return f"{shown} GB/s / {peak_gbps:.6g} GB/s ({origin} ceiling)"
+
+
+def _l2_share(roofline: KernelRoofline) -> Metric:
+    level = next((level for level in roofline.levels if level.level == "l2"), None)
+    if level is None:
+        return Metric.unknown("fraction", "the device's counter map has no l2_bytes")
+    if level.spec_gbps is None:
+        return Metric.unknown("fraction", "no data-sheet ceiling of L2 is known")
+    formula = _rate_over_ceiling(level.achieved_gbps, level.spec_gbps, "spec")
+    return scaled(level.achieved_gbps, 1 / level.spec_gbps, "fraction", formula)
+
+
+def _marked(share: Metric, note: str) -> Metric:
+    if share.value is None or share.value <= 1.0:
+        return share
+    return attrs.evolve(share, exactness=Exactness.ESTIMATE, upper=None, note=note)

@@ -1,0 +1,67 @@
+"""The formats of ``rpl export``: what each is for, and who writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.dag import DagDocument
+    from rpl_core.renderers.timeline.work import TimedWork
+
+__all__ = ["DAG_FORMATS", "WORK_FORMATS", "DagFormat", "WorkFormat"]
+
+
+@attrs.frozen
+class WorkFormat:
+    """``binary`` output is not for a terminal."""
+
+    write: Callable[[TimedWork], bytes]
+    binary: bool = False
+
+
+@attrs.frozen
+class DagFormat:
+    write: Callable[[DagDocument], bytes]
+
+
+def _csv(work: TimedWork) -> bytes:
+    from rpl_core.export.csv_rows import to_csv
+
+    return to_csv(work)
+
+
+def _speedscope(work: TimedWork) -> bytes:
+    from rpl_core.export.speedscope import to_speedscope
+
+    return to_speedscope(work)
+
+
+def _perfetto(work: TimedWork) -> bytes:
+    from rpl_core.export.perfetto_trace import to_perfetto
+
+    return to_perfetto(work)
+
+
+def _graphml(dag: DagDocument) -> bytes:
+    from rpl_core.analysis.execution_graph.kernel_graph import kernel_graph, to_graphml
+
+    return to_graphml(kernel_graph(dag)).encode("utf-8")
+
+
+def _dot(dag: DagDocument) -> bytes:
+    from rpl_core.analysis.execution_graph.kernel_graph import kernel_graph, to_dot
+
+    return to_dot(kernel_graph(dag)).encode("utf-8")
+
+
+#: From the recording: every dispatch.
+WORK_FORMATS = {
+    "perfetto": WorkFormat(_perfetto, binary=True),
+    "csv": WorkFormat(_csv),
+    "speedscope": WorkFormat(_speedscope),
+}
+#: From dag.json: kernels and what is between them.
+DAG_FORMATS = {"graphml": DagFormat(_graphml), "dot": DagFormat(_dot)}
