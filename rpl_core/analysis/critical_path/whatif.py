@@ -29,6 +29,8 @@ __all__ = ["Scenario", "WhatIf", "what_if"]
 
 #: Gains held at a time (edges times scenarios), 64 MiB of int64.
 _MOST_GAINS = 2**23
+#: Scenarios of one pass at least: a pass costs the same time for one as for some.
+_LEAST_BATCH = 12
 
 
 @attrs.frozen
@@ -68,7 +70,7 @@ def what_if(
     contraction = graph.contraction
     replay = _Replay(graph, weights, symbol[graph.order])
     predicted: list[int] = []
-    batch = max(1, _MOST_GAINS // max(1, contraction.edge.size))
+    batch = max(_LEAST_BATCH, _MOST_GAINS // max(1, contraction.edge.size))
     for first in range(0, len(scenarios), batch):
         chosen = scenarios[first : first + batch]
         gain = np.empty((contraction.edge.size, len(chosen)), dtype=np.int64)

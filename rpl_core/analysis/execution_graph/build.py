@@ -35,6 +35,9 @@ __all__ = ["RESOLVED_SYMBOLS", "execution_graph"]
 
 #: Symbols for which the graph is solved again; the rest of the list can gain less (chosen).
 RESOLVED_SYMBOLS = 15
+#: With more edges between lanes than this, fewer symbols are: every scenario walks along all edges.
+_EDGES_FOR_ALL = 2**18
+_FEWEST_RESOLVED = 3
 
 
 def execution_graph(
@@ -123,10 +126,15 @@ def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks) -> dict[str, Any
     }
 
 
+def _resolved_symbols(solved: SolvedDomain) -> int:
+    edges = max(1, solved.graph.edges.size)
+    return max(_FEWEST_RESOLVED, min(RESOLVED_SYMBOLS, RESOLVED_SYMBOLS * _EDGES_FOR_ALL // edges))
+
+
 def _symbols(solved: SolvedDomain) -> dict[str, Any]:
     """The fields that describe symbols, and what making them faster would bring."""
     order = rank_symbols(solved)
-    numbers = [int(solved.sums.symbol[i]) for i in order[:RESOLVED_SYMBOLS]]
+    numbers = [int(solved.sums.symbol[i]) for i in order[: _resolved_symbols(solved)]]
     forecasts = forecast_symbols(solved, weigh(solved.graph, "as_executed"), numbers)
     symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers))
     kernels = [i for i, symbol in enumerate(symbols) if symbol.kind == "kernel"]

@@ -143,5 +143,6 @@ def _graph_begins(trace: Trace, nodes: WorkNodes) -> Int64Column:
     machines = sorted({process.node for process in trace.processes})
     of_process = np.array([machines.index(process.node) for process in trace.processes], dtype=np.int64)
     first = np.full(len(machines), np.iinfo(np.int64).max)
-    np.minimum.at(first, of_process[nodes.process], nodes.begin_ns)
+    known = nodes.process >= 0
+    np.minimum.at(first, of_process[nodes.process[known]], nodes.begin_ns[known])
     return first[of_process]

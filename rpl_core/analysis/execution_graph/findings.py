@@ -56,7 +56,7 @@ def _unresolved(graph: ExecutionGraph) -> Iterator[Diagnostic]:
         (
             "graph.unresolved_syncs",
             unresolved.syncs,
-            "host synchronisations are no edges: their stream, event or device is unknown",
+            "host synchronisations are no edges: their stream, event or device is unknown, or too many wait",
         ),
         (
             "graph.unknown_submissions",

@@ -56,7 +56,7 @@ def find_submissions(
         return Submissions(
             call=np.broadcast_to(np.int64(NOT_RECORDED), process.shape),
             thread=np.broadcast_to(np.int32(NOT_RECORDED), process.shape),
-            place=correlation_id,
+            place=_small(correlation_id),
         )
     ids = _Ids(process, correlation_id)
     call = _match(ids, calls)
@@ -67,6 +67,14 @@ def find_submissions(
     thread = calls.thread[call]
     thread[missing] = NOT_RECORDED
     return Submissions(call=call, thread=thread, place=place)
+
+
+def _small(correlation_id: Int64Column) -> Int64Column:
+    """Ids that are damaged or random become ranks: keys of (lane, place) must fit 64 bits."""
+    if not correlation_id.size or int(correlation_id.max()) < _LARGEST_ID:
+        return correlation_id
+    ranks: Int64Column = np.unique(correlation_id, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.where(correlation_id < 0, correlation_id, ranks)
 
 
 @attrs.frozen(eq=False)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["column", "script_json"]
+__all__ = ["column", "counts", "script_json"]
 
 #: Inside a script element only these could begin a tag or a comment or, in old parsers, end a line.
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
@@ -32,3 +32,9 @@ def column(values: NDArray[np.generic], kind: DTypeLike) -> str:
 
     wanted = np.dtype(kind).newbyteorder("<")
     return base64.b64encode(np.ascontiguousarray(values.astype(wanted)).tobytes()).decode("ascii")
+
+
+def counts(values: NDArray[np.int64]) -> dict[str, str]:
+    """Whole numbers from 0 on: 4 bytes each where they all fit, else float64, exact below 2^53."""
+    kind = "u4" if not values.size or int(values.max()) < 1 << 32 else "f8"
+    return {"kind": kind, "data": column(values, kind)}

@@ -7,20 +7,22 @@ from collections import Counter
 from collections.abc import Iterable
 
 import attrs
+from markupsafe import escape
 
 from rpl_core.text.safety import encodable, printable, shorten
 
 __all__ = ["DETAILED_KERNELS", "SHOWN_KERNELS", "KernelNames", "base_name", "kernel_names", "readable"]
 
 #: Kernels with a row and details of their own (chosen); the documents hold all.
-SHOWN_KERNELS = 300
+SHOWN_KERNELS = 200
 #: Kernels whose figures are all listed (chosen: 6 KB each).
 DETAILED_KERNELS = 60
-#: Characters of a name that the page shows in full, and of all names together (chosen for its size).
+#: Characters of a name that the page shows in full, and of the markup of all names (chosen for its size).
 _LONGEST_NAME = 4096
 _ALL_NAMES = 600_000
 _SHORT = 64
 _OWN = 32
+_NO_NAME = "(no name)"
 
 
 def readable(text: str, width: int | None = None) -> str:
@@ -38,7 +40,7 @@ class KernelNames:
     own_names: Counter[str]
 
     def short(self, name: str) -> str:
-        return readable(name, _SHORT)
+        return readable(name, _SHORT) or _NO_NAME
 
     def plain(self, name: str) -> str:
         """For sentences: the function's own name where no other kernel has it too."""
@@ -61,9 +63,11 @@ def kernel_names(names: Iterable[str]) -> KernelNames:
         if name in ids:
             continue
         ids[name] = f"kernel-{len(ids) + 1}"
-        text = readable(name, min(_LONGEST_NAME, max(left, _SHORT)))
-        left -= len(text)
-        full[name] = text
+        text = readable(name, _LONGEST_NAME)
+        if len(escape(text)) > left:
+            text = readable(name, _SHORT)
+        left -= len(escape(text))
+        full[name] = text or _NO_NAME
     return KernelNames(ids, full, Counter(base_name(readable(name)) for name in ids))
 
 

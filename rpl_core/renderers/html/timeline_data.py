@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.renderers.html.embedding import column
+from rpl_core.renderers.html.embedding import column, counts
 from rpl_core.renderers.html.names import base_name, readable
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["timeline_data"]
 def timeline_data(
     timeline: Timeline, labels: Sequence[str], names: KernelNames, colours: Colours
 ) -> dict[str, Any]:
-    """Times as float64 ns (exact below 2^53 ns, 104 days)."""
+    """Times in ns, exact below 2^53 ns (104 days); ``id`` is the dispatch id plus 1, 0 for copies."""
     return {
         "span": timeline.span_ns,
         "complete": timeline.complete,
@@ -46,11 +46,11 @@ def _kept(kept: KeptNodes) -> dict[str, Any]:
     return {
         "lane": column(kept.lane, "u2"),
         "symbol": column(kept.symbol, "u2"),
-        "begin": column(kept.begin_ns, "f8"),
-        "duration": column(kept.duration_ns, "f8"),
-        "slack": column(kept.slack_ns, "f8"),
+        "begin": counts(kept.begin_ns),
+        "duration": counts(kept.duration_ns),
+        "slack": counts(kept.slack_ns),
         "path": column(kept.on_path, "u1"),
-        "id": column(kept.identity, "f8"),
+        "id": counts(kept.identity + 1),
     }
 
 
@@ -69,6 +69,6 @@ def _links(links: PathLinks) -> dict[str, Any]:
     return {
         "from": column(links.source_lane, "u2"),
         "to": column(links.target_lane, "u2"),
-        "left": column(links.source_end_ns, "f8"),
-        "right": column(links.target_begin_ns, "f8"),
+        "left": counts(links.source_end_ns),
+        "right": counts(links.target_begin_ns),
     }

@@ -16,6 +16,7 @@ export interface Kept {
   duration: Float64Array;
   slack: Float64Array;
   path: Uint8Array;
+  /** The dispatch id plus 1, 0 for copies. */
   id: Float64Array;
   /** First entry of each lane, and one past the last. */
   start: number[];
@@ -52,7 +53,24 @@ export interface Timeline {
 
 export const NO_SYMBOL = 0xffff;
 
-type Raw = Record<string, string>;
+interface RawKept {
+  lane: string;
+  symbol: string;
+  begin: Counts;
+  duration: Counts;
+  slack: Counts;
+  path: string;
+  id: Counts;
+}
+
+interface RawLevel {
+  width: number;
+  bins: number;
+  busy: string;
+  path: string;
+  symbol: string;
+  count: string;
+}
 
 function bytes(text: string): ArrayBuffer {
   const binary = atob(text);
@@ -64,11 +82,20 @@ function bytes(text: string): ArrayBuffer {
 const u8 = (text: string): Uint8Array => new Uint8Array(bytes(text));
 const u16 = (text: string): Uint16Array => new Uint16Array(bytes(text));
 const u32 = (text: string): Uint32Array => new Uint32Array(bytes(text));
-const f64 = (text: string): Float64Array => new Float64Array(bytes(text));
 
-function kept(raw: Raw, lanes: number): Kept {
+/** Whole numbers; small ones come in 4 bytes each. */
+interface Counts {
+  kind: "u4" | "f8";
+  data: string;
+}
+
+function counts(raw: Counts): Float64Array {
+  return raw.kind === "u4" ? Float64Array.from(u32(raw.data)) : new Float64Array(bytes(raw.data));
+}
+
+function kept(raw: RawKept, lanes: number): Kept {
   const lane = u16(raw.lane);
-  const duration = f64(raw.duration);
+  const duration = counts(raw.duration);
   const start = new Array<number>(lanes + 1).fill(lane.length);
   const longest = new Array<number>(lanes).fill(0);
   for (let i = lane.length - 1; i >= 0; i -= 1) {
@@ -80,16 +107,16 @@ function kept(raw: Raw, lanes: number): Kept {
     lane,
     duration,
     symbol: u16(raw.symbol),
-    begin: f64(raw.begin),
-    slack: f64(raw.slack),
+    begin: counts(raw.begin),
+    slack: counts(raw.slack),
     path: u8(raw.path),
-    id: f64(raw.id),
+    id: counts(raw.id),
     start,
     longest,
   };
 }
 
-function level(raw: Raw & { width: number; bins: number }): Level {
+function level(raw: RawLevel): Level {
   return {
     width: raw.width,
     bins: raw.bins,
@@ -109,7 +136,7 @@ export function decode(text: string): Timeline {
     symbols: raw.symbols,
     kept: kept(raw.kept, raw.lanes.length),
     levels: raw.levels.map(level),
-    links: { from: u16(raw.links.from), to: u16(raw.links.to), left: f64(raw.links.left), right: f64(raw.links.right) },
+    links: { from: u16(raw.links.from), to: u16(raw.links.to), left: counts(raw.links.left), right: counts(raw.links.right) },
   };
 }
 

@@ -22,7 +22,7 @@ export function describeKept(timeline: Timeline, entry: number): string[] {
   const lines = [
     timeline.symbols[kept.symbol[entry]].name,
     `${duration(kept.duration[entry])} from ${duration(kept.begin[entry])} on`,
-    timeline.lanes[kept.lane[entry]] + (kept.id[entry] >= 0 ? `, dispatch ${kept.id[entry]}` : ", copy"),
+    timeline.lanes[kept.lane[entry]] + (kept.id[entry] > 0 ? `, dispatch ${kept.id[entry] - 1}` : ", copy"),
   ];
   if (kept.path[entry]) lines.push("on the critical path");
   else lines.push(kept.slack[entry] > 0 ? `slack ${duration(kept.slack[entry])}` : "critical, on another path of the same length");

@@ -173,6 +173,7 @@ def test_two_traced_dispatches_are_both_analysed(tmp_path, profiler, decoder, rp
     dispatches = [att["dispatch_id"], *(other["dispatch_id"] for other in att["other_dispatches"])]
     assert sorted(dispatches) == [1, 2]
     assert document["runtime_ms"] is None  # times under a thread trace are no times
+    assert "ingest.times_not_used" in [d["code"] for d in document["diagnostics"]]
 
 
 def test_analysis_of_the_run_gives_the_same_documents(rpl_cli, tmp_path, profiler, decoder, aimed):

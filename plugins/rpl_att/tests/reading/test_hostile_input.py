@@ -231,3 +231,41 @@ def test_a_reader_keeps_its_contract_with_damaged_tables(trace_folder, tmp_path)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     assert_reader(ThreadTraceReader(), trace_folder.path / "code.json", scratch)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [[1, 2, 3]],
+        [[1, 2, 3, 4, 5, "x"]],
+        [[1, 2, 3, 4, 5, 6], [1, 2]],
+        [None],
+        ["x"],
+        {"a": 1},
+        [[[1]]],
+        [1.5],
+    ],
+)
+def test_impossible_occupancy_events_cost_the_occupancy_only(sound, events):
+    sound.file("occupancy.json", {"0": events, "dispatches": {}})
+    block = sound.block()
+    assert (block.status, block.waves, block.occupancy) == ("available", 1, ())
+    assert "occupancy.json" in block.warnings[0]
+    assert block.unavailable["occupancy"]
+
+
+def test_newer_occupancy_rows_may_be_longer(sound):
+    rows = [[0, 1, 0, 0, 1, 1, 7, 7, 0, 9, 9], [40, 1, 0, 0, 0, 1, 7, 7, 0, 9, 9]]
+    block = sound.file(
+        "occupancy.json", {"0": rows, "dispatches": {}, "events": {"0": [{"kind": "event"}]}}
+    ).block()
+    assert block.occupancy[0].peak_waves == 1
+    assert block.occupancy[0].last_clock == 40
+
+
+def test_a_large_occupancy_file_is_streamed(sound):
+    """Far above the size up to which tables are read whole, were it one of them."""
+    event = ",".join(f"[{i},1,0,0,{1 - i % 2},1]" for i in range(200_000))
+    sound.file("occupancy.json", f'{{"0":[{event}],"dispatches":{{}}}}')
+    (whole, *_) = sound.block().occupancy
+    assert (whole.peak_waves, whole.last_clock) == (1, 199_999)

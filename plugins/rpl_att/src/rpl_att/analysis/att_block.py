@@ -38,7 +38,7 @@ def att_block(trace: ThreadTrace, architecture: str | None) -> AttPart:
     fields = {
         **_identity(trace),
         **_cycles(trace, totals, unavailable),
-        **_from_code(trace, totals),
+        **_from_code(trace, totals, unavailable),
         **_from_waves(trace, totals, unavailable),
         **_from_samples(trace, totals, architecture, unavailable),
         "stall_split": stall_split(totals, isa, _startup(trace.waves)),
@@ -111,7 +111,7 @@ def _cycles(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) -> 
     }
 
 
-def _from_code(trace: ThreadTrace, totals: Totals) -> dict[str, Any]:
+def _from_code(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) -> dict[str, Any]:
     if trace.code is None:
         return {}
     edges = trace.waves.flow.edges if trace.waves else None
@@ -119,7 +119,9 @@ def _from_code(trace: ThreadTrace, totals: Totals) -> dict[str, Any]:
         "hot_instructions": hot_instructions(trace.code, totals),
         "hot_lines": hot_lines(trace.code, totals),
     }
-    if trace.level is not Level.STATS:
+    if trace.level is Level.STATS:
+        unavailable["loops"] = "loops are looked for in code tables and wave files only"
+    else:
         found["loops"] = loops(trace.code, totals, edges)
     return found
 

@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from rpl_att.model import ThreadTrace
 
 
+_DECODE = ": rpl reads decoded ones only; install the decoder (`rpl doctor`) and record again"
+
+
 def why_empty(trace: ThreadTrace) -> str:
     """One line: the fact, then the cause as far as the files tell it, then the remedy."""
     if trace.pc_sampling_only:
         return "PC samples without a thread trace: they have no cycles; record with --att"
     if trace.code is None and trace.raw_files and trace.occupancy is None:
-        return f"{trace.raw_files} raw .att files were not decoded"
+        return f"{trace.raw_files} raw .att files were not decoded{_DECODE}"
     fact = "no instruction was traced"
     target = busiest_target(trace.occupancy) if trace.occupancy else None
     if target is not None:

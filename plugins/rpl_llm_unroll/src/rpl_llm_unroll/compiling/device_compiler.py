@@ -45,7 +45,7 @@ class DeviceCompiler:
     def compile(self, text: bytes) -> CodeObject | NotCompiled:
         """Compile ``text`` as one translation unit for the device only."""
         with tempfile.TemporaryDirectory(prefix="rpl-compile-") as scratch:
-            source, output = Path(scratch, "kernel.hip"), Path(scratch, "kernel.hsaco")
+            source, output = Path(scratch, "source.hip"), Path(scratch, "source.hsaco")
             source.write_bytes(text)
             try:
                 done = subprocess.run(

@@ -1,0 +1,87 @@
+"""Good recordings to damage, and what counts as a fault.
+
+Every test runs under a memory limit, so that an allocation bomb is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rpl_core.errors import PluginError, RplError
+from rpl_core.pipeline.analyse import AnalysisRequest
+from rpl_core.pipeline.offline import analyse_only
+from rpl_core.plugins.host import create_host
+from rpl_core.plugins.selection import PluginSelection
+from rpl_core.testing.rocprofv3_standin import install_standin
+
+#: Address space that reading one small hostile file may add (chosen: numpy and its threads take most of it).
+_MEMORY_BYTES = 3 << 30
+
+
+def pytest_collection_modifyitems(items):
+    folder = Path(__file__).parent
+    for item in items:
+        if folder in item.path.parents:
+            item.add_marker("fuzz")
+
+
+#: Diagnostics that hide a crash in a reader or an analyzer.
+_FAULTS = ("plugin.", "analyzer.", "ingest.reader_failed")
+
+
+@pytest.fixture(autouse=True)
+def memory_limit():
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY_BYTES, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """``corpus / "trace_results.db"``, ...: what the stand-in of the profiler writes in each format."""
+    folder = tmp_path_factory.mktemp("corpus")
+    program = install_standin(folder)
+    trace = ("--kernel-trace", "--hip-runtime-trace", "--memory-copy-trace")
+    counters = ("--pmc", "SQ_WAVES", "TCC_HIT_sum")
+    for name, kind in (("trace", trace), ("counters", counters)):
+        for form in ("rocpd", "json", "csv"):
+            command = [str(program), *kind, "--output-format", form, "-d", str(folder), "-o", name, "--", "true"]
+            subprocess.run(command, check=True, capture_output=True, env={**os.environ, "RPL_STANDIN_SEED": "1"})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plugin_host():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RPL_LOAD_PLUGINS", "rpl-core,rpl-rocprofv3,rpl-gfx942")
+        return create_host(PluginSelection.from_environment(), config={})
+
+
+@pytest.fixture(scope="session")
+def digest(plugin_host):
+    """``digest(path)``: analyse it; documents or one clear refusal, anything else is a fault of rpl."""
+
+    def run(*paths):
+        try:
+            documents = analyse_only(paths, AnalysisRequest(device="gfx942"), plugin_host)
+        except PluginError as error:
+            raise AssertionError(f"{type(error.__cause__).__name__} in a plugin: {error.fact}") from error
+        except RplError as error:
+            assert error.fact
+            assert len(error.fact) < 4000
+            return None
+        found = documents.profile.diagnostics
+        crashed = [d.fact for d in found if d.code.startswith(_FAULTS)]
+        assert not crashed, crashed
+        for document in (documents.profile, documents.roofline, documents.dag, documents.analysis):
+            document.model_dump_json()
+        return documents
+
+    return run
