@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.export.tracks import split_overlaps, work_tracks
+from rpl_core.export.tracks import path_intervals, split_overlaps, work_tracks
 from rpl_core.text.safety import encodable, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_core.export.tracks import WorkTrack
     from rpl_core.model.trace import ApiCalls, Process
     from rpl_core.renderers.timeline.work import TimedWork
 
@@ -58,39 +59,35 @@ def process_tracks(processes: tuple[Process, ...]) -> list[ProcessTrack]:
     return found
 
 
-def stream_tracks(work: TimedWork, shift_ns: Int64Column) -> list[SliceTrack]:
-    """One track per stream. ``shift_ns`` (machines,) is taken off all times."""
-    return [
-        _of_rows(work, track.rows, shift_ns, label=track.label, process=track.process, category="gpu")
-        for track in work_tracks(work)
-    ]
-
-
 def path_track(work: TimedWork, shift_ns: Int64Column) -> SliceTrack:
-    """The critical path, whose nodes are disjoint but for the clock's tolerance, which is cut off."""
-    track = _of_rows(
-        work, work.path_rows, shift_ns, label="Critical path", process=None, category="critical path"
-    )
-    end = track.end_ns.copy()
-    end[:-1] = np.minimum(end[:-1], np.maximum(track.begin_ns[1:], track.begin_ns[:-1]))
-    return attrs.evolve(track, end_ns=end, flow=np.zeros_like(track.flow))
-
-
-def _of_rows(
-    work: TimedWork,
-    rows: Int64Column,
-    shift_ns: Int64Column,
-    *,
-    label: str,
-    process: int | None,
-    category: str,
-) -> SliceTrack:
-    nodes = work.nodes
+    """The critical path."""
+    rows = work.path_rows
+    begin, end = path_intervals(work)
     shift = shift_ns[work.machine[rows]]
     return SliceTrack(
-        label=label,
-        process=process,
-        category=category,
+        label="Critical path",
+        process=None,
+        category="critical path",
+        begin_ns=begin - shift,
+        end_ns=end - shift,
+        name=work.nodes.symbol[rows].astype(np.int64),
+        row=rows,
+        flow=np.zeros(rows.size, dtype=np.int64),
+    )
+
+
+def stream_tracks(work: TimedWork, shift_ns: Int64Column) -> list[SliceTrack]:
+    """One track per stream. ``shift_ns`` (machines,) is taken off all times."""
+    return [_stream_track(work, track, shift_ns) for track in work_tracks(work)]
+
+
+def _stream_track(work: TimedWork, track: WorkTrack, shift_ns: Int64Column) -> SliceTrack:
+    nodes, rows = work.nodes, track.rows
+    shift = shift_ns[work.machine[rows]]
+    return SliceTrack(
+        label=track.label,
+        process=track.process,
+        category="gpu",
         begin_ns=nodes.begin_ns[rows] - shift,
         end_ns=nodes.end_ns[rows] - shift,
         name=nodes.symbol[rows].astype(np.int64),

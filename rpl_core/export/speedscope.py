@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from rpl_core import __version__
-from rpl_core.export.tracks import work_tracks
+from rpl_core.export.tracks import path_intervals, work_tracks
 from rpl_core.text.safety import encodable, printable
 
 if TYPE_CHECKING:
@@ -45,24 +45,31 @@ def to_speedscope(work: TimedWork) -> bytes:
 
 
 def _profiles(work: TimedWork) -> Iterator[str]:
-    yield _profile(work, "critical path", work.path_rows)
+    shift = work.origin_ns[work.machine]
+    begin, end = path_intervals(work)
+    on_path = shift[work.path_rows]
+    yield _profile(work, "critical path", work.path_rows, begin - on_path, end - on_path)
     several = len(work.trace.processes) > 1
+    nodes = work.nodes
     for track in work_tracks(work):
         pid = work.trace.processes[track.process].pid
-        yield _profile(work, f"pid {pid} · {track.label}" if several else track.label, track.rows)
+        name = f"pid {pid} · {track.label}" if several else track.label
+        off = shift[track.rows]
+        begin, end = nodes.begin_ns[track.rows] - off, nodes.end_ns[track.rows] - off
+        yield _profile(work, name, track.rows, begin, end)
 
 
-def _profile(work: TimedWork, name: str, rows: Int64Column) -> str:
+def _profile(
+    work: TimedWork, name: str, rows: Int64Column, begin_ns: Int64Column, end_ns: Int64Column
+) -> str:
     """Events as text: a dictionary for each of millions would take most of the time."""
-    begin = work.begin_ns()[rows]
-    end = begin + work.nodes.duration_ns()[rows]
     events = ",\n".join(
         f'{{"type":"O","frame":{frame},"at":{opened}}},{{"type":"C","frame":{frame},"at":{closed}}}'
         for frame, opened, closed in zip(
-            work.nodes.symbol[rows].tolist(), begin.tolist(), end.tolist(), strict=True
+            work.nodes.symbol[rows].tolist(), begin_ns.tolist(), end_ns.tolist(), strict=True
         )
     )
-    first, last = (int(begin[0]), int(end[-1])) if rows.size else (0, 0)
+    first, last = (int(begin_ns[0]), int(end_ns[-1])) if rows.size else (0, 0)
     head = json.dumps(
         {"type": "evented", "name": name, "unit": "nanoseconds", "startValue": first, "endValue": last},
         ensure_ascii=False,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["WorkTrack", "split_overlaps", "work_tracks"]
+__all__ = ["WorkTrack", "path_intervals", "split_overlaps", "work_tracks"]
 
 
 @attrs.frozen(eq=False)
@@ -45,6 +45,18 @@ def work_tracks(work: TimedWork) -> list[WorkTrack]:
             label = identity.label() if number == 0 else f"{identity.label()} (overlapping {number})"
             found.append(WorkTrack(label, identity.process, rows[part]))
     return found
+
+
+def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:
+    """Begin and end of the path's nodes, in the order of ``work.path_rows``, as recorded but for overlap.
+
+    Neighbours may overlap by the tolerance of the clock; the earlier one is cut there.
+    """
+    nodes, rows = work.nodes, work.path_rows
+    begin = np.maximum.accumulate(nodes.begin_ns[rows]) if rows.size else nodes.begin_ns[rows]
+    end = np.maximum(nodes.end_ns[rows], begin)
+    end[:-1] = np.minimum(end[:-1], begin[1:])
+    return begin, end
 
 
 def split_overlaps(begin_ns: Int64Column, end_ns: Int64Column) -> list[Int64Column]:

@@ -92,6 +92,16 @@ def test_gaps_limit_the_gain_as_executed(program) -> None:
     assert attrs.astuple(graph.domains[0].idle) == (9 * 85_000, 0, 9 * 5_000, 0)
 
 
+def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.call("hipDeviceSynchronize", until_us=16)
+    program.launch("B", 30, 40, stream=1, at_us=21)
+    graph = _graph(program)
+    # 6 us until the wait returned, 5 us until the next call, 9 us until it had an effect.
+    assert attrs.astuple(graph.domains[0].idle) == (5_000, 6_000, 9_000, 0)
+    assert attrs.astuple(graph.breakdown) == (20_000, 0, 9_000, 5_000, 6_000)
+
+
 def test_without_api_calls_the_gaps_are_not_blamed_on_the_host(program) -> None:
     for i in range(10):
         program.launch("K", 100 * i, 100 * i + 10, stream=1)
@@ -115,6 +125,7 @@ def test_a_join_keeps_the_other_branch(program) -> None:
     assert graph.dominance_shift_at == pytest.approx(100 / 90, rel=0.05)
     (near,) = graph.near_paths
     assert (near.through, near.length_ns, near.slack_ns) == ("B", 100_000, 10_000)
+    assert [(share.name, share.on_path_ns) for share in near.shares] == [("B", 90_000), ("C", 10_000)]
 
 
 def test_every_process_counts() -> None:

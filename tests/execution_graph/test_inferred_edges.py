@@ -8,11 +8,11 @@ from rpl_core.analysis.execution_graph.build import execution_graph
 from rpl_core.testing.programs import RecordedProgram
 
 
-def _late_node(program):
-    """Stream 2 runs every 20 us; once it begins late, 2 us after a long kernel of stream 1 ended."""
+def _late_node(program, ended_us=148):
+    """Stream 2 runs every 20 us; once it begins late, at 150, after a long kernel of stream 1 ended."""
     for i in range(6):
         program.launch(f"x{i}", 20 * i, 20 * i + 10, stream=2)
-    program.launch("long", 0, 148, stream=1)
+    program.launch("long", 0, ended_us, stream=1)
     program.launch("late", 150, 160, stream=2)
     return program
 
@@ -20,6 +20,10 @@ def _late_node(program):
 def test_a_begin_that_its_own_stream_does_not_explain_gets_a_guess(program, edges_of) -> None:
     found = edges_of(_late_node(program).trace(with_calls=False))
     assert found.all() == [("long", "late", "inferred", "guess")]
+
+
+def test_an_end_long_before_explains_nothing(program, edges_of) -> None:
+    assert edges_of(_late_node(program, ended_us=140).trace(with_calls=False)).all() == []
 
 
 def test_guesses_widen_the_bounds_and_leave_the_path_alone(program) -> None:

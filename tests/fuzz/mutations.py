@@ -78,7 +78,10 @@ def _set_cell(database: sqlite3.Connection, table: str, row: int, column: int, v
 
 
 def _change_schema(database: sqlite3.Connection, table: str, kind: str, column: int) -> None:
-    columns = _columns(database, table)
+    try:
+        columns = _columns(database, table)
+    except sqlite3.Error:  # the table has become a view of itself
+        return
     if not columns:
         return
     statements = {

@@ -22,6 +22,8 @@ NEEDED = {
     ),
     "rpl_rocprofv3": ("rpl_rocprofv3/py.typed", "rpl_rocprofv3/plugin.py"),
     "rpl_gfx942": ("rpl_gfx942/py.typed", "rpl_gfx942/plugin.py"),
+    "rpl_att": ("rpl_att/py.typed", "rpl_att/plugin.py"),
+    "rpl_llm_unroll": ("rpl_llm_unroll/py.typed", "rpl_llm_unroll/plugin.py"),
     "rocm_perf_lab": (),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from importlib import resources
 from typing import Any
@@ -27,27 +28,46 @@ def parse_rules(text: str, origin: str) -> tuple[Rule, ...]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadDataError(f"{origin} is not valid TOML: {error}") from None
-    return tuple(_rule(entry, origin) for entry in document.get("rule", []))
+    entries = document.get("rule", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadDataError(f"{origin}: rules are tables: [[rule]]")
+    return tuple(_rule(entry, origin) for entry in entries)
 
 
 def _rule(entry: dict[str, Any], origin: str) -> Rule:
     try:
         return Rule(
-            id=str(entry["id"]),
+            id=_word(entry["id"]),
             label=BottleneckLabel(entry["label"]),
             priority=int(entry["priority"]),
-            conditions=tuple(_condition(c) for c in entry["conditions"]),
-            explanation=str(entry["explanation"]),
-            corroborates=None if entry.get("corroborates") is None else str(entry["corroborates"]),
+            conditions=_conditions(entry["conditions"]),
+            explanation=_word(entry["explanation"]),
+            corroborates=None if entry.get("corroborates") is None else _word(entry["corroborates"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadDataError(f"{origin}, rule {entry.get('id', '?')!r}: {error}") from None
+    except KeyError as error:
+        raise BadDataError(f"{origin}, rule {_named(entry)}: {error} is missing") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadDataError(f"{origin}, rule {_named(entry)}: {error}") from None
+
+
+def _named(entry: dict[str, Any]) -> str:
+    return repr(entry.get("id", "?"))[:80]
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected text, found {value!r}")
+    return value
+
+
+def _conditions(entries: object) -> tuple[Condition, ...]:
+    if not isinstance(entries, list) or not entries or not all(isinstance(c, dict) for c in entries):
+        raise ValueError("it needs conditions, or it would always win")
+    return tuple(_condition(entry) for entry in entries)
 
 
 def _condition(entry: dict[str, Any]) -> Condition:
-    return Condition(
-        quantity=str(entry["quantity"]),
-        comparison=Comparison(entry["comparison"]),
-        threshold=float(entry["threshold"]),
-        source=str(entry["source"]),
-    )
+    quantity, threshold = _word(entry["quantity"]), float(entry["threshold"])
+    if not quantity.isidentifier() or not math.isfinite(threshold):
+        raise ValueError(f"{quantity!r} and {threshold} are no quantity and threshold")
+    return Condition(quantity, Comparison(entry["comparison"]), threshold, source=_word(entry["source"]))

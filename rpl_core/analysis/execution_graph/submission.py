@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Submissions", "call_place", "find_submissions"]
 
+#: Ids count calls from 1; a larger one is no count (chosen; times a number of lanes it must fit 64 bits).
+_LARGEST_ID = 2**40
+
 
 @attrs.frozen(eq=False)
 class Submissions:

@@ -55,8 +55,7 @@ def find_symbol_slack(solved: SolvedDomain, symbols: list[int]) -> dict[int, int
     found = {symbol: int(least[symbol]) for symbol in symbols}
     searches = [_search(solved, symbol, found[symbol]) for symbol in symbols if found[symbol] > 0]
     for _ in range(_ROUNDS):
-        searches = [search for search in searches if search.high > search.low]
-        _try(solved, searches)
+        _try(solved, [search for search in searches if search.high > search.low])
     return found | {search.symbol: max(search.slack_ns, found[search.symbol]) for search in searches}
 
 

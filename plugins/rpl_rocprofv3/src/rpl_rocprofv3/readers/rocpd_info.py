@@ -96,6 +96,9 @@ def read_processes(part: Part) -> Processes:
                 end_ns=whole_number(fini) or whole_number(end) or None,
             ),
         )
+    if not found:  # a part is one process by design: its rows belong together, whatever was lost
+        node, hostname = _node(min(hostnames, default=None), hostnames)
+        found[NOT_RECORDED] = Process(guid=part.guid, pid=NOT_RECORDED, node=node, hostname=hostname)
     ids = tuple(sorted(found))
     return Processes(ids, tuple(found[i] for i in ids), grouped)
 
