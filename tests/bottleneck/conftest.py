@@ -44,9 +44,7 @@ class Case:
 def case_of(entry: dict) -> Case:
     base = TABLE["base"]
     counters = {name: value for name, value in base["counters"].items() if name != "zero"}
-    counters |= dict.fromkeys(base["counters"]["zero"], 0)
-    counters |= entry.get("counters", {})
-    counters = {**dict.fromkeys(base["counters"]["zero"], 0), **counters}
+    counters = {**dict.fromkeys(base["counters"]["zero"], 0), **counters, **entry.get("counters", {})}
     if entry.get("recorded") == "recommended":
         counters = {name: value for name, value in counters.items() if name in _RECOMMENDED}
     return Case(entry.get("vgprs", base["vgprs"]), entry.get("workgroups", base["workgroups"]), counters)

@@ -52,8 +52,21 @@ def corpus(tmp_path_factory):
     counters = ("--pmc", "SQ_WAVES", "TCC_HIT_sum")
     for name, kind in (("trace", trace), ("counters", counters)):
         for form in ("rocpd", "json", "csv"):
-            command = [str(program), *kind, "--output-format", form, "-d", str(folder), "-o", name, "--", "true"]
-            subprocess.run(command, check=True, capture_output=True, env={**os.environ, "RPL_STANDIN_SEED": "1"})
+            command = [
+                str(program),
+                *kind,
+                "--output-format",
+                form,
+                "-d",
+                str(folder),
+                "-o",
+                name,
+                "--",
+                "true",
+            ]
+            subprocess.run(
+                command, check=True, capture_output=True, env={**os.environ, "RPL_STANDIN_SEED": "1"}
+            )
     return folder
 
 

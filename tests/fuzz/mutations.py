@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 #: Values that break naive code: signs, limits of 32 and 64 bits, floats that are none, text, bytes.
 CELLS: tuple[Any, ...] = (
     *(None, 0, -1, 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, -(2**63), 1.5, 1e308, -0.0),
-    *(float("inf"), float("nan"), "", "x", "-1", "NaN", "1e400", "9" * 40, "\x1b[2J", "</script><b>", "a\x00b"),
+    *(
+        float("inf"),
+        float("nan"),
+        "",
+        "x",
+        "-1",
+        "NaN",
+        "1e400",
+        "9" * 40,
+        "\x1b[2J",
+        "</script><b>",
+        "a\x00b",
+    ),
     *("é" * 700, "\udcff", b"\x00\xff", "{", '{"a":[' * 50, "../../etc/passwd"),
 )
 cells = st.sampled_from(CELLS) | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=20)

@@ -119,8 +119,12 @@ def test_gzip_with_damaged_bytes(name, corpus, fresh, digest):
 
 
 def test_files_of_any_content_under_any_name(fresh, digest):
-    names = st.sampled_from(("a.db", "a.csv", "a_kernel_trace.csv", "results.json", "a.json.gz", "a.rpd", "a"))
-    starts = st.sampled_from((b"", b"SQLite format 3\x00", b'{"rocprofiler-sdk-tool": [', b"\x1f\x8b\x08", b"Kind,"))
+    names = st.sampled_from(
+        ("a.db", "a.csv", "a_kernel_trace.csv", "results.json", "a.json.gz", "a.rpd", "a")
+    )
+    starts = st.sampled_from(
+        (b"", b"SQLite format 3\x00", b'{"rocprofiler-sdk-tool": [', b"\x1f\x8b\x08", b"Kind,")
+    )
 
     @fuzzed
     @given(names, starts, st.binary(max_size=400))

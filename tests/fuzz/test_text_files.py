@@ -13,9 +13,9 @@ from rpl_core.config.resolve import load_configuration
 from rpl_core.config.settings import BY_NAME
 from rpl_core.documents.load import load_documents
 from rpl_core.errors import RplError
+from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.interfaces.rule import Rule
 from rpl_core.renderers.text import TextRenderer
-from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.testing.contracts.rule import assert_rule
 
 from .budget import fuzzed
@@ -32,7 +32,22 @@ conditions = [ { quantity = "grid_fill", comparison = "<", threshold = 0.5, sour
 """
 SETTINGS = 'device = "gfx942"\nruns = 3\nclock-mhz = 2100.0\nstrict = true\n[compare]\nfail-above = "3%"\n'
 toml_values = st.sampled_from(
-    ("1", "-1", "0.5", "nan", "inf", "true", '""', '"x"', "[]", "[1]", "{}", "1979-05-27", "{ a = 1 }", "9" * 400)
+    (
+        "1",
+        "-1",
+        "0.5",
+        "nan",
+        "inf",
+        "true",
+        '""',
+        '"x"',
+        "[]",
+        "[1]",
+        "{}",
+        "1979-05-27",
+        "{ a = 1 }",
+        "9" * 400,
+    )
 )
 DOCUMENTS = ("profile", "roofline", "dag", "analysis")
 
@@ -56,7 +71,9 @@ def test_documents(name, damage, documents):
     def run(edits):
         good = texts[name]
         path.write_bytes(
-            edit_json(good, edits).encode("utf-8", "surrogatepass") if values else edit_bytes(good.encode(), edits)
+            edit_json(good, edits).encode("utf-8", "surrogatepass")
+            if values
+            else edit_bytes(good.encode(), edits)
         )
         try:
             loaded = load_documents(folder)

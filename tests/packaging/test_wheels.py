@@ -16,6 +16,9 @@ NEEDED = {
     "rpl_core": (
         "rpl_core/py.typed",
         "rpl_core/analysis/bottleneck/rules.toml",
+        "rpl_core/renderers/html/assets/report.js",
+        "rpl_core/renderers/html/assets/LICENSE.uPlot.txt",
+        "rpl_core/renderers/html/templates/page.html.j2",
         "rpl_core/testing/rocprofv3_standin/launch.py",
         "rpl_core/testing/rocprofv3_standin/__main__.py",
         "rpl_core/testing/pytest_plugin.py",

@@ -38,30 +38,41 @@ def as_executed_path(solved: SolvedDomain) -> CriticalPath:
 
 def break_down(solved: SolvedDomain, path: CriticalPath) -> PathBreakdown:
     """The parts of ``path``, which is as executed; they add up to the makespan."""
-    domain = solved.domain
-    rows = path.rows
-    begin = solved.graph.to_rows(solved.graph.begin_ns)[rows]
+    domain, rows = solved.domain, path.rows
     execution = solved.graph.to_rows(solved.weights.execution_ns)[rows]
-    submitted = domain.submitted_ns[rows]
-    origin = int(domain.begin_ns.min())
-    host = np.where(submitted >= 0, submitted - origin - (begin - path.wait_ns), 0)
-    host = np.clip(host, 0, path.wait_ns)
-    rest = path.wait_ns - host
     is_sync = domain.symbol[rows] == NO_SYMBOL
-    waits = is_sync | np.isin(_entered_by(solved, path), QUEUED_WAITS)
     is_copy = domain.symbol[rows] >= domain.work.kernel_symbols
+    kernel_ns, copy_ns = int(execution[~is_copy & ~is_sync].sum()), int(execution[is_copy].sum())
+    del execution
+    host = _host_part(solved, path)
+    waits = is_sync | np.isin(_entered_by(solved, path), QUEUED_WAITS)
+    host_ns, held_ns = int(host.sum()), int(path.wait_ns[waits].sum() - host[waits].sum())
     return PathBreakdown(
-        kernel_ns=int(execution[~is_copy & ~is_sync].sum()),
-        copy_ns=int(execution[is_copy].sum()),
-        launch_gap_ns=int(rest[~waits].sum()),
-        host_gap_ns=int(host.sum()),
-        sync_wait_ns=int(rest[waits].sum()),
+        kernel_ns=kernel_ns,
+        copy_ns=copy_ns,
+        launch_gap_ns=path.waiting_ns - host_ns - held_ns,
+        host_gap_ns=host_ns,
+        sync_wait_ns=held_ns,
     )
 
 
-def _entered_by(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.int64]:
+def _host_part(solved: SolvedDomain, path: CriticalPath) -> Int64Column:
+    """The part of each wait before the API call of the node that waits."""
+    begin = solved.graph.to_rows(solved.graph.begin_ns)[path.rows]
+    submitted = solved.domain.submitted_ns[path.rows]
+    known = submitted >= 0
+    # From the begin of the wait to that of the call; times of the graph count from its first begin.
+    host = submitted - int(solved.domain.begin_ns.min())
+    host -= begin
+    host += path.wait_ns
+    np.clip(host, 0, path.wait_ns, out=host)
+    host[~known] = 0
+    return host
+
+
+def _entered_by(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.int8]:
     """Edge kind through which the path came to each of its rows; STREAM inside runs."""
-    kinds = np.full(path.rows.size, EdgeKind.STREAM, dtype=np.int64)
+    kinds = np.full(path.rows.size, EdgeKind.STREAM, dtype=np.int8)
     by_edge = path.entered_by >= 0
     kinds[path.run_start[by_edge]] = solved.edges.kind[path.entered_by[by_edge]]
     return kinds

@@ -37,7 +37,7 @@ class WorkNodes:
     lane: Int32Column
     queue: Int32Column  # index into the trace's queues, -1 for copies
     symbol: Int32Column
-    row: Int64Column
+    row: Int32Column
     correlation_id: Int64Column
     begin_ns: Int64Column
     end_ns: Int64Column
@@ -99,7 +99,7 @@ def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray
     numbers = {name: i for i, name in enumerate(names)}
     table = np.array([numbers[kernel.name] for kernel in trace.kernels] or [0], dtype=np.int32)
     usable = (dispatches.kernel >= 0) & (dispatches.end_ns >= dispatches.begin_ns)
-    rows = np.flatnonzero(usable)
+    rows = np.flatnonzero(usable).astype(np.int32)
     columns = {
         name: getattr(dispatches, name)
         for name in ("process", "agent", "stream", "queue", "correlation_id", "begin_ns", "end_ns")
@@ -113,7 +113,7 @@ def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray
 
 
 def _copies(trace: Trace, copies: Copies, first_symbol: int) -> tuple[dict[str, NDArray[Any]], int]:
-    rows = np.flatnonzero(copies.end_ns >= copies.begin_ns)
+    rows = np.flatnonzero(copies.end_ns >= copies.begin_ns).astype(np.int32)
     gpu = np.array([agent.kind == "GPU" for agent in trace.agents] or [False])
     destination, source = copies.destination_agent[rows], copies.source_agent[rows]
     to_gpu = (destination >= 0) & gpu[destination]

@@ -10,7 +10,7 @@ from rpl_core.renderers.html.names import readable
 from rpl_core.renderers.html.quantities import duration, factor, share
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.analysis import AnalysisDocument
+    from rpl_core.contracts.analysis import AnalysisDocument, KernelAnalysis
     from rpl_core.contracts.dag import DagDocument, ForecastPart, SpeedupForecastPart
     from rpl_core.contracts.profile import ProfileDocument
     from rpl_core.renderers.html.names import KernelNames
@@ -57,11 +57,7 @@ def _best_gain(dag: DagDocument, analysis: AnalysisDocument, names: KernelNames)
     if twice is None or twice.application_gain_ns <= 0:
         return None
     label = next((entry for entry in analysis.kernels if entry.kernel == best.name), None)
-    said = (
-        f" It is labelled {label.bottleneck.replace('_', ' ')} ({label.confidence} confidence)."
-        if label
-        else ""
-    )
+    said = _said(label) if label else ""
     limit = f", and {factor(most.application_speedup)} is the most it can bring" if most else ""
     return Finding(
         f"Most to gain: {names.plain(best.name)}.",
@@ -69,6 +65,12 @@ def _best_gain(dag: DagDocument, analysis: AnalysisDocument, names: KernelNames)
         f"({duration(twice.application_gain_ns)} less){limit}.{said}",
         "#what-if",
     )
+
+
+def _said(label: KernelAnalysis) -> str:
+    if label.bottleneck == "unclassified":
+        return " What limits it is not known."
+    return f" It is labelled {label.bottleneck.replace('_', ' ')} ({label.confidence} confidence)."
 
 
 def _at(forecast: ForecastPart, speedup: float | None) -> SpeedupForecastPart | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LevelChoice", "RooflineRow", "RooflineView", "roofline_view"]
 
 _WIDTH, _HEIGHT = 1000.0, 540.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 772.0, 16.0, 492.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 760.0, 16.0, 492.0
 
 
 @attrs.frozen

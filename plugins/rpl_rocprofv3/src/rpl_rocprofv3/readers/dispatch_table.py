@@ -119,4 +119,20 @@ def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:
         cause="timestamps were rounded, or the clock is coarser than the kernel",
         remedy="use the original recording, not a copy saved by a spreadsheet",
     )
+    findings.add(
+        "dispatch.duplicate_id",
+        _duplicates(rows.process, rows.dispatch_id),
+        "dispatches share their id with another one of their process; all of them count",
+        cause="the recording is damaged, was edited, or two of them were joined by hand",
+    )
     return ~(timeless | negative)
+
+
+def _duplicates(process: Int32Column, dispatch_id: Int64Column) -> int:
+    """Rows beyond the first of their process and id. Ids that ascend, as they do, cost no sorting."""
+    if bool((dispatch_id[1:] > dispatch_id[:-1]).all()):
+        return 0
+    order = np.lexsort((dispatch_id, process))
+    number, owner = dispatch_id[order], process[order]
+    same = (number[1:] == number[:-1]) & (owner[1:] == owner[:-1]) & (number[1:] >= 0)
+    return int(same.sum())

@@ -34,6 +34,15 @@ def check_clock(trace: Trace, findings: Findings) -> None:
         cause="the GPU clock was not converted to the clock of the host",
         remedy="durations hold, but do not compare these times with API calls",
     )
+    end = np.array([p.end_ns or np.iinfo(np.int64).max for p in trace.processes], np.int64)
+    late = (rows.process >= 0) & (rows.begin_ns > end[rows.process])
+    findings.add(
+        "clock.after_process_end",
+        int(late.sum()),
+        "dispatches begin after their process ended",
+        cause="the clock jumped, or the GPU clock was not converted to the clock of the host",
+        remedy="durations hold; gaps and the order across the jump do not",
+    )
     check_launch_times(trace, findings)
 
 
