@@ -26,8 +26,11 @@ class Serialisable(Protocol):
 
 
 def varint_width(largest: int) -> int:
-    """Bytes of a varint that holds values up to ``largest`` (>= 0)."""
-    return max(1, -(-max(largest, 1).bit_length() // _BITS))
+    """Bytes of a varint that holds values up to ``largest`` (>= 0).
+
+    At least 2: a placeholder of one byte could occur anywhere in a message.
+    """
+    return max(2, -(-largest.bit_length() // _BITS))
 
 
 def placeholder(width: int, number: int) -> int:

@@ -135,3 +135,19 @@ def test_config_shows_value_and_origin(rpl_cli, workplace):
 def test_unknown_setting_in_the_file_is_a_usage_error(rpl_cli, workplace):
     (workplace / "rpl.toml").write_text("runz = 7\n")
     assert "unknown setting 'runz'" in rpl_cli("config", "show").assert_exit(64).stderr
+
+
+def test_explain_shows_the_roofline_with_levels_types_and_caches(rpl_cli, tmp_path, shared_data):
+    recording = shared_data / "counters_gfx942" / "path_MI300X_A1"
+    rpl_cli("analyze", recording, "-o", tmp_path / "copy").assert_ok()
+    shown = rpl_cli("explain", "vecCopy", "--run", tmp_path / "copy").assert_ok().stdout
+    assert "HBM/fabric          1,130 of 5,325 GB/s" in shown
+    assert "l2_hit_rate         33.4%" in shown
+    assert "A pure copy without any reuse shows 0.33" in shown
+    assert "dependency-wait -> latency_bound, decides" in shown
+
+
+def test_explain_without_counters_says_why_there_is_no_roofline(run, rpl_cli):
+    shown = rpl_cli("explain", "--run", run).assert_ok().stdout
+    assert "roofline    not collected: no counter pass was recorded" in shown
+    assert "headroom    unknown: hbm_utilization is unknown" in shown

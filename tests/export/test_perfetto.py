@@ -9,7 +9,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from rpl_core.export.perfetto_trace import to_perfetto
 from rpl_core.export.varint_stamps import placeholder, stamp_messages, varint_width
+from rpl_core.renderers.timeline.work import timed_work
+from rpl_core.testing.traces import TracedDispatch, make_trace
 
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
@@ -174,6 +177,15 @@ def test_stamped_numbers_are_read_back(largest):
         read = messages.TracePacket()
         read.ParseFromString(row.tobytes())
         assert read.timestamp == value
+
+
+@needs_perfetto
+@pytest.mark.parametrize("count", [1, 40, 130, 400])
+def test_any_number_of_streams_and_kernels_can_be_stamped(count):
+    """Widths of placeholders depend on the largest values, and none may be taken for another one."""
+    trace = make_trace([TracedDispatch(f"k{i}", 10 * i, 10 * i + 5, stream=i + 1) for i in range(count)])
+    read = Read(to_perfetto(timed_work(trace)))
+    assert sorted(each[0] for each in read.named("stream")) == sorted(f"k{i}" for i in range(count))
 
 
 @needs_perfetto

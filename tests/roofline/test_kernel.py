@@ -213,3 +213,9 @@ def test_every_level_has_bytes_intensity_rate_and_peaks(place):
     assert (levels["l2"].operational_intensity.value, levels["l2"].achieved_gbps.value) == (0.5, 0.2)
     assert (levels["l2"].spec_gbps, levels["l2"].measured_gbps) == (400, None)
     assert levels["vl1d"].bytes.value is None
+
+
+def test_level_above_its_ceiling_is_flagged(place):
+    # 400 GB/s is the ceiling of L2; 500 bytes per ns are more
+    assert place({"flops": 1, "hbm_bytes": 10, "l2_bytes": 500_000}).exceeds_ceiling == ("l2",)
+    assert place({"flops": 1, "hbm_bytes": 10, "l2_bytes": 300_000}).exceeds_ceiling == ()

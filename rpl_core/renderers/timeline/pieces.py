@@ -61,6 +61,6 @@ def lane_pieces(work: TimedWork, place: Int64Column) -> LanePieces:
     if rows.size:
         reached[1:] = running_max(end, lane)[:-1]
         reached[1:][lane[1:] != lane[:-1]] = 0
-    begin = begin
+    begin = np.maximum(begin, reached)
     pieces = LanePieces(lane=lane, row=rows, begin_ns=begin, end_ns=end)
     return pieces.pick(begin < end)

@@ -41,6 +41,11 @@ def find_decoder(
     return next((f.absolute() for f in _places(environment, executable, opt) if _holds_decoder(f)), None)
 
 
+def library_in(folder: Path) -> Path:
+    """The library in a folder that ``find_decoder`` returned; the name without a version comes first."""
+    return min(path for path in folder.glob(_PATTERN) if path.is_file())
+
+
 def _places(environment: Mapping[str, str], executable: Path | None, opt: Path) -> list[Path]:
     listed = (_PROFILER_VARIABLE, "LD_LIBRARY_PATH")
     found = [Path(p) for name in listed for p in environment.get(name, "").split(os.pathsep) if p]

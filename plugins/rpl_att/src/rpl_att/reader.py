@@ -123,7 +123,7 @@ def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Tra
 
 
 def _format(trace: ThreadTrace) -> str:
-    if trace.level is Level.RAW:
+    if trace.level is Level.RAW and trace.code is None and trace.occupancy is None:
         return "thread trace, not decoded"
     layout = trace.code.layout if trace.code else "no code"
     return f"thread trace ({layout}, read from {trace.level.value})"

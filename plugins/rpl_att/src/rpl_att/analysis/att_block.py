@@ -156,6 +156,8 @@ def _from_waves(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str])
 def _from_samples(
     trace: ThreadTrace, totals: Totals, architecture: str | None, unavailable: dict[str, str]
 ) -> dict[str, Any]:
+    if trace.level is Level.RAW:
+        unavailable["counters"] = "a raw trace does not name its performance counters"
     windows = sum(simd.window for simd in trace.waves.simds) if trace.waves else None
     return {
         **_occupancy(trace, unavailable),
@@ -200,6 +202,6 @@ def _why_partial(trace: ThreadTrace) -> str | None:
         lost = sum(wave.not_stitched for wave in trace.waves.waves)
         if lost:
             parts.append(f"the decoder matched {lost} tokens to no instruction")
-    if trace.level is not Level.WAVES:
+    if trace.waves is None:
         parts.append(f"{_NO_WAVES}: figures are those of the {trace.level.value} table")
     return "; ".join(parts) or None

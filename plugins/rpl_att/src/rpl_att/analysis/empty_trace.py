@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from rpl_att.model import ThreadTrace
 
 
-_DECODE = ": rpl reads decoded ones only; install the decoder (`rpl doctor`) and record again"
+_DECODE = ": there is no trace decoder on this machine; install it (`rpl doctor`)"
+_ROCPROFV2 = ": of rocprofv2 rpl reads decoded folders only"
 
 
 def why_empty(trace: ThreadTrace) -> str:
@@ -18,7 +19,8 @@ def why_empty(trace: ThreadTrace) -> str:
     if trace.pc_sampling_only:
         return "PC samples without a thread trace: they have no cycles; record with --att"
     if trace.code is None and trace.raw_files and trace.occupancy is None:
-        return f"{trace.raw_files} raw .att files were not decoded{_DECODE}"
+        why = _ROCPROFV2 if trace.dispatch_id is None else _DECODE
+        return f"{trace.raw_files} raw .att files were not decoded{why}"
     fact = "no instruction was traced"
     target = busiest_target(trace.occupancy) if trace.occupancy else None
     if target is not None:

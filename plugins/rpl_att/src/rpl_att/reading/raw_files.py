@@ -1,4 +1,4 @@
-"""Undecoded ``.att`` files that belong to a decoded folder, by agent handle and dispatch id."""
+"""Raw ``.att`` files and what their names say: agent handle, dispatch id and shader engine."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def files_beside(parent: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def files_in(folder: Path) -> tuple[Path, ...]:
+    """Regular files right in ``folder``, sorted; links are not followed."""
+    return tuple(entry for entry in _listed(folder) if entry.is_file())
+
+
 def _listed(folder: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())[:_MAX_LISTED]
@@ -50,3 +55,11 @@ def raw_identity(name: str) -> tuple[int, int] | None:
     """Agent handle and dispatch id in the name of a raw trace."""
     match = _NAME.fullmatch(name.removesuffix(".gz"))
     return None if match is None else (int(match["agent"]), int(match["dispatch"]))
+
+
+def shader_engine(name: str) -> int:
+    """The shader engine in the name of a raw trace of rocprofv3. Raises ``ValueError`` for another name."""
+    match = _NAME.fullmatch(name.removesuffix(".gz"))
+    if match is None:
+        raise ValueError(f"{name!r} is no raw trace of rocprofv3")
+    return int(match["se"])

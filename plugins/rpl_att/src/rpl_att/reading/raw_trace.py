@@ -1,17 +1,35 @@
-"""Raw ``.att`` files of one dispatch that nobody decoded: what can be said of them without a decoder."""
+"""Raw ``.att`` files of one dispatch: decoded where there is a decoder, else what can be said without."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rpl_att.decoder_library import find_decoder, library_in
+from rpl_att.decoding.decode import decode_raw
 from rpl_att.join_dispatch import TracedKernel
 from rpl_att.model import Level, ThreadTrace
 from rpl_att.reading.raw_files import raw_identity
+from rpl_core.errors import BadDataError, MissingError
 
 
 def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:
-    """A trace of level ``raw``: no figures, but the reason and the number of files are kept."""
+    """A trace of level ``raw``. What keeps it from being decoded is its first problem.
+
+    Traces of rocprofv2 name no dispatch and are not decoded: their stall is another one (att.md, 3.4).
+    """
+    if raw_identity(paths[0].name) is None:
+        return _undecoded(paths)
+    try:
+        folder = find_decoder(os.environ)
+        return _undecoded(paths) if folder is None else decode_raw(library_in(folder), paths)
+    except (BadDataError, MissingError) as error:
+        return _undecoded(paths, f"{len(paths)} raw .att files were not decoded: {error.one_line()}")
+
+
+def _undecoded(paths: Sequence[Path], *problems: str) -> ThreadTrace:
+    """No figures, but the reason and the number of files are kept."""
     identity = raw_identity(paths[0].name)
     agent, dispatch = identity if identity is not None else (None, None)
     return ThreadTrace(
@@ -28,4 +46,5 @@ def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:
         states=(),
         raw_files=len(paths),
         kernel=TracedKernel(),
+        problems=problems,
     )

@@ -1,0 +1,1 @@
+"""Raw traces, decoded by the user's own decoder library in a process of its own."""

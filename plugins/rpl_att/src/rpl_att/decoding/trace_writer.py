@@ -1,0 +1,167 @@
+"""Writes decoded records as a folder in the 10-column layout, which the reader of decoded folders reads.
+
+Performance counters are left out: a raw trace does not name them (att.md, 1.1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rpl_att.decoding.code_rows import CodeRows
+from rpl_att.decoding.records import (
+    FREQUENCY,
+    INFO,
+    INFO_MEANINGS,
+    INSTRUCTION,
+    OCCUPANCY,
+    REALTIME,
+    STATE,
+    WAVE,
+    Record,
+    copied,
+)
+from rpl_att.decoding.state_steps import StateChanges
+from rpl_att.reduction.line_totals import idle_before
+from rpl_core.errors import BadDataError
+
+_HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
+_VERSION = "3.0.0"
+#: The longest real trace at hand has 38.7 million instructions in all; files of this many take 3 GB.
+MAX_INSTRUCTIONS = 100_000_000
+_GFX9 = 9
+#: A wave with fewer states and no instruction gets no file (att.md, 1.4).
+_MIN_STATES = 3
+
+
+class TraceWriter:
+    """Set ``engine`` before each shader engine, pass records to ``take``, then ``finish`` once."""
+
+    def __init__(self, folder: Path, code: CodeRows) -> None:
+        self.engine = 0
+        self._folder = folder
+        self._code = code
+        self._gfx_major: int | None = None
+        self._instructions = 0
+        self._waves: dict[str, Any] = {}
+        self._numbers: Counter[tuple[int, int, int]] = Counter()
+        self._occupancy: dict[str, list[list[int]]] = {}
+        self._kernels: dict[tuple[int, int], int] = {(0, 0): 0}
+        self._clocks: dict[str, list[list[int]]] = {}
+        self._frequency_hz = 0
+        self._states = StateChanges()
+        self._infos: Counter[int] = Counter()
+        self._switched = 0
+
+    def take(self, kind: int, address: int, count: int) -> None:
+        """One batch of records of ``kind``, as the library passes them."""
+        if kind == Record.GFXIP:
+            self._gfx_major = address  # the value itself, in place of a pointer
+        elif kind == Record.OCCUPANCY:
+            self._add_occupancy(copied(address, count, OCCUPANCY))
+        elif kind == Record.WAVE:
+            for wave in copied(address, count, WAVE):
+                self._add_wave(wave)
+        elif kind == Record.INFO:
+            self._infos.update(int(value) for value in copied(address, count, INFO))
+        elif kind == Record.REALTIME:
+            pairs = copied(address, count, REALTIME)
+            rows = [[int(p["shader_clock"]), int(p["realtime_clock"])] for p in pairs]
+            self._clocks.setdefault(f"SE{self.engine}", []).extend(rows)
+        elif kind == Record.RT_FREQUENCY and count:
+            self._frequency_hz = int(copied(address, 1, FREQUENCY)[0])
+
+    def _add_occupancy(self, events: NDArray[Any]) -> None:
+        rows = self._occupancy.setdefault(str(self.engine), [])
+        for event in events:
+            pc = (int(event["pc"]["code_object"]), int(event["pc"]["address"]))
+            kernel = self._kernels.setdefault(pc, len(self._kernels))
+            place = [int(event[name]) for name in ("time", "cu", "simd", "slot")]
+            rows.append([*place, int(event["flags"]) & 1, kernel])
+
+    def _add_wave(self, wave: NDArray[Any]) -> None:
+        states = copied(int(wave["state_pointer"]), int(wave["states"]), STATE)
+        instructions = copied(int(wave["instruction_pointer"]), int(wave["instructions"]), INSTRUCTION)
+        self._instructions += len(instructions)
+        if self._instructions > MAX_INSTRUCTIONS:
+            raise BadDataError(f"the raw trace holds more than {MAX_INSTRUCTIONS} instructions")
+        begin, end = int(wave["begin"]), int(wave["end"])
+        self._switched += int(wave["contexts"] > 0)
+        self._states.add(begin, states["state"], states["duration"])
+        if not len(instructions) and len(states) < _MIN_STATES:
+            return
+        block = self._block(instructions)
+        self._code.add(block, idle_before(block, begin).idle)
+        simd, slot = int(wave["simd"]), int(wave["slot"])
+        number = self._numbers[self.engine, simd, slot]
+        self._numbers[self.engine, simd, slot] += 1
+        name = f"se{self.engine}_sm{simd}_sl{slot}_wv{number}.json"
+        slots = self._waves.setdefault(str(self.engine), {}).setdefault(str(simd), {})
+        slots.setdefault(str(slot), {})[str(number)] = [name, begin, end]
+        timeline = np.stack((states["state"], states["duration"]), axis=1).tolist()
+        inner = {
+            "cu": int(wave["cu"]),
+            "id": number,
+            "simd": simd,
+            "slot": slot,
+            "begin": begin,
+            "end": end,
+            "instructions": block.tolist(),
+            "timeline": timeline,
+            "waitcnt": None,
+        }
+        resolved = int((block[:, 4] > 0).sum())
+        head = {"name": f"SE{self.engine}", "duration": end - begin}
+        self._write(name, {**head, "num_insts": len(block), "num_stitched": resolved, "wave": inner})
+
+    def _block(self, instructions: NDArray[Any]) -> NDArray[np.int64]:
+        """Columns of a wave file: time, category, stall, duration, line."""
+        packed = instructions["category_and_stall"]
+        columns = (
+            instructions["time"],
+            packed & 0xFF,
+            packed >> 8,
+            instructions["duration"],
+            self._code.lines(instructions["pc"]),
+        )
+        return np.stack([column.astype(np.int64) for column in columns], axis=1)
+
+    def finish(self) -> tuple[str, ...]:
+        """Write the tables; returns what is wrong with the trace, one line each."""
+        rows = self._code.table()
+        self._write("code.json", {"code": rows or None, "header": _HEADER, "version": _VERSION})
+        major = self._gfx_major
+        index = {
+            "counter_names": [],
+            "gfxip": major,
+            "gfxv": "navi" if (major or 0) > _GFX9 else "vega",
+            "version": _VERSION,
+            "wave_filenames": self._waves or None,
+        }
+        self._write("filenames.json", index)
+        if self._occupancy:
+            named = {str(n): f"{code} / {vaddr:#x}" for (code, vaddr), n in self._kernels.items()}
+            self._write("occupancy.json", {**self._occupancy, "dispatches": named, "version": _VERSION})
+        if self._clocks:
+            self._write("realtime.json", {**self._clocks, "metadata": {"frequency": self._frequency_hz}})
+        for name, table in self._states.tables().items():
+            self._write(name, table)
+        return tuple(self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = [INFO_MEANINGS[kind] for kind in sorted(self._infos) if kind in INFO_MEANINGS]
+        notes += [reason for _, reason in sorted(self._code.missing.items())]
+        for code_object, count in sorted(self._code.unknown.items()):
+            if code_object not in self._code.missing:
+                notes.append(f"code object {code_object} has no instruction at {count} requested addresses")
+        if self._switched:
+            notes.append(f"{self._switched} waves were switched out while traced: latencies are too long")
+        return notes
+
+    def _write(self, name: str, content: object) -> None:
+        (self._folder / name).write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
