@@ -30,7 +30,7 @@ TRACED = {"trace_headroom": share(0.7, Exactness.ESTIMATE, source="thread trace"
             share(0.3),
             share(0.1, Exactness.LOWER_BOUND),
             None,
-            "compute_utilization is known as a lower bound",
+            "compute_utilization is known as a lower",
         ),
         (share(1.2), share(0.1), None, "hbm_utilization is 120% of its ceiling"),
         (share(0.3), None, None, "compute_utilization is unknown"),
