@@ -13,7 +13,7 @@ _ASKED = os.environ.get("RPL_FUZZ_EXAMPLES")
 
 #: Decorator for every target.
 fuzzed = settings(
-    max_examples=int(_ASKED or 150),
+    max_examples=int(_ASKED or 400),
     derandomize=_ASKED is None,
     deadline=None,
     database=None,

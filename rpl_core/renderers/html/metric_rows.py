@@ -36,6 +36,8 @@ def _metrics(kernel: KernelRooflineDoc) -> Iterator[tuple[str, MetricDoc]]:
     yield "FLOPs per launch", kernel.flops
     yield "FLOPs, per-op model", kernel.models.per_op
     yield "FLOPs, VALU-width model", kernel.models.valu_width
+    for name, metric in sorted(kernel.corrections.items()):
+        yield f"FLOPs, {name.replace('_', ' ')}", metric
     for work in kernel.types:
         yield f"{work.data_type} on {pipe_name(work.pipe)}", work.gops
     for level in kernel.levels:

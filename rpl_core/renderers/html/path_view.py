@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.renderers.html.names import readable
-from rpl_core.renderers.html.quantities import share
+from rpl_core.renderers.html.quantities import count, share
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.dag import ClockDomainPart, DagDocument, DevicePart, EdgeCount, NearPathPart
+    from rpl_core.contracts.dag import (
+        ClockDomainPart,
+        DagDocument,
+        DevicePart,
+        EdgeCount,
+        NearPathPart,
+        ProcessPart,
+        SymbolEdgePart,
+    )
     from rpl_core.renderers.html.colours import Colours
     from rpl_core.renderers.html.names import KernelNames
 
-__all__ = ["BarPart", "NearPathRow", "PathView", "SharedBar", "path_view"]
+__all__ = ["BarPart", "NearPathRow", "PathView", "SharedBar", "SymbolEdgeRow", "path_view"]
 
 _ON_PATH_SHOWN = 12
 _ROWS_SHOWN = 16
+_EDGES_SHOWN = 30
 
 _BREAKDOWN = (
     ("kernel_ns", "kernels", "kernel"),
@@ -56,6 +65,15 @@ class NearPathRow:
 
 
 @attrs.frozen
+class SymbolEdgeRow:
+    source: str
+    target: str
+    kind: str
+    count: int
+    gap_ns: int
+
+
+@attrs.frozen
 class PathView:
     """``reason`` is set when there is no graph, and nothing else then."""
 
@@ -68,6 +86,10 @@ class PathView:
     devices: tuple[DevicePart, ...] = ()
     edges: tuple[tuple[EdgeCount, int], ...] = ()  # all, and how many of them on the path
     near: tuple[NearPathRow, ...] = ()
+    waits: tuple[SymbolEdgeRow, ...] = ()
+    waits_left_out: int = 0
+    doubts: tuple[str, ...] = ()
+    processes: tuple[ProcessPart, ...] = ()
     sync_info: str = ""
     run_number: int = 0
 
@@ -94,8 +116,40 @@ def path_view(dag: DagDocument, names: KernelNames, colours: Colours) -> PathVie
         devices=dag.devices[:_ROWS_SHOWN],
         edges=tuple((edge, on_path.get((edge.kind, edge.confidence), 0)) for edge in dag.edges),
         near=tuple(_near(path, names) for path in dag.near_paths[:_ROWS_SHOWN]),
+        waits=tuple(_edge(edge, names) for edge in dag.symbol_edges[:_EDGES_SHOWN]),
+        waits_left_out=dag.symbol_edges_left_out + max(0, len(dag.symbol_edges) - _EDGES_SHOWN),
+        doubts=tuple(text.format(count(number)) for number, text in _doubts(dag) if number),
+        processes=dag.processes[:_ROWS_SHOWN] if len(dag.processes) > 1 else (),
         sync_info=_SYNC_INFO.get(dag.sync_info or "none", "unknown"),
         run_number=(dag.run or 0) + 1,
+    )
+
+
+def _doubts(dag: DagDocument) -> tuple[tuple[int, str], ...]:
+    """What the graph does not know or had to repair, each with its number."""
+    unresolved = dag.unresolved
+    return (
+        (unresolved.waits, "{} waits for events of an unknown stream gave no edge"),
+        (
+            unresolved.waits_without_record,
+            "{} waits for events that were never recorded (no edge by definition)",
+        ),
+        (unresolved.syncs, "{} synchronisations with an unknown stream, event or device gave no edge"),
+        (unresolved.submissions, "{} dispatches and copies have no API call in the recording"),
+        (unresolved.late_syncs, "{} synchronisations contradict the clocks"),
+        (dag.inconsistent_edges, "{} edges were dropped: their source ended after their target began"),
+        (dag.chain_overlaps, "{} dispatches overlap their own stream"),
+        (dag.submission_disagreements, "{} neighbours of a stream began in another order than submitted"),
+    )
+
+
+def _edge(edge: SymbolEdgePart, names: KernelNames) -> SymbolEdgeRow:
+    return SymbolEdgeRow(
+        source=names.short(edge.source),
+        target=names.short(edge.target),
+        kind=readable(edge.kind.replace("_", " "), 40),
+        count=edge.count,
+        gap_ns=edge.gap_ns,
     )
 
 

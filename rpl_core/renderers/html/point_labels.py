@@ -21,12 +21,19 @@ _LETTER, _LINE = 6.2, 13.0
 
 @attrs.frozen
 class PointLabel:
-    """Text at (x, y), beside the point of this level."""
+    """Text beside the point of this level: from (x, y) on, or up to there where it is ``before``."""
 
     text: str
     level: str
     x: float
     y: float
+    before: bool
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Left and right end, estimated from the number of letters."""
+        width = len(self.text) * _LETTER
+        return (self.x - width, self.x) if self.before else (self.x, self.x + width)
 
 
 def place_labels(points: Iterable[Point], frame: Frame) -> tuple[PointLabel, ...]:
@@ -34,16 +41,16 @@ def place_labels(points: Iterable[Point], frame: Frame) -> tuple[PointLabel, ...
     found: list[PointLabel] = []
     for point in points:
         text = base_name(point.short)
-        width = len(text) * _LETTER
-        x = point.x + point.radius * (1.6 if point.shape == "edge" else 1) + 5
-        if x + width > frame.x.end:
-            x = point.x - point.radius - 5 - width
-        label = PointLabel(text, point.level, x, point.y + 4)
+        beside = point.radius * (1.6 if point.shape == "edge" else 1) + 5
+        before = point.x + beside + len(text) * _LETTER > frame.x.end
+        x = point.x - beside if before else point.x + beside
+        label = PointLabel(text, point.level, x, point.y + 4, before)
         if not any(_cover(label, other) for other in found if other.level == label.level):
             found.append(label)
     return tuple(found)
 
 
 def _cover(label: PointLabel, other: PointLabel) -> bool:
-    beside = label.x > other.x + len(other.text) * _LETTER or other.x > label.x + len(label.text) * _LETTER
-    return not beside and abs(label.y - other.y) < _LINE
+    left, right = label.extent
+    other_left, other_right = other.extent
+    return left < other_right and other_left < right and abs(label.y - other.y) < _LINE

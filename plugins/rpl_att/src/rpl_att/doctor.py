@@ -8,7 +8,7 @@ from rpl_att.decoder_library import REMEDY, find_decoder
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 
-_NEEDED_FOR = "`rpl profile --deep-analysis` (decoded traces are read without it)"
+_NEEDED_FOR = "`rpl profile --deep-analysis` and raw .att files (decoded traces are read without it)"
 
 
 class DecoderCheck(DoctorCheck):

@@ -32,7 +32,7 @@ class ThreadTrace:
     """One decoded folder.
 
     ``code`` is ``None`` for an empty trace. ``problems`` are parts that could not be read, each in one
-    line; ``raw_files`` counts undecoded ``.att`` files of the dispatch. ``kernel`` is what the profiler's
+    line; ``raw_files`` counts the ``.att`` files of the dispatch. ``kernel`` is what the profiler's
     own results, or failing them the label in the code, say about the dispatch.
     """
 

@@ -202,6 +202,8 @@ def _why_partial(trace: ThreadTrace) -> str | None:
         lost = sum(wave.not_stitched for wave in trace.waves.waves)
         if lost:
             parts.append(f"the decoder matched {lost} tokens to no instruction")
+    if trace.level is Level.RAW and trace.problems:
+        parts.append(f"decoding left {len(trace.problems)} doubts, see the warnings")
     if trace.waves is None:
         parts.append(f"{_NO_WAVES}: figures are those of the {trace.level.value} table")
     return "; ".join(parts) or None

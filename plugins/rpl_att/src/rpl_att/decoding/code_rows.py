@@ -6,13 +6,13 @@ Row numbers are given when a code object is first met, so that waves can be writ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.decoding.job import CodeSource
+from rpl_att.decoding.job import CodeSource, Load
 from rpl_att.decoding.listing import Instruction, Listing, disassembled, read_table
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reduction.line_totals import LineTotals
@@ -25,10 +25,11 @@ _FIRST_LINE = 1
 class CodeRows:
     """``missing`` says why code objects could not be listed; ``unknown`` counts addresses asked in vain."""
 
-    def __init__(self, sources: Mapping[int, CodeSource]) -> None:
+    def __init__(self, sources: Mapping[int, CodeSource], loads: Sequence[Load] = ()) -> None:
         self.missing: dict[int, str] = {}
         self.unknown: Counter[int] = Counter()
         self._sources = sources
+        self._loads = loads
         self._lines: dict[int, dict[int, int]] = {}
         self._listings: dict[int, Listing] = {}
         self._rows: list[list[Any]] = []
@@ -36,6 +37,7 @@ class CodeRows:
 
     def instruction(self, code_object: int, address: int) -> tuple[str, int] | None:
         """Text and size for the decoder, or ``None``."""
+        code_object, address = self.located(code_object, address)
         listing = self._listing(code_object)
         found = listing.instructions.get(address) if listing else None
         if found is None:
@@ -68,7 +70,18 @@ class CodeRows:
     def is_label(self, place: int) -> bool:
         return str(self._rows[place][0]).startswith("; ")
 
+    def located(self, code_object: int, address: int) -> tuple[int, int]:
+        """Code object and ELF address; an absolute address in none of the loaded objects stays one."""
+        if code_object == 0:
+            for load in self._loads:
+                if load.base <= address < load.base + load.size:
+                    return load.number, address - load.delta
+        return code_object, address
+
     def _line(self, code_object: int, address: int) -> int:
+        if not address:
+            return 0  # the decoder matched the token to no instruction
+        code_object, address = self.located(code_object, address)
         self._listing(code_object)
         return self._lines.get(code_object, {}).get(address, 0)
 
@@ -126,6 +139,11 @@ def _grown(totals: LineTotals, rows: int) -> LineTotals:
 
 
 def _listed(source: CodeSource | None, code_object: int) -> Listing:
+    if source is None and code_object == 0:
+        raise BadDataError(
+            "the trace has absolute addresses, and no results beside it say where the code was loaded",
+            next_step="record with --output-format json and keep the files together",
+        )
     if source is None:
         raise BadDataError(f"code object {code_object} is not beside the trace")
     if source.disassembler is None:

@@ -12,6 +12,7 @@ import attrs
 from rpl_att.decoding.code_sources import code_sources
 from rpl_att.decoding.job import Job
 from rpl_att.decoding.library import require_any
+from rpl_att.decoding.load_addresses import read_loads
 from rpl_att.decoding.worker_process import Limits, run_worker
 from rpl_att.join_dispatch import find_kernel
 from rpl_att.model import Level, ThreadTrace
@@ -42,7 +43,8 @@ def decode_raw(library: Path, paths: Sequence[Path], limits: Limits | None = Non
     with tempfile.TemporaryDirectory(prefix="rpl-att-") as scratch:
         out = Path(scratch, name)
         out.mkdir()
-        answer = run_worker(Job(library, traces, code, out, chosen.memory_bytes), chosen)
+        job = Job(library, traces, code, read_loads(paths[0]), out, chosen.memory_bytes)
+        answer = run_worker(job, chosen)
         refused = require_any(answer.statuses)
         trace = read_decoded_trace(out)
     place = TraceFolder(paths[0].parent / name, agent, dispatch)

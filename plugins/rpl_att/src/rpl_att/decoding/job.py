@@ -19,6 +19,16 @@ class CodeSource:
     disassembler: Path | None = None
 
 
+@attrs.frozen(order=True)
+class Load:
+    """Code object ``number`` in memory: ``size`` bytes at ``base``; ``delta`` is address - ELF address."""
+
+    base: int
+    size: int
+    delta: int
+    number: int
+
+
 @attrs.frozen
 class Job:
     """``traces`` are (shader engine, file); ``code`` is by code object id, 0 for absolute addresses."""
@@ -26,6 +36,7 @@ class Job:
     library: Path
     traces: tuple[tuple[int, Path], ...]
     code: dict[int, CodeSource]
+    loads: tuple[Load, ...]
     out: Path
     memory_bytes: int
 
@@ -38,6 +49,7 @@ class Job:
                     str(number): [str(source.path), str(source.disassembler) if source.disassembler else None]
                     for number, source in sorted(self.code.items())
                 },
+                "loads": [attrs.astuple(load) for load in self.loads],
                 "out": str(self.out),
                 "memory_bytes": self.memory_bytes,
             }
@@ -53,6 +65,7 @@ class Job:
                 int(number): CodeSource(Path(path), Path(tool) if tool else None)
                 for number, (path, tool) in fields["code"].items()
             },
+            tuple(Load(*load) for load in fields["loads"]),
             Path(fields["out"]),
             fields["memory_bytes"],
         )

@@ -79,7 +79,7 @@ class _Call:
     def take(self, kind: int, events: int | None, count: int, _user: Any) -> int:
         try:
             self._sink(kind, events or 0, count)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again behind the C frames
             self.failure = error
             return Status.ERROR
         return Status.SUCCESS
@@ -88,7 +88,7 @@ class _Call:
         """Copy one instruction; a buffer too small gets the size it must have."""
         try:
             found = self._source(int(pc.code_object_id), int(pc.address))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again behind the C frames
             self.failure = error
             return Status.ERROR
         if found is None:

@@ -88,5 +88,5 @@ def copied(address: int, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     """``count`` records at ``address`` in this process, copied: the library frees them after the call."""
     if not address or not count:
         return np.zeros(0, kind)
-    memory = (ctypes.c_char * (count * kind.itemsize)).from_address(address)
-    return np.frombuffer(memory, kind).copy()
+    found: NDArray[Any] = np.frombuffer(ctypes.string_at(address, count * kind.itemsize), dtype=kind)
+    return found

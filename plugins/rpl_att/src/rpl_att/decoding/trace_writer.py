@@ -79,7 +79,7 @@ class TraceWriter:
     def _add_occupancy(self, events: NDArray[Any]) -> None:
         rows = self._occupancy.setdefault(str(self.engine), [])
         for event in events:
-            pc = (int(event["pc"]["code_object"]), int(event["pc"]["address"]))
+            pc = self._code.located(int(event["pc"]["code_object"]), int(event["pc"]["address"]))
             kernel = self._kernels.setdefault(pc, len(self._kernels))
             place = [int(event[name]) for name in ("time", "cu", "simd", "slot")]
             rows.append([*place, int(event["flags"]) & 1, kernel])
@@ -92,9 +92,9 @@ class TraceWriter:
             raise BadDataError(f"the raw trace holds more than {MAX_INSTRUCTIONS} instructions")
         begin, end = int(wave["begin"]), int(wave["end"])
         self._switched += int(wave["contexts"] > 0)
-        self._states.add(begin, states["state"], states["duration"])
         if not len(instructions) and len(states) < _MIN_STATES:
             return
+        self._states.add(begin, states["state"], states["duration"])
         block = self._block(instructions)
         self._code.add(block, idle_before(block, begin).idle)
         simd, slot = int(wave["simd"]), int(wave["slot"])
@@ -136,7 +136,7 @@ class TraceWriter:
         rows = self._code.table()
         self._write("code.json", {"code": rows or None, "header": _HEADER, "version": _VERSION})
         major = self._gfx_major
-        index = {
+        index: dict[str, Any] = {
             "counter_names": [],
             "gfxip": major,
             "gfxv": "navi" if (major or 0) > _GFX9 else "vega",

@@ -37,7 +37,7 @@ def main() -> None:
 def decode(job: Job) -> Answer:
     """Decode every trace of ``job`` into its folder, in order of shader engines."""
     library = DecoderLibrary(job.library)
-    code = CodeRows(job.code)
+    code = CodeRows(job.code, job.loads)
     writer = TraceWriter(job.out, code)
     statuses = {}
     for engine, path in sorted(job.traces):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -47,10 +48,8 @@ def run_worker(job: Job, limits: Limits) -> Answer:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the worker and its disassembler, if they still run."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

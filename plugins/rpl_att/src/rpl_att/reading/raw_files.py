@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rpl_att.reading.folder import TraceFolder
 
-_NAME = re.compile(r"(?:.*_)?(?P<agent>\d+)_shader_engine_(?P<se>\d+)_(?P<dispatch>\d+)\.att")
+_NAME = re.compile(r"(?P<process>(?:.*_)?)(?P<agent>\d+)_shader_engine_(?P<se>\d+)_(?P<dispatch>\d+)\.att")
 #: rocprofv2 names the kernel and the shader engine only.
 _ROCPROFV2_NAME = re.compile(r".+_se\d+\.att")
 _MAX_LISTED = 20_000
@@ -59,7 +59,16 @@ def raw_identity(name: str) -> tuple[int, int] | None:
 
 def shader_engine(name: str) -> int:
     """The shader engine in the name of a raw trace of rocprofv3. Raises ``ValueError`` for another name."""
+    return int(_parts(name)["se"])
+
+
+def process_prefix(name: str) -> str:
+    """What all files of the recording process begin with. Raises ``ValueError`` as ``shader_engine``."""
+    return _parts(name)["process"]
+
+
+def _parts(name: str) -> re.Match[str]:
     match = _NAME.fullmatch(name.removesuffix(".gz"))
     if match is None:
         raise ValueError(f"{name!r} is no raw trace of rocprofv3")
-    return int(match["se"])
+    return match
