@@ -8,6 +8,7 @@ import pytest
 
 from rpl_core.analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.testing.traces import TracedDispatch, make_trace
@@ -125,6 +126,13 @@ def test_negative_durations_are_left_out_and_counted():
 
     assert outcome.facts["kernel_times"]["k"].total_ns == 10.0
     assert [d.count for d in outcome.diagnostics if d.code == "dispatch.negative_duration"] == [1]
+
+
+def test_damage_that_the_reader_named_is_not_named_again():
+    named = Diagnostic("dispatch.zero_duration", "2 dispatches have a duration of zero", count=2)
+    trace = attrs.evolve(make_trace([("k", 5, 5), ("k", 9, 9)]), diagnostics=(named,))
+
+    assert "dispatch.zero_duration" not in [d.code for d in analyse(trace).diagnostics]
 
 
 def test_an_outlier_is_named_with_its_figures():

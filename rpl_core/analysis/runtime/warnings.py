@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 
 #: A kernel whose slowest dispatch takes twice its median has an outlier worth naming (chosen).
 OUTLIER_RATIO = 2.0
+_DAMAGE = ("dispatch.zero_duration", "dispatch.negative_duration")
 
 
 def timing_diagnostics(
@@ -28,7 +29,9 @@ def timing_diagnostics(
 
 
 def _damaged(source: TimeSource) -> list[Diagnostic]:
-    durations = [run.trace.dispatches.duration_ns() for run in source.runs]
+    # A reader that counted them already has named the file as well.
+    unreported = [run.trace for run in source.runs if not _names_damage(run.trace.diagnostics)]
+    durations = [trace.dispatches.duration_ns() for trace in unreported]
     zero = sum(int(np.count_nonzero(d == 0)) for d in durations)
     negative = sum(int(np.count_nonzero(d < 0)) for d in durations)
     found = []
@@ -52,6 +55,10 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
             )
         )
     return found
+
+
+def _names_damage(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(d.code in _DAMAGE for d in diagnostics)
 
 
 def _outliers(times: Mapping[str, KernelTime]) -> list[Diagnostic]:
