@@ -70,6 +70,8 @@ def find_lanes(
 ) -> tuple[Lanes, Int32Column]:
     """The lanes of nodes given as columns of shape (n,), and the lane number of each node."""
     null = np.array([entry.id == 0 for entry in trace.streams] + [False])  # the last entry stands for -1
+    if not by_queue:
+        stream = _with_only_stream(process, agent, stream, queue)
     if by_queue:
         columns = (process, agent, queue, np.where(queue < 0, stream, NOT_RECORDED))
     else:
@@ -88,3 +90,24 @@ def find_lanes(
         by_queue=by_queue,
     )
     return lanes, lane
+
+
+def _with_only_stream(
+    process: Int32Column, agent: Int32Column, stream: Int32Column, queue: Int32Column
+) -> Int32Column:
+    """``stream`` with unrecorded entries filled where the node's hardware queue serves one stream only.
+
+    Such a node (RPD lacks the launch of memory fills) runs in that queue's order. A lane of its own would
+    have no dependence and hold on to its recorded time in every forecast.
+    """
+    unknown = (stream < 0) & (queue >= 0)
+    known = stream >= 0
+    if not unknown.any() or not known.any():
+        return stream
+    _, group = number_keys(join_keys((process, agent, queue)))
+    lowest = np.full(int(group.max()) + 1, np.iinfo(np.int32).max, dtype=np.int32)
+    highest = np.full(lowest.size, NOT_RECORDED, dtype=np.int32)
+    np.minimum.at(lowest, group[known], stream[known])
+    np.maximum.at(highest, group[known], stream[known])
+    only = np.where(lowest == highest, highest, NOT_RECORDED).astype(np.int32)
+    return np.where(unknown, only[group], stream)
