@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._own = {name: LazyCommand(*place) for name, place in (lazy_commands or {}).items()}
-        self._from_plugins: dict[str, LazyCommand] | None = None
+        self._from_plugins: dict[str | None, dict[str, LazyCommand]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self._own, *self._plugin_commands()})
@@ -68,9 +68,10 @@ class LazyGroup(click.Group):
         return f"(broken: {place.problem})" if place.problem else place.summary
 
     def _plugin_commands(self) -> Mapping[str, LazyCommand]:
-        if self._from_plugins is None:
-            self._from_plugins = _installed_commands()
-        return self._from_plugins
+        chosen = os.environ.get("RPL_LOAD_PLUGINS")  # tests run several commands in one process
+        if chosen not in self._from_plugins:
+            self._from_plugins[chosen] = _installed_commands()
+        return self._from_plugins[chosen]
 
 
 def _installed_commands() -> dict[str, LazyCommand]:
