@@ -64,18 +64,19 @@ def _what_if(dag: DagDocument) -> str:
     shown = dag.forecasts[:SHOWN_FORECASTS]
     if not shown:
         return ""
-    labels = ["free" if answer.speedup is None else f"{answer.speedup:g}x" for answer in shown[0].speedups]
-    rows = [(shorten(printable(forecast.name), _NAME_WIDTH), *_gains(forecast)) for forecast in shown]
+    asked = [answer.speedup for answer in shown[0].speedups]
+    labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
+    rows = [(shorten(printable(forecast.name), _NAME_WIDTH), *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
     table = format_table(columns, rows, right=tuple(range(1, len(columns))))
     return f"\n{table}{_shift(dag)}"
 
 
-def _gains(forecast: ForecastPart) -> list[str]:
-    return [
-        UNKNOWN if answer.application_speedup is None else f"{answer.application_speedup:.3f}x"
-        for answer in forecast.speedups
-    ]
+def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
+    """One cell per speed-up of the heading; documents come from anywhere and may lack some."""
+    answers = {answer.speedup: answer.application_speedup for answer in forecast.speedups}
+    gains = [answers.get(speedup) for speedup in asked]
+    return [UNKNOWN if gain is None else f"{gain:.3f}x" for gain in gains]
 
 
 def _shift(dag: DagDocument) -> str:

@@ -62,7 +62,7 @@ def analysed(shared_data: Path) -> Callable[..., Analysed]:
         recording = Recording(traces)
         device = detect_device(recording.gpu_agents)
         facts: dict[str, Any] = {}
-        diagnostics: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = [d for trace in traces for d in trace.diagnostics]
         for analyzer in (RuntimeAnalyzer(), CountersAnalyzer(), RooflineAnalyzer()):
             context = AnalysisContext(recording, device, AnalysisOptions(**options), dict(facts))
             outcome = analyzer.analyze(context)
