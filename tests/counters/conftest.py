@@ -12,6 +12,7 @@ import pytest
 from rpl_core.model.device import CounterMap, DeviceModel, Quantity
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import CounterValues, Trace
+from rpl_core.testing.devices import make_device as a_device
 from rpl_core.testing.traces import TracedDispatch, make_trace
 
 PassBuilder = Callable[..., Trace]
@@ -63,26 +64,6 @@ def make_device() -> DeviceBuilder:
     """``make_device(quantity, ...)``: a device of 4 CUs and 2 XCDs that defines only these quantities."""
 
     def build(*quantities: Quantity, **fields: Any) -> DeviceModel:
-        defaults: dict[str, Any] = {
-            "name": "test-gpu",
-            "architecture": "gfx000",
-            "product": "Test GPU",
-            "chip_ids": (),
-            "compute_units": 4,
-            "xcd_count": 2,
-            "simd_per_cu": 4,
-            "wave_size": 64,
-            "max_waves_per_simd": 8,
-            "lds_bytes_per_cu": 65536,
-            "clock_mhz": 1000.0,
-            "l2_bytes": None,
-            "llc_bytes": None,
-            "l2_channels": None,
-            "fp32_valu_width": 8,
-            "compute_ceilings": (),
-            "memory_ceilings": (),
-            "counter_map": CounterMap(quantities, ()),
-        }
-        return DeviceModel(**{**defaults, **fields})
+        return a_device(**{"counter_map": CounterMap(quantities, ()), **fields})
 
     return build

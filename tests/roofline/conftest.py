@@ -12,13 +12,13 @@ from rpl_core.analysis.roofline.model import KernelRoofline
 from rpl_core.model.device import (
     CeilingOrigin,
     ComputeCeiling,
-    CounterMap,
     DeviceModel,
     MemoryCeiling,
     Pipe,
 )
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
+from rpl_core.testing.devices import make_device as a_device
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 
@@ -53,27 +53,8 @@ def make_device() -> Callable[..., DeviceModel]:
             MemoryCeiling("hbm", 80.0, MEASURED, "benchmark"),
             MemoryCeiling("l2", 400.0, SPEC, "sheet"),
         )
-        defaults: dict[str, Any] = {
-            "name": "test-gpu",
-            "architecture": "gfx000",
-            "product": "Test GPU",
-            "chip_ids": (),
-            "compute_units": 4,
-            "xcd_count": 2,
-            "simd_per_cu": 4,
-            "wave_size": 64,
-            "max_waves_per_simd": 8,
-            "lds_bytes_per_cu": 65536,
-            "clock_mhz": 1000.0,
-            "l2_bytes": None,
-            "llc_bytes": 10_000,
-            "l2_channels": None,
-            "fp32_valu_width": 8,
-            "compute_ceilings": compute,
-            "memory_ceilings": memory,
-            "counter_map": CounterMap((), ()),
-        }
-        return DeviceModel(**{**defaults, **fields})
+        given = {"llc_bytes": 10_000, "compute_ceilings": compute, "memory_ceilings": memory}
+        return a_device(**{**given, **fields})
 
     return build
 
