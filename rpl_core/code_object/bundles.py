@@ -1,24 +1,30 @@
 """Find the device code inside a file: bare ELF, clang offload bundle, or a host ELF that embeds bundles.
 
-Layout of ``__CLANG_OFFLOAD_BUNDLE__``: clang's ``ClangOffloadBundler`` document. Compressed bundles
-(magic ``CCOB``) and offload-packager binaries are recognised and named, not unpacked.
+Layout of ``__CLANG_OFFLOAD_BUNDLE__``: clang's ``ClangOffloadBundler`` document. Compressed bundles are
+unpacked first; offload-packager binaries are recognised and named, not unpacked.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.code_object.compressed_bundle import COMPRESSED_MAGIC, unpack_bundle
 from rpl_core.errors import BadDataError, ForeignFileError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
-COMPRESSED_MAGIC = b"CCOB"
 PACKAGER_MAGIC = b"\x10\xff\x10\xad"
 ELF_MAGIC = b"\x7fELF"
 #: No bundle of a compiler has nearly as many entries; the count comes from the file.
 _MAX_ENTRIES = 4096
 _MAX_ID_BYTES = 4096
+#: The most that all compressed bundles of one file may hold: as much as a file that is read at all.
+MAX_UNPACKED_BYTES = 1 << 30
 
 
 @attrs.frozen
@@ -30,12 +36,17 @@ class BundledCode:
 
 
 def split_bundle(data: bytes, where: str) -> tuple[BundledCode, ...]:
-    """The non-empty device entries of one bundle that begins at ``data[0]``."""
+    """The non-empty device entries of one bundle, compressed or not, that begins at ``data[0]``."""
     refuse_unreadable(data, where)
+    if data.startswith(COMPRESSED_MAGIC):
+        data = unpack_bundle(data, where, MAX_UNPACKED_BYTES).data
     if not data.startswith(BUNDLE_MAGIC):
         raise ForeignFileError(f"{where}: neither a code object nor an offload bundle")
     found = []
-    for offset, size, entry in _entries(data, where):
+    entries = _entries(data, 0, where)
+    if sum(size for _, size, _ in entries) > len(data):
+        raise BadDataError(f"{where}: the bundle's entries are larger than it", cause="a truncated file")
+    for offset, size, entry in entries:
         if entry.startswith("host") or size == 0:
             continue
         code = data[offset : offset + size]
@@ -48,21 +59,34 @@ def split_bundle(data: bytes, where: str) -> tuple[BundledCode, ...]:
 def split_section(data: bytes, where: str) -> tuple[BundledCode, ...]:
     """All bundles of a ``.hip_fatbin`` section, which holds one per translation unit."""
     refuse_unreadable(data, where)
-    starts = _occurrences(data, BUNDLE_MAGIC)
-    if not starts and (at := data.find(COMPRESSED_MAGIC)) >= 0:
-        refuse_unreadable(data[at:], where)
-    ends = [*starts[1:], len(data)]
-    return tuple(c for s, e in zip(starts, ends, strict=True) for c in split_bundle(data[s:e], where))
+    return tuple(code for bundle in _bundles(data, where) for code in split_bundle(bundle, where))
+
+
+def _bundles(data: bytes, where: str) -> Iterator[bytes]:
+    """The bundles of a section in order, the compressed ones unpacked."""
+    at, room = _next_bundle(data, 0), MAX_UNPACKED_BYTES
+    while at is not None:
+        following = _next_bundle(data, at + len(COMPRESSED_MAGIC))
+        if data.startswith(COMPRESSED_MAGIC, at):
+            unpacked = unpack_bundle(memoryview(data)[at:], where, room)
+            room -= len(unpacked.data)
+            yield unpacked.data
+            if unpacked.packed_bytes is not None:  # compressed data may look like the next one's beginning
+                following = _next_bundle(data, at + unpacked.packed_bytes)
+        else:  # and so may code
+            ends = (offset + size for offset, size, _ in _entries(data, at, where))
+            following = _next_bundle(data, at + max((len(BUNDLE_MAGIC), *ends)))
+            yield data[at:following]
+        at = following
+
+
+def _next_bundle(data: bytes, start: int) -> int | None:
+    places = (data.find(magic, start) for magic in (BUNDLE_MAGIC, COMPRESSED_MAGIC))
+    return min((place for place in places if place >= 0), default=None)
 
 
 def refuse_unreadable(data: bytes, where: str) -> None:
     """``ForeignFileError`` for containers that are known but not unpacked."""
-    if data.startswith(COMPRESSED_MAGIC):
-        raise ForeignFileError(
-            f"{where}: a compressed offload bundle",
-            cause="the program was built with --offload-compress",
-            next_step="run `clang-offload-bundler --unbundle`, or build without --offload-compress",
-        )
     if data.startswith(PACKAGER_MAGIC):
         raise ForeignFileError(
             f"{where}: an offload-packager binary",
@@ -71,8 +95,9 @@ def refuse_unreadable(data: bytes, where: str) -> None:
         )
 
 
-def _entries(data: bytes, where: str) -> list[tuple[int, int, str]]:
-    at = len(BUNDLE_MAGIC)
+def _entries(data: bytes, start: int, where: str) -> list[tuple[int, int, str]]:
+    """Offset (from ``start``), size and name of each entry of the bundle that begins at ``start``."""
+    at = start + len(BUNDLE_MAGIC)
     entries = []
     try:
         (count,) = struct.unpack_from("<Q", data, at)
@@ -91,12 +116,3 @@ def _entries(data: bytes, where: str) -> list[tuple[int, int, str]]:
             f"{where}: the bundle header ends at offset {at}", cause="a truncated file"
         ) from error
     return entries
-
-
-def _occurrences(data: bytes, needle: bytes) -> list[int]:
-    found = []
-    at = data.find(needle)
-    while at >= 0:
-        found.append(at)
-        at = data.find(needle, at + len(needle))
-    return found

@@ -36,7 +36,7 @@ def compare_code_objects(
         if key not in old or key not in new:
             found.append(_one_sided(key, old.get(key)))
             continue
-        architecture = key[0].rpartition("-")[2].partition(":")[0]
+        architecture = key[0].partition(":")[0].rpartition("-")[2]
         found += abi_differences(old[key], new[key])
         resources = resource_differences(old[key], new[key], architecture, assumed)
         found += resources.differences

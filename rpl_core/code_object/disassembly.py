@@ -17,11 +17,15 @@ import attrs
 from rpl_core.errors import BadDataError, MissingError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rpl_core.code_object.values import CodeObject
 
 #: Searched on PATH in this order, then in ROCm's default place.
 DISASSEMBLERS = ("llvm-objdump-22", "llvm-objdump", "/opt/rocm/llvm/bin/llvm-objdump")
 _TIME_LIMIT_S = 120.0
+#: Linux takes 128 KiB per argument.
+_MAX_ARGUMENT_BYTES = 100_000
 _SYMBOL = re.compile(r"^(?P<address>[0-9a-f]+) <(?P<name>[^>]+)>:$")
 _LINE = re.compile(
     r"^\s+(?P<mnemonic>[a-z][\w.]*)(?:\s+(?P<operands>.*?))?\s*// (?P<address>[0-9A-F]+):"
@@ -50,10 +54,16 @@ def find_disassembler() -> Path:
     )
 
 
-def disassemble(code_object: CodeObject, tool: Path | None = None) -> dict[str, tuple[Instruction, ...]]:
-    """Kernel name -> instructions in address order, padding behind the last one left out."""
+def disassemble(
+    code_object: CodeObject, tool: Path | None = None, kernels: Collection[str] | None = None
+) -> dict[str, tuple[Instruction, ...]]:
+    """Kernel name -> instructions in address order, padding behind the last one left out.
+
+    ``kernels`` are the names of those wanted, ``None`` for all.
+    """
     names = {kernel.name for kernel in code_object.kernels}
-    text = _objdump(tool or find_disassembler(), code_object.elf)
+    names = names if kernels is None else names & set(kernels)
+    text = _objdump(tool or find_disassembler(), code_object.elf, _selection(names, code_object))
     found: dict[str, list[Instruction]] = {}
     current: list[Instruction] | None = None
     base, name = 0, ""
@@ -82,11 +92,20 @@ def _without_padding(instructions: list[Instruction]) -> tuple[Instruction, ...]
     return tuple(instructions[:end])
 
 
-def _objdump(tool: Path, elf: bytes) -> str:
+def _selection(names: Collection[str], code_object: CodeObject) -> list[str]:
+    """The option that limits the disassembler to ``names``; none where they do not fit on a command line."""
+    joined = ",".join(sorted(names))
+    plain = all(name.isprintable() and "," not in name for name in names)
+    if len(names) == len(code_object.kernels) or not plain or len(joined.encode()) > _MAX_ARGUMENT_BYTES:
+        return []
+    return [f"--disassemble-symbols={joined}"]
+
+
+def _objdump(tool: Path, elf: bytes, selection: list[str]) -> str:
     with tempfile.NamedTemporaryFile(suffix=".hsaco") as file:
         file.write(elf)
         file.flush()
-        command = [str(tool), "--disassemble", "--no-show-raw-insn", file.name]
+        command = [str(tool), "--disassemble", "--no-show-raw-insn", *selection, file.name]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -27,29 +27,31 @@ _METADATA_NOTE = 32
 _MAX_NOTE_BYTES = 64 << 20
 #: ELF64 (System V ABI): sizes of Elf64_Shdr and Elf64_Phdr; the most that 16-bit counts can name.
 _SECTION_HEADER_BYTES, _PROGRAM_HEADER_BYTES, _MOST_HEADERS = 64, 56, 0xFFFF
+#: The most that a compressed section (debug information) may unpack to (chosen).
+_MAX_UNPACKED_SECTION = 256 << 20
 FATBIN_SECTION = ".hip_fatbin"
 
 
 def is_device_elf(data: bytes, where: str) -> bool:
     """Whether the ELF is AMD GPU code (as opposed to a host program)."""
-    return _guarded(lambda: _open(data)["e_machine"] in _AMDGPU_MACHINE, where)
+    return guarded(lambda: open_elf(data)["e_machine"] in _AMDGPU_MACHINE, where)
 
 
 def host_fatbin(data: bytes, where: str) -> bytes | None:
     """The contents of ``.hip_fatbin``, or ``None`` when the host program has no such section."""
 
     def find() -> bytes | None:
-        section = _open(data).get_section_by_name(FATBIN_SECTION)
-        return None if section is None else bytes(section.data())
+        section = open_elf(data).get_section_by_name(FATBIN_SECTION)
+        return None if section is None else section_bytes(section)
 
-    return _guarded(find, where)
+    return guarded(find, where)
 
 
 def device_code_object(data: bytes, where: str) -> CodeObject:
     """The code object; ``BadDataError`` says what is missing or broken."""
-    elf = _guarded(lambda: _open(data), where)
-    note = decode_note(_guarded(lambda: _metadata_note(elf, where), where), where)
-    descriptors = _guarded(lambda: _descriptors(elf, where), where)
+    elf = guarded(lambda: open_elf(data), where)
+    note = decode_note(guarded(lambda: metadata_note(elf, where), where), where)
+    descriptors = guarded(lambda: _descriptors(elf, where), where)
     target = note.get("amdhsa.target")
     if not isinstance(target, str):
         raise BadDataError(
@@ -67,7 +69,8 @@ def _kernel(entry: Mapping[str, Any], descriptors: Mapping[str, KernelDescriptor
     return kernel_from(entry, descriptors.get(str(entry.get(".symbol"))), where)
 
 
-def _open(data: bytes) -> Any:
+def open_elf(data: bytes) -> Any:
+    """The ELF file of pyelftools; ``BadDataError`` where reading its tables would never end."""
     elf = ELFFile(io.BytesIO(data))
     # With entries of size 0 a table of any claimed length fits the file and would be walked forever.
     if elf["e_shnum"] and elf["e_shentsize"] != _SECTION_HEADER_BYTES:
@@ -79,7 +82,17 @@ def _open(data: bytes) -> Any:
     return elf
 
 
-def _metadata_note(elf: Any, where: str) -> bytes:
+def section_bytes(section: Any) -> bytes:
+    """The content of a section of pyelftools; none where the file holds none, whatever size is claimed."""
+    if section["sh_type"] == "SHT_NOBITS":
+        return b""
+    if section.compressed and section.data_size > _MAX_UNPACKED_SECTION:
+        raise BadDataError(f"section {section.name!r} claims to hold {section.data_size} bytes")
+    return bytes(section.data())
+
+
+def metadata_note(elf: Any, where: str) -> bytes:
+    """The bytes of the note ``NT_AMDGPU_METADATA``."""
     # Linked code objects have a PT_NOTE segment, relocatable ones only the section.
     places = [s for s in elf.iter_segments() if s["p_type"] == "PT_NOTE"]
     places += [s for s in elf.iter_sections() if isinstance(s, NoteSection)]
@@ -109,10 +122,11 @@ def _symbol_bytes(elf: Any, symbol: Any) -> bytes:
     start = symbol["st_value"] - section["sh_addr"]
     if start < 0:
         return b""
-    return bytes(section.data()[start : start + DESCRIPTOR_BYTES])
+    return section_bytes(section)[start : start + DESCRIPTOR_BYTES]
 
 
-def _guarded(read: Callable[[], _T], where: str) -> _T:
+def guarded(read: Callable[[], _T], where: str) -> _T:
+    """``read()``; whatever goes wrong in it is a ``BadDataError`` that names ``where``."""
     try:
         return read()
     except RplError as error:

@@ -12,6 +12,7 @@ from rpl_core.code_object.bundles import (
     split_bundle,
     split_section,
 )
+from rpl_core.code_object.compressed_bundle import COMPRESSED_MAGIC
 from rpl_core.code_object.elf_file import device_code_object, host_fatbin, is_device_elf
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
 
@@ -27,9 +28,9 @@ MAX_FILE_BYTES = 1 << 30
 def read_code_objects(path: Path) -> tuple[CodeObject, ...]:
     """Code objects of ``path`` in file order, at least one.
 
-    Takes ``.hsaco`` files, offload bundles, and host programs or objects with a ``.hip_fatbin`` section.
-    Raises ``MissingError`` without the file, ``ForeignFileError`` for compressed bundles and other formats,
-    ``BadDataError`` for damage.
+    Takes ``.hsaco`` files, offload bundles (compressed ones too), and host programs or objects with a
+    ``.hip_fatbin`` section. Raises ``MissingError`` without the file or without a decoder for zstd,
+    ``ForeignFileError`` for other formats, ``BadDataError`` for damage.
     """
     if not path.is_file():
         raise MissingError(f"no file at {path}", next_step="check the path")
@@ -50,7 +51,7 @@ def code_objects_from(data: bytes, where: str) -> tuple[CodeObject, ...]:
 
 
 def _unpack(data: bytes, where: str) -> tuple[BundledCode, ...]:
-    if data.startswith(BUNDLE_MAGIC):
+    if data.startswith((BUNDLE_MAGIC, COMPRESSED_MAGIC)):
         return split_bundle(data, where)
     refuse_unreadable(data, where)
     if not data.startswith(ELF_MAGIC):

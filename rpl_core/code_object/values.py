@@ -78,7 +78,7 @@ class CodeObject:
     @property
     def architecture(self) -> str:
         """For example ``gfx942``."""
-        return self.target.rpartition("-")[2].partition(":")[0]
+        return self.target.partition(":")[0].rpartition("-")[2]
 
     def kernel(self, symbol: str) -> Kernel | None:
         """The kernel with this descriptor symbol or name, or ``None``."""

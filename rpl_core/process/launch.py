@@ -14,12 +14,16 @@ from rpl_core.errors import MissingError, UsageError
 from rpl_core.process.standard_input import open_repeatable_stdin
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rpl_core.errors import RplError
     from rpl_core.process.request import ProcessRequest
 
 
 def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
     """Start the command; its stdout and stderr share one pipe, in the order in which it writes.
+
+    With ``stdout_path`` they have a pipe each.
 
     A session (setsid) rather than only a group: a background group of the terminal's session would be
     stopped by SIGTTIN or SIGTTOU as soon as it touches the terminal.
@@ -31,12 +35,14 @@ def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
             request.command,
             stdin=stdin,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT if request.stdout_path is None else subprocess.PIPE,
             env=None if request.environment is None else dict(request.environment),
+            cwd=request.working_directory,
             start_new_session=True,
             bufsize=0,
         )
     except (OSError, ValueError) as error:
+        _refuse_bad_directory(request.working_directory)
         raise _launch_error(request, error) from error
     finally:
         os.close(stdin)
@@ -48,6 +54,15 @@ def _let_exit_status_arrive() -> None:
         signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     ):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _refuse_bad_directory(directory: Path | None) -> None:
+    """The errors of entering a directory are those of starting a program: ask for the directory itself."""
+    if directory is not None and not os.access(directory, os.X_OK):
+        reason = "you may not enter it" if directory.is_dir() else "there is no such directory"
+        raise UsageError(f"cannot start a command in {directory}: {reason}")
+    if directory is not None and not directory.is_dir():
+        raise UsageError(f"cannot start a command in {directory}: it is not a directory")
 
 
 def _launch_error(request: ProcessRequest, error: OSError | ValueError) -> RplError:

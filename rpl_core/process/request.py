@@ -12,7 +12,10 @@ import attrs
 class ProcessRequest:
     """One command for ``run_command``.
 
-    ``environment`` is complete; ``None`` passes rpl's own on. ``what`` names the command in messages.
+    ``environment`` is complete; ``None`` passes rpl's own on. ``working_directory`` is where the command
+    starts; ``None``: where rpl is. A program given by a relative path is looked up there. ``what`` names the
+    command in messages. With ``stdout_path`` its standard output goes there alone, as bytes and no further
+    than a log may grow; the log and the sink get the rest.
     """
 
     command: tuple[str, ...]
@@ -20,6 +23,8 @@ class ProcessRequest:
     log_path: Path | None = None
     time_limit_s: float | None = None
     what: str = "the application"
+    working_directory: Path | None = None
+    stdout_path: Path | None = None
 
 
 @attrs.frozen
@@ -27,7 +32,8 @@ class ProcessResult:
     """How a command ended by itself. Exactly one of ``exit_status`` and ``signal`` is given.
 
     ``wall_s`` runs from just before the start to the end of the first process. ``orphans`` counts
-    processes that it left running and that were stopped. ``log_problem`` says why the log is incomplete.
+    processes that it left running and that were stopped. ``log_problem`` says why the log is incomplete,
+    ``stdout_problem`` the same of the file at ``stdout_path``.
     """
 
     exit_status: int | None
@@ -35,6 +41,7 @@ class ProcessResult:
     wall_s: float
     orphans: int = 0
     log_problem: str | None = None
+    stdout_problem: str | None = None
 
     @property
     def succeeded(self) -> bool:

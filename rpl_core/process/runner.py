@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import attrs
@@ -21,6 +22,8 @@ from rpl_core.process.supervision import Supervision
 from rpl_core.process.wake_pipe import WakePipe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     LineSink = Callable[[str], None]
 
 
@@ -34,16 +37,14 @@ def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) ->
     (no such program, no space for the log) and ``UsageError`` (it can't be started, or the log can't be
     written). A command that fails is no error here: see ``exit_failure``.
     """
-    log = None if request.log_path is None else LogFile(request.log_path)
-    wake = WakePipe()
-    interrupts = InterruptWatch(wake.notify)
-    try:
+    with ExitStack() as files:
+        log = _opened(request.log_path, files)
+        stdout = _opened(request.stdout_path, files)
+        wake = WakePipe()
+        files.callback(wake.close)
+        interrupts = InterruptWatch(wake.notify)
         with interrupts:
-            ending = _run_watched(request, log, sink, wake, interrupts)
-    finally:
-        wake.close()
-        if log is not None:
-            log.close()
+            ending = _run_watched(request, _Sinks(log, stdout, sink), wake, interrupts)
     # Asked after the handlers are back, so that a signal in the last moment does not get lost.
     if interrupts.first is not None:
         raise InterruptedRunError(
@@ -55,7 +56,16 @@ def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) ->
             cause=_stuck(ending),
             next_step="raise the time limit, or give the application less work",
         )
-    return _result(ending, None if log is None else log.problem)
+    return _result(ending, _problem(log), _problem(stdout))
+
+
+@attrs.frozen
+class _Sinks:
+    """Where output goes: ``stdout`` is a file for it alone."""
+
+    log: LogFile | None
+    stdout: LogFile | None
+    lines: LineSink
 
 
 @attrs.frozen
@@ -68,20 +78,20 @@ class _Ending:
 
 
 def _run_watched(
-    request: ProcessRequest, log: LogFile | None, sink: LineSink, wake: WakePipe, interrupts: InterruptWatch
+    request: ProcessRequest, sinks: _Sinks, wake: WakePipe, interrupts: InterruptWatch
 ) -> _Ending:
     started_at = time.perf_counter()
     child = start(request)
-    assert child.stdout is not None
-    stream = OutputStream(child.stdout, log, sink)
-    watched = _watch(child, stream, wake, interrupts)
+    streams = _streams(child, sinks)
+    watched = _watch(child, streams, wake, interrupts)
     orphans = 0
     try:
         in_time = watched.wait(request.time_limit_s)
         if in_time and interrupts.count == 0:
             orphans = watched.clear_orphans()
     except BaseException:
-        stream.mute()
+        for stream in streams:
+            stream.mute()
         raise
     finally:
         survivors = watched.stop()
@@ -96,11 +106,34 @@ def _run_watched(
     )
 
 
+def _opened(path: Path | None, files: ExitStack) -> LogFile | None:
+    if path is None:
+        return None
+    log = LogFile(path)
+    files.callback(log.close)
+    return log
+
+
+def _problem(log: LogFile | None) -> str | None:
+    return None if log is None else log.problem
+
+
+def _streams(child: subprocess.Popen[bytes], sinks: _Sinks) -> tuple[OutputStream, ...]:
+    assert child.stdout is not None
+    if child.stderr is None:
+        return (OutputStream(child.stdout, sinks.log, sinks.lines),)
+    alone = OutputStream(child.stdout, sinks.stdout, lambda _line: None)
+    return (alone, OutputStream(child.stderr, sinks.log, sinks.lines))
+
+
 def _watch(
-    child: subprocess.Popen[bytes], stream: OutputStream, wake: WakePipe, interrupts: InterruptWatch
+    child: subprocess.Popen[bytes],
+    streams: tuple[OutputStream, ...],
+    wake: WakePipe,
+    interrupts: InterruptWatch,
 ) -> Supervision:
     try:
-        return Supervision(child, stream, wake, interrupts)
+        return Supervision(child, streams, wake, interrupts)
     except BaseException:  # no thread to be had: nothing may stay behind all the same
         signal_members(child.pid, signal.SIGKILL)
         child.wait()
@@ -114,7 +147,7 @@ def _stuck(ending: _Ending) -> str | None:
     return f"process {pids} hangs in the kernel and can't be killed; look at dmesg for a GPU reset"
 
 
-def _result(ending: _Ending, log_problem: str | None) -> ProcessResult:
+def _result(ending: _Ending, log_problem: str | None, stdout_problem: str | None) -> ProcessResult:
     code = ending.return_code
     return ProcessResult(
         exit_status=code if code >= 0 else None,
@@ -122,4 +155,5 @@ def _result(ending: _Ending, log_problem: str | None) -> ProcessResult:
         wall_s=ending.wall_s,
         orphans=ending.orphans,
         log_problem=log_problem,
+        stdout_problem=stdout_problem,
     )

@@ -38,13 +38,13 @@ class Supervision:
     def __init__(
         self,
         child: subprocess.Popen[bytes],
-        stream: OutputStream,
+        streams: tuple[OutputStream, ...],
         wake: WakePipe,
         interrupts: InterruptWatch,
     ) -> None:
         self.ended_at: float | None = None
         self._child = child
-        self._stream = stream
+        self._streams = streams
         self._wake = wake
         self._interrupts = interrupts
         self._exit_watch = threading.Thread(target=self._watch_exit, name="rpl-exit-watch", daemon=True)
@@ -69,18 +69,20 @@ class Supervision:
         Does nothing if all have ended. A second interrupt goes straight to SIGKILL.
         """
         if not self._gone():
-            self._stream.mute()
+            for stream in self._streams:
+                stream.mute()
             self._stop_by(STOP_SEQUENCE)
         return live_members(self._child.pid)
 
     def finish_output(self) -> None:
-        """Take what is left in the pipe. A daemon that left the session may hold it open for ever."""
+        """Take what is left in the pipes. A daemon that left the session may hold them open for ever."""
         deadline = time.monotonic() + _LAST_OUTPUT_S
-        try:
-            while self._stream.open and time.monotonic() < deadline and self._stream.read_available():
-                pass
-        finally:
-            self._stream.finish()
+        for stream in self._streams:
+            try:
+                while stream.open and time.monotonic() < deadline and stream.read_available():
+                    pass
+            finally:
+                stream.finish()
 
     def reap(self) -> int:
         """The return code as in ``subprocess``: negative for a signal. Call it after ``stop``."""
@@ -123,13 +125,14 @@ class Supervision:
     def _pump(self, timeout_s: float | None) -> None:
         poll = select.poll()
         poll.register(self._wake.descriptor, select.POLLIN)
-        if self._stream.open:
-            poll.register(self._stream.fileno(), select.POLLIN)
+        open_streams = {stream.fileno(): stream for stream in self._streams if stream.open}
+        for descriptor in open_streams:
+            poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll(None if timeout_s is None else timeout_s * 1000):
             if descriptor == self._wake.descriptor:
                 self._wake.clear()
             else:
-                self._stream.read_available()
+                open_streams[descriptor].read_available()
 
     def _watch_exit(self) -> None:
         with contextlib.suppress(ChildProcessError):

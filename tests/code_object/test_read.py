@@ -90,17 +90,11 @@ def test_a_host_program_gives_the_bundles_of_all_its_units(compile_hip, tmp_path
 
 
 @pytest.mark.clang
-def test_a_compressed_bundle_is_named_as_such(compile_hip):
-    path = compile_hip(_SOURCE, "--offload-compress", name="small.hipfb", bundle=True)
-    with pytest.raises(ForeignFileError, match="compressed offload bundle"):
-        read_code_objects(path)
-
-
-@pytest.mark.clang
 def test_the_target_id_keeps_its_features(compile_hip):
-    (code_object,) = read_code_objects(compile_hip(_SOURCE, "--offload-arch=gfx942:xnack+"))
-    assert code_object.target.endswith("gfx942:xnack+")
-    assert code_object.architecture == "gfx942"
+    for name in ("gfx942:xnack+", "gfx942:sramecc+:xnack-"):
+        (code_object,) = read_code_objects(compile_hip(_SOURCE, f"--offload-arch={name}"))
+        assert code_object.target.endswith(name)
+        assert code_object.architecture == "gfx942"
 
 
 @pytest.mark.clang
