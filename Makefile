@@ -34,6 +34,7 @@ schemas: $(STAMP)         ## write the committed JSON schemas anew
 
 docs: $(STAMP)            ## write the generated parts of the documentation anew
 	$(BIN)/python tools/generate_hook_docs.py
+	$(BIN)/python tools/generate_cli_reference.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

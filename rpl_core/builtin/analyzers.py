@@ -5,6 +5,7 @@ from __future__ import annotations
 from rpl_core.analysis.bottleneck.analyzer import BottleneckAnalyzer
 from rpl_core.analysis.counters.analyzer import CountersAnalyzer
 from rpl_core.analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
+from rpl_core.analysis.instruction_mix.analyzer import InstructionMixAnalyzer
 from rpl_core.analysis.occupancy.analyzer import OccupancyAnalyzer
 from rpl_core.analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_core.analysis.runtime.analyzer import RuntimeAnalyzer
@@ -16,6 +17,7 @@ def builtin_analyzers() -> tuple[Analyzer, ...]:
         RuntimeAnalyzer(),
         OccupancyAnalyzer(),
         CountersAnalyzer(),
+        InstructionMixAnalyzer(),
         RooflineAnalyzer(),
         ExecutionGraphAnalyzer(),
         BottleneckAnalyzer(),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.equivalence import EquivalenceCheck
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.rule import Rule
 
@@ -35,6 +36,14 @@ def rpl_classifier_rules() -> tuple[Rule, ...]:
     from rpl_core.analysis.bottleneck.rule_file import builtin_rules
 
     return builtin_rules()
+
+
+@hookimpl
+def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
+    from rpl_core.builtin.equivalence.output_files import OutputFilesCheck
+    from rpl_core.builtin.equivalence.validation_command import ValidationCommandCheck
+
+    return (ValidationCommandCheck(), OutputFilesCheck())
 
 
 @hookimpl

@@ -11,11 +11,15 @@ import click
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.pipeline.analyse import AnalysisRequest
+    from rpl_core.pipeline.kernel_code import CodeSources
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Settings that a run directory remembers and its later analyses take over.
-_RECORDED = ("device", "clock-mhz", "memory-bandwidth-gbps", "flop-model", "strict", "occupancy-mode")
+_RECORDED = (
+    *("device", "clock-mhz", "memory-bandwidth-gbps"),
+    *("flop-model", "strict", "occupancy-mode", "copies"),
+)
 
 _OPTIONS = (
     click.option("--device", metavar="NAME", help="Device family or product, e.g. gfx942 or MI300X."),
@@ -26,6 +30,24 @@ _OPTIONS = (
     ),
     click.option("--occupancy-mode", metavar="MODE", help="hardware (default) or llvm: LDS granule."),
     click.option("--strict", is_flag=True, default=None, help="No estimates where a measurement is missing."),
+    click.option(
+        "--copies/--no-copies",
+        default=None,
+        help="Whether copies are work of the critical path (default) or time between kernels.",
+    ),
+    click.option(
+        "--code-object",
+        "code_objects",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Executable or code object of the kernels, for packed arithmetic; may be repeated.",
+    ),
+    click.option(
+        "--recorded-code",
+        is_flag=True,
+        help="Read the code objects beside the recording and those that it names on this machine.",
+    ),
     click.option("--full", is_flag=True, help="Write every node and edge of the graph to dag_full.npz too."),
     click.option("--json", "as_json", is_flag=True, help="Print profile.json on stdout."),
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
@@ -59,7 +81,7 @@ def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | No
 
     def chosen(name: str) -> Any:
         key = name.replace("-", "_")
-        resolved = session.configuration.resolve(name, flags[key])
+        resolved = session.configuration.resolve(name, flags.get(key))
         return recorded.get(key, resolved.value) if resolved.origin == "default" else resolved.value
 
     return AnalysisRequest(
@@ -70,10 +92,31 @@ def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | No
             flop_model=chosen("flop-model"),
             strict=chosen("strict"),
             occupancy_mode=chosen("occupancy-mode"),
+            include_copies=chosen("copies"),
             full_graph=bool(flags.get("full")),
         ),
+        code=_code_sources(flags),
         root=root,
     )
+
+
+def copies_are_work(session: Session, flag: bool | None, root: Path | None) -> bool:
+    """``--copies`` from flag, environment and file; then what the run directory ``root`` remembers."""
+    resolved = session.configuration.resolve("copies", flag)
+    recorded = {} if root is None or resolved.origin != "default" else _recorded_options(root)
+    return bool(recorded.get("copies", resolved.value))
+
+
+def _code_sources(flags: Mapping[str, Any]) -> CodeSources:
+    """Raises ``MissingError`` for a file that is not there, before anything else is done."""
+    from rpl_core.errors import MissingError
+    from rpl_core.pipeline.kernel_code import CodeSources
+
+    files = tuple(flags.get("code_objects") or ())
+    for path in files:
+        if not path.is_file():
+            raise MissingError(f"no code object at {path}", next_step="check --code-object")
+    return CodeSources(files, bool(flags.get("recorded_code")))
 
 
 def _recorded_options(root: Path) -> Mapping[str, Any]:

@@ -39,6 +39,9 @@ def analyze(
     rpl analyze rpl-runs/latest
     rpl analyze --device gfx942 trace_0.rpd trace_1.rpd -o out
     """
+    from rpl_core.cli.process_start import import_numpy_alone
+
+    import_numpy_alone()
     from rpl_core.cli.results import show
     from rpl_core.pipeline.offline import analyse_paths, run_directory_of
 

@@ -57,6 +57,9 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
     rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"
     rpl compare --history rpl-runs
     """
+    from rpl_core.cli.process_start import import_numpy_alone
+
+    import_numpy_alone()
     from rpl_core.cli import compare_command
 
     session = session_of(context)

@@ -66,4 +66,5 @@ def _figure(metric: MetricDoc, form: Callable[[float | None], str] = number) -> 
 
 def _how(metric: MetricDoc) -> Iterator[str]:
     if metric.value is not None:
-        yield from (f"{'':<14}{text}" for text in (f"= {metric.formula}", metric.note) if text)
+        source = f"  [{metric.source}]" if metric.source else ""
+        yield from (f"{'':<14}{text}" for text in (f"= {metric.formula}{source}", metric.note) if text)

@@ -55,9 +55,9 @@ def _content(session: Session, paths: tuple[Path, ...], name: str, *, to_termina
     chosen = WORK_FORMATS[name]
     if chosen.binary and to_terminal:
         raise UsageError(f"the format {name} is binary and stdout is a terminal", next_step="add -o FILE")
-    from rpl_core.export.source import load_work
+    from rpl_core.export.source import load_run
 
-    return chosen.write(load_work(paths, session.host.catalog.readers().contributions))
+    return chosen.write(load_run(paths, session.host.catalog.readers().contributions))
 
 
 def _graph(session: Session, paths: tuple[Path, ...]) -> DagDocument:

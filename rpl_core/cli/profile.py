@@ -57,6 +57,9 @@ def profile(context: click.Context, /, application: tuple[str, ...], **flags: An
     rpl profile --device gfx942 --roofline --runs 5 "./app 100"
     rpl profile --device gfx942 --from recording_results.db
     """
+    from rpl_core.cli.process_start import import_numpy_alone
+
+    import_numpy_alone()
     from rpl_core.cli import profile_command
 
     require_one_result_form(as_json=flags["as_json"], quiet=flags["quiet"])

@@ -42,6 +42,9 @@ def report(
     rpl report rpl-runs/latest
     rpl report --format html -o report.html rpl-runs/latest
     """
+    import attrs
+
+    from rpl_core.cli.terminal import text_width
     from rpl_core.documents.load import load_documents
     from rpl_core.files.atomic import write_atomic
     from rpl_core.plugins.boundary import plugin_boundary
@@ -52,6 +55,8 @@ def report(
     directory = run or session.latest_run
     documents = load_documents(directory)
     request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
+    if output is None:
+        request = attrs.evolve(request, width=text_width())
     with plugin_boundary(renderers.plugin_of(format_name), f"renderer {format_name!r}"):
         text = renderer.render(request)
     if output is None:

@@ -29,29 +29,28 @@ def show(
 
     output = session.output
     if quiet:
-        runtime = documents.profile.runtime_ms
-        if runtime is None:
-            raise BadDataError(f"the runtime is unknown: {documents.profile.runtime_reason}")
-        output.line(f"{runtime:.6f}")
-        for diagnostic in documents.profile.diagnostics:
+        profile = documents.content("profile")  # making the model would take longer than all of this
+        if profile["runtime_ms"] is None:
+            raise BadDataError(f"the runtime is unknown: {profile['runtime_reason']}")
+        output.line(f"{profile['runtime_ms']:.6f}")
+        for diagnostic in documents.diagnostics:
             if diagnostic.severity != "info":
                 output.diagnostic(diagnostic)
         return
     if as_json:
-        from rpl_core.documents.bundle import to_json
-
-        output.raw(to_json(documents.profile))
+        output.raw(documents.json("profile"))
     else:
         _text(session, documents, path_first=path_first)
-    for diagnostic in documents.profile.diagnostics:
+    for diagnostic in documents.diagnostics:
         output.diagnostic(diagnostic)
     if directory is not None:
         output.note(f"documents: {directory}")
 
 
 def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
+    from rpl_core.cli.terminal import text_width
     from rpl_core.interfaces.renderer import RenderRequest
     from rpl_core.renderers.text import TextRenderer
 
-    request = RenderRequest(documents.by_name(), path_first=path_first)
+    request = RenderRequest(documents.by_name(), path_first=path_first, width=text_width())
     session.output.raw(TextRenderer().render(request))

@@ -97,7 +97,7 @@ def _table(path: Path) -> Mapping[str, Any]:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise UsageError(f"configuration file {path} is larger than 1 MiB")
         document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, no TOML, or a number too long
         raise UsageError(f"configuration file {path} can't be read: {error}") from None
     if path.name != "pyproject.toml":
         return document

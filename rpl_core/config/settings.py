@@ -94,6 +94,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("flop-model", _one_of("per_op", "valu_width"), "per_op", "how FLOPs are counted"),
     Setting("occupancy-mode", _one_of("hardware", "llvm"), "hardware", "LDS granule of the occupancy model"),
     Setting("strict", _flag, False, "no estimates where a measurement is missing"),
+    Setting("copies", _flag, True, "copies are work of the critical path"),
     Setting("clock-mhz", _positive, None, "engine clock for the compute ceilings instead of the maximum"),
     Setting("memory-bandwidth-gbps", _positive, None, "HBM ceiling instead of the data sheet's"),
     Setting("time-limit", _positive, None, "seconds that one pass may take"),

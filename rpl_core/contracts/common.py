@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: Major version that this rpl reads and the version it writes.
-SCHEMA_MAJOR = "1"
-SCHEMA_VERSION = "1.0"
+from rpl_core.contracts.version import SCHEMA_MAJOR as SCHEMA_MAJOR
+from rpl_core.contracts.version import SCHEMA_VERSION as SCHEMA_VERSION
 
 OriginName = Literal["measured", "modelled", "synthetic"]
 ExactnessName = Literal["exact", "lower_bound", "interval", "estimate"]

@@ -14,9 +14,11 @@ _DOCUMENTS = {
     "comparison": "rpl_core.contracts.compare:ComparisonManifest",
     "dag": "rpl_core.contracts.dag:DagDocument",
     "history": "rpl_core.contracts.compare:HistoryDocument",
+    "optimize": "rpl_core.contracts.optimize:OptimizeDocument",
     "profile": "rpl_core.contracts.profile:ProfileDocument",
     "roofline": "rpl_core.contracts.roofline:RooflineDocument",
     "run": "rpl_core.contracts.run:RunManifest",
+    "what-if": "rpl_core.contracts.what_if:WhatIfDocument",
 }
 
 DOCUMENT_NAMES = tuple(sorted(_DOCUMENTS))

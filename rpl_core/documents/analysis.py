@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.contracts.analysis import (
-    AnalysisDocument,
-    ConditionEvidence,
-    KernelAnalysis,
-    RuleEvidence,
-)
-from rpl_core.contracts.common import SCHEMA_VERSION
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
 
 if TYPE_CHECKING:
     from rpl_core.analysis.bottleneck.model import Classification, TestedCondition, TestedRule

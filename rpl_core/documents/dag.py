@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.contracts.common import SCHEMA_VERSION
-from rpl_core.contracts.dag import DagDocument
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.documents.drafts import Draft
+from rpl_core.documents.parts import DagDocument
 
 if TYPE_CHECKING:
     from rpl_core.analysis.execution_graph.model import ExecutionGraph
@@ -27,6 +28,7 @@ def dag_document(
             schema_version=SCHEMA_VERSION,
             status="unavailable",
             reason=graph.reason if graph else "the execution-graph analyzer did not run",
+            symbols=(),
             provenance=provenance,
             diagnostics=diagnostics,
         )
@@ -49,9 +51,9 @@ def dag_document(
 
 
 def _plain(value: Any) -> Any:
-    """Values of the graph as pydantic takes them: mappings and tuples; an infinite factor becomes null."""
+    """Values of the graph as contracts take them: drafts and tuples; an infinite factor becomes null."""
     if attrs.has(type(value)):
-        return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+        return Draft({field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))})
     if isinstance(value, tuple):
         return tuple(_plain(item) for item in value)
     return _finite(value)

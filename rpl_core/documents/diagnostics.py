@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rpl_core.contracts.common import DiagnosticDoc
+from rpl_core.documents import parts
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.text.safety import encodable
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import DiagnosticDoc
 
 
 def diagnostic_docs(diagnostics: Iterable[Diagnostic]) -> tuple[DiagnosticDoc, ...]:
     """Documents for ``diagnostics`` without repeats, in the order of their first occurrence."""
+    from rpl_core.contracts.common import DiagnosticDoc
+
+    return tuple(DiagnosticDoc.model_validate(draft) for draft in diagnostic_drafts(diagnostics))
+
+
+def diagnostic_drafts(diagnostics: Iterable[Diagnostic]) -> tuple[parts.DiagnosticDoc, ...]:
+    """The same as drafts (`rpl_core.documents.drafts`)."""
     unique = dict.fromkeys(diagnostics)
     return tuple(
-        DiagnosticDoc(
+        parts.DiagnosticDoc(
             code=d.code,
             severity=d.severity.value,
             fact=encodable(d.fact),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rpl_core.contracts.common import SCHEMA_MAJOR
 from rpl_core.contracts.schema import document_model
+from rpl_core.contracts.version import SCHEMA_MAJOR
 from rpl_core.documents.bundle import Documents
 from rpl_core.errors import BadDataError, MissingError
 

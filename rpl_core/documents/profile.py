@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.analysis.occupancy.result import NoOccupancy
-from rpl_core.contracts.common import SCHEMA_VERSION
-from rpl_core.contracts.profile import (
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.documents.parts import (
     CriticalPathPart,
     GpuPart,
     KernelPart,
@@ -121,6 +121,15 @@ def _times(time: KernelTime) -> dict[str, Any]:
         "max_ns": time.max_ns,
         "stability": _stability(time.stability),
     }
+
+
+def checked_thread_traces(found: Mapping[str, Any]) -> Mapping[str, AttPart]:
+    """Thread-trace blocks by kernel name: any plugin may provide them, and drafts take them as they are."""
+    if not found:
+        return {}
+    from rpl_core.contracts.att import AttPart
+
+    return {name: AttPart.model_validate(part) for name, part in found.items()}
 
 
 def _leading_thread_trace(facts: ProfileFacts) -> AttPart | None:

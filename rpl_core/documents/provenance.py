@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core import __version__
-from rpl_core.contracts.common import ArtefactDoc, ProvenanceDoc
+from rpl_core.documents.parts import ArtefactDoc, ProvenanceDoc
 from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.contracts.common import SCHEMA_VERSION, MetricDoc
-from rpl_core.contracts.roofline import (
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.documents.parts import (
     ApplicationRooflineDoc,
     CeilingsPart,
     ComputeCeilingDoc,
@@ -14,6 +14,7 @@ from rpl_core.contracts.roofline import (
     KernelRooflineDoc,
     LevelPart,
     MemoryCeilingDoc,
+    MetricDoc,
     RooflineDocument,
     RooflinePart,
     RoofPart,

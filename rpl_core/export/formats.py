@@ -9,7 +9,7 @@ import attrs
 
 if TYPE_CHECKING:
     from rpl_core.contracts.dag import DagDocument
-    from rpl_core.renderers.timeline.work import TimedWork
+    from rpl_core.export.source import ExportedRun
 
 __all__ = ["DAG_FORMATS", "WORK_FORMATS", "DagFormat", "WorkFormat"]
 
@@ -18,7 +18,7 @@ __all__ = ["DAG_FORMATS", "WORK_FORMATS", "DagFormat", "WorkFormat"]
 class WorkFormat:
     """``binary`` output is not for a terminal."""
 
-    write: Callable[[TimedWork], bytes]
+    write: Callable[[ExportedRun], bytes]
     binary: bool = False
 
 
@@ -27,22 +27,22 @@ class DagFormat:
     write: Callable[[DagDocument], bytes]
 
 
-def _csv(work: TimedWork) -> bytes:
+def _csv(run: ExportedRun) -> bytes:
     from rpl_core.export.csv_rows import to_csv
 
-    return to_csv(work)
+    return to_csv(run.work)
 
 
-def _speedscope(work: TimedWork) -> bytes:
+def _speedscope(run: ExportedRun) -> bytes:
     from rpl_core.export.speedscope import to_speedscope
 
-    return to_speedscope(work)
+    return to_speedscope(run.work)
 
 
-def _perfetto(work: TimedWork) -> bytes:
+def _perfetto(run: ExportedRun) -> bytes:
     from rpl_core.export.perfetto_trace import to_perfetto
 
-    return to_perfetto(work)
+    return to_perfetto(run.work, run.counters())
 
 
 def _graphml(dag: DagDocument) -> bytes:

@@ -1,4 +1,4 @@
-"""``perfetto``: a trace for ui.perfetto.dev: streams by process, host threads, and the critical path.
+"""``perfetto``: a trace for ui.perfetto.dev: streams by process, host threads, counters, critical path.
 
 Tracks and names are messages of the perfetto package; slices, of which there are millions, are stamped
 from one message per kind (see ``varint_stamps``).
@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_core.errors import MissingError
+from rpl_core.export.counter_tracks import counter_tracks, describe_counters
 from rpl_core.export.perfetto_tracks import (
     ProcessTrack,
     SliceTrack,
@@ -24,10 +25,12 @@ from rpl_core.export.varint_stamps import placeholder, stamp_messages, varint_wi
 from rpl_core.text.safety import encodable, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from rpl_core.export.counter_tracks import CounterTrack
+    from rpl_core.model.trace import Float64Column
     from rpl_core.renderers.timeline.work import TimedWork
 
     Int64Column = NDArray[np.int64]
@@ -39,10 +42,11 @@ _FIRST_PROCESS = 1 << 20
 _FIRST_TRACK = 1 << 21
 
 
-def to_perfetto(work: TimedWork) -> bytes:
+def to_perfetto(work: TimedWork, counters: Mapping[str, Float64Column] | None = None) -> bytes:
     """A serialised ``perfetto.protos.Trace``. Raises ``MissingError`` without the perfetto package.
 
     Times are as recorded on one machine; on several each begins at 0, since their clocks do not compare.
+    ``counters`` are values per dispatch of the trace, NaN where unknown.
     """
     messages = _messages()
     shift = work.origin_ns if len(work.machines) > 1 else np.minimum(work.origin_ns, 0)
@@ -50,8 +54,11 @@ def to_perfetto(work: TimedWork) -> bytes:
     tracks = [path_track(work, shift), *stream_tracks(work, shift)]
     tracks += api_tracks(work, shift, len(work.nodes.symbol_names))
     names = [printable(encodable(name)) for name in (*work.nodes.symbol_names, *functions)]
+    counted, left_out = counter_tracks(work, counters or {}, shift)
     head = _head(messages, process_tracks(work.trace.processes), tracks, names)
-    return head + _slices(messages, tracks, work)
+    described = describe_counters(messages, counted, _FIRST_TRACK + len(tracks), _FIRST_PROCESS, left_out)
+    events = [*_slices(messages, tracks, work), *_counter_events(messages, counted, len(tracks))]
+    return head + described + _joined(events)
 
 
 def _messages() -> Any:
@@ -116,7 +123,7 @@ class _Events:
     encoded: NDArray[np.uint8]
 
 
-def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> bytes:
+def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> list[_Events]:
     """Begin and end of every slice by time; at equal times in the order of its track."""
     columns = {
         name: np.concatenate([getattr(track, name) for track in tracks])
@@ -136,7 +143,23 @@ def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> byt
                 own = {name: column[chosen] for name, column in columns.items()}
                 encoded = _begins(messages, own, track[chosen], category[chosen], work, width)
                 parts.append(_Events(own["begin_ns"], chosen * 2, encoded))
-    return _joined(parts)
+    return parts
+
+
+def _counter_events(messages: Any, tracks: Sequence[CounterTrack], first_track: int) -> list[_Events]:
+    """Steps of counters come behind the slices of the same time."""
+    if not tracks:
+        return []
+    time = np.concatenate([track.time_ns for track in tracks])
+    number = np.repeat(np.arange(len(tracks)) + first_track, [track.time_ns.size for track in tracks])
+    trace, event, stamps = _prototype(messages, varint_width(int(time.max(initial=0))))
+    event.type = messages.TrackEvent.TYPE_COUNTER
+    event.double_counter_value = _VALUE
+    encoded = stamp_messages(trace, stamps(time, number))
+    at = trace.SerializeToString().index(np.float64(_VALUE).tobytes())
+    values = np.concatenate([track.value for track in tracks]).astype("<f8")
+    encoded[:, at : at + 8] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 8)
+    return [_Events(time, np.arange(time.size) + _BEHIND, encoded)]
 
 
 def _ends(messages: Any, end_ns: Int64Column, track: Int64Column, width: int) -> NDArray[np.uint8]:
@@ -187,6 +210,9 @@ def _arguments(event: Any, rows: Int64Column, work: TimedWork) -> dict[tuple[int
 
 
 _FLOW = 0x7EDC_BA98_7654_3210
+#: Stands for a counter's value: no other eight bytes of a message are these.
+_VALUE = 1.2345678912345678e300
+_BEHIND = 1 << 62
 
 
 def _stamp_flow(encoded: NDArray[np.uint8], prototype: bytes, flow: Int64Column) -> None:

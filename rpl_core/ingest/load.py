@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.contracts.run import PassEntry, RunManifest
 from rpl_core.errors import BadDataError, RplError
 from rpl_core.ingest.artefacts import artefact_problems, with_hashes
 from rpl_core.ingest.claims import claim_files, require_readable
@@ -18,10 +17,10 @@ from rpl_core.model.merge import merge_traces
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Trace, TraceRole
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest, pass_files
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
+    from rpl_core.contracts.run import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
 
 
@@ -53,6 +52,8 @@ def _joined(parts: Sequence[Recording]) -> Recording:
 
 
 def _load_run(directory: Path, readers: Readers) -> Recording:
+    from rpl_core.run_directory.reader import load_manifest
+
     manifest = load_manifest(directory)
     parts = [_load_pass(directory, entry, readers) for entry in manifest.passes if entry.state == "complete"]
     traces = tuple(trace for part in parts for trace in part.traces)
@@ -74,6 +75,8 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
+    from rpl_core.run_directory.reader import pass_files
+
     files = pass_files(directory, entry)
     part = _read_pass(entry, files, readers) if files else Recording(traces=())
     return attrs.evolve(

@@ -29,7 +29,7 @@ class AnalysisContext:
     """What an analyzer sees.
 
     ``facts`` holds what earlier analyzers provided, by name, and from the core ``"classifier_rules"``: all
-    rules in order of precedence.
+    rules in order of precedence, and ``"kernel_code"``: the code of recorded kernels as far as it is at hand.
     """
 
     recording: Recording

@@ -17,18 +17,48 @@ class EquivalenceVerdict(str, Enum):
 
 
 @attrs.frozen
+class EquivalenceOptions:
+    """What the user said about checking results.
+
+    ``validate`` is a command that exits 0 when the program is right; ``outputs`` are files that a run of
+    the program writes, relative to its working directory; ``-`` is its standard output. Numbers may differ
+    by ``absolute + relative * |baseline|``; both 0 asks for equal bytes.
+    """
+
+    validate: str | None = None
+    outputs: tuple[str, ...] = ()
+    relative: float = 0.0
+    absolute: float = 0.0
+    time_limit_s: float = 600.0
+
+
+@attrs.frozen
 class EquivalenceRequest:
-    """Two builds of one program in separate scratch directories, with the user's own command line."""
+    """Two builds of one program in separate scratch directories, with the user's own command line.
+
+    A check may write into both directories and nowhere else; what it leaves in the baseline's is there
+    again when it is asked about the next candidate. ``baseline_command`` and ``candidate_command`` are
+    ``command`` with the built program in its place; ``working_directory`` is the user's, ``None`` for rpl's.
+    """
 
     baseline_directory: Path
     candidate_directory: Path
     command: tuple[str, ...]
+    baseline_command: tuple[str, ...] = ()
+    candidate_command: tuple[str, ...] = ()
+    options: EquivalenceOptions = EquivalenceOptions()
+    baseline_program: Path | None = None
+    candidate_program: Path | None = None
+    working_directory: Path | None = None
 
 
 @attrs.frozen
 class EquivalenceReport:
+    """``crashed``: ``DIFFERENT`` because the candidate crashed or hung, so that no result was compared."""
+
     verdict: EquivalenceVerdict
     evidence: str
+    crashed: bool = False
 
 
 class EquivalenceCheck(ABC):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from rpl_core.interfaces.transformation import EditCandidate, KernelSource
+
+
+def _say_nothing(_line: str) -> None:
+    return None
 
 
 @attrs.frozen
@@ -22,11 +27,21 @@ class Attempt:
 
 @attrs.frozen
 class ProposalRequest:
-    """``documents`` maps document names ("profile", "roofline", "dag", "analysis") to plain JSON values."""
+    """``documents`` maps document names ("profile", "roofline", "dag", "analysis") to plain JSON values.
+
+    ``recorded_kernel`` is the target's name as the profiler displays it. ``binary`` is the built baseline,
+    with its device code. ``directory`` is where a proposer may keep records of its own (exchanges with a
+    model); ``options`` are its settings from the command line; ``note`` tells the user something.
+    """
 
     source: KernelSource
     documents: Mapping[str, Any]
     attempts: tuple[Attempt, ...] = ()
+    recorded_kernel: str | None = None
+    binary: Path | None = None
+    directory: Path | None = None
+    options: Mapping[str, str] = attrs.field(factory=dict)
+    note: Callable[[str], None] = attrs.field(default=_say_nothing, eq=False)
 
 
 class Proposer(ABC):
@@ -37,4 +52,15 @@ class Proposer(ABC):
 
     @abstractmethod
     def propose(self, request: ProposalRequest) -> EditCandidate | None:
-        """The next candidate, or ``None`` when there is nothing left to try."""
+        """The next candidate, or ``None`` when there is nothing left to try for ``request.source.kernel``.
+
+        A candidate without edits and with a refusing guard is a proposal that came to nothing.
+        """
+
+    def repair(self, request: ProposalRequest, failed: EditCandidate, problem: str) -> EditCandidate | None:
+        """Another version of ``failed``, which did not get past ``problem`` (a guard, a compiler's error).
+
+        ``None``: this proposer does not repair, or has used up its repair turns for this proposal.
+        """
+        _ = (request, failed, problem)
+        return None

@@ -19,13 +19,14 @@ class RenderRequest:
     """The validated documents by name; ``path_first`` puts the critical path before everything else.
 
     ``timeline`` is given to renderers that want it, where the recording is at hand; otherwise
-    ``timeline_reason`` says why there is none.
+    ``timeline_reason`` says why there is none. ``width`` is how many characters a line of text may have.
     """
 
     documents: Mapping[str, BaseModel]
     path_first: bool = False
     timeline: Timeline | None = None
     timeline_reason: str | None = None
+    width: int = 100
 
 
 class Renderer(ABC):

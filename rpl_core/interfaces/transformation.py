@@ -28,7 +28,11 @@ class GuardVerdict:
 
 @attrs.frozen
 class EditCandidate:
-    """A proposed change. ``id`` is stable for equal input; edits must not overlap."""
+    """A proposed change. ``id`` is stable for equal input; edits must not overlap.
+
+    ``changes_loop`` says that a loop of the kernel's machine code must come out different; a build in which
+    none did is refused.
+    """
 
     id: str
     kernel: str | None
@@ -36,6 +40,7 @@ class EditCandidate:
     summary: str
     edits: tuple[Edit, ...]
     guards: tuple[GuardVerdict, ...] = ()
+    changes_loop: bool = False
 
     @property
     def allowed(self) -> bool:
@@ -64,3 +69,12 @@ class Transformation(ABC):
 
         Reads nothing but ``source`` and runs nothing.
         """
+
+    def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:
+        """Deliberately wrong versions of ``source.kernel``, to see whether an equivalence check notices.
+
+        Their ids are ``empty`` (the kernel does nothing) and ``broken`` (it computes something else). None
+        where the kernel can't be edited so.
+        """
+        _ = source
+        return ()

@@ -15,13 +15,14 @@ from rpl_core.devices.resolve import ResolvedDevice, resolve_device
 from rpl_core.documents.analysis import analysis_document
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.dag import dag_document
-from rpl_core.documents.diagnostics import diagnostic_docs
-from rpl_core.documents.profile import ProfileFacts, profile_document
+from rpl_core.documents.diagnostics import diagnostic_drafts
+from rpl_core.documents.profile import ProfileFacts, checked_thread_traces, profile_document
 from rpl_core.documents.provenance import provenance_doc
 from rpl_core.documents.roofline import roofline_document, roofline_parts
 from rpl_core.interfaces.analyzer import AnalysisOptions
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.pipeline.extensions import extensions
+from rpl_core.pipeline.kernel_code import CodeSources, kernel_code
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
@@ -39,6 +40,7 @@ class AnalysisRequest:
     clock_mhz: float | None = None
     memory_bandwidth_gbps: float | None = None
     options: AnalysisOptions = attrs.field(factory=AnalysisOptions)
+    code: CodeSources = attrs.field(factory=CodeSources)
     root: Path | None = None
 
 
@@ -88,10 +90,14 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
     device = find_device(request, recording.gpu_agents, host)
     steps = [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions]
     # Without a plugin that analyses thread traces, there are none.
-    given = {"classifier_rules": tuple(host.catalog.rules(device.model)), "att": {}}
+    code, code_findings = kernel_code(request.code, recording)
+    rules = tuple(host.catalog.rules(device.model))
+    given = {"classifier_rules": rules, "kernel_code": code, "att": {}}
     result = analyze(recording, device.model, request.options, steps, given)
     extended, problems = extensions(result)
-    diagnostics = diagnostic_docs((*_all_diagnostics(recording, device, result, host), *problems))
+    diagnostics = diagnostic_drafts(
+        (*_all_diagnostics(recording, device, result, host), *code_findings, *problems)
+    )
     provenance = provenance_doc(
         recording, device, _contributors(recording, device, result, host), request.root
     )
@@ -146,7 +152,7 @@ def _documents(
             rooflines=parts,
             dag=dag,
             classifications=classifications,
-            thread_traces=facts.get("att") or {},
+            thread_traces=checked_thread_traces(facts.get("att") or {}),
             device=device.model,
             device_reason=device.diagnostics[0].fact if device.diagnostics else None,
             wave_size=_wave_size(recording, device),
@@ -164,13 +170,13 @@ def _documents(
         diagnostics=diagnostics,
         extensions=extended,
     )
-    return Documents(
-        profile=profile,
-        roofline=roofline_document(roofline, provenance=provenance, diagnostics=diagnostics),
-        dag=dag,
-        analysis=analysis,
-        graph_columns=graph.columns if graph is not None else None,
-    )
+    drafts = {
+        "profile": profile,
+        "roofline": roofline_document(roofline, provenance=provenance, diagnostics=diagnostics),
+        "dag": dag,
+        "analysis": analysis,
+    }
+    return Documents.drafted(drafts, graph.columns if graph is not None else None)
 
 
 def _wave_size(recording: Recording, device: ResolvedDevice) -> int | None:

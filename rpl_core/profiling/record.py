@@ -55,6 +55,7 @@ class ProfileRequest:
             "flop_model": self.analysis.options.flop_model,
             "strict": self.analysis.options.strict,
             "occupancy_mode": self.analysis.options.occupancy_mode,
+            "copies": self.analysis.options.include_copies,
         }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.renderers.figures import UNKNOWN, duration_ns, percent
+from rpl_core.text.fit import USUAL_WIDTH, fit_table
 from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
     from rpl_core.contracts.dag import DagDocument, ForecastPart
@@ -18,11 +18,11 @@ SHOWN_FORECASTS = 5
 _NAME_WIDTH = 48
 
 
-def path_section(dag: DagDocument) -> str:
+def path_section(dag: DagDocument, width: int = USUAL_WIDTH) -> str:
     """Everything the report says about the execution graph."""
     if dag.status != "available":
         return f"critical path  unknown: {printable(dag.reason or '')}"
-    return "\n".join(line for line in (_length(dag), _bounds(dag), _spent(dag), _what_if(dag)) if line)
+    return "\n".join(line for line in (_length(dag), _bounds(dag), _spent(dag), _what_if(dag, width)) if line)
 
 
 def _length(dag: DagDocument) -> str:
@@ -59,7 +59,7 @@ def _spent(dag: DagDocument) -> str:
     return "  makespan: " + ", ".join(f"{name} {percent(ns / makespan)}" for name, ns in parts if ns)
 
 
-def _what_if(dag: DagDocument) -> str:
+def _what_if(dag: DagDocument, width: int) -> str:
     """End-to-end speed-up of the application if one kernel were faster."""
     shown = dag.forecasts[:SHOWN_FORECASTS]
     if not shown:
@@ -68,7 +68,7 @@ def _what_if(dag: DagDocument) -> str:
     labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
     rows = [(shorten(printable(forecast.name), _NAME_WIDTH), *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
-    table = format_table(columns, rows, right=tuple(range(1, len(columns))))
+    table, _ = fit_table(columns, rows, width, right=tuple(range(1, len(columns))))
     return f"\n{table}{_shift(dag)}"
 
 

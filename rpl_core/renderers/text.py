@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.renderers.att_text import thread_trace_section
+from rpl_core.renderers.corrections_text import corrections_section
 from rpl_core.renderers.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
 from rpl_core.renderers.path_text import path_section
+from rpl_core.text.fit import fit_table, wrap_lines
 from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
     from rpl_core.contracts.analysis import AnalysisDocument
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 #: Kernels shown by default; the documents hold all.
 SHOWN_KERNELS = 20
 _NAME_WIDTH = 48
+#: Columns that go where the width does not allow all of them, the least important first.
+_DROPPABLE = (4, 6, 1, 9, 5, 8, 7, 3)
 
 
 class TextRenderer(Renderer):
@@ -29,14 +32,18 @@ class TextRenderer(Renderer):
 
     def render(self, request: RenderRequest) -> str:
         profile = cast("ProfileDocument", request.documents["profile"])
-        head, path = _head(profile), path_section(cast("DagDocument", request.documents["dag"]))
+        roofline = cast("RooflineDocument", request.documents["roofline"])
+        dag = cast("DagDocument", request.documents["dag"])
+        head, path = _head(profile), path_section(dag, request.width)
         sections = [
             *((path, head) if request.path_first else (head, path)),
-            _kernels(profile, cast("AnalysisDocument", request.documents["analysis"])),
+            _kernels(profile, cast("AnalysisDocument", request.documents["analysis"]), request.width),
             thread_trace_section(profile),
-            _roofline_note(cast("RooflineDocument", request.documents["roofline"])),
+            corrections_section(roofline, request.width),
+            _roofline_note(roofline),
         ]
-        return "\n\n".join(section for section in sections if section) + "\n"
+        text = "\n\n".join(section for section in sections if section) + "\n"
+        return wrap_lines(text, request.width)
 
 
 def _head(profile: ProfileDocument) -> str:
@@ -75,7 +82,7 @@ def _runtime(profile: ProfileDocument) -> str:
     return f"{text}  [{profile.runtime_source}]"
 
 
-def _kernels(profile: ProfileDocument, analysis: AnalysisDocument) -> str:
+def _kernels(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -> str:
     if not profile.kernels:
         return ""
     labels = {entry.kernel: entry for entry in analysis.kernels}
@@ -97,9 +104,11 @@ def _kernels(profile: ProfileDocument, analysis: AnalysisDocument) -> str:
         "FLOP/B",
         "bottleneck",
     )
-    table = format_table(columns, rows, right=(1, 2, 3, 4, 5, 7, 8, 9))
+    table, lost = fit_table(columns, rows, width, right=(1, 2, 3, 4, 5, 7, 8, 9), droppable=_DROPPABLE)
     rest = len(profile.kernels) - len(rows)
-    return f"{table}\n({rest} more kernels in profile.json)" if rest > 0 else table
+    notes = [f"({rest} more kernels in profile.json)"] if rest > 0 else []
+    notes += [f"(no room for {', '.join(lost)}: see profile.json, or use a wider terminal)"] if lost else []
+    return "\n".join((table, *notes))
 
 
 def _figures(kernel: KernelProfile) -> tuple[str, ...]:

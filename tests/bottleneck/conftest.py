@@ -32,6 +32,7 @@ class Case:
     vgprs: int
     workgroups: int
     counters: dict[str, float]
+    lds_bytes: int = 0
 
     def scaled(self, counters: list[str], factor: float) -> Case:
         changed = {name: value * (factor if name in counters else 1) for name, value in self.counters.items()}
@@ -47,12 +48,14 @@ def case_of(entry: dict) -> Case:
     counters = {**dict.fromkeys(base["counters"]["zero"], 0), **counters, **entry.get("counters", {})}
     if entry.get("recorded") == "recommended":
         counters = {name: value for name, value in counters.items() if name in _RECOMMENDED}
-    return Case(entry.get("vgprs", base["vgprs"]), entry.get("workgroups", base["workgroups"]), counters)
+    lds = entry.get("lds_bytes", 0)
+    return Case(entry.get("vgprs", base["vgprs"]), entry.get("workgroups", base["workgroups"]), counters, lds)
 
 
 def _trace(case: Case, counters: dict[str, float]):
     grid = (case.workgroups * 256, 1, 1)
-    trace = make_trace([TracedDispatch("kernel", 1000, 1000 + TIME_NS, grid=grid, counters=counters)])
+    launch = TracedDispatch("kernel", 1000, 1000 + TIME_NS, grid=grid, counters=counters)
+    trace = make_trace([attrs.evolve(launch, lds_bytes=case.lds_bytes)])
     halves = {"arch_vgpr": min(case.vgprs, 256), "accum_vgpr": max(0, case.vgprs - 256)}
     return attrs.evolve(trace, kernels=tuple(attrs.evolve(k, **halves) for k in trace.kernels))
 

@@ -57,6 +57,16 @@ def test_real_recording(entry, shared_data, rpl_cli, tmp_path):
     ]
 
 
+def test_the_kernels_of_the_demo_have_the_labels_they_were_made_for(rpl_cli, tmp_path):
+    rpl_cli("demo", "-o", tmp_path / "run").assert_ok()
+
+    kernels = json.loads((tmp_path / "run" / "analysis.json").read_text())["kernels"]
+
+    names = {k["kernel"]: k["kernel"].partition("<")[0].partition("(")[0] for k in kernels}
+    found = {names[k["kernel"]]: (k["bottleneck"], k["confidence"]) for k in kernels}
+    assert found == {entry["kernel"]: (entry["label"], entry["confidence"]) for entry in TABLE["demo"]}
+
+
 @pytest.mark.parametrize(
     "boundary", TABLE["boundary"], ids=lambda boundary: f"{boundary['rule']}-{boundary['quantity']}"
 )

@@ -18,6 +18,7 @@ HARMLESS = {
     "hbm_utilization": 0.1,
     "compute_utilization": 0.1,
     "l2_utilization": 0.1,
+    "lds_utilization": 0.1,
     "mfma_utilization": 0.1,
     "valu_utilization": 0.35,
     "theoretical_occupancy": 1.0,
@@ -162,3 +163,9 @@ def test_traps_of_a_pure_copy_are_no_input_of_any_rule():
 def test_broken_rule_file_names_the_rule():
     with pytest.raises(BadDataError, match="rule 'x'"):
         parse_rules('[[rule]]\nid = "x"\nlabel = "no_such_label"\npriority = 1\n', "mine.toml")
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000], ids=["long number", "deep list"])
+def test_rules_that_the_toml_library_chokes_on_are_refused_like_any_other(value):
+    with pytest.raises(BadDataError, match=r"mine\.toml is not valid TOML"):
+        parse_rules(f"rule = {value}", "mine.toml")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
+
+from rpl_core.cli.process_start import import_numpy_alone
 
 HEAVY = ("attr", "networkx", "numpy", "pluggy", "pydantic", "rich", "sqlite3", "stevedore")
 LIST_MODULES = """
@@ -47,6 +51,60 @@ def test_help_imports_no_command_and_no_plugin():
 def test_help_of_a_command_loads_no_plugin_host_and_no_numpy(command):
     modules = imported_by(command, "--help")
     assert sorted(modules & {"numpy", "networkx", "pydantic", "rich", "stevedore"}) == []
+
+
+#: What only other recordings, other output or the models of the documents need.
+NOT_FOR_TIMES = (
+    *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools"),
+    *("rpl_core.contracts.profile", "rpl_core.contracts.att", "rpl_core.process.runner"),
+    *("rpl_core.analysis.counters.join", "rpl_core.analysis.counters.quantities"),
+    *("rpl_core.analysis.roofline.kernel", "rpl_core.analysis.roofline.application"),
+    *("rpl_att.analysis.att_block", "rpl_att.model", "rpl_att.reading.folder"),
+    *("rpl_rocprofv3.readers.csv_sets", "rpl_rocprofv3.readers.csv_trace"),
+    *("rpl_rocprofv3.readers.json_trace", "rpl_rocprofv3.readers.rpd_trace"),
+    *("rpl_rocprofv3.readers.workload_tables", "rpl_rocprofv3.readers.workload_trace"),
+)
+
+
+def test_analysing_times_imports_nothing_for_other_recordings(make_rocpd, tmp_path):
+    recording = make_rocpd([("kernel", 0, 1000), ("kernel", 2000, 2000)])
+    modules = imported_by("analyze", str(recording), "-o", str(tmp_path / "out"), "--quiet")
+    assert "rpl_core.analysis.execution_graph.build" in modules  # it was analysed
+    assert sorted(modules & set(NOT_FOR_TIMES)) == []
+
+
+def test_names_of_modules_that_are_watched_exist():
+    assert [name for name in NOT_FOR_TIMES if find_spec(name) is None] == []
+
+
+ONE_THREAD = """
+import os
+from rpl_core.cli.process_start import import_numpy_alone
+import_numpy_alone()
+import numpy
+print(len(os.listdir("/proc/self/task")), "OPENBLAS_NUM_THREADS" in os.environ)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_numpy_comes_without_a_pool_of_threads_and_leaves_no_variable_behind(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    done = subprocess.run([sys.executable, "-c", ONE_THREAD], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "False"]
+
+
+def test_a_number_of_threads_that_the_user_chose_stays(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    import_numpy_alone()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+
+
+def test_a_command_looks_for_garbage_rarely_but_does():
+    code = (
+        "import sys, gc; from rpl_core.cli import main; main(); print(gc.isenabled(), gc.get_threshold()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-2:] == ["True", "50000"]
 
 
 @pytest.mark.parametrize(("option", "limit_ms"), [("--version", 60), ("--help", 100)])

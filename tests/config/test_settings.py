@@ -71,6 +71,12 @@ def test_unknown_setting_in_the_file_is_refused(write):
         write("rnus = 3")
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000], ids=["long number", "deep list"])
+def test_toml_that_the_library_chokes_on_is_refused_like_any_other(write, value):
+    with pytest.raises(UsageError, match="can't be read"):
+        write(f"runs = {value}")
+
+
 def test_broken_toml_is_one_clear_line(write):
     with pytest.raises(UsageError, match="can't be read"):
         write("runs = = 3")

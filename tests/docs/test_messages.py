@@ -10,9 +10,9 @@ from rpl_core.plugins.records import PluginStatus
 PAGE = "docs/troubleshooting.md"
 GAP = "\0"
 FAMILIES = (
-    *("analyzer", "api", "att", "clock", "collect", "compare", "copy", "counter", "counters", "csv"),
+    *("analyzer", "api", "att", "clock", "code", "collect", "compare", "copy", "counter", "counters", "csv"),
     *("device", "dispatch", "graph", "ingest", "kernel"),
-    *("origin", "plugin", "rocpd", "roofline", "run", "time"),
+    *("optimize", "origin", "plugin", "rocpd", "roofline", "run", "time"),
 )
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$)[a-z_]+[a-z]")
 NO_CODES = {"collect.no_counter"}  # the beginning of several codes

@@ -59,7 +59,7 @@ def test_the_table_of_commands_is_complete(documentation):
 def test_commands_that_the_guide_calls_absent_are_absent(documentation):
     text = documentation.page(GUIDE).read_text(encoding="utf-8")
     absent = set(documentation.spans(text.split("Not in this release:", 1)[1].split("\n\n", 1)[0]))
-    assert "optimize" in absent
+    assert "autotune" in absent
     assert not absent & (set(COMMANDS) | _options_of(profile))
 
 
@@ -95,7 +95,7 @@ def _fields(schema: dict) -> set[str]:
     return {name for part in parts for name in part.get("properties", {})}
 
 
-@pytest.mark.parametrize("name", ["profile", "roofline", "dag", "analysis", "run"])
+@pytest.mark.parametrize("name", ["profile", "roofline", "dag", "analysis", "run", "optimize"])
 def test_every_field_of_a_document_is_documented(documentation, name):
     text = documentation.page("docs/data-formats.md").read_text(encoding="utf-8")
     spans = {re.split(r"[^\w]", span)[0] for span in documentation.spans(text)}

@@ -14,12 +14,13 @@ from rpl_core.testing.recordings import Launch
 def shown(make_rocpd, rpl_cli, tmp_path):
     """``shown(launches, path_first=True)``: the report of a recording with these launches."""
 
-    def render(launches, *, path_first=False, words=()):
+    def render(launches, *, path_first=False, words=(), width=100):
         from rpl_core.documents.load import load_documents
 
         out = tmp_path / "out"
         rpl_cli("analyze", make_rocpd(launches), "-o", out, *words).assert_ok()
-        return TextRenderer().render(RenderRequest(load_documents(out).by_name(), path_first=path_first))
+        documents = load_documents(out).by_name()
+        return TextRenderer().render(RenderRequest(documents, path_first=path_first, width=width))
 
     return render
 
@@ -56,7 +57,7 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks(shown):
 
 
 def test_many_kernels_are_cut_and_counted(shown):
-    text = shown([(f"kernel_{i:02}", i * 1000, i * 1000 + 500) for i in range(SHOWN_KERNELS + 3)])
+    text = shown([(f"kernel_{i:02}", i * 1000, i * 1000 + 500) for i in range(SHOWN_KERNELS + 3)], width=200)
     assert "(3 more kernels in profile.json)" in text
     (table,) = (block for block in text.split("\n\n") if "bottleneck" in block)
     assert len(table.splitlines()) == 1 + SHOWN_KERNELS + 1
@@ -79,7 +80,7 @@ def test_path_first_changes_the_order_only(shown):
 
 
 def test_sole_kernel_has_an_unbounded_ceiling(shown):
-    assert "unbounded (it is the whole path)" in shown([("a", 0, 1000)])
+    assert "unbounded (it is the whole path)" in shown([("a", 0, 1000)], width=200)
 
 
 def test_synthetic_origin_is_said(shown):
@@ -90,3 +91,46 @@ def test_estimated_times_show_their_range(shown):
     launches = [Launch("a", 0, 1000, counters={"SQ_WAVES": 1.0})]
     assert "(estimate, " in shown(launches)
     assert "runtime     unknown: " in shown(launches, words=("--strict",))
+
+
+_LONG = [("a_kernel_with_a_rather_" + "long_" * 30 + "name(float const*, int)", 0, 1000), ("b", 1000, 1500)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_no_line_is_wider_than_asked(shown, width):
+    text = shown(_LONG, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "under_occupied (low)" in text
+    assert ("no room for" in text) == (width < 120)
+
+
+def test_a_wide_terminal_shows_every_column(shown):
+    header = next(line for line in shown(_LONG, width=200).splitlines() if line.startswith("kernel"))
+    assert header.split() == [
+        *("kernel", "calls", "time", "share", "median", "occup.", "limiter"),
+        *("crit.", "GB/s", "FLOP/B", "bottleneck"),
+    ]
+
+
+def test_without_a_terminal_the_width_is_fixed(rpl_cli, tmp_path, monkeypatch):
+    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+    usual = rpl_cli("report", tmp_path / "run").assert_ok().stdout
+    monkeypatch.setenv("COLUMNS", "300")
+    assert rpl_cli("report", tmp_path / "run").assert_ok().stdout == usual
+    assert max(map(len, usual.splitlines())) <= 100
+    rpl_cli("report", tmp_path / "run", "-o", tmp_path / "report.txt").assert_ok()
+    assert (tmp_path / "report.txt").read_text() == usual
+
+
+def test_on_a_terminal_its_width_counts(monkeypatch):
+    import os
+    import shutil
+    import sys
+
+    from rpl_core.cli.terminal import text_width
+
+    monkeypatch.setattr(sys, "stdout", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda fallback: os.terminal_size((173, 50)))
+    assert text_width() == 173
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda fallback: os.terminal_size((20, 50)))
+    assert text_width() == 60

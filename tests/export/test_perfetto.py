@@ -9,8 +9,11 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from rpl_core.analysis.counters.by_dispatch import counters_by_dispatch
 from rpl_core.export.perfetto_trace import to_perfetto
+from rpl_core.export.source import ExportedRun
 from rpl_core.export.varint_stamps import placeholder, stamp_messages, varint_width
+from rpl_core.model.recording import Recording
 from rpl_core.renderers.timeline.work import timed_work
 from rpl_core.testing.traces import TracedDispatch, make_trace
 
@@ -29,6 +32,7 @@ class Read:
         trace = messages.Trace()
         trace.ParseFromString(content)
         self.tracks, self.slices, self.flows = {}, defaultdict(list), defaultdict(list)
+        self.counters = defaultdict(list)
         names: dict[int, str] = {}
         open_slices: dict[int, list] = defaultdict(list)
         last = 0
@@ -43,7 +47,10 @@ class Read:
             assert packet.timestamp >= last, "packets in time order"
             last = packet.timestamp
             assert event.track_uuid in self.tracks
-            if event.type == messages.TrackEvent.TYPE_SLICE_BEGIN:
+            if event.type == messages.TrackEvent.TYPE_COUNTER:
+                name = self.tracks[event.track_uuid].name
+                self.counters[name].append((packet.timestamp, event.double_counter_value))
+            elif event.type == messages.TrackEvent.TYPE_SLICE_BEGIN:
                 open_slices[event.track_uuid].append((names[event.name_iid], packet.timestamp, event))
             else:
                 assert event.type == messages.TrackEvent.TYPE_SLICE_END
@@ -202,3 +209,56 @@ def test_without_the_package_the_message_says_how_to_get_it(demo_run, rpl_cli, m
     outcome = rpl_cli("export", "--format", "perfetto", "-o", target, demo_run).assert_exit(69)
     assert "pip install 'rpl-core[perfetto]'" in outcome.stderr
     assert not target.exists()
+
+
+@needs_perfetto
+def test_counters_of_the_passes_are_steps_beside_the_slices():
+    counted = make_trace(
+        [
+            TracedDispatch("a", 0, 900, counters={"SQ_WAVES": 1024.0, "TCC_HIT": 0.5}),
+            TracedDispatch("b", 1000, 9000, counters={"SQ_WAVES": 1024.0}),
+            TracedDispatch("a", 9000, 9900, counters={"SQ_WAVES": 1024.0, "TCC_HIT": 4e15}),
+        ]
+    )
+    timed = make_trace(
+        [
+            TracedDispatch("a", 100, 200),
+            TracedDispatch("b", 150, 250, stream=1, queue=2),
+            TracedDispatch("a", 300, 400),
+            TracedDispatch("a", 500, 600),  # no pass saw a third one
+        ]
+    )
+    run = ExportedRun(timed_work(timed), Recording((timed, counted)))
+    found = Read(to_perfetto(run.work, run.counters())).counters
+    assert found == {
+        "SQ_WAVES (counter passes)": [
+            *((100, 1024.0), (150, 2048.0), (200, 1024.0), (250, 0.0)),
+            *((300, 1024.0), (400, 0.0)),
+        ],
+        "TCC_HIT (counter passes)": [(100, 0.5), (200, 0.0), (300, 4e15), (400, 0.0)],
+    }
+
+
+@needs_perfetto
+def test_a_dispatch_of_another_geometry_has_no_counters():
+    counted = make_trace([TracedDispatch("a", 0, 900, grid=(512, 1, 1), counters={"TCC_HIT": 1.0})])
+    timed = make_trace([TracedDispatch("a", 100, 200)])
+    assert np.isnan(counters_by_dispatch(Recording((timed, counted)), timed)["TCC_HIT"]).all()
+
+
+@needs_perfetto
+def test_counters_are_children_of_their_process_and_change_no_slice(exported, recorded_work):
+    tracks = [t for t in exported.tracks.values() if t.HasField("counter")]
+    (process,) = [t.uuid for t in exported.tracks.values() if t.HasField("process")]
+    assert {t.parent_uuid for t in tracks} == {process}
+    assert "SQ_WAVES (counter passes)" in {t.name for t in tracks}
+    assert len(exported.counters["SQ_WAVES (counter passes)"]) > len(recorded_work) // 2
+
+
+@needs_perfetto
+def test_too_many_steps_leave_counters_out_and_say_so(monkeypatch):
+    monkeypatch.setattr("rpl_core.export.counter_tracks.MOST_STEPS", 3)
+    timed = make_trace([TracedDispatch("a", 100, 200)])
+    content = Read(to_perfetto(timed_work(timed), {name: np.ones(1) for name in "XYZ"}))
+    assert list(content.counters) == ["X (counter passes)"]
+    assert any(t.name.startswith("2 more counters left out") for t in content.tracks.values())

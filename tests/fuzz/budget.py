@@ -1,5 +1,8 @@
 """How many damaged inputs a target gets: the same few in every test command, others and more in a long run.
 
+All targets share about a minute of CPU time; those that read a whole database or folder per example get
+half of the examples.
+
 ``RPL_FUZZ_EXAMPLES=N`` asks for N examples per target, drawn by ``--hypothesis-seed``.
 """
 
@@ -11,11 +14,17 @@ from hypothesis import HealthCheck, settings
 
 _ASKED = os.environ.get("RPL_FUZZ_EXAMPLES")
 
-#: Decorator for every target.
-fuzzed = settings(
-    max_examples=int(_ASKED or 400),
-    derandomize=_ASKED is None,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+
+def _budget(examples: int) -> settings:
+    return settings(
+        max_examples=int(_ASKED or examples),
+        derandomize=_ASKED is None,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+#: Decorators for targets: one for cheap examples, one for costly ones.
+fuzzed = _budget(400)
+fuzzed_less = _budget(200)

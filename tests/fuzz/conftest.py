@@ -5,8 +5,10 @@ Every test runs under a memory limit, so that an allocation bomb is a failure.
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -72,20 +74,41 @@ def corpus(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def plugin_host():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RPL_LOAD_PLUGINS", "rpl-core,rpl-rocprofv3,rpl-gfx942")
-        return create_host(PluginSelection.from_environment(), config={})
+@pytest.fixture
+def fresh(tmp_path):
+    """``fresh("name")``: the path of a file in a folder of its own, for every example anew."""
+    numbers = itertools.count()
+
+    def make(name):
+        for old in tmp_path.iterdir():
+            shutil.rmtree(old)
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        return folder / name
+
+    return make
 
 
 @pytest.fixture(scope="session")
-def digest(plugin_host):
+def digest():
     """``digest(path)``: analyse it; documents or one clear refusal, anything else is a fault of rpl."""
+    return _digest("rpl-core,rpl-rocprofv3,rpl-gfx942")
+
+
+@pytest.fixture(scope="session")
+def digest_traces():
+    """The same with the plugin of thread traces."""
+    return _digest("rpl-core,rpl-rocprofv3,rpl-gfx942,rpl-att")
+
+
+def _digest(plugins):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RPL_LOAD_PLUGINS", plugins)
+        host = create_host(PluginSelection.from_environment(), config={})
 
     def run(*paths):
         try:
-            documents = analyse_only(paths, AnalysisRequest(device="gfx942"), plugin_host)
+            documents = analyse_only(paths, AnalysisRequest(device="gfx942"), host)
         except PluginError as error:
             raise AssertionError(f"{type(error.__cause__).__name__} in a plugin: {error.fact}") from error
         except RplError as error:

@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import shutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .budget import fuzzed
+from .budget import fuzzed, fuzzed_less
 from .mutations import byte_edits, cell_edits, edit_bytes, edit_database, edit_json, edit_table, schema_edits
 
 RECORDINGS = ("trace", "counters")
 CSV = {"trace": "trace_kernel_trace.csv", "counters": "counters_counter_collection.csv"}
 
 
-@pytest.fixture
-def fresh(tmp_path):
-    """``fresh("name")``: the path of a file in a folder of its own, for every example anew."""
-    numbers = itertools.count()
-
-    def make(name):
-        for old in tmp_path.iterdir():
-            shutil.rmtree(old)
-        folder = tmp_path / str(next(numbers))
-        folder.mkdir()
-        return folder / name
-
-    return make
-
-
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_rocpd_with_hostile_cells(recording, corpus, fresh, digest):
     source = corpus / f"{recording}_results.db"
 
-    @fuzzed
+    @fuzzed_less
     @given(schema_edits, cell_edits)
     def run(schema, cells):
         path = fresh(source.name)
@@ -81,7 +65,7 @@ def test_csv_with_hostile_cells(recording, corpus, fresh, digest):
 def test_json_with_hostile_values(recording, corpus, fresh, digest):
     source = (corpus / f"{recording}_results.json").read_text()
 
-    @fuzzed
+    @fuzzed_less
     @given(cell_edits)
     def run(values):
         path = fresh(f"{recording}_results.json")

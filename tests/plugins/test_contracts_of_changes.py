@@ -81,6 +81,57 @@ def test_a_bad_transformation_fails(transformation, message):
         contracts.assert_transformation(transformation, SOURCE)
 
 
+class WithControls(GoodTransformation):
+    made = (("empty", b""), ("broken", b"1"))
+    kernel = "k"
+
+    def controls(self, source):
+        if b"one" not in source.text or source.kernel != "k":
+            return ()
+        return tuple(
+            EditCandidate(name, self.kernel, 1, "wrong", (Edit(5, 8, text),)) for name, text in self.made
+        )
+
+
+class Careless(WithControls):
+    def controls(self, source):
+        return WithControls.controls(self, KernelSource(source.path, SOURCE.text, "k"))
+
+
+class Failing(WithControls):
+    def controls(self, source):
+        raise ValueError(source.text)
+
+
+# "k" has to stay in the text of a control.
+NAMED = KernelSource("k.hip", b"line one k\nline two\n")
+
+
+def test_a_transformation_with_good_controls_passes():
+    contracts.assert_transformation(WithControls(), NAMED)
+
+
+def with_controls(**attributes):
+    return type("Changed", (WithControls,), attributes)()
+
+
+@pytest.mark.parametrize(
+    ("transformation", "message"),
+    [
+        (with_controls(made=(("wrong", b"1"),)), "controls are empty and broken"),
+        (with_controls(made=(("empty", b"1"), ("empty", b"2"))), "controls are empty and broken"),
+        (with_controls(made=(("empty", b"1"), ("broken", b"1"))), "same program"),
+        (with_controls(made=(("empty", b"one"),)), "changes nothing"),
+        (with_controls(kernel="other"), "was asked for"),
+        (Careless(), "leaves the file|lost kernel|does not exist"),
+        (Failing(), "controls\\(\\) raised"),
+    ],
+)
+def test_bad_controls_fail(transformation, message):
+    with pytest.raises(ContractViolation, match=message):
+        contracts.assert_transformation(transformation, NAMED)
+
+
 class GoodProposer(Proposer):
     name, summary = "first", "Takes the first."
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from rpl_core.analysis.counters.model import KernelQuantities, QuantityValue
+from rpl_core.analysis.instruction_mix.model import KernelMix, NoMix
+from rpl_core.analysis.instruction_mix.packed import PackedMix
 from rpl_core.analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_core.analysis.roofline.model import RooflineStatus
 from rpl_core.analysis.runtime.model import KernelResources, KernelTime, Stability
@@ -49,10 +52,11 @@ def quantities(metric):
 
 @pytest.fixture
 def analyze(make_device):
-    def run(times, found, *, device="test-gpu", traces=(_TIMING, _COUNTED), **options):
+    def run(times, found, *, device="test-gpu", traces=(_TIMING, _COUNTED), mixes=None, **options):
         facts = {
             "kernel_times": {t.name: t for t in times},
             "kernel_quantities": None if found is None else {q.name: q for q in found},
+            "instruction_mix": mixes,
         }
         context = AnalysisContext(
             Recording(tuple(traces)), make_device() if device else None, AnalysisOptions(**options), facts
@@ -158,3 +162,37 @@ def test_the_flop_model_option_selects(analyze, quantities):
 def test_the_legacy_byte_source_is_told(analyze, quantities):
     found = [quantities("k", 1, flops=4, hbm_bytes=None, tcc_bytes=100)]
     assert "TCC_READ_BYTES" in analyze([_time("k", 10)], found)[1]["roofline.legacy_bytes"].fact
+
+
+_WITHOUT = dict.fromkeys(
+    (
+        *("valu_flops_f64", "valu_flops_f16"),
+        *("mfma_flops_f64", "mfma_flops_f32", "mfma_flops_f16", "mfma_flops_bf16", "mfma_flops_f8"),
+    ),
+    0,
+)
+
+
+def test_a_mix_corrects_beside_the_count_and_changes_nothing_else(analyze, quantities):
+    found = [quantities("k", 1, flops=100, valu_flops_f32=100, hbm_bytes=10, **_WITHOUT)]
+    plain = analyze([_time("k", 1000)], found)[0]
+    mixed = analyze([_time("k", 1000)], found, mixes={"k": KernelMix({"F32": PackedMix(1, 2)}, "app")})[0]
+    packed = mixed.kernels["k"].corrections["packed"]
+    assert (packed.value, packed.exactness) == (150, Exactness.ESTIMATE)
+    assert plain.kernels["k"].corrections["packed"].value is None
+    assert attrs.evolve(mixed.kernels["k"], corrections={}) == attrs.evolve(
+        plain.kernels["k"], corrections={}
+    )
+
+
+def test_the_correction_of_the_application_is_that_of_its_kernels(analyze, quantities):
+    found = [
+        quantities(name, n, flops=100, valu_flops_f32=100, hbm_bytes=10, **_WITHOUT)
+        for name, n in (("a", 3), ("b", 1))
+    ]
+    mixes = {"a": KernelMix({"F32": PackedMix(1, 1)}, "app"), "b": KernelMix({}, "app")}
+    times = [_time("a", 3000, launches=3), _time("b", 1000)]
+    whole = analyze(times, found, mixes=mixes)[0].application.roofline.corrections["packed"]
+    assert (whole.value, whole.exactness) == (3 * 200 + 100, Exactness.ESTIMATE)
+    partly = analyze(times, found, mixes={"a": mixes["a"], "b": NoMix("why")})[0].application
+    assert partly.roofline.corrections["packed"].reason == "b: why"

@@ -8,7 +8,8 @@ import pytest
 
 from rpl_core.analysis.roofline.model import RooflineResult, RooflineStatus
 from rpl_core.contracts.roofline import RooflineDocument, RooflinePart
-from rpl_core.documents.roofline import roofline_document, roofline_parts
+from rpl_core.documents import roofline as drafted
+from rpl_core.documents.drafts import as_model
 
 
 @pytest.fixture
@@ -25,6 +26,15 @@ def result(place, make_device):
         )
 
     return build
+
+
+def roofline_document(result):
+    return as_model("roofline", drafted.roofline_document(result))
+
+
+def roofline_parts(result):
+    parts = drafted.roofline_parts(result)
+    return {name: RooflinePart.model_validate(part) for name, part in parts.items()}
 
 
 _FIGURES = {"flops": 4000, "valu_flops_f32": 4000, "flops_valu_width": 500, "hbm_bytes": 50_000}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rpl_core.analysis.bottleneck.classify import classify
 from rpl_core.analysis.bottleneck.figures import KernelEvidence, figures_of
+from rpl_core.analysis.bottleneck.lds import kernels_without_lds
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 
 
@@ -21,6 +22,7 @@ class BottleneckAnalyzer(Analyzer):
         facts = context.facts
         quantities = facts["kernel_quantities"] or {}
         rooflines = facts["roofline"].kernels
+        no_lds = kernels_without_lds(context.recording)
         found = {}
         for name, time in facts["kernel_times"].items():
             evidence = KernelEvidence(
@@ -29,6 +31,7 @@ class BottleneckAnalyzer(Analyzer):
                 roofline=rooflines.get(name),
                 quantities=quantities.get(name),
                 thread_trace=facts["att"].get(name),
+                uses_lds=name not in no_lds,
             )
             figures = figures_of(evidence, context.device, context.recording.origin)
             found[name] = classify(name, figures, facts["classifier_rules"])

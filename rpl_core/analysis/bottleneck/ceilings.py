@@ -1,4 +1,4 @@
-"""Shares of ceilings as the rules test them: bandwidth beyond L2, L2, arithmetic."""
+"""Shares of ceilings as the rules test them: bandwidth beyond L2, of L2 and of LDS, arithmetic."""
 
 from __future__ import annotations
 
@@ -17,24 +17,32 @@ if TYPE_CHECKING:
 #: Begins the note of a share above one.
 ABOVE_CEILING = "The figure is above its ceiling"
 
+_SHARES = ("hbm_utilization", "l2_utilization", "lds_utilization", "compute_utilization")
+_NO_LDS = Metric(0.0, "fraction", Exactness.EXACT, formula="no launch allocates LDS")
 _NO_COUNTERS = "no counters were recorded for this kernel; collect them with --roofline"
 _CACHED = f"{ABOVE_CEILING}: Infinity Cache hits count as traffic beyond L2, or the runs did different work."
 _WRONG = f"{ABOVE_CEILING}: counter passes and timing run did different work, or the clock is another one."
 
 
-def ceiling_shares(roofline: KernelRoofline | None) -> Mapping[str, Metric]:
-    """``hbm_utilization``, ``l2_utilization`` and ``compute_utilization`` of one kernel.
+def ceiling_shares(roofline: KernelRoofline | None, *, uses_lds: bool = True) -> Mapping[str, Metric]:
+    """``hbm_utilization``, ``l2_utilization``, ``lds_utilization`` and ``compute_utilization`` of one kernel.
 
-    A share above one is no share: it stays visible, as an estimate with a note.
+    A share above one is no share: it stays visible, as an estimate with a note. Without counters of LDS a
+    kernel that allocates none has a share of zero there.
     """
     if roofline is None:
         unknown = Metric.unknown("fraction", _NO_COUNTERS)
-        return dict.fromkeys(("hbm_utilization", "l2_utilization", "compute_utilization"), unknown)
-    return {
-        "hbm_utilization": _marked(_hbm_share(roofline), _CACHED),
-        "l2_utilization": _marked(_l2_share(roofline), _WRONG),
-        "compute_utilization": _marked(_compute_share(roofline), _WRONG),
-    }
+        shares = dict.fromkeys(_SHARES, unknown)
+    else:
+        shares = {
+            "hbm_utilization": _marked(_hbm_share(roofline), _CACHED),
+            "l2_utilization": _marked(_level_share(roofline, "l2", "l2_bytes"), _WRONG),
+            "lds_utilization": _marked(_level_share(roofline, "lds", "lds_bytes_moved"), _WRONG),
+            "compute_utilization": _marked(_compute_share(roofline), _WRONG),
+        }
+    if shares["lds_utilization"].value is None and not uses_lds:
+        shares["lds_utilization"] = _NO_LDS
+    return shares
 
 
 def _hbm_share(roofline: KernelRoofline) -> Metric:
@@ -56,12 +64,12 @@ def _rate_over_ceiling(rate: Metric, peak_gbps: float, origin: str) -> str:
     return f"{shown} GB/s / {peak_gbps:.6g} GB/s ({origin} ceiling)"
 
 
-def _l2_share(roofline: KernelRoofline) -> Metric:
-    level = next((level for level in roofline.levels if level.level == "l2"), None)
+def _level_share(roofline: KernelRoofline, name: str, quantity: str) -> Metric:
+    level = next((level for level in roofline.levels if level.level == name), None)
     if level is None:
-        return Metric.unknown("fraction", "the device's counter map has no l2_bytes")
+        return Metric.unknown("fraction", f"the device's counter map has no {quantity}")
     if level.spec_gbps is None:
-        return Metric.unknown("fraction", "no data-sheet ceiling of L2 is known")
+        return Metric.unknown("fraction", f"no data-sheet ceiling of {name.upper()} is known")
     formula = _rate_over_ceiling(level.achieved_gbps, level.spec_gbps, "spec")
     return scaled(level.achieved_gbps, 1 / level.spec_gbps, "fraction", formula)
 

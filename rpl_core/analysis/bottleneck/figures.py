@@ -3,6 +3,8 @@
 ==========================  ==========================================================================
 ``hbm_utilization``         share of the memory ceiling that the traffic beyond L2 reaches
 ``l2_utilization``          share of the L2 ceiling that the traffic between vL1D and L2 reaches
+``lds_utilization``         share of the LDS ceiling that indexed accesses reach, less bank conflicts; zero
+                            for kernels that allocate none
 ``compute_utilization``     share of the arithmetic ceilings, on the busier pipe
 ``theoretical_occupancy``   waves per SIMD over the architectural maximum
 ``grid_fill``               waves launched over the waves that the device holds at that occupancy
@@ -53,12 +55,13 @@ class KernelEvidence:
     roofline: KernelRoofline | None
     quantities: KernelQuantities | None
     thread_trace: AttPart | None = None
+    uses_lds: bool = True  # or it is not known
 
 
 def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Mapping[str, Metric]:
     """All figures of one kernel; unknown ones carry their reason."""
     figures = {
-        **ceiling_shares(evidence.roofline),
+        **ceiling_shares(evidence.roofline, uses_lds=evidence.uses_lds),
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
     }

@@ -26,7 +26,7 @@ def parse_rules(text: str, origin: str) -> tuple[Rule, ...]:
     """Rules from TOML ``text``. Raises ``BadDataError`` naming ``origin`` and the rule at fault."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # the library raises others than its own for long numbers
         raise BadDataError(f"{origin} is not valid TOML: {error}") from None
     entries = document.get("rule", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.analysis.counters.join import join_counters
-from rpl_core.analysis.counters.model import KernelQuantities
-from rpl_core.analysis.counters.quantities import derive_quantities
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.origin import Origin
+
+if TYPE_CHECKING:
+    from rpl_core.analysis.counters.model import KernelQuantities
 
 __all__ = ["CountersAnalyzer"]
 
@@ -31,6 +32,10 @@ class CountersAnalyzer(Analyzer):
         passes = context.recording.counter_passes
         if not passes:
             return AnalysisOutcome({"kernel_counters": None, "kernel_quantities": None})
+        # Imported for recordings with counters only: start-up is most of a small analysis.
+        from rpl_core.analysis.counters.join import join_counters
+        from rpl_core.analysis.counters.quantities import derive_quantities
+
         device = context.device
         joined = join_counters(context.recording, device.counter_map.same_pass if device else ())
         if device is None:

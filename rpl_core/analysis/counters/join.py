@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
 
-__all__ = ["join_counters"]
+__all__ = ["join_counters", "joint_columns"]
 
 #: Relative difference between passes that is worth a line; chosen: cycle counters scatter by a few percent.
 AGREEMENT_TOLERANCE = 0.05
@@ -51,13 +51,21 @@ def join_counters(recording: Recording, same_pass: Sequence[Sequence[str]] = ())
     if not traces:
         return JoinedCounters({})
     joint = number_dispatches(traces)
+    columns, report = joint_columns(traces, joint, same_pass)
+    return JoinedCounters(_split_by_kernel(columns, joint), report.diagnostics())
+
+
+def joint_columns(
+    traces: Sequence[Trace], joint: JointRows, same_pass: Sequence[Sequence[str]] = ()
+) -> tuple[dict[str, NDArray[np.float64]], JoinReport]:
+    """Counter name -> value per joint row, NaN where none was read, and what was wrong with the passes."""
     report = JoinReport()
     passes = list(_usable_passes(traces, joint, report))
     columns = {
         name: _merge_column(name, _preferred(name, passes, same_pass), joint.count, report)
         for name in _counter_names(passes)
     }
-    return JoinedCounters(_split_by_kernel(columns, joint), report.diagnostics())
+    return columns, report
 
 
 def _usable_passes(traces: Sequence[Trace], joint: JointRows, report: JoinReport) -> Iterator[_JoinedPass]:

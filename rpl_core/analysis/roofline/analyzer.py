@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.analysis.roofline.application import application_roofline
-from rpl_core.analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_core.analysis.roofline.model import RooflineResult, RooflineStatus
-from rpl_core.analysis.roofline.warnings import roofline_diagnostics
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
@@ -19,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rpl_core.analysis.counters.model import KernelQuantities
+    from rpl_core.analysis.instruction_mix.model import KernelMix, NoMix
+    from rpl_core.analysis.roofline.kernel import KernelFigures
     from rpl_core.analysis.roofline.model import KernelRoofline
     from rpl_core.analysis.runtime.model import KernelTime
     from rpl_core.model.origin import Origin
@@ -33,7 +32,7 @@ class RooflineAnalyzer(Analyzer):
 
     name = "roofline"
     summary = "arithmetic intensity and achieved rates against the ceilings of the device"
-    requires = frozenset({"kernel_times", "kernel_quantities"})
+    requires = frozenset({"kernel_times", "kernel_quantities", "instruction_mix"})
     provides = frozenset({"roofline"})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
@@ -41,8 +40,15 @@ class RooflineAnalyzer(Analyzer):
         requested = context.options.flop_model
         if context.device is None or quantities is None:
             return AnalysisOutcome({"roofline": _without_quantities(context)})
+        # Imported for recordings with counters only: start-up is most of a small analysis.
+        from rpl_core.analysis.roofline.application import application_roofline
+        from rpl_core.analysis.roofline.kernel import kernel_roofline
+        from rpl_core.analysis.roofline.warnings import roofline_diagnostics
+
         times: Mapping[str, KernelTime] = context.facts["kernel_times"] or {}
-        kernels = _kernel_figures(times, quantities, context.recording.origin)
+        mixes: Mapping[str, KernelMix | NoMix] = context.facts.get("instruction_mix") or {}
+        figures = _kernel_figures(times, quantities, context.recording.origin)
+        kernels = tuple(attrs.evolve(kernel, mix=mixes.get(kernel.name)) for kernel in figures)
         placed = {k.name: kernel_roofline(k, context.device, requested) for k in kernels}
         usable = any(k.flops.value is not None or k.bytes.value is not None for k in placed.values())
         result = RooflineResult(
@@ -54,7 +60,7 @@ class RooflineAnalyzer(Analyzer):
             compute_ceilings=context.device.compute_ceilings,
             memory_ceilings=context.device.memory_ceilings,
             kernels=placed,
-            application=application_roofline(kernels, context.device, requested) if usable else None,
+            application=application_roofline(kernels, context.device, requested, placed) if usable else None,
         )
         return AnalysisOutcome({"roofline": result}, roofline_diagnostics(result, context.device))
 
@@ -87,6 +93,8 @@ def _kernel_figures(
 def _figures_of(
     name: str, time: KernelTime | None, found: KernelQuantities | None, origin: Origin
 ) -> KernelFigures:
+    from rpl_core.analysis.roofline.kernel import KernelFigures
+
     figures = {} if found is None else {q: value.per_launch for q, value in found.values.items()}
     launches = None if time is None else time.launches
     if found is not None and launches is not None and launches != found.launches:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.analysis.counters.sums_of_quantities import exactness_of_sum
 from rpl_core.analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_core.analysis.roofline.model import ApplicationRoofline
@@ -12,8 +14,9 @@ from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from rpl_core.analysis.roofline.model import KernelRoofline
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["APPLICATION", "application_roofline"]
@@ -23,11 +26,15 @@ APPLICATION = "all kernels"
 
 
 def application_roofline(
-    kernels: Sequence[KernelFigures], device: DeviceModel, requested_model: str
+    kernels: Sequence[KernelFigures],
+    device: DeviceModel,
+    requested_model: str,
+    placed: Mapping[str, KernelRoofline],
 ) -> ApplicationRoofline | None:
     """Sums over one run: figures per launch times launches per timing run, over the summed kernel time.
 
-    A kernel without counters makes the sums lower bounds. ``None`` when no kernel has a time.
+    A kernel without counters makes the sums lower bounds. ``None`` when no kernel has a time. ``placed`` are
+    the same kernels on the roofline.
     """
     timed = [kernel for kernel in kernels if kernel.launches and kernel.time_ns.value is not None]
     if not timed:
@@ -44,6 +51,8 @@ def application_roofline(
     )
     share = sum(_spent(kernel) for kernel in counted) / total_ns if total_ns else None
     roofline = kernel_roofline(figures, device, requested_model)
+    corrections = {name: _corrected(name, timed, placed) for name in roofline.corrections}
+    roofline = attrs.evolve(roofline, corrections=corrections)
     return ApplicationRoofline(roofline, len(timed), len(counted), share)
 
 
@@ -78,4 +87,24 @@ def _total(name: str, timed: Sequence[KernelFigures]) -> Metric:
         missing=missing,
         upper=upper if exactness is Exactness.INTERVAL else None,
         note=None if len(known) == len(timed) else f"known for {len(known)} of {len(timed)} kernels",
+    )
+
+
+def _corrected(
+    correction: str, timed: Sequence[KernelFigures], placed: Mapping[str, KernelRoofline]
+) -> Metric:
+    """The sum of one correction; unknown with a kernel of which it is unknown."""
+    parts = [(placed[k.name].corrections[correction], k.launches or 0.0) for k in timed]
+    lacking = [
+        (k.name, metric.reason) for k, (metric, _) in zip(timed, parts, strict=True) if metric.value is None
+    ]
+    if lacking:
+        return Metric.unknown("FLOP", f"{lacking[0][0]}: {lacking[0][1]}")
+    origins = [metric.origin for metric, _ in parts if metric.origin is not None]
+    return Metric(
+        value=sum((metric.value or 0.0) * launches for metric, launches in parts),
+        unit="FLOP",
+        exactness=Exactness.ESTIMATE,
+        origin=Origin.weakest(origins) if origins else None,
+        formula=f"sum of {correction} x launches over kernels",
     )

@@ -7,66 +7,33 @@ math. Both corrections are estimates, stand beside the count and replace nothing
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.analysis.instruction_mix.model import KernelMix, NoMix
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-__all__ = ["PackedMix", "flop_corrections", "packed_mix"]
+__all__ = ["flop_corrections"]
 
 _VALU = {"F64": "valu_flops_f64", "F32": "valu_flops_f32", "F16": "valu_flops_f16"}
 _MFMA = ("mfma_flops_f64", "mfma_flops_f32", "mfma_flops_f16", "mfma_flops_bf16", "mfma_flops_f8")
-#: Data types with packed instructions on CDNA3 (LLVM AMDGPU: v_pk_fma_f32, v_pk_fma_f16 and their kin).
+#: Data types with packed instructions on CDNA3.
 _PACKED_TYPES = ("F32", "F16")
-_OPERATIONS = ("add", "sub", "subrev", "mul", "fma", "fmac", "fmaak", "fmamk", "mac", "mad")
-_NO_CODE = "needs the instruction mix of the kernel's code object, which is not part of the recording"
+_NO_CODE = "needs the kernel's code object, see --code-object"
 _LANES_NOTE = "Scaled by the lanes of an average vector instruction, not of the arithmetic ones alone."
 _PACKED_NOTE = "The share of packed instructions in the code stands for their share among those executed."
 
 
-@attrs.frozen
-class PackedMix:
-    """Static add, multiply and FMA instructions of one data type in a kernel: packed ones, and all."""
-
-    packed: int
-    all: int
-
-    @property
-    def operations_per_counted(self) -> float:
-        """Operations per counted one: 1 without packed instructions, 2 with nothing else."""
-        return 1.0 + self.packed / self.all if self.all else 1.0
-
-
-def packed_mix(mnemonics: Iterable[str]) -> Mapping[str, PackedMix]:
-    """The mix by data type from the mnemonics of a kernel, such as ``v_pk_fma_f32`` or ``v_add_f32_e32``."""
-    packed: Counter[str] = Counter()
-    every: Counter[str] = Counter()
-    for mnemonic in mnemonics:
-        parts = mnemonic.split("_")
-        if parts[0] != "v" or len(parts) < 3:
-            continue
-        is_packed = parts[1] == "pk"
-        operation, data_type = parts[1 + is_packed], parts[2 + is_packed : 3 + is_packed]
-        if operation not in _OPERATIONS or data_type not in (["f32"], ["f16"]):
-            continue
-        every[data_type[0].upper()] += 1
-        packed[data_type[0].upper()] += is_packed
-    return {data_type: PackedMix(packed[data_type], count) for data_type, count in sorted(every.items())}
-
-
-def flop_corrections(
-    figures: Mapping[str, Metric], mix: Mapping[str, PackedMix] | None
-) -> Mapping[str, Metric]:
+def flop_corrections(figures: Mapping[str, Metric], mix: KernelMix | NoMix | None) -> Mapping[str, Metric]:
     """FLOPs per launch by correction: ``active_lanes`` and ``packed``.
 
-    ``figures`` are the quantities of a kernel, ``mix`` is ``None`` without a code object. Where a correction
-    can change nothing (all lanes active, no F32 or F16 operation) it gives the count itself.
+    ``figures`` are the quantities of a kernel, ``mix`` is ``None`` without any code object. Where a
+    correction can change nothing (all lanes active, no F32 or F16 operation) it gives the count itself.
     """
     return {"active_lanes": _active_lanes(figures), "packed": _packed(figures, mix)}
 
@@ -79,12 +46,15 @@ def _active_lanes(figures: Mapping[str, Metric]) -> Metric:
     return _corrected(figures, factors, "sum of VALU FLOPs x active_lane_fraction + MFMA FLOPs", _LANES_NOTE)
 
 
-def _packed(figures: Mapping[str, Metric], mix: Mapping[str, PackedMix] | None) -> Metric:
+def _packed(figures: Mapping[str, Metric], mix: KernelMix | NoMix | None) -> Metric:
     concerned = [figures[_VALU[t]] for t in _PACKED_TYPES if _VALU[t] in figures]
-    if mix is None and any(metric.value != 0 for metric in concerned):
-        return Metric.unknown("FLOP", _NO_CODE)
-    factors = {t: found.operations_per_counted for t, found in (mix or {}).items()}
-    return _corrected(figures, factors, "sum of FLOPs x (1 + packed / all instructions)", _PACKED_NOTE)
+    if not isinstance(mix, KernelMix) and any(metric.value != 0 for metric in concerned):
+        return Metric.unknown("FLOP", mix.reason if isinstance(mix, NoMix) else _NO_CODE)
+    mixes = mix.packed if isinstance(mix, KernelMix) else {}
+    factors = {t: found.operations_per_counted for t, found in mixes.items()}
+    corrected = _corrected(figures, factors, "sum of FLOPs x (1 + packed / all instructions)", _PACKED_NOTE)
+    source = f"instructions of {mix.source}" if isinstance(mix, KernelMix) else None
+    return corrected if corrected.value is None else attrs.evolve(corrected, source=source)
 
 
 def _corrected(

@@ -20,7 +20,7 @@ from rpl_core.model.origin import Exactness
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpl_core.analysis.roofline.corrections import PackedMix
+    from rpl_core.analysis.instruction_mix.model import KernelMix, NoMix
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["KernelFigures", "kernel_roofline"]
@@ -30,7 +30,7 @@ __all__ = ["KernelFigures", "kernel_roofline"]
 class KernelFigures:
     """Quantities per launch by name, and the time per launch that they are set against (ns).
 
-    ``packed_mix`` comes from the kernel's code object, by data type; ``None`` where that was not read.
+    ``mix`` comes from the kernel's code object; ``None`` where none was at hand.
     """
 
     name: str
@@ -38,7 +38,7 @@ class KernelFigures:
     time_ns: Metric
     launches: float | None
     counter_launches: int
-    packed_mix: Mapping[str, PackedMix] | None = None
+    mix: KernelMix | NoMix | None = None
 
 
 def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model: str) -> KernelRoofline:
@@ -82,7 +82,7 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         levels=levels,
         caches={name: figures[name] for name in CACHES if name in figures},
         exceeds_ceiling=exceeded_ceilings(rates, levels, device),
-        corrections=flop_corrections(figures, kernel.packed_mix),
+        corrections=flop_corrections(figures, kernel.mix),
     )
 
 

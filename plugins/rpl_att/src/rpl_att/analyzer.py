@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_att.analysis.att_block import att_block
 from rpl_att.reader import EXTRA
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
@@ -27,6 +26,11 @@ class ThreadTraceAnalyzer(Analyzer):
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         traces = [t for recorded in context.recording.traces for t in recorded.extras.get(EXTRA, ())]
+        if not traces:
+            return AnalysisOutcome({"att": {}})
+        # Imported for thread traces only: recordings without them are the rule.
+        from rpl_att.analysis.att_block import att_block
+
         architecture = context.device.architecture if context.device else None
         known = context.facts["kernel_times"] or {}
         blocks = [_named(att_block(trace, architecture), known) for trace in traces]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_att.model import Level, ThreadTrace
 from rpl_att.reading.raw_files import is_raw_file, raw_identity
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
+
+if TYPE_CHECKING:
+    from rpl_att.model import ThreadTrace
 
 #: Key of the traces in ``Trace.extras``.
 EXTRA = "thread_traces"
@@ -123,6 +126,8 @@ def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Tra
 
 
 def _format(trace: ThreadTrace) -> str:
+    from rpl_att.model import Level
+
     if trace.level is Level.RAW and trace.code is None and trace.occupancy is None:
         return "thread trace, not decoded"
     layout = trace.code.layout if trace.code else "no code"

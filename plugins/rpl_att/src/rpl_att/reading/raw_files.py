@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rpl_att.reading.folder import TraceFolder
+if TYPE_CHECKING:
+    from rpl_att.reading.folder import TraceFolder
 
 _NAME = re.compile(r"(?P<process>(?:.*_)?)(?P<agent>\d+)_shader_engine_(?P<se>\d+)_(?P<dispatch>\d+)\.att")
 #: rocprofv2 names the kernel and the shader engine only.

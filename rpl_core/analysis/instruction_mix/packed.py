@@ -1,0 +1,59 @@
+"""The packed share of a kernel's arithmetic, from the mnemonics of its code.
+
+The counters of vector instructions count a packed instruction once, though it does the work of two
+(rocprofiler-compute ``docs/conceptual/pipeline-metrics.rst`` @1b1610fc).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["PackedMix", "packed_mix"]
+
+#: Operation -> FLOPs per lane that the counters stand for (device_models: ADD + MUL + TRANS + 2 * FMA).
+_ARITHMETIC = {
+    **dict.fromkeys(("add", "sub", "subrev", "mul"), 1),
+    **dict.fromkeys(("fma", "fmac", "fmaak", "fmamk", "mac", "mad", "madak", "madmk"), 2),
+}
+#: Transcendental operations have no packed form.
+_TRANSCENDENTAL = dict.fromkeys(("exp", "log", "rcp", "rsq", "sqrt", "sin", "cos"), 1)
+#: Types with packed instructions on CDNA3 (LLVM AMDGPU: v_pk_fma_f32, v_pk_fma_f16 and their kin).
+_TYPES = ("f16", "f32")
+
+
+@attrs.frozen
+class PackedMix:
+    """FLOPs per lane of one data type in a kernel's code, each instruction once: of packed ones, and of all.
+
+    Both as the counters count them: a packed addition is one here, an FMA two.
+    """
+
+    packed: int
+    all: int
+
+    @property
+    def operations_per_counted(self) -> float:
+        """Operations per counted one: 1 without packed instructions, 2 with nothing else."""
+        return 1.0 + self.packed / self.all if self.all else 1.0
+
+
+def packed_mix(mnemonics: Iterable[str]) -> Mapping[str, PackedMix]:
+    """The mix by data type ("F16", "F32") from mnemonics such as ``v_pk_fma_f32`` or ``v_add_f32_e32``."""
+    packed: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for mnemonic in mnemonics:
+        parts = mnemonic.split("_")
+        is_packed = parts[1:2] == ["pk"]
+        operation, data_type = parts[1 + is_packed :][:1], parts[2 + is_packed :][:1]
+        if parts[0] != "v" or not data_type or data_type[0] not in _TYPES:
+            continue
+        flops = _ARITHMETIC.get(operation[0]) or (0 if is_packed else _TRANSCENDENTAL.get(operation[0], 0))
+        every[data_type[0].upper()] += flops
+        packed[data_type[0].upper()] += flops * is_packed
+    return {name: PackedMix(packed[name], count) for name, count in sorted(every.items()) if count}

@@ -1,0 +1,40 @@
+"""What ``rpl what-if --json`` prints: the application as recorded, and as predicted with faster kernels."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from rpl_core.contracts.common import OriginName, Part
+
+
+class FasterKernelPart(Part):
+    """``factor`` is null where the kernel was taken for free."""
+
+    name: str
+    factor: float | None
+
+
+class WhatIfAnswerPart(Part):
+    """``application_speedup`` is recorded / predicted, null if no time is left."""
+
+    changes: tuple[FasterKernelPart, ...]
+    application_ns: int
+    application_gain_ns: int
+    application_speedup: float | None
+
+
+class WhatIfDocument(Part):
+    """``alone`` holds one answer per kernel where several were asked, ``together`` all of them at once.
+
+    Predictions are modelled; ``origin`` is that of the recording. ``machine`` has the longest path among
+    ``machines``; ``run`` counts timing runs from zero.
+    """
+
+    schema_version: str = Field(pattern=r"^1\.[0-9]+$")
+    origin: OriginName
+    run: int
+    machine: str
+    machines: int
+    recorded_ns: int
+    alone: tuple[WhatIfAnswerPart, ...] = ()
+    together: WhatIfAnswerPart

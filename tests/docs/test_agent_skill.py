@@ -1,0 +1,86 @@
+"""The agent skill says only what rpl does: its commands, options, fields and labels exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from rpl_core.cli.main import rpl
+
+ROOT = Path(__file__).resolve().parents[2]
+SKILL = ROOT / "skills" / "rocm-perf-lab" / "SKILL.md"
+TEXT = SKILL.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)
+COMMANDS = [
+    line.split("#")[0].strip()
+    for block in BLOCKS
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.startswith("rpl ")
+] + re.findall(r"`(rpl [a-z][^`]*)`", TEXT)
+
+
+@pytest.fixture(scope="module")
+def generator():
+    path = ROOT / "tools" / "generate_cli_reference.py"
+    spec = importlib.util.spec_from_file_location("generate_cli_reference", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_command_reference_is_up_to_date(generator):
+    page = generator.PAGE.read_text(encoding="utf-8")
+    assert page == generator.render_page(), "run: python tools/generate_cli_reference.py"
+
+
+def test_the_header_names_the_skill():
+    header = re.match(r"---\nname: ([a-z0-9-]{1,64})\ndescription: (.{50,1024})\n---\n", TEXT)
+    assert header
+    assert header[1] == SKILL.parent.name
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_its_commands_and_options_exist(line):
+    words = shlex.split(line)[1:]
+    command, context = rpl, click.Context(rpl, info_name="rpl")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words.pop(0))
+        assert found is not None, line
+        command = found
+    own = words[: words.index("--")] if "--" in words else words
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    assert {word for word in own if word.startswith("--")} <= known
+
+
+def test_its_fields_and_labels_exist():
+    names = set()
+    for path in (ROOT / "docs" / "schemas").glob("*.json"):
+        names |= _names(json.loads(path.read_text(encoding="utf-8")))
+    rows = [line for line in TEXT.splitlines() if line.startswith("| ")]
+    told = {word for row in rows for word in re.findall(r"`([a-z_]+)`", row)} - {"rpl"}
+    assert told <= names | {"unclassified"}
+    assert len(told) > 15, "the tables name fields and labels"
+
+
+def _names(value):
+    found = set()
+    if isinstance(value, dict):
+        found |= set(value.get("properties", {})) | {v for v in value.get("enum", []) if isinstance(v, str)}
+        for child in value.values():
+            found |= _names(child)
+    elif isinstance(value, list):
+        for child in value:
+            found |= _names(child)
+    return found
+
+
+def test_the_dominance_rules_are_told():
+    assert "1 / (1 - f)" in TEXT
+    assert "f < 0.7" in TEXT
+    assert "## Never claim" in TEXT
