@@ -160,7 +160,8 @@ def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...] | None:
 
     Called by the optimizer before it measures a candidate.
 
-    :return: checks; every applicable one runs, and one ``different`` rejects the candidate.
+    :return: checks; they are asked in order, and the first ``different`` rejects the candidate. One that
+        says ``equal`` is shown a kernel that does nothing and one that stores wrong values.
 
     Order: plugin name, then as returned. Isolation: per check; a check that fails to run counts as
     ``not_run``, never as ``equal``.

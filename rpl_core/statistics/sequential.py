@@ -77,7 +77,7 @@ def take_look(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]]
     """
     p = signed_rank_test(log_ratios).p_greater
     middle = median(log_ratios)
-    blocked = tuple(sorted(name for name, ratios in guards.items() if not holds(ratios, rule)))
+    blocked = _blocked(guards, rule)
     low, high = paired_ratio_interval([-value for value in log_ratios])
     return Look(
         decision=_decide(len(log_ratios), p, middle, rule, blocked=bool(blocked)),
@@ -89,6 +89,38 @@ def take_look(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]]
         minimum_detectable_gain=_detectable_gain(log_ratios, rule),
         blocked_by=blocked,
     )
+
+
+def last_look(
+    log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule
+) -> Look | None:
+    """The look that ended the measurement, found by taking them in turn; ``None`` before the first.
+
+    Pairs behind that look change nothing: nobody may go on until chance decides otherwise. With too few pairs
+    for the next look it is the last one that was taken, whose decision is then to continue.
+    """
+    found: int | None = None
+    for pairs in rule.looks:
+        if pairs > len(log_ratios):
+            break
+        found = pairs
+        if decide(log_ratios[:pairs], _first(pairs, guards), rule) is not Decision.CONTINUE:
+            break
+    return None if found is None else take_look(log_ratios[:found], _first(found, guards), rule)
+
+
+def decide(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Decision:
+    """The decision of ``take_look`` alone."""
+    p, middle = signed_rank_test(log_ratios).p_greater, median(log_ratios)
+    return _decide(len(log_ratios), p, middle, rule, blocked=bool(_blocked(guards, rule)))
+
+
+def _first(pairs: int, guards: Mapping[str, Sequence[float]]) -> Mapping[str, Sequence[float]]:
+    return {name: ratios[:pairs] for name, ratios in guards.items()}
+
+
+def _blocked(guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> tuple[str, ...]:
+    return tuple(sorted(name for name, ratios in guards.items() if not holds(ratios, rule)))
 
 
 def _decide(pairs: int, p: float, middle: float, rule: AcceptRule, *, blocked: bool) -> Decision:

@@ -81,7 +81,7 @@ def recording():
 def test_their_analyzers(host, recording):
     device = host.catalog.devices().get("mi300x")
     contributions = host.catalog.analyzers().contributions
-    given = {"classifier_rules": tuple(host.catalog.rules(device)), "att": {}}
+    given = {"classifier_rules": tuple(host.catalog.rules(device)), "kernel_code": (), "att": {}}
     steps = [Step(c.plugin, c.value) for c in contributions]
     facts = analyze(recording, device, AnalysisOptions(), steps, given).facts
     assert contributions

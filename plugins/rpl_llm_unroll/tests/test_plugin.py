@@ -25,7 +25,8 @@ def test_the_transformation_keeps_its_contract():
 
 
 def test_the_proposer_keeps_its_contract():
-    (proposer,) = plugin.rpl_proposers()
+    proposer, language_model = plugin.rpl_proposers()
+    assert (proposer.name, language_model.name) == ("deterministic", "llm")
     assert_proposer(proposer, ProposalRequest(_source("safe_nest"), {}))
 
 

@@ -34,9 +34,12 @@ def assert_equivalence_check(
 
 
 def _verdict(check: EquivalenceCheck, request: EquivalenceRequest, subject: str) -> EquivalenceReport:
-    from rpl_core.interfaces.equivalence import EquivalenceReport
+    from rpl_core.interfaces.equivalence import EquivalenceReport, EquivalenceVerdict
 
     report = check.check(request)
     demand(isinstance(report, EquivalenceReport), subject, "check() returns an EquivalenceReport")
+    demand(isinstance(report.verdict, EquivalenceVerdict), subject, "the verdict is an EquivalenceVerdict")
     demand(bool(report.evidence.strip()), subject, "a verdict comes with its evidence")
+    crashed_only = not report.crashed or report.verdict is EquivalenceVerdict.DIFFERENT
+    demand(crashed_only, subject, "crashed explains a verdict of different, and no other")
     return report

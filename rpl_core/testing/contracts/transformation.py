@@ -1,4 +1,7 @@
-"""The contract of a transformation: proposals depend on the source alone and fit into it."""
+"""The contract of a transformation: proposals depend on the source alone and fit into it.
+
+So do the controls that it may offer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.testing.contracts.controls import check_controls
 from rpl_core.testing.contracts.edits import check_candidate
 from rpl_core.testing.contracts.side_effects import no_side_effects
 from rpl_core.testing.contracts.violation import ContractViolation, demand, demand_kind
@@ -25,7 +29,10 @@ _STRANGE_TEXTS = (
 
 
 def assert_transformation(transformation: Transformation, source: KernelSource) -> None:
-    """Check proposals for ``source``, which must hold at least one candidate, and for strange files."""
+    """Check proposals for ``source``, which must hold at least one candidate, and for strange files.
+
+    Controls are checked for every kernel that has a candidate.
+    """
     subject = demand_kind("rpl_transformations", transformation)
     suffixes = transformation.suffixes
     demand(isinstance(suffixes, tuple) and bool(suffixes), subject, "suffixes is a non-empty tuple")
@@ -36,10 +43,16 @@ def assert_transformation(transformation: Transformation, source: KernelSource) 
         only = _propose(transformation, attrs.evolve(source, kernel=kernel), subject)
         expected = [c.id for c in candidates if c.kernel == kernel]
         demand([c.id for c in only] == expected, subject, f"asked for {kernel!r} it proposes something else")
+        check_controls(transformation, attrs.evolve(source, kernel=kernel), subject)
     for text in _STRANGE_TEXTS:
         _propose(transformation, attrs.evolve(source, text=text), subject)
-    none = _propose(transformation, attrs.evolve(source, kernel="no such kernel"), subject)
-    demand(not none, subject, "proposes for a kernel that does not exist")
+        check_controls(transformation, attrs.evolve(source, text=text, kernel="k"), subject)
+    unknown = attrs.evolve(source, kernel="no such kernel")
+    demand(
+        not _propose(transformation, unknown, subject), subject, "proposes for a kernel that does not exist"
+    )
+    found = check_controls(transformation, unknown, subject)
+    demand(not found, subject, "makes controls for a kernel that does not exist")
 
 
 def _propose(transformation: Transformation, source: KernelSource, subject: str) -> tuple[EditCandidate, ...]:

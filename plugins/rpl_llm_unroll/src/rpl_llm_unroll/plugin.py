@@ -23,5 +23,6 @@ def rpl_transformations() -> tuple[Transformation, ...]:
 @hookimpl
 def rpl_proposers() -> tuple[Proposer, ...]:
     from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
+    from rpl_llm_unroll.proposers.llm import LlmProposer
 
-    return (DeterministicProposer(),)
+    return (DeterministicProposer(), LlmProposer())

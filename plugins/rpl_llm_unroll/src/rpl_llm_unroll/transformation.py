@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import EditCandidate, Transformation
 from rpl_core.transform.edits import apply_edits
+from rpl_llm_unroll.controls import controls_of
 from rpl_llm_unroll.edits.explicit import explicit_edit
 from rpl_llm_unroll.edits.pragma import pragma_edit
 from rpl_llm_unroll.guards import factor_verdicts, loop_verdicts
@@ -40,6 +41,9 @@ class Unroll(Transformation):
         kernels = [k for k in file.kernels if source.kernel in {None, k.name}]
         views = [view for kernel in kernels for view in view_loops(file, kernel)]
         return tuple(candidate for view in views for candidate in candidates_of(view))
+
+    def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:
+        return controls_of(source)
 
 
 def candidates_of(view: LoopView) -> tuple[EditCandidate, ...]:
@@ -79,4 +83,5 @@ def _candidate(request: UnrollRequest, verdicts: tuple[GuardVerdict, ...]) -> Ed
         summary=summary,
         edits=edits,
         guards=verdicts,
+        changes_loop=True,
     )

@@ -1,0 +1,1 @@
+"""The commands ``rpl prompt`` and ``rpl llm-optimize``."""

@@ -1,0 +1,115 @@
+"""What ``rpl prompt`` does, behind its options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rpl_core.cli.session import session_of
+from rpl_core.errors import BadDataError, UsageError
+from rpl_llm_unroll.asking.disclosure import suspicious_lines
+from rpl_llm_unroll.cli.llm_options import chosen_form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import click
+
+    from rpl_core.cli.session import Session
+    from rpl_core.documents.bundle import Documents
+    from rpl_core.interfaces.transformation import KernelSource
+    from rpl_llm_unroll.asking.settings import Form
+    from rpl_llm_unroll.prompt.model import Prompt
+
+
+def print_prompt(
+    context: click.Context, source: Path, application: tuple[str, ...], flags: Mapping[str, Any]
+) -> None:
+    """Print it as text or JSON; what looks like a secret is noted, since nothing is sent here."""
+    from rpl_core.transform.source_file import read_source
+
+    session = session_of(context)
+    form = cast("Form", chosen_form(flags))
+    text = read_source(source, flags["kernel"])
+    documents, command = _documents(session, application, flags)
+    built = _prompt(text, documents, flags["binary"] or _program(command), form)
+    for found in suspicious_lines(built.text(), text.text):
+        session.output.note(
+            f"warning: {found.describe(source.name)} looks like {found.kind}; llm-optimize would not send it"
+        )
+    if flags["as_json"]:
+        session.output.json(built.plain())
+    else:
+        session.output.raw(built.text())
+
+
+def _prompt(source: KernelSource, documents: Documents, binary: Path | None, form: Form) -> Prompt:
+    from rpl_core.interfaces.proposer import ProposalRequest
+    from rpl_llm_unroll.prompt.build import build_prompt
+    from rpl_llm_unroll.prompt.target import find_target
+
+    plain = {name: json.loads(d.model_dump_json()) for name, d in documents.by_name().items()}
+    request = ProposalRequest(source, plain, binary=binary)
+    target = find_target(request)
+    if isinstance(target, str):
+        raise BadDataError(target, next_step="name one of them with --kernel")
+    return build_prompt(request, target, form)
+
+
+def _documents(
+    session: Session, application: tuple[str, ...], flags: Mapping[str, Any]
+) -> tuple[Documents, tuple[str, ...]]:
+    """The run's documents, and the command that it measured as far as it is known."""
+    from rpl_core.documents.load import load_documents
+    from rpl_core.profiling.command_line import application_command
+
+    if flags["run"] is not None:
+        command = application_command(application) if application else ()
+        return load_documents(flags["run"]), command
+    if not application:
+        raise UsageError(
+            "no command to profile is given", next_step='`rpl prompt kernel.hip "./app 100"`, or --from RUN'
+        )
+    command = application_command(application)
+    return _profile(session, command, flags), command
+
+
+def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any]) -> Documents:
+    """Record and analyse as ``rpl profile`` does, into a run directory."""
+    from rpl_core.cli.analysis_options import analysis_request
+    from rpl_core.cli.profile_command import choose_collector, log_sink
+    from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.profiling.record import ProfileRequest, record_application
+    from rpl_core.profiling.thread_traces import DeepAnalysis
+
+    deep = None
+    if session.setting("deep-analysis", flags["deep_analysis"]):
+        deep = DeepAnalysis(session.setting("deep-top"), session.setting("deep-timeout"))
+    request = ProfileRequest(
+        command=command,
+        runs=session.setting("runs", flags["runs"]),
+        roofline=session.setting("roofline", flags["roofline"]),
+        trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
+        deep=deep,
+        time_limit_s=session.setting("time-limit", flags["time_limit"]),
+        allow_dangerous_counters=False,
+        output=flags["output"],
+        runs_directory=Path(session.setting("runs-directory")),
+        analysis=analysis_request(session, flags, None),
+    )
+    collector = choose_collector(session, {**flags, "rocprof": True})
+    with session.output.progress("profile", total=None) as step:
+        recorded = record_application(request, collector, session.host, log_sink(session, flags), step)
+    if recorded.failure is not None:
+        raise recorded.failure
+    session.output.note(f"recorded in {recorded.directory}")
+    analysis = analysis_request(session, flags, recorded.directory)
+    documents, _ = analyse_paths((recorded.directory,), analysis, session.host)
+    return documents
+
+
+def _program(command: tuple[str, ...]) -> Path | None:
+    """The command's program, if it is a file: its device code is looked at, and nothing is run."""
+    path = Path(command[0]) if command else None
+    return path if path is not None and path.is_file() else None

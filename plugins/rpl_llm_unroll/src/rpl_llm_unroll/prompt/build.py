@@ -1,0 +1,83 @@
+"""Put a prompt together from the documents, the source and the built program."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import UsageError
+from rpl_llm_unroll.prompt.attempts import attempts_section
+from rpl_llm_unroll.prompt.contract import SYSTEM, contract_section, rules_section
+from rpl_llm_unroll.prompt.device import device_section, resources_section
+from rpl_llm_unroll.prompt.facts import run_facts
+from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section
+from rpl_llm_unroll.prompt.machine_code import machine_code_section
+from rpl_llm_unroll.prompt.model import Prompt, Section, subject_of
+from rpl_llm_unroll.prompt.source import source_sections
+from rpl_llm_unroll.prompt.thread_trace import thread_trace_section
+from rpl_llm_unroll.prompt.weight import weight_section
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.proposer import ProposalRequest
+    from rpl_llm_unroll.asking.settings import Form
+    from rpl_llm_unroll.prompt.facts import RunFacts
+    from rpl_llm_unroll.reply.model import Target
+
+#: About 170 000 tokens: more than most models take (chosen).
+MAX_PROMPT_BYTES = 512 << 10
+
+
+def build_prompt(request: ProposalRequest, target: Target, form: Form) -> Prompt:
+    """The prompt. Raises ``UsageError`` when it would be too long, ``BadDataError`` for broken documents."""
+    file = PurePath(request.source.path).name
+    facts = run_facts(request.documents, target.kernel.name, request.recorded_kernel)
+    evidence = _short_evidence(facts) if form == "compact" else _evidence(request, facts)
+    prompt = Prompt(
+        kernel=target.kernel.name,
+        file=file,
+        form=form,
+        system=SYSTEM,
+        sections=(
+            *evidence,
+            attempts_section(request.attempts),
+            *source_sections(target, file, form),
+            rules_section(),
+            contract_section(),
+        ),
+        subject=_subject(request, target, form),
+    )
+    size = len(prompt.text().encode("utf-8", "replace"))
+    if size > MAX_PROMPT_BYTES:
+        raise UsageError(
+            f"the prompt has {size >> 10} KiB, more than {MAX_PROMPT_BYTES >> 10}",
+            next_step="leave --full-source out, or use --compact",
+        )
+    return prompt
+
+
+def _evidence(request: ProposalRequest, facts: RunFacts) -> tuple[Section, ...]:
+    return (
+        device_section(facts),
+        weight_section(facts),
+        bottleneck_section(facts),
+        roofline_section(facts),
+        resources_section(facts),
+        thread_trace_section(facts),
+        machine_code_section(request.binary, facts),
+    )
+
+
+def _short_evidence(facts: RunFacts) -> tuple[Section, ...]:
+    architecture = facts.architecture or "an unknown AMD GPU"
+    return (
+        Section("Device", f"- architecture: {architecture}"),
+        bottleneck_section(facts, evidence=False),
+        resources_section(facts),
+    )
+
+
+def _subject(request: ProposalRequest, target: Target, form: Form) -> str:
+    source = hashlib.sha256(request.source.text).hexdigest()
+    attempts = [[attempt.summary, attempt.verdict] for attempt in request.attempts]
+    return subject_of(source, target.kernel.name, target.kernel.ordinal, form, attempts)

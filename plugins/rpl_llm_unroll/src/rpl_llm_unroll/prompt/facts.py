@@ -1,0 +1,105 @@
+"""The parts of a run's documents that are about one kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from rpl_core.contracts.analysis import AnalysisDocument
+from rpl_core.contracts.dag import DagDocument
+from rpl_core.contracts.profile import ProfileDocument
+from rpl_core.contracts.roofline import RooflineDocument
+from rpl_core.errors import BadDataError
+from rpl_core.text.kernel_names import is_instance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rpl_core.contracts.analysis import KernelAnalysis
+    from rpl_core.contracts.common import Document
+    from rpl_core.contracts.dag import ForecastPart, SymbolCriticality
+    from rpl_core.contracts.profile import KernelProfile
+    from rpl_core.contracts.roofline import KernelRooflineDoc
+
+T = TypeVar("T")
+D = TypeVar("D", bound="Document")
+
+
+@attrs.frozen(eq=False)
+class RunFacts:
+    """Everything is ``None`` that the run does not have. ``kernel`` is the source's name for it."""
+
+    kernel: str
+    recorded: str | None
+    profile: ProfileDocument | None
+    roofline: RooflineDocument | None
+    dag: DagDocument | None
+    analysis: AnalysisDocument | None
+
+    @property
+    def timing(self) -> KernelProfile | None:
+        return None if self.profile is None else self._entry(self.profile.kernels, lambda k: k.name)
+
+    @property
+    def work(self) -> KernelRooflineDoc | None:
+        return None if self.roofline is None else self._entry(self.roofline.kernels, lambda k: k.name)
+
+    @property
+    def criticality(self) -> SymbolCriticality | None:
+        if self.dag is None:
+            return None
+        return self._entry([s for s in self.dag.symbols if s.kind == "kernel"], lambda k: k.name)
+
+    @property
+    def forecast(self) -> ForecastPart | None:
+        if self.dag is None:
+            return None
+        return self._entry([f for f in self.dag.forecasts if f.kind == "kernel"], lambda k: k.name)
+
+    @property
+    def label(self) -> KernelAnalysis | None:
+        return None if self.analysis is None else self._entry(self.analysis.kernels, lambda k: k.kernel)
+
+    @property
+    def origin(self) -> str | None:
+        """Whether the figures of the run are measured, modelled or synthetic."""
+        found = self.profile.provenance if self.profile is not None else None
+        return found.origin if found is not None else None
+
+    @property
+    def architecture(self) -> str | None:
+        return self.profile.gpu.architecture if self.profile is not None else None
+
+    def _entry(self, entries: Sequence[T], name: Callable[[T], str]) -> T | None:
+        exact = next((entry for entry in entries if name(entry) == self.recorded), None)
+        if exact is not None or self.recorded is not None:
+            return exact
+        # Documents are ordered by weight, so the first instance is the heaviest.
+        return next((entry for entry in entries if is_instance(name(entry), self.kernel)), None)
+
+
+def run_facts(documents: Mapping[str, Any], kernel: str, recorded: str | None) -> RunFacts:
+    """Validate the documents. Raises ``BadDataError`` for one that breaks its contract."""
+    return RunFacts(
+        kernel=kernel,
+        recorded=recorded,
+        profile=_document(documents, "profile", ProfileDocument),
+        roofline=_document(documents, "roofline", RooflineDocument),
+        dag=_document(documents, "dag", DagDocument),
+        analysis=_document(documents, "analysis", AnalysisDocument),
+    )
+
+
+def _document(documents: Mapping[str, Any], name: str, model: type[D]) -> D | None:
+    from pydantic import ValidationError
+
+    plain = documents.get(name)
+    if plain is None:
+        return None
+    try:
+        return model.model_validate(plain)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise BadDataError(f"{name}.json does not follow its schema: {place}: {first['msg']}") from None

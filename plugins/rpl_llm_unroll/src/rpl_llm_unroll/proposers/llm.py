@@ -1,0 +1,124 @@
+"""Propose kernels that a language model wrote (``llm``), each checked before anything compiles it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.interfaces.proposer import Proposer
+from rpl_core.interfaces.transformation import EditCandidate, GuardVerdict
+from rpl_llm_unroll.asking.disclosure import announce, refuse_secrets
+from rpl_llm_unroll.asking.endpoint import Endpoint
+from rpl_llm_unroll.asking.exchange_log import FILE_NAME, ExchangeLog
+from rpl_llm_unroll.asking.questions import Questions
+from rpl_llm_unroll.asking.settings import read_settings
+from rpl_llm_unroll.asking.talk import CameToNothing, Talk
+from rpl_llm_unroll.prompt.build import build_prompt
+from rpl_llm_unroll.prompt.target import find_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rpl_core.interfaces.proposer import ProposalRequest
+    from rpl_llm_unroll.asking.exchange import Message
+    from rpl_llm_unroll.asking.settings import LlmSettings
+    from rpl_llm_unroll.reply.model import SoundReply, Target
+
+    Connect = Callable[[LlmSettings, Mapping[str, str], Callable[[str], None]], Endpoint]
+
+_SHOWN_DIGITS = 12
+
+
+class LlmProposer(Proposer):
+    """Asks a model by any endpoint with OpenAI's chat API; ``docs/llm.md`` lists the options.
+
+    Raises ``UsageError`` for wrong options and for secrets in what would be sent, ``MissingError`` when the
+    endpoint gives no answer, ``BadDataError`` for a replay file that does not fit.
+    """
+
+    name = "llm"
+    summary = "Ask a language model for a faster kernel, and check its reply as data."
+
+    def __init__(self, connect: Connect = Endpoint, environment: Mapping[str, str] = os.environ) -> None:
+        self._connect, self._environment = connect, environment
+        self._questions: dict[object, Questions] = {}
+        self._open: dict[str, Talk] = {}
+
+    def propose(self, request: ProposalRequest) -> EditCandidate | None:
+        settings = read_settings(request.options, self._environment)
+        target = find_target(request)
+        if isinstance(target, str):
+            return _nothing(request, None, CameToNothing("target", target), "no kernel to ask about")
+        request = attrs.evolve(request, source=attrs.evolve(request.source, kernel=target.kernel.name))
+        prompt = build_prompt(request, target, settings.form)
+
+        def before_sending(messages: tuple[Message, ...]) -> None:
+            text = "\n".join(m.content for m in messages if m.role != "assistant")
+            refuse_secrets(text, request.source, settings)
+            announce(messages, request.source, settings, request.note)
+
+        def known(digest: str) -> bool:
+            return any(f"({digest[:_SHOWN_DIGITS]})" in attempt.summary for attempt in request.attempts)
+
+        talk = Talk(prompt, target, self._questions_for(request, settings), before_sending, known)
+        return self._candidate(request, talk, settings)
+
+    def repair(self, request: ProposalRequest, failed: EditCandidate, problem: str) -> EditCandidate | None:
+        talk = self._open.pop(failed.id, None)
+        if talk is None or not talk.complain(problem):
+            return None
+        return self._candidate(request, talk, read_settings(request.options, self._environment))
+
+    def _candidate(self, request: ProposalRequest, talk: Talk, settings: LlmSettings) -> EditCandidate | None:
+        found = talk.go_on()
+        if isinstance(found, CameToNothing):
+            what = f"no usable kernel {talk.target.kernel.name} from {settings.model}"
+            return _nothing(request, talk.target, found, what)
+        candidate = _sound(found, talk.target, settings)
+        self._open[candidate.id] = talk
+        return candidate
+
+    def _questions_for(self, request: ProposalRequest, settings: LlmSettings) -> Questions:
+        key = (request.directory, settings)
+        if key not in self._questions:
+            log = ExchangeLog(request.directory / FILE_NAME if request.directory is not None else None)
+            self._questions[key] = Questions(
+                settings, log, lambda: self._connect(settings, self._environment, request.note)
+            )
+        return self._questions[key]
+
+
+def _sound(found: SoundReply, target: Target, settings: LlmSettings) -> EditCandidate:
+    kernel, digits = target.kernel, found.digest[:_SHOWN_DIGITS]
+    return EditCandidate(
+        id=f"{kernel.name}-llm-{digits}",
+        kernel=kernel.name,
+        line=kernel.line,
+        summary=f"kernel {kernel.name} as {_printable(settings.model)} rewrote it ({digits})",
+        edits=(found.edit,),
+        guards=found.guards,
+    )
+
+
+def _nothing(
+    request: ProposalRequest, target: Target | None, why: CameToNothing, what: str
+) -> EditCandidate | None:
+    """A proposal that came to nothing; ``None`` where trying again would end the same way."""
+    lasting = why.guard in {"budget", "target"}
+    summary = f"{_printable(what)}: {why.guard}" + ("" if lasting else f" ({len(request.attempts) + 1})")
+    if any(attempt.summary == summary for attempt in request.attempts):
+        return None
+    return EditCandidate(
+        id=f"llm-{why.guard}-{len(request.attempts) + 1}",
+        kernel=request.source.kernel if target is None else target.kernel.name,
+        line=1 if target is None else target.kernel.line,
+        summary=summary,
+        edits=(),
+        guards=(GuardVerdict(why.guard, passed=False, reason=_printable(why.reason)),),
+    )
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)

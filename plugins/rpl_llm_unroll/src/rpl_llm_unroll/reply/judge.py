@@ -1,0 +1,91 @@
+"""Turn a reply into one edit of the kernel, or into the problem that stands against it.
+
+A reply is data. Nothing of it reaches a compiler before every check here has passed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.transformation import Edit, GuardVerdict
+from rpl_core.transform.edits import apply_edits
+from rpl_llm_unroll.invariance import check_invariance
+from rpl_llm_unroll.reply.characters import character_problem
+from rpl_llm_unroll.reply.cooperation import cooperation_verdicts
+from rpl_llm_unroll.reply.fences import the_block
+from rpl_llm_unroll.reply.macro_guard import macro_verdict
+from rpl_llm_unroll.reply.model import Problem, SoundReply
+from rpl_llm_unroll.reply.token_guards import token_verdicts
+from rpl_llm_unroll.reply.tokens import split_tokens
+from rpl_llm_unroll.reply.whole_kernel import (
+    kernel_in,
+    syntax_problem,
+    use_problem,
+    whole_kernel_problem,
+)
+
+if TYPE_CHECKING:
+    from rpl_llm_unroll.reply.model import Target
+    from rpl_llm_unroll.reply.tokens import Token
+    from rpl_llm_unroll.syntax.kernels import KernelNode
+
+#: No kernel that a person would read is longer (chosen).
+MAX_REPLY_BYTES = 512 << 10
+MAX_KERNEL_BYTES = 128 << 10
+
+
+def judge_reply(reply: str, target: Target) -> SoundReply | Problem:
+    """Never raises for any reply."""
+    if len(reply.encode("utf-8", "surrogatepass")) > MAX_REPLY_BYTES:
+        return Problem(f"the reply is longer than {MAX_REPLY_BYTES >> 10} KiB")
+    block = the_block(reply)
+    if isinstance(block, Problem):
+        return block
+    limit = max(MAX_KERNEL_BYTES, 2 * len(target.text))
+    if len(block.text) > limit:
+        return Problem(f"the block is longer than {limit >> 10} KiB")
+    return character_problem(block.text, target.text) or _judge_kernel(block.text, target)
+
+
+def _judge_kernel(block: str, target: Target) -> SoundReply | Problem:
+    kernel = kernel_in(block, target)
+    if isinstance(kernel, Problem):
+        return kernel
+    new, old = split_tokens(block), split_tokens(target.text)
+    if isinstance(new, Problem):
+        return new
+    if isinstance(old, Problem):
+        return Problem(f"the original kernel can't be split into tokens: {old.reason}")
+    by_tokens = (*token_verdicts(new, old), macro_verdict(new, old, target.file.macros))
+    problem = whole_kernel_problem(new, target) or _first_refusal(by_tokens) or syntax_problem(kernel, target)
+    if problem is not None:
+        return problem
+    if [t.text for t in new] == [t.text for t in old]:
+        return Problem("the kernel is the same as before but for layout and comments")
+    edit = _edit(block, kernel, target)
+    by_tree = (
+        *check_invariance(target.file, apply_edits(target.file.text, (edit,)), target.kernel),
+        *cooperation_verdicts(target.file, target.kernel, kernel),
+    )
+    refused = _first_refusal(by_tree) or use_problem(kernel, target)
+    return refused or SoundReply(edit, (*by_tokens, *by_tree), _digest(new))
+
+
+def _first_refusal(verdicts: tuple[GuardVerdict, ...]) -> Problem | None:
+    refused = next((verdict for verdict in verdicts if not verdict.passed), None)
+    return None if refused is None else Problem(f"guard {refused.guard}: {refused.reason}")
+
+
+def _edit(block: str, kernel: KernelNode, target: Target) -> Edit:
+    """The new kernel without the comments around it, in the line endings of the old one."""
+    outer = target.kernel.outer
+    text = block.encode()[kernel.outer.start_byte : kernel.outer.end_byte]
+    old = target.file.text[outer.start_byte : outer.end_byte]
+    if old.count(b"\r\n") * 2 > old.count(b"\n"):
+        text = text.replace(b"\n", b"\r\n")
+    return Edit(outer.start_byte, outer.end_byte, text)
+
+
+def _digest(tokens: tuple[Token, ...]) -> str:
+    return hashlib.sha256("\0".join(token.text for token in tokens).encode()).hexdigest()

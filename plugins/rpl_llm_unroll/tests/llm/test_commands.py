@@ -1,0 +1,151 @@
+"""``rpl prompt`` and ``rpl llm-optimize`` as users call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rpl_core.testing.llm_server import LlmServer, Scripted
+
+from .sources import SOURCE, fenced
+
+SECRET = "9f8a7b6c5d4e3f2a1b0c9f8a7b6c5d4e"
+
+
+@pytest.fixture
+def place(tmp_path: Path, standin_rocprofv3: Path) -> Path:
+    """A folder with a source, and an application that the stand-in for the profiler records."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "k.hip").write_bytes(SOURCE)
+    app = folder / "app"
+    app.write_text("#!/bin/sh\nexit 0\n")
+    app.chmod(0o755)
+    return folder
+
+
+def test_prompt_profiles_the_application(place, rpl_cli):
+    outcome = rpl_cli("prompt", "k.hip", "./app 100", "--kernel", "blend", cwd=place).assert_ok()
+    assert "## What the kernel costs" in outcome.stdout
+    assert "(synthetic, 3 runs" in outcome.stdout
+    assert "not collected: the run does not launch it" in outcome.stdout
+    (run,) = [p for p in (place / "rpl-runs").iterdir() if not p.is_symlink()]
+    assert (run / "profile.json").is_file()
+    again = rpl_cli("prompt", "k.hip", "--kernel", "blend", "--from", str(run), cwd=place).assert_ok()
+    assert again.stdout.replace("no built program was given", "") == outcome.stdout.replace(
+        "app: neither an ELF file nor an offload bundle", ""
+    )
+
+
+def test_prompt_as_json_is_one_document(place, rpl_cli):
+    rpl_cli("profile", "-o", "run", "--", "./app", cwd=place).assert_ok()
+    words = ("prompt", "k.hip", "--from", "run", "--kernel", "blend", "--json")
+    document = rpl_cli(*words, cwd=place).assert_ok().json()
+    assert (document["kernel"], document["file"], document["form"]) == ("blend", "k.hip", "standard")
+    assert [m["role"] for m in document["messages"]] == ["system", "user"]
+    assert rpl_cli(*words, cwd=place).json() == document
+    compact = rpl_cli(*words, "--compact", cwd=place).json()
+    full = rpl_cli(*words, "--full-source", cwd=place).json()
+    assert compact["bytes"] < document["bytes"] < full["bytes"]
+
+
+def test_prompt_warns_of_secrets_without_showing_them(place, rpl_cli):
+    (place / "k.hip").write_bytes(
+        SOURCE.replace(b"__shared__", f'// key = "{SECRET}"\n  __shared__'.encode(), 1)
+    )
+    rpl_cli("profile", "-o", "run", "--", "./app", cwd=place).assert_ok()
+    outcome = rpl_cli("prompt", "k.hip", "--from", "run", "--kernel", "blend", cwd=place).assert_ok()
+    assert "k.hip, line 10 looks like" in outcome.stderr
+    assert SECRET not in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("prompt", "k.hip"), 64, "no command to profile"),
+        (("prompt", "absent.hip", "./app"), 69, "no source file"),
+        (("prompt", "k.hip", "--from", "absent"), 69, "holds no profile.json"),
+        (("prompt", "k.hip", "--from", "run", "--kernel", "x"), 65, "it defines: blend, other"),
+        (("prompt", "k.hip", "--from", "run", "--compact", "--full-source"), 64, "exclude each other"),
+        (("llm-optimize", "k.hip", "./app", "--auto-approve"), 64, "no model is named"),
+        (("llm-optimize", "k.hip", "./app", "--auto-approve", "--model", "m"), 69, "OPENAI_API_KEY"),
+        (
+            ("llm-optimize", "k.hip", "./app", "--auto-approve", "--model", "m", "--money-budget", "1"),
+            64,
+            "what tokens cost",
+        ),
+        (
+            ("llm-optimize", "k.hip", "./app", "--auto-approve", "--model", "m", "--replay-llm", "absent"),
+            69,
+            "no recorded exchanges",
+        ),
+    ],
+)
+def test_wrong_calls_end_before_anything_is_done(place, rpl_cli, words, code, says, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    if "run" in words:
+        rpl_cli("profile", "-o", "run", "--", "./app", cwd=place).assert_ok()
+    outcome = rpl_cli(*words, cwd=place).assert_exit(code)
+    assert says in outcome.stderr
+    assert outcome.stdout == ""
+    assert not (place / "rpl-runs").exists()
+
+
+def test_settings_may_stand_in_the_configuration_file(place, rpl_cli, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (place / "rpl.toml").write_text('[plugins.llm-unroll]\nmodel = "m"\nmoney-budget = 3\n')
+    outcome = rpl_cli("llm-optimize", "k.hip", "./app", "--auto-approve", cwd=place)
+    assert "what tokens cost" in outcome.assert_exit(64).stderr
+
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "optimize" / "smooth.hip"
+SMOOTH = "smooth(float const*, float const*, float*, int, int)"
+
+
+@pytest.mark.long
+@pytest.mark.clang
+def test_a_session_accepts_what_is_proven_and_replays_to_the_same_bytes(
+    closed_loop_bench, rpl_cli, monkeypatch
+):
+    bench, text = closed_loop_bench, EXAMPLE.read_text(encoding="utf-8")
+    source = bench.folder / EXAMPLE.name
+    source.write_text(text, encoding="utf-8")
+    bench.build(source)
+    begin = text.index("__global__ __launch_bounds__(256) void smooth")
+    kernel = text[begin : text.index("\n}\n", begin) + 2]
+    faster = kernel.replace("    for (int k", "#pragma unroll 4\n    for (int k")
+    script = ["a draft", fenced(kernel.replace("weights[k]", "weights[kk]")), fenced(faster)]
+    kernels = [{"name": SMOOTH, "nominal_ns": 800_000, "launches": 10, "work": {"read_bytes": 4_000_000}}]
+    speed = [{"source_matches": "#pragma unroll 4", "kernel": SMOOTH, "factor": 0.8}]
+    monkeypatch.setenv("RPL_ALLOW_SYNTHETIC_GATES", "1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    checked = ("--output-file", "smooth.out:f32", "--rtol", "1e-5", "--no-traffic-gate", "--max-iters", "1")
+    words = ("--auto-approve", "--runs", "2", "--device", "gfx942", "--model", "m", *checked)
+
+    def run(name: str, *options: str) -> Path:
+        bench.declare(kernels, speed, cv=0.005)
+        outcome = rpl_cli(
+            *("llm-optimize", *words, "-o", name, *options, "./smooth", "64", "1"),
+            cwd=bench.folder,
+            env={"OPENAI_API_KEY": "k" * 20},
+        ).assert_ok()
+        assert "k" * 20 not in outcome.stdout + outcome.stderr
+        return bench.folder / name
+
+    with LlmServer([Scripted(text) for text in script]) as server:
+        first = run("first", "--base-url", server.base_url)
+        assert len(server.requests) == 3
+    accepted = source.with_name("smooth_llm_opt.hip")
+    assert faster in accepted.read_text(encoding="utf-8")
+    assert source.read_text(encoding="utf-8") == text
+    accepted.unlink()
+    second = run("second", "--replay-llm", "first/exchanges.jsonl")
+    log = "exchanges.jsonl"
+    assert (second / log).read_bytes() == (first / log).read_bytes()
+    for path in first.glob("candidates/*/smooth.hip"):
+        assert (second / path.relative_to(first)).read_bytes() == path.read_bytes()
+    assert json.loads((second / "optimize.json").read_text())["verdict"] == "accepted"
+    rpl_cli("ledger", "verify", str(second)).assert_ok()

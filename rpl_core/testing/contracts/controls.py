@@ -1,0 +1,54 @@
+"""What the controls of a transformation must satisfy: wrong versions of one kernel, and of nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.testing.contracts.edits import check_candidate
+from rpl_core.testing.contracts.side_effects import no_side_effects
+from rpl_core.testing.contracts.violation import ContractViolation, demand
+from rpl_core.transform.edits import apply_edits
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
+
+_NAMES = {"empty", "broken"}
+
+
+def check_controls(
+    transformation: Transformation, source: KernelSource, subject: str
+) -> tuple[EditCandidate, ...]:
+    """Their ids, that they fit ``source`` and differ, and that the kernel is still found in them."""
+    found = _controls(transformation, source, subject)
+    ids = [control.id for control in found]
+    demand(len(set(ids)) == len(ids) and set(ids) <= _NAMES, subject, f"controls are empty and broken: {ids}")
+    texts = set()
+    for control in found:
+        check_candidate(control, source, subject)
+        demand(control.allowed, subject, f"the control {control.id} is refused by a guard")
+        text = apply_edits(source.text, control.edits)
+        texts.add(text)
+        kept = (source.kernel or "").encode() in text
+        demand(kept, subject, f"the control {control.id} has lost kernel {source.kernel!r}")
+        transformation.propose(attrs.evolve(source, text=text))
+    demand(len(texts) == len(found), subject, "the controls empty and broken are the same program")
+    return found
+
+
+def _controls(
+    transformation: Transformation, source: KernelSource, subject: str
+) -> tuple[EditCandidate, ...]:
+    try:
+        transformation.controls(source)  # imports what it needs before files are forbidden
+        with no_side_effects(subject):
+            first = transformation.controls(source)
+            second = transformation.controls(source)
+    except ContractViolation:
+        raise
+    except Exception as error:
+        raise ContractViolation(f"{subject}: controls() raised {error!r} for {source.text[:40]!r}") from error
+    demand(isinstance(first, tuple), subject, "controls() returns a tuple")
+    demand(first == second, subject, "the same source gives two different controls")
+    return first
