@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rpl_core.ledger.line import LedgerEntry
 
 
-
 @attrs.frozen
 class ReplayedVerdict:
     """A recorded verdict beside the one that its evidence gives. ``differences`` is empty when they agree."""

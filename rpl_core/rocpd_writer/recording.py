@@ -76,10 +76,20 @@ def record(
     begin_ns: int = 5_000_000_000_000,
     gpu: int = 0,
     gpus: int = 1,
+    duration_ns: Callable[[KernelModel], int] | None = None,
 ) -> RocpdContents:
-    """Play `application` on GPU `gpu` of `gpus` and return what a profiler would have written about it."""
-    counting = bool(collection.counters)
-    timeline = play(application, seed=seed, begin_ns=begin_ns + 40_000_000, gpu=gpu, serialised=counting)
+    """Play `application` on GPU `gpu` of `gpus` and return what a profiler would have written about it.
+
+    `duration_ns`: see `play`.
+    """
+    timeline = play(
+        application,
+        seed=seed,
+        begin_ns=begin_ns + 40_000_000,
+        gpu=gpu,
+        serialised=bool(collection.counters),
+        duration_ns=duration_ns,
+    )
     agent = GPU_AGENT + gpu
     dispatches, counters = _dispatches_and_counters(application, timeline, collection)
     copies = timeline.copies if collection.copies else []

@@ -60,16 +60,42 @@ class Timeline:
 
 
 def play(
-    application: Application, *, seed: str | int, begin_ns: int, gpu: int = 0, serialised: bool = False
+    application: Application,
+    *,
+    seed: str | int,
+    begin_ns: int,
+    gpu: int = 0,
+    serialised: bool = False,
+    duration_ns: Callable[[KernelModel], int] | None = None,
 ) -> Timeline:
-    """Run `application` once on GPU `gpu`; `serialised` forbids overlap, as counter collection does."""
+    """Run `application` once on GPU `gpu`; `serialised` forbids overlap, as counter collection does.
+
+    `duration_ns` is asked for each dispatch in turn; without it nominal times vary as they usually do.
+    """
     # S311: repeatable jitter is the purpose, nothing here is secret.
     random = Random(f"{application.name}/{seed}")  # noqa: S311
-    player = _Player(application, random, begin_ns, gpu, serialised)
+    player = _Player(application, random, begin_ns, gpu, serialised, duration_ns)
     player.create_streams()
     player.run(application.steps)
     player.timeline.end_ns = max(player.now_ns, player.device_free_ns)
     return player.timeline
+
+
+class _UsualDurations:
+    def __init__(self, random: Random, serialised: bool) -> None:
+        self._random = random
+        self._seen: set[str] = set()
+        # Counter collection stretches every dispatch.
+        self._stretch = 1.04 if serialised else 1.0
+        # Clock and temperature differ between runs by about a percent, dispatches a little more.
+        self._run_factor = max(0.95, random.gauss(1.0, 0.008))
+
+    def __call__(self, kernel: KernelModel) -> int:
+        # The first launch of a kernel pays for cold caches.
+        cold = 1.0 if kernel.name in self._seen else 1.06
+        self._seen.add(kernel.name)
+        jitter = max(0.9, self._random.gauss(1.0, 0.012))
+        return max(1, round(kernel.nominal_ns * self._run_factor * jitter * cold * self._stretch))
 
 
 class _Player:
@@ -80,6 +106,7 @@ class _Player:
         begin_ns: int,
         gpu: int,
         serialised: bool,
+        duration_ns: Callable[[KernelModel], int] | None,
     ) -> None:
         self.timeline = Timeline()
         self.now_ns = begin_ns
@@ -92,9 +119,7 @@ class _Player:
         self._stack_id = 0
         self._ready_ns: dict[int, int] = dict.fromkeys(range(application.streams + 1), begin_ns)
         self._events: dict[str, tuple[str, int]] = {}
-        self._seen: set[str] = set()
-        # Clock and temperature differ between runs by about a percent, dispatches a little more.
-        self._run_factor = max(0.95, random.gauss(1.0, 0.008))
+        self._duration_ns = duration_ns or _UsualDurations(random, serialised)
         self._actions: dict[type, Callable[..., None]] = {
             Launch: self._launch,
             GraphLaunch: self._graph_launch,
@@ -174,14 +199,6 @@ class _Player:
                 stack_id=self._stack_id,
             )
         )
-
-    def _duration_ns(self, kernel: KernelModel) -> int:
-        # The first launch of a kernel pays for cold caches; counter collection stretches every one.
-        cold = 1.0 if kernel.name in self._seen else 1.06
-        self._seen.add(kernel.name)
-        stretch = 1.04 if self._serialised else 1.0
-        jitter = max(0.9, self._random.gauss(1.0, 0.012))
-        return max(1, round(kernel.nominal_ns * self._run_factor * jitter * cold * stretch))
 
     def _copy(self, step: Copy) -> None:
         name, kind, bytes_per_ns = _COPY_KINDS[step.direction]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from rpl_core.testing.closed_loop import ClosedLoopBench
     from rpl_core.testing.command_line import CommandLine
     from rpl_core.testing.hosts import HostFactory
     from rpl_core.testing.recordings import RocpdBuilder
@@ -54,6 +55,15 @@ def standin_rocprofv3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = install_standin(folder)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ.get('PATH', '')}")
     return program
+
+
+@pytest.fixture
+def closed_loop_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClosedLoopBench]:
+    """Stand-ins for hipcc and rocprofv3 with declared times, first on PATH; needs clang-22 and its linker."""
+    from rpl_core.testing.closed_loop import open_bench
+
+    with open_bench(tmp_path / "bench", tmp_path / "bench-programs", monkeypatch) as bench:
+        yield bench
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from rpl_core.testing.rocprofv3_standin import messages
 from rpl_core.testing.rocprofv3_standin.arguments import parse_command_line
 from rpl_core.testing.rocprofv3_standin.emulated_rocm import emulated_rocm
 from rpl_core.testing.rocprofv3_standin.input_file import InputFileError
-from rpl_core.testing.rocprofv3_standin.list_avail import list_available
 from rpl_core.testing.rocprofv3_standin.passes import plan_passes
 from rpl_core.testing.rocprofv3_standin.profile_pass import Session, profile_pass
 from rpl_core.testing.rocprofv3_standin.run_index import next_run_index
@@ -52,6 +51,8 @@ def _answer(
     if options.get("pid"):
         return messages.fatal_error("attaching to a process is not part of rpl's stand-in")
     if options.get("list_avail"):
+        from rpl_core.testing.rocprofv3_standin.list_avail import list_available
+
         print(list_available())
         if not application:
             return 0

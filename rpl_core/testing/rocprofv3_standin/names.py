@@ -6,8 +6,8 @@ Keys are written `%key%` or `{key}`, a few have short forms, and environment var
 
 from __future__ import annotations
 
+import os
 import re
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +45,7 @@ class NameKeys:
         launch_date, _, launch_time = launched.partition(" ")
         rank = environment.get("OMPI_COMM_WORLD_RANK", "0")
         values = {
-            "hostname": socket.gethostname(),
+            "hostname": os.uname().nodename,
             "pid": str(pid),
             "ppid": str(parent),
             "pgid": str(group),

@@ -13,8 +13,6 @@ import attrs
 
 from rpl_core.rocpd_writer import ORIGIN_TAG, write_rocpd
 from rpl_core.testing.rocprofv3_standin.names import output_file
-from rpl_core.testing.rocprofv3_standin.outputs_csv import csv_files
-from rpl_core.testing.rocprofv3_standin.outputs_json import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +53,16 @@ def write_outputs(
         contents = attrs.evolve(contents, dispatches=(), copies=(), regions=(), counters=())
     writer = _Files(one, keys, log, damage)
     kernel_trace = "kernel_trace" in one.traces
+    # Each format's writer is imported on demand: most of a run's time is the start of the program.
     if "csv" in one.formats:
+        from rpl_core.testing.rocprofv3_standin.outputs_csv import csv_files
+
         for ending, text in csv_files(contents, wide=release.wide_csv, kernel_trace=kernel_trace):
             writer.text(ending, text)
         writer.text("rpl_origin.json", json.dumps(_ORIGIN_NOTE) + "\n", announced=False)
     if "json" in one.formats:
+        from rpl_core.testing.rocprofv3_standin.outputs_json import json_text
+
         writer.text("results.json", json_text(contents, kernel_trace=kernel_trace))
     if "rocpd" in one.formats and release.schema_version:
         writer.database(contents, release.schema_version)

@@ -20,7 +20,6 @@ from rpl_core.testing.rocprofv3_standin.names import NameKeys
 from rpl_core.testing.rocprofv3_standin.outputs import DiskFullError, NotEmulatedError, write_outputs
 from rpl_core.testing.rocprofv3_standin.recorded_process import record_processes
 from rpl_core.testing.rocprofv3_standin.run_index import run_seed
-from rpl_core.testing.rocprofv3_standin.thread_trace import decoder_missing, write_thread_traces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +48,7 @@ def profile_pass(one: Pass, session: Session) -> int:
     log = messages.Log(one.options.get("log_level") or "warning")
     if not one.traces and not one.counters and not one.thread_trace:
         messages.warning("No tracing options were enabled.")
-    if one.thread_trace and (problem := decoder_missing(one.options, session.environment)):
+    if one.thread_trace and (problem := _decoder_missing(one, session)):
         return messages.fatal_error(problem)
     failures = _failures(one, session)
     counters = _usable_counters(one.counters, failures.get("unavailable", ""), log)
@@ -70,6 +69,21 @@ def profile_pass(one: Pass, session: Session) -> int:
     if run.signal_number:
         die_by(run.signal_number)
     return int(failures.get("exit", run.exit_code))
+
+
+def _decoder_missing(one: Pass, session: Session) -> str | None:
+    from rpl_core.testing.rocprofv3_standin.thread_trace import decoder_missing
+
+    return decoder_missing(one.options, session.environment)
+
+
+def _scenario(session: Session) -> Scenario:
+    """What this run of the application does; a declared timing model counts it."""
+    if not session.environment.get("RPL_STANDIN_TIMING_MODEL"):
+        return session.scenario
+    from rpl_core.testing.rocprofv3_standin.timing_model import with_timing_model
+
+    return with_timing_model(session.scenario, session.environment, session.application)
 
 
 def _failures(one: Pass, session: Session) -> dict[str, str]:
@@ -112,11 +126,14 @@ def _write(
     launched = time.strftime("%Y-%m-%d %Y-%m-%d_%H.%M")
     ids = (os.getppid(), os.getpgrp(), os.getsid(0))
     try:
-        for contents in record_processes(one, counters, session.scenario, run.pid, session.application, seed):
+        scenario = _scenario(session)
+        for contents in record_processes(one, counters, scenario, run.pid, session.application, seed):
             pid = contents.process.pid
             keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
             write_outputs(contents, one, keys, session.release, log, failures)
             if one.thread_trace:
+                from rpl_core.testing.rocprofv3_standin.thread_trace import write_thread_traces
+
                 write_thread_traces(contents, one, keys, session.environment, log, failures)
     except NotEmulatedError as error:
         messages.warning(str(error))

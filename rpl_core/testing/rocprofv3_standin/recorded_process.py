@@ -42,6 +42,7 @@ def record_processes(
             seed=f"{seed}/{number}" if number else seed,
             gpu=number,
             gpus=processes,
+            duration_ns=scenario.duration_ns,
         )
         yield _shape(contents, one.options)
 

@@ -8,32 +8,40 @@ the GPU) and `misbehaviour`. A Python scenario defines `APPLICATION` and optiona
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_core.rocpd_writer import application_model as model
-from rpl_core.rocpd_writer.demo_application import DEMO_APPLICATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Scenario", "ScenarioError", "load_scenario"]
+__all__ = ["Scenario", "ScenarioError", "kernel_model", "load_scenario"]
 
 
 class ScenarioError(Exception):
     """The scenario file is missing or not understood."""
 
 
+def _demo() -> model.Application:
+    from rpl_core.rocpd_writer.demo_application import DEMO_APPLICATION
+
+    return DEMO_APPLICATION
+
+
 @attrs.frozen
 class Scenario:
-    """An application, the number of child processes that use the GPU too, and failures."""
+    """An application, the number of child processes that use the GPU too, and failures.
 
-    application: model.Application = DEMO_APPLICATION
+    `duration_ns` gives the time of each dispatch in turn; without it they vary as in `timeline`.
+    """
+
+    application: model.Application = attrs.field(factory=_demo)
     children: int = 0
     misbehaviour: str = ""
+    duration_ns: Callable[[model.KernelModel], int] | None = None
 
 
 def load_scenario(environment: Mapping[str, str]) -> Scenario:
@@ -51,6 +59,8 @@ def load_scenario(environment: Mapping[str, str]) -> Scenario:
 
 
 def _from_python(path: Path) -> Scenario:
+    import runpy
+
     names = runpy.run_path(str(path))
     return Scenario(names["APPLICATION"], names.get("CHILDREN", 0), names.get("MISBEHAVIOUR", ""))
 
@@ -58,7 +68,7 @@ def _from_python(path: Path) -> Scenario:
 def _from_json(data: dict[str, Any]) -> Scenario:
     application = data.get("application", "demo")
     return Scenario(
-        DEMO_APPLICATION if application == "demo" else _application(application),
+        _demo() if application == "demo" else _application(application),
         int(data.get("children", 0)),
         str(data.get("misbehaviour", "")),
     )
@@ -66,12 +76,13 @@ def _from_json(data: dict[str, Any]) -> Scenario:
 
 def _application(data: dict[str, Any]) -> model.Application:
     fields = {**data}
-    kernels = tuple(_kernel(kernel) for kernel in fields.pop("kernels"))
+    kernels = tuple(kernel_model(kernel) for kernel in fields.pop("kernels"))
     steps = tuple(_step(step) for step in fields.pop("steps"))
     return model.Application(kernels=kernels, steps=steps, **fields)
 
 
-def _kernel(data: dict[str, Any]) -> model.KernelModel:
+def kernel_model(data: Mapping[str, Any]) -> model.KernelModel:
+    """A kernel from its JSON form. TypeError and KeyError for what is missing or unknown."""
     fields = {"symbol": data["name"], **data}
     work = model.WorkModel(**fields.pop("work", {}))
     for axis in ("grid", "workgroup"):

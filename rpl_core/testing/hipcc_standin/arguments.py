@@ -1,0 +1,107 @@
+"""The command line of hipcc: inputs, the output, and which options go to which compilation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Request", "parse"]
+
+#: Options whose value is the next word.
+_WITH_VALUE: Final = (
+    *("-o", "-x", "-I", "-D", "-U", "-include", "-isystem", "-idirafter", "-iquote", "-MF", "-MT", "-MQ"),
+    *("-L", "-l", "-T", "-Xlinker", "-Xclang", "-mllvm", "-Xarch_device", "-Xarch_host"),
+)
+#: As hipcc has it: each of these is HIP, whatever its ending says.
+_SOURCES: Final = frozenset((".hip", ".cpp", ".cu", ".cc", ".cxx", ".C"))
+_DEVICE_ONLY: Final = frozenset(("--genco", "--cuda-device-only", "--offload-device-only"))
+_REFUSED: Final = frozenset(("-E", "-S", "-fgpu-rdc", "--cuda-host-only", "--offload-host-only", "-shared"))
+_DEFAULT_ARCHITECTURE: Final = "gfx942"
+
+
+@attrs.frozen
+class Request:
+    """What to do. ``device``, ``host`` and ``link`` are options; ``dependencies`` those of the -M family."""
+
+    options: tuple[str, ...]  # everything but the inputs, as given
+    sources: tuple[str, ...]
+    objects: tuple[str, ...]
+    output: str | None
+    only_compile: bool
+    device_only: bool
+    device: tuple[str, ...]
+    host: tuple[str, ...]
+    link: tuple[str, ...]
+    dependencies: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+@attrs.define
+class _Sorted:
+    inputs: list[str] = attrs.field(factory=list)
+    output: str | None = None
+    flags: set[str] = attrs.field(factory=set)
+    device: list[str] = attrs.field(factory=list)
+    host: list[str] = attrs.field(factory=list)
+    link: list[str] = attrs.field(factory=list)
+    dependencies: list[str] = attrs.field(factory=list)
+
+    def add(self, words: list[str]) -> None:
+        option = words[0]
+        if option == "-o":
+            self.output = words[-1]
+        elif option == "-c" or option in _DEVICE_ONLY or option in _REFUSED:
+            self.flags.add(option)
+        elif option.startswith(("--offload-arch", "--amdgpu-target")):
+            named = option.replace("--amdgpu-target", "--offload-arch")
+            self.device.append(named.replace("=native", f"={_DEFAULT_ARCHITECTURE}"))
+        elif option.startswith("-M"):
+            self.dependencies += words
+        elif option.startswith(("-l", "-L", "-Wl,", "-Xlinker")):
+            self.link += words
+        elif option.startswith("-std="):
+            self.device += words
+            # The emulation's header is C++17.
+            self.host.append("-std=gnu++17" if option[-2:] in ("11", "14") else option)
+        elif option == "-Xarch_device":
+            self.device.append(words[1])
+        elif option == "-Xarch_host":
+            self.host.append(words[1])
+        elif option != "-x":
+            self.device += words
+            self.host += words
+
+
+def parse(arguments: Sequence[str]) -> Request:
+    """Sort the words of a command line; what is not known goes to clang, which has the last word on it."""
+    found = _Sorted()
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            found.inputs.append(word)
+            continue
+        value = [next(words, "")] if word in _WITH_VALUE else []
+        if word.startswith("-o") and len(word) > 2 and not word.startswith("-offload"):
+            word, value = "-o", [word[2:]]
+        found.add([word, *value])
+    if not any(option.startswith("--offload-arch") for option in found.device):
+        found.device.append(f"--offload-arch={_DEFAULT_ARCHITECTURE}")
+    inputs = frozenset(found.inputs)
+    return Request(
+        options=tuple(word for word in arguments if word not in inputs),
+        sources=tuple(i for i in found.inputs if Path(i).suffix in _SOURCES),
+        objects=tuple(i for i in found.inputs if Path(i).suffix not in _SOURCES),
+        output=found.output,
+        only_compile="-c" in found.flags,
+        device_only=bool(found.flags & _DEVICE_ONLY),
+        device=tuple(found.device),
+        host=tuple(found.host),
+        link=tuple(found.link),
+        dependencies=tuple(found.dependencies),
+        refused=tuple(sorted(found.flags & _REFUSED)),
+    )

@@ -1,0 +1,21 @@
+"""Put a ``hipcc`` on a directory that a test adds to PATH."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+__all__ = ["install_hipcc"]
+
+
+def install_hipcc(directory: Path) -> Path:
+    """Write an executable ``hipcc`` into ``directory`` (created if absent) and return its path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    program = Path(__file__).with_name("launch.py")
+    target = directory / "hipcc"
+    note = "# Synthetic stand-in, not the compiler driver of ROCm."
+    command = f'exec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"'
+    target.write_text(f"#!/bin/sh\n{note}\n{command}\n", encoding="utf-8")
+    target.chmod(0o755)
+    return target

@@ -1,0 +1,3 @@
+struct Amount {
+  int value;
+};
