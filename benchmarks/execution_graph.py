@@ -16,47 +16,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
 
 import attrs
+import numpy as np
+from synthetic_recording import Program
 
-from rpl_core.rocpd_writer import (
-    AgentRow,
-    CodeObjectRow,
-    DispatchRow,
-    KernelRow,
-    ProcessRow,
-    QueueRow,
-    RegionArgument,
-    RegionRow,
-    RocpdContents,
-    StreamRow,
-    guid_from_seed,
-    write_rocpd,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_KERNELS = 60
-_QUEUES = 4
-_WAIT_EVERY = 8
-_BEGIN_NS = 10**14
-_CATEGORY = "HIP_RUNTIME_API_EXT"
-_LAUNCH_ARGUMENTS = (
-    RegionArgument("void const*", "function_address", "0x401000"),
-    RegionArgument("dim3", "numBlocks", "{z=1, y=1, x=1024}"),
-    RegionArgument("dim3", "dimBlocks", "{z=1, y=1, x=256}"),
-    RegionArgument("void**", "args", "0x7ffd0000"),
-    RegionArgument("unsigned long", "sharedMemBytes", "0"),
-)
+from rpl_core.rocpd_writer import write_rocpd
 
 # Runs in the measured process; stages are CPU seconds inside it.
 _STAGES = """
@@ -73,6 +45,32 @@ graph = execution_graph(trace, 0, include_copies=True)
 built = time.process_time()
 edges = sum(e.count for e in graph.edges if e.kind == "event")
 print(imported - start, read - imported, built - read, graph.critical_path_ns, graph.makespan_ns, edges)
+"""
+# The graph with its waits given: both weightings, path, sums and 15 what-ifs, from database to JSON.
+_EDGES_GIVEN = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
+from rpl_core.analysis.critical_path import (
+    CrossEdges, Scenario, build_graph, solve, sum_symbols, trace_path, weigh, what_if
+)
+reader = RocpdReader()
+(trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])
+rows = trace.dispatches
+row_of = np.empty(len(rows) + 1, np.int64)
+row_of[rows.dispatch_id] = np.arange(len(rows))
+source, target = row_of[np.load(sys.argv[2])].T
+graph = build_graph(rows.stream, rows.begin_ns, rows.end_ns, CrossEdges(source=source, target=target))
+alone, executed = weigh(graph, "exec_only"), weigh(graph, "as_executed")
+solution = solve(graph, alone)
+solve(graph, executed)
+path = trace_path(graph, alone)
+sums = sum_symbols(graph, solution, path, rows.kernel)
+leading = sums.symbol[np.argsort(-sums.on_path_ns)[:5]].tolist()
+scenarios = [Scenario(symbol, speedup) for symbol in leading for speedup in (1.5, 2.0, float("inf"))]
+answers = [answer.predicted_ns for answer in what_if(graph, alone, rows.kernel, scenarios)]
+print(json.dumps([path.critical_path_ns, graph.edges.size, answers, path.rows.tolist()]))
 """
 _COMMAND = "from rpl_core.cli import main; raise SystemExit(main())"
 _LOWER_BOUND = """
@@ -93,135 +91,73 @@ class Case:
     most_cpu_s: float | None = None
     most_mb: float | None = None
     large: bool = False
+    edges_given: bool = False
 
     @property
     def name(self) -> str:
-        calls = "-calls" if self.with_calls else ""
+        calls = "-calls" if self.with_calls else "-edges" if self.edges_given else ""
         return f"{self.dispatches // 1000}k-{self.streams}{calls}"
 
 
 # Targets: 100 k whole process 0.5 CPU-s; 1 M, one stream 1.5 CPU-s and 250 MB; 1 M, 8 streams with 125 k
-# waits resolved from API calls 8 CPU-s; 5 M, one stream 8 CPU-s and 1.2 GB, growth at most 6 from 1 M.
+# waits resolved from API calls 8 CPU-s, with the waits given 2.5 CPU-s and 300 MB; 5 M, one stream 8 CPU-s
+# and 1.2 GB, 8 streams 15 CPU-s and 1.2 GB, growth at most 6 from 1 M.
 CASES = (
     Case(dispatches=100_000, streams=8, with_calls=False, most_cpu_s=0.5),
     Case(dispatches=100_000, streams=8, with_calls=True),
     Case(dispatches=1_000_000, streams=1, with_calls=False, most_cpu_s=1.5, most_mb=250),
+    Case(dispatches=1_000_000, streams=8, with_calls=False, edges_given=True, most_cpu_s=2.5, most_mb=300),
     Case(dispatches=1_000_000, streams=8, with_calls=True, most_cpu_s=8),
     Case(dispatches=5_000_000, streams=1, with_calls=False, most_cpu_s=8, most_mb=1200, large=True),
     Case(dispatches=5_000_000, streams=8, with_calls=False, most_cpu_s=15, most_mb=1200, large=True),
 )
 MOST_GROWTH = 6.0
+_RUNS = 3
 
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """Of one case: the whole command, and the stages inside a process of their own."""
+    """Of one case: the whole command (best, median and most memory), and stages in a process of their own."""
 
     cpu_s: float
+    median_cpu_s: float
     peak_mb: float
     import_s: float
     read_s: float
     graph_s: float
     sqlite_s: float
-    dag_bytes: int
+    dag_bytes: int | None
     event_edges: int
-
-
-class Program:
-    """A host program that keeps a GPU busy: its calls and dispatches, the same for each pass over them."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-
-    def dispatches(self) -> Iterator[DispatchRow]:
-        """Rows in order of submission."""
-        yield from (row for row in self._play() if isinstance(row, DispatchRow))
-
-    def calls(self) -> Iterator[RegionRow]:
-        """Rows in order of begin."""
-        yield from (row for row in self._play() if isinstance(row, RegionRow))
-
-    def _play(self) -> Iterator[DispatchRow | RegionRow]:
-        case, rnd = self._case, random.Random(11)
-        now, stack = _BEGIN_NS, 0
-        free = [now] * (case.streams + 1)
-        for number in range(case.dispatches):
-            stream = number % case.streams + 1
-            earliest = free[stream] + rnd.randrange(500, 3_000)
-            if case.streams > 1 and number % _WAIT_EVERY == _WAIT_EVERY - 1:
-                other = rnd.randrange(1, case.streams) % case.streams + 1
-                event = hex(0x55D0_C0B0_0000 + 0x40 * (number % 4096))
-                yield _call("hipEventRecord", stack + 1, now, _event(event), _stream(other))
-                yield _call("hipStreamWaitEvent", stack + 2, now + 700, _stream(stream), _event(event))
-                stack, now = stack + 2, now + 1_400
-                earliest = max(earliest, free[other] + 2_000)
-            stack += 1
-            yield _call("hipLaunchKernel", stack, now, *_LAUNCH_ARGUMENTS, _stream(stream))
-            begin = max(earliest, now + 4_000)
-            free[stream] = begin + rnd.randrange(2_000, 50_000)
-            yield DispatchRow(
-                dispatch_id=number + 1,
-                kernel_id=rnd.randrange(_KERNELS) % (number % _KERNELS + 1) + 1,
-                agent=1,
-                queue_id=stream % _QUEUES + 1,
-                stream_id=stream,
-                begin_ns=begin,
-                end_ns=free[stream],
-                grid=(65_536, 1, 1),
-                workgroup=(256, 1, 1),
-                stack_id=stack,
-            )
-            now += 2_500
-
-
-def _call(name: str, stack: int, begin_ns: int, *arguments: RegionArgument) -> RegionRow:
-    return RegionRow(name, _CATEGORY, stack, begin_ns, begin_ns + 600, arguments)
-
-
-def _stream(stream: int) -> RegionArgument:
-    return RegionArgument("ihipStream_t*", "stream", hex(0x55D0_C0A0_0000 + 0x1000 * stream))
-
-
-def _event(event: str) -> RegionArgument:
-    return RegionArgument("ihipEvent_t*", "event", event)
 
 
 def write_database(case: Case, path: Path) -> None:
     """Write the recording of ``case``, streaming."""
-    program = Program(case)
-    contents = RocpdContents(
-        guid=guid_from_seed(f"execution graph {case.name}"),
-        process=ProcessRow(100, "./benchmark", _BEGIN_NS - 10**9, _BEGIN_NS + 10**12),
-        agents=(
-            AgentRow(index=0, kind="CPU", name="cpu", product_name="cpu"),
-            AgentRow(index=1, kind="GPU", name="gfx942", product_name="MI300X", device_id=29857),
-        ),
-        kernels=tuple(
-            KernelRow(k, f"kernel_{k}(float*)", f"_Z9kernel_{k}Pf") for k in range(1, _KERNELS + 1)
-        ),
-        dispatches=program.dispatches(),
-        regions=program.calls() if case.with_calls else (),
-        code_objects=(CodeObjectRow(1, 1, "file://benchmark"),),
-        queues=tuple(QueueRow(q, f"Queue {q - 1}") for q in range(1, _QUEUES + 1)),
-        streams=tuple(StreamRow(s, f"Stream {s - 1}") for s in range(1, case.streams + 1)),
-        thread_ids=(100,),
-    )
-    write_rocpd(path, contents, synthetic=True)
+    recording = Program(case.dispatches, case.streams).recording(case.name, with_calls=case.with_calls)
+    write_rocpd(path, recording, synthetic=True)
 
 
-def measure(path: Path) -> Figures:
+def write_edges(case: Case, path: Path) -> None:
+    """Write the ends of all waits (dispatch ids), for the case that does not have to find them."""
+    np.save(path, np.array(list(Program(case.dispatches, case.streams).waits()), np.int64))
+
+
+def measure(case: Case, path: Path) -> Figures:
     """Run the command and the stages, each in a process of its own."""
     with tempfile.TemporaryDirectory() as output:
         command = [sys.executable, "-c", _COMMAND, "analyze", str(path), "-o", output, "--quiet"]
-        # Two runs, the better one: the first may still have to write byte code.
-        cpu_s, peak_mb, _ = min(_run(command) for _ in range(2))
-        dag_bytes = (Path(output) / "dag.json").stat().st_size
+        if case.edges_given:
+            command = [sys.executable, "-c", _EDGES_GIVEN, str(path), str(path.with_suffix(".npy"))]
+        # The first run may still have to write byte code: the best of several counts.
+        runs = [_run(command) for _ in range(_RUNS)]
+        dag = Path(output) / "dag.json"
+        dag_bytes = dag.stat().st_size if dag.exists() else None
     _, _, stages = _run([sys.executable, "-c", _STAGES, str(path)])
     sqlite_s, _, _ = _run([sys.executable, "-c", _LOWER_BOUND, str(path)])
     import_s, read_s, graph_s, _, _, edges = stages.split()
     return Figures(
-        cpu_s=cpu_s,
-        peak_mb=peak_mb,
+        cpu_s=min(cpu_s for cpu_s, _, _ in runs),
+        median_cpu_s=median(cpu_s for cpu_s, _, _ in runs),
+        peak_mb=max(peak_mb for _, peak_mb, _ in runs),
         import_s=float(import_s),
         read_s=float(read_s),
         graph_s=float(graph_s),
@@ -268,10 +204,12 @@ def run_case(case: Case, folder: Path) -> Figures:
         print(
             f"  wrote {path.name}: {path.stat().st_size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s"
         )
+    if case.edges_given:
+        write_edges(case, path.with_suffix(".npy"))
     with path.open("rb") as file:
         while file.read(1 << 24):
             pass
-    return measure(path)
+    return measure(case, path)
 
 
 def main() -> int:
@@ -284,7 +222,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     failures: list[str] = []
     results: dict[str, Figures] = {}
-    print("case             | CPU s  peak MB | import  read  graph | sqlite3 | dag.json KB | event edges")
+    print("case             | CPU s median  peak MB | import  read  graph | sqlite3 | dag.json | waits")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -292,10 +230,11 @@ def main() -> int:
             if case.large and not options.full:
                 continue
             figures = results[case.name] = run_case(case, folder)
+            size = f"{(figures.dag_bytes or 0) / 1000:5.0f} KB"
             print(
-                f"{case.name:16s} | {figures.cpu_s:5.2f} {figures.peak_mb:8.0f} | {figures.import_s:6.2f} "
-                f"{figures.read_s:5.2f} {figures.graph_s:6.2f} | {figures.sqlite_s:7.2f} | "
-                f"{figures.dag_bytes / 1000:11.0f} | {figures.event_edges}",
+                f"{case.name:16s} | {figures.cpu_s:5.2f} {figures.median_cpu_s:6.2f} "
+                f"{figures.peak_mb:8.0f} | {figures.import_s:6.2f} {figures.read_s:5.2f} "
+                f"{figures.graph_s:6.2f} | {figures.sqlite_s:7.2f} | {size} | {figures.event_edges}",
                 flush=True,
             )
             failures += missed(case, figures)

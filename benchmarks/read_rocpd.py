@@ -17,23 +17,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.rocpd_writer import (
-    AgentRow,
-    CodeObjectRow,
-    DispatchRow,
-    KernelRow,
-    ProcessRow,
-    QueueRow,
-    RegionArgument,
-    RegionRow,
-    RocpdContents,
-    StreamRow,
-    guid_from_seed,
-    write_rocpd,
-)
+from synthetic_recording import BEGIN_NS, CATEGORY, LAUNCH_ARGUMENTS, contents, stream_argument
+
+from rpl_core.rocpd_writer import DispatchRow, RegionRow, write_rocpd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rpl_core.rocpd_writer import RocpdContents
 
 _RUNS = 3
 _KERNELS = 40
@@ -73,28 +64,19 @@ count = sum(1 for _ in sqlite3.connect(path).execute(QUERY))
 
 
 def _contents(dispatches: int, *, with_calls: bool) -> RocpdContents:
-    return RocpdContents(
-        guid=guid_from_seed(f"benchmark {dispatches}"),
-        process=ProcessRow(100, "./benchmark", 10**14 - 10**9, 10**15),
-        agents=(
-            AgentRow(index=0, kind="CPU", name="cpu", product_name="cpu"),
-            AgentRow(index=1, kind="GPU", name="gfx942", product_name="MI300X", device_id=29857),
-        ),
-        kernels=tuple(
-            KernelRow(k, f"kernel_{k}(float*)", f"_Z9kernel_{k}Pf") for k in range(1, _KERNELS + 1)
-        ),
+    return contents(
+        f"benchmark {dispatches}",
+        kernels=_KERNELS,
+        queues=_STREAMS,
+        stream_ids=range(1, _STREAMS),
         dispatches=_dispatches(dispatches),
         regions=_launch_calls(dispatches) if with_calls else (),
-        code_objects=(CodeObjectRow(1, 1, "file://benchmark"),),
-        queues=tuple(QueueRow(q, f"Queue {q - 1}") for q in range(1, _STREAMS + 1)),
-        streams=tuple(StreamRow(s, f"Stream {s - 1}") for s in range(1, _STREAMS)),
-        thread_ids=(100,),
     )
 
 
 def _dispatches(count: int) -> Iterator[DispatchRow]:
     rnd = random.Random(1)
-    time_ns = 10**14
+    time_ns = BEGIN_NS
     for i in range(count):
         duration_ns = rnd.randrange(2_000, 90_000)
         yield DispatchRow(
@@ -114,19 +96,10 @@ def _dispatches(count: int) -> Iterator[DispatchRow]:
 
 
 def _launch_calls(count: int) -> Iterator[RegionRow]:
-    fixed = (
-        RegionArgument("void const*", "function_address", "0x401000"),
-        RegionArgument("dim3", "numBlocks", "{z=1, y=1, x=1024}"),
-        RegionArgument("dim3", "dimBlocks", "{z=1, y=1, x=256}"),
-        RegionArgument("void**", "args", "0x7ffd0000"),
-        RegionArgument("unsigned long", "sharedMemBytes", "0"),
-    )
     for i in range(count):
-        stream = RegionArgument("ihipStream_t*", "stream", hex(0x55D0C0A01000 + i % _STREAMS * 0x1000))
-        begin_ns = 10**14 - 10**6 + i * 5_000
-        yield RegionRow(
-            "hipLaunchKernel", "HIP_RUNTIME_API_EXT", i + 1, begin_ns, begin_ns + 3_000, (*fixed, stream)
-        )
+        begin_ns = BEGIN_NS - 10**6 + i * 5_000
+        arguments = (*LAUNCH_ARGUMENTS, stream_argument(i % _STREAMS))
+        yield RegionRow("hipLaunchKernel", CATEGORY, i + 1, begin_ns, begin_ns + 3_000, arguments)
 
 
 def _measure(code: str, path: Path) -> tuple[float, float, int]:

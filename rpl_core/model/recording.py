@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_core.model.origin import Origin
 from rpl_core.model.trace import TraceRole
@@ -50,8 +51,10 @@ class Recording:
         """
         seen: dict[tuple[str, int], Agent] = {}
         for trace in self.traces:
-            used = {int(i) for i in set(trace.dispatches.agent.tolist()) if i >= 0}
-            for index in sorted(used):
+            # One entry per agent, and one that -1 lands in.
+            used = np.zeros(len(trace.agents) + 1, np.bool_)
+            used[trace.dispatches.agent] = True
+            for index in np.flatnonzero(used[:-1]).tolist():
                 agent = trace.agents[index]
                 known = seen.get((agent.node, agent.index))
                 if agent.kind == "GPU" and (known is None or known.architecture is None):

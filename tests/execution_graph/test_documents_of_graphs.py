@@ -16,6 +16,7 @@ from rpl_core.analysis.execution_graph.build import execution_graph
 from rpl_core.analysis.execution_graph.kernel_graph import kernel_graph, to_dot, to_graphml
 from rpl_core.analysis.execution_graph.lengths import measure_path
 from rpl_core.documents.dag import dag_document
+from rpl_core.documents.drafts import as_model
 from rpl_core.testing.programs import RecordedProgram
 
 EVENT = 0xE1
@@ -36,7 +37,7 @@ def joined() -> RecordedProgram:
 
 def _document(program: RecordedProgram):
     graph = execution_graph(program.trace(), 0, include_copies=True)
-    return dag_document(graph, provenance=None, diagnostics=())
+    return as_model("dag", dag_document(graph, provenance=None, diagnostics=()))
 
 
 def test_the_document_holds_finite_numbers_only(joined) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from rpl_core.analysis.execution_graph.build import execution_graph
 from rpl_core.documents.dag import dag_document
+from rpl_core.documents.drafts import as_model
 from rpl_core.renderers.path_text import path_section
 from rpl_core.testing.programs import RecordedProgram
 
 
 def _text(program: RecordedProgram, **options: bool) -> str:
     graph = execution_graph(program.trace(**options), 0, include_copies=True)
-    return path_section(dag_document(graph, provenance=None, diagnostics=()))
+    return path_section(as_model("dag", dag_document(graph, provenance=None, diagnostics=())))
 
 
 def test_the_report_shows_the_path_the_makespan_and_the_gains(program) -> None:

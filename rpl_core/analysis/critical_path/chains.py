@@ -71,7 +71,8 @@ def _is_canonical(
     identity: NDArray[np.integer] | None,
 ) -> bool:
     """Whether rows of one chain already ascend in (begin, end, identity) along ``order``."""
-    begin = begin_ns[order]
+    # One chain keeps its rows where they are.
+    begin = begin_ns if int(chain.min()) == int(chain.max()) else begin_ns[order]
     not_after = np.flatnonzero(begin[1:] <= begin[:-1])
     del begin
     # Only neighbours whose begins do not ascend need a closer look: a handful in a real trace.

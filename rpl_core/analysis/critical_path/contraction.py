@@ -27,11 +27,12 @@ __all__ = ["Contraction", "contract"]
 class Contraction:
     """Breakpoints ascending by position; edges ordered so that each one's source is final when it is used.
 
-    ``breakpoint`` positions, ``segment`` of each, ``previous``: the breakpoint before it in its segment or
-    itself. Per edge: ``edge`` (index into the edges given), ``source_position``, ``target_position``, and the
-    breakpoints ``source`` (the one that governs the source) and ``target``.
+    ``size`` of the graph, ``breakpoint`` positions, ``segment`` of each, ``previous``: the breakpoint before
+    it in its segment or itself. Per edge: ``edge`` (index into the edges given), ``source_position``,
+    ``target_position``, and the breakpoints ``source`` (the one that governs the source) and ``target``.
     """
 
+    size: int
     segment_start: IntArray
     breakpoint: IntArray
     segment: IntArray
@@ -47,8 +48,14 @@ class Contraction:
         """The last breakpoint of each segment."""
         return np.searchsorted(self.segment, np.arange(self.segment_start.size), side="right") - 1
 
+    @property
+    def segment_end(self) -> IntArray:
+        """The last position of each segment."""
+        return np.append(self.segment_start[1:], self.size)[: self.segment_start.size] - 1
+
 
 def contract(
+    size: int,
     segment_start: IntArray,
     source_position: IntArray,
     target_position: IntArray,
@@ -56,8 +63,9 @@ def contract(
 ) -> tuple[Contraction, IntArray]:
     """Contract segments that begin at ``segment_start``, and name the edges that could not be kept.
 
-    ``times_at`` gives two sort keys of positions that never descend along a link or an edge. Second result:
-    numbers of the edges that close cycles among nodes of equal times; solve only once there are none.
+    ``size``: positions of the graph. ``times_at`` gives two sort keys of positions that never descend along a
+    link or an edge. Second result: numbers of the edges that close cycles among nodes of equal times; solve
+    only once there are none.
     """
     breakpoint_ = _sorted_union(segment_start, target_position)
     segment = np.searchsorted(segment_start, breakpoint_, side="right") - 1
@@ -66,6 +74,7 @@ def contract(
     target = np.searchsorted(breakpoint_, target_position)
     edge, cyclic = order_breakpoints(previous, source, target, times_at(breakpoint_))
     contraction = Contraction(
+        size=size,
         segment_start=segment_start,
         breakpoint=breakpoint_,
         segment=segment,

@@ -27,6 +27,8 @@ __all__ = ["PositionEdges", "SettledTimes", "drop_implied", "settle"]
 #: Clipping can push on along edges inside one tolerance window; edges that still clash after this many
 #: rounds are dropped. Recorded clocks need one.
 _MOST_ROUNDS = 8
+#: Keys of pairs of segments and a target must stay inside int64.
+_MOST_KEYS = 2**62
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -86,6 +88,19 @@ def settle(
     )
 
 
+def _by_target(edges: PositionEdges, pair: IntArray) -> IntArray:
+    """Edges by pair of segments, then target; of equal ones the latest source and the longest lag first."""
+    positions = int(edges.target.max(initial=0)) + 1
+    if int(pair.max(initial=0)) * positions < _MOST_KEYS:
+        # As a rule no two edges share pair and target: one key then tells, and needs no stable sort.
+        key = pair * positions + edges.target
+        order = np.argsort(key)
+        key = key[order]
+        if bool((key[1:] > key[:-1]).all()):
+            return order
+    return np.lexsort((-edges.lag_ns, -edges.source, edges.target, pair))
+
+
 def drop_implied(edges: PositionEdges, segment_start: IntArray) -> PositionEdges:
     """Without the edges that add nothing: a later wait on the same segment never needs an older source.
 
@@ -95,7 +110,7 @@ def drop_implied(edges: PositionEdges, segment_start: IntArray) -> PositionEdges
     """
     from_segment = np.searchsorted(segment_start, edges.source, side="right") - 1
     to_segment = np.searchsorted(segment_start, edges.target, side="right") - 1
-    order = np.lexsort((-edges.lag_ns, -edges.source, edges.target, from_segment, to_segment))
+    order = _by_target(edges, to_segment * segment_start.size + from_segment)
     edges, from_segment, to_segment = edges.pick(order), from_segment[order], to_segment[order]
     opens = np.ones(edges.size, dtype=np.bool_)
     opens[1:] = (from_segment[1:] != from_segment[:-1]) | (to_segment[1:] != to_segment[:-1])

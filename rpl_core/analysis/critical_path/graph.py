@@ -53,7 +53,8 @@ def build_graph(
         order = canonical_order(chain, begin_ns, end_ns, identity)
         opens = _opens(chain[order])
         first_ns, last_ns = int(begin_ns.min()), int(end_ns.max())
-    begin, end = begin_ns[order] - first_ns, end_ns[order] - first_ns
+    in_row_order = bool((order[1:] > order[:-1]).all())
+    begin, end = (_relative(column, order, first_ns, in_row_order) for column in (begin_ns, end_ns))
     recorded_total_ns = int(end.sum() - begin.sum())
     layout = lay_out_chain(opens, begin, end, tolerance_ns)
     settled = settle(layout, begin, _position_edges(edges, order, layout), tolerance_ns)
@@ -66,6 +67,7 @@ def build_graph(
         contraction, _ = _contract(segment_start, kept, settled.begin_ns, settled.end_ns)
     return DispatchGraph(
         order=order,
+        in_row_order=in_row_order,
         begin_ns=settled.begin_ns,
         end_ns=settled.end_ns,
         segment_start=segment_start,
@@ -113,6 +115,14 @@ def _check_edges(edges: CrossEdges, size: int) -> None:
         raise BadDataError(f"an edge has a lag of {int(edges.lag_ns.min())} ns: it can't be negative")
 
 
+def _relative(column: IntArray, order: IntArray, first_ns: int, in_row_order: bool) -> IntArray:
+    if in_row_order:
+        return column - first_ns
+    relative = column[order]
+    relative -= first_ns
+    return relative
+
+
 def _opens(chain: NDArray[np.integer]) -> NDArray[np.bool_]:
     opens = np.ones(chain.size, dtype=np.bool_)
     np.not_equal(chain[1:], chain[:-1], out=opens[1:])
@@ -138,6 +148,5 @@ def _position_edges(edges: CrossEdges, order: IntArray, layout: ChainLayout) -> 
 def _contract(
     segment_start: IntArray, edges: PositionEdges, begin_ns: IntArray, end_ns: IntArray
 ) -> tuple[Contraction, IntArray]:
-    return contract(
-        segment_start, edges.source, edges.target, lambda position: (begin_ns[position], end_ns[position])
-    )
+    times = lambda position: (begin_ns[position], end_ns[position])  # noqa: E731
+    return contract(begin_ns.size, segment_start, edges.source, edges.target, times)

@@ -26,6 +26,7 @@ __all__ = [
     "CrossEdges",
     "DispatchGraph",
     "NodeWeights",
+    "Slack",
     "Solution",
     "Weighting",
 ]
@@ -63,13 +64,15 @@ class CrossEdges:
 class DispatchGraph:
     """A dependency graph ready to solve, and what had to be done to the input for that.
 
-    ``order[p]`` is the row at position p; ``begin_ns``/``end_ns`` per position, clipped and relative to the
-    first begin. ``clipped_ns`` sums what clock tolerance cut off nodes; ``overlapping_nodes`` overlapped
-    their chain by more and hang on an earlier node; ``inconsistent_edges`` were dropped because the source
-    ended after the target began (or they closed a cycle); ``implied_edges`` add nothing and are left out.
+    ``order[p]`` is the row at position p, ``in_row_order`` if that is p everywhere. ``begin_ns``/``end_ns``
+    per position, clipped and relative to the first begin. ``clipped_ns`` sums what clock tolerance cut off
+    nodes; ``overlapping_nodes`` overlapped their chain by more and hang on an earlier node;
+    ``inconsistent_edges`` were dropped because the source ended after the target began (or they closed a
+    cycle); ``implied_edges`` add nothing and are left out.
     """
 
     order: IntArray
+    in_row_order: bool
     begin_ns: IntArray
     end_ns: IntArray
     segment_start: IntArray
@@ -87,7 +90,9 @@ class DispatchGraph:
         return int(self.order.size)
 
     def to_rows(self, per_position: IntArray) -> IntArray:
-        """Values per position brought into row order."""
+        """Values per position brought into row order; no copy where that is their order already."""
+        if self.in_row_order:
+            return per_position
         per_row = np.empty_like(per_position)
         per_row[self.order] = per_position
         return per_row
@@ -121,6 +126,15 @@ class Solution:
     head_ns: IntArray
     tail_ns: IntArray
     slack_ns: IntArray
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Slack:
+    """Of a solution what most users need: slack per row, and the longest path that ends in each group."""
+
+    weights: NodeWeights
+    slack_ns: IntArray
+    longest_ns: IntArray
 
 
 @attrs.frozen(eq=False, kw_only=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.analysis.critical_path.model import PATH_BEGIN, CriticalPath
-from rpl_core.analysis.critical_path.solve import advance, critical_path_ns, segment_ends
+from rpl_core.analysis.critical_path.solve import advance, critical_path_ns, segment_heads
 from rpl_core.analysis.critical_path.symbols import sum_by
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["sum_on_path", "trace_path"]
+__all__ = ["last_segment", "sum_on_path", "trace_path"]
 
 _NO_EDGE = -1
 
@@ -32,10 +32,15 @@ def trace_path(graph: DispatchGraph, weights: NodeWeights) -> CriticalPath:
     passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
     first, last, edge = _runs(graph, passed)
     run_start = np.cumsum(last - first + 1) - (last - first + 1)
-    positions = _positions(first, last)
-    wait = weights.total_ns[positions] - weights.execution_ns[positions]
+    positions = _places(first, last)
+    execution = weights.execution_ns[positions]
     entered = edge != _NO_EDGE
-    wait[run_start[entered]] += weights.edge_lag_ns[edge[entered]]
+    lag = weights.edge_lag_ns[edge[entered]]
+    if weights.total_ns is weights.execution_ns and not lag.any():
+        wait = np.broadcast_to(np.int64(0), execution.shape)
+    else:
+        wait = weights.total_ns[positions] - execution
+        wait[run_start[entered]] += lag
     entered_by = np.full(edge.size, PATH_BEGIN, dtype=np.int64)
     entered_by[entered] = graph.edges.origin[edge[entered]]
     path = CriticalPath(
@@ -45,7 +50,7 @@ def trace_path(graph: DispatchGraph, weights: NodeWeights) -> CriticalPath:
         wait_ns=wait,
         run_start=run_start,
         entered_by=entered_by,
-        execution_ns=int(weights.execution_ns[positions].sum()),
+        execution_ns=int(execution.sum()),
         waiting_ns=int(wait.sum()),
     )
     assert path.execution_ns + path.waiting_ns == path.critical_path_ns, "the path does not add up"
@@ -61,18 +66,15 @@ def sum_on_path(
     """
     passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
     first, last, _ = _runs(graph, passed)
-    if first.size == 1:
-        # One run is a slice: nothing needs to be gathered.
-        run = slice(int(first[0]), int(last[0]) + 1)
-        sums = sum_by(group_at[run], weights.execution_ns[run], size)
-    else:
-        positions = _positions(first, last)
-        sums = sum_by(group_at[positions], weights.execution_ns[positions], size)
+    positions = _places(first, last)
+    sums = sum_by(group_at[positions], weights.execution_ns[positions], size)
     return sums, critical_path_ns(graph.contraction, passed)
 
 
-def _positions(first: IntArray, last: IntArray) -> IntArray:
-    """All positions of the runs, in their order."""
+def _places(first: IntArray, last: IntArray) -> IntArray | slice:
+    """All positions of the runs, in their order; a slice, which gathers nothing, where there is one run."""
+    if first.size == 1:
+        return slice(int(first[0]), int(last[0]) + 1)
     length = last - first + 1
     run_start = np.cumsum(length) - length
     positions: IntArray = np.arange(int(length.sum()))
@@ -130,9 +132,12 @@ def _chosen_edge(graph: DispatchGraph, passed: Advance) -> IntArray:
 def _terminal(graph: DispatchGraph, passed: Advance) -> tuple[int, int]:
     """Where the path ends: position and governing breakpoint of the smallest longest segment end."""
     contraction = graph.contraction
-    last, ends = segment_ends(contraction, passed)
-    governing = contraction.last_of_segment
-    length = ends + passed.offset[governing]
+    chosen = last_segment(graph, segment_heads(contraction, passed))
+    return int(contraction.segment_end[chosen]), int(contraction.last_of_segment[chosen])
+
+
+def last_segment(graph: DispatchGraph, length: IntArray) -> int:
+    """The segment with which the critical path ends, given the longest path that ends with each."""
+    last = graph.contraction.segment_end
     longest = np.flatnonzero(length == length.max())
-    chosen = longest[np.lexsort((last[longest], graph.begin_ns[last[longest]]))[0]]
-    return int(last[chosen]), int(governing[chosen])
+    return int(longest[np.lexsort((last[longest], graph.begin_ns[last[longest]]))[0]])

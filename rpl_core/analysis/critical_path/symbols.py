@@ -10,13 +10,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_core.analysis.critical_path.model import CriticalPath, DispatchGraph, Solution
+    from rpl_core.analysis.critical_path.model import CriticalPath, DispatchGraph, Slack, Solution
 
     IntArray = NDArray[np.int64]
 
 __all__ = ["SymbolSums", "sum_by", "sum_symbols"]
 
 _EXACT_IN_FLOAT64 = 2**53
+_BLOCK = 2**16
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -51,37 +52,61 @@ class SymbolSums:
 
 
 def sum_symbols(
-    graph: DispatchGraph, solution: Solution, path: CriticalPath, symbol: NDArray[np.integer]
+    graph: DispatchGraph, solution: Solution | Slack, path: CriticalPath, symbol: NDArray[np.integer]
 ) -> SymbolSums:
     """Sums over the rows of each symbol; ``symbol`` has shape (n,)."""
-    execution, slack = graph.to_rows(solution.weights.execution_ns), solution.slack_ns
-    on_path = path.rows[symbol[path.rows] >= 0]
-    path_symbol, path_execution = symbol[on_path], execution[on_path]
-    counted = symbol >= 0
-    if not counted.all():
-        symbol, execution, slack = symbol[counted], execution[counted], slack[counted]
-    nodes = np.bincount(symbol)
-    present = np.flatnonzero(nodes)
-    min_slack = np.full(nodes.size, np.iinfo(np.int64).max)
-    np.minimum.at(min_slack, symbol, slack)
-    critical = slack == 0
+    execution, slack_ns = graph.to_rows(solution.weights.execution_ns), solution.slack_ns
+    group = symbol if int(symbol.min(initial=0)) >= 0 else np.maximum(symbol, -1) + 1
+    shift = 0 if group is symbol else 1
+    size = int(group.max(initial=shift - 1)) + 1
+    nodes, total = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    critical, min_slack = np.zeros(size, dtype=np.int64), np.full(size, np.iinfo(np.int64).max)
+    for first in range(0, group.size, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        own, slack = group[block], slack_ns[block]
+        nodes += np.bincount(own, minlength=size)
+        spent = sum_by(own, execution[block], size)
+        total += spent
+        np.minimum.at(min_slack, own, slack)
+        tight = slack == 0
+        critical += spent if tight.all() else sum_by(own[tight], execution[block][tight], size)
+    nodes_on_path, on_path = _on_path(path, group, execution, nodes, total)
+    present = np.flatnonzero(nodes[shift:])
     return SymbolSums(
         critical_path_ns=path.critical_path_ns,
         symbol=present,
-        nodes=nodes[present],
-        execution_ns=sum_by(symbol, execution, nodes.size)[present],
-        nodes_on_path=np.bincount(path_symbol, minlength=nodes.size)[present],
-        on_path_ns=sum_by(path_symbol, path_execution, nodes.size)[present],
-        critical_ns=sum_by(symbol[critical], execution[critical], nodes.size)[present],
-        min_slack_ns=min_slack[present],
+        nodes=nodes[shift:][present],
+        execution_ns=total[shift:][present],
+        nodes_on_path=nodes_on_path[shift:][present],
+        on_path_ns=on_path[shift:][present],
+        critical_ns=critical[shift:][present],
+        min_slack_ns=min_slack[shift:][present],
     )
+
+
+def _on_path(
+    path: CriticalPath, group: NDArray[np.integer], execution: IntArray, nodes: IntArray, total: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Nodes and execution per group on the path, where ``nodes`` and ``total`` are those of all rows."""
+    if path.rows.size == group.size:
+        return nodes, total
+    count, spent = np.zeros_like(nodes), np.zeros_like(total)
+    for first in range(0, path.rows.size, _BLOCK):
+        rows = path.rows[first : first + _BLOCK]
+        count += np.bincount(group[rows], minlength=nodes.size)
+        spent += sum_by(group[rows], execution[rows], nodes.size)
+    return count, spent
 
 
 def sum_by(group: NDArray[np.integer], values: IntArray, size: int) -> IntArray:
     """Sum of ``values`` per group number below ``size``."""
-    if values.size and int(values.min()) >= 0 and int(values.sum()) < _EXACT_IN_FLOAT64:
-        # No partial sum exceeds the total, so that float64 adds exactly: three times as fast.
-        return np.bincount(group, weights=values, minlength=size).astype(np.int64)
     sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, group, values)
+    # In blocks, whose copies as indices and floats stay in the caches.
+    for first in range(0, values.size, _BLOCK):
+        block, groups = values[first : first + _BLOCK], group[first : first + _BLOCK]
+        if int(block.min()) >= 0 and int(block.max()) * block.size < _EXACT_IN_FLOAT64:
+            # No partial sum leaves what float64 holds exactly: three times as fast.
+            sums += np.bincount(groups, weights=block, minlength=size).astype(np.int64)
+        else:
+            np.add.at(sums, groups, block)
     return sums

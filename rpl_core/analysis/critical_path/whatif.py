@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.analysis.critical_path.solve import advance, critical_path_ns, segment_ends
+from rpl_core.analysis.critical_path.segment_sums import segment_sums
+from rpl_core.analysis.critical_path.solve import advance, critical_path_ns
 from rpl_core.analysis.critical_path.weights import shrunk
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from rpl_core.analysis.critical_path.contraction import Contraction
     from rpl_core.analysis.critical_path.model import DispatchGraph, NodeWeights
+    from rpl_core.analysis.critical_path.segment_sums import SegmentSums
 
     IntArray = NDArray[np.int64]
 
@@ -61,12 +63,19 @@ class WhatIf:
 
 
 def what_if(
-    graph: DispatchGraph, weights: NodeWeights, symbol: NDArray[np.integer], scenarios: Sequence[Scenario]
+    graph: DispatchGraph,
+    weights: NodeWeights,
+    symbol: NDArray[np.integer],
+    scenarios: Sequence[Scenario],
+    sums: SegmentSums | None = None,
 ) -> list[WhatIf]:
     """Predictions in the order of ``scenarios``; ``symbol`` is per row, one without rows changes nothing.
 
-    Scenarios of one symbol are cheapest side by side.
+    Scenarios of one symbol are cheapest side by side. ``sums``: those of a graph without edges, if made.
     """
+    sums = sums or segment_sums(graph, weights.execution_ns, symbol)
+    if sums is not None:
+        return _without_edges(graph, weights, sums, scenarios)
     contraction = graph.contraction
     replay = _Replay(graph, weights, symbol[graph.order])
     predicted: list[int] = []
@@ -85,6 +94,21 @@ def what_if(
     ]
 
 
+def _without_edges(
+    graph: DispatchGraph, weights: NodeWeights, sums: SegmentSums, scenarios: Sequence[Scenario]
+) -> list[WhatIf]:
+    length = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns).length
+    recorded_ns = int(length.max(initial=0))
+    return [
+        WhatIf(
+            scenario=scenario,
+            recorded_ns=recorded_ns,
+            predicted_ns=int((length - sums.saved(scenario.symbol, scenario.speedup)).max(initial=0)),
+        )
+        for scenario in scenarios
+    ]
+
+
 class _Replay:
     """The recorded pass over the graph, and what a scenario changes in its gains and segment lengths."""
 
@@ -93,7 +117,7 @@ class _Replay:
         self._execution_ns = weights.execution_ns
         self._symbol_at = symbol_at
         passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
-        self._last, self._ends_ns = segment_ends(graph.contraction, passed)
+        self._last, self._ends_ns = graph.contraction.segment_end, passed.length
         self._gain = passed.gain
         self.recorded_ns = critical_path_ns(graph.contraction, passed)
         self._look: _Look | None = None

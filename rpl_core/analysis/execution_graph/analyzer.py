@@ -32,14 +32,11 @@ class ExecutionGraphAnalyzer(Analyzer):
 
 def median_run(recording: Recording) -> tuple[int, Trace] | None:
     """The timing run whose summed dispatch time is the (lower) median: a whole run, not a mixture."""
-    runs = [
-        (int(trace.dispatches.duration_ns().sum()), number, trace)
-        for number, trace in enumerate(recording.timing_runs)
-        if len(trace.dispatches)
-    ]
-    if not runs:
-        return None
-    _, number, trace = sorted(runs, key=lambda entry: entry[:2])[(len(runs) - 1) // 2]
+    runs = [entry for entry in enumerate(recording.timing_runs) if len(entry[1].dispatches)]
+    if len(runs) < 2:
+        return runs[0] if runs else None
+    timed = [(int(trace.dispatches.duration_ns().sum()), number, trace) for number, trace in runs]
+    _, number, trace = sorted(timed, key=lambda entry: entry[:2])[(len(timed) - 1) // 2]
     return number, trace
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.analysis.critical_path.path import trace_path
+from rpl_core.analysis.critical_path.segment_sums import segment_sums
 from rpl_core.analysis.critical_path.weights import weigh
-from rpl_core.analysis.execution_graph.breakdown import as_executed_path, break_down
+from rpl_core.analysis.execution_graph.breakdown import break_down
 from rpl_core.analysis.execution_graph.confidence import certain_share, count_edges, other_lengths, path_edges
 from rpl_core.analysis.execution_graph.dependences import find_dependences
 from rpl_core.analysis.execution_graph.domain import machine_domains, solve_domain
@@ -27,6 +29,7 @@ from rpl_core.analysis.execution_graph.symbol_slack import find_symbol_slack
 if TYPE_CHECKING:
     from typing import Any
 
+    from rpl_core.analysis.critical_path.model import NodeWeights
     from rpl_core.analysis.execution_graph.domain import SolvedDomain
     from rpl_core.analysis.execution_graph.graph_launches import LaneLinks
     from rpl_core.model.trace import Trace
@@ -90,6 +93,7 @@ def _summed_up(
     loads = [machine_load(trace, domain) for domain in solved]
     devices = [device for load in loads for device in load.devices]
     processes = [path for domain in solved for path in process_paths(trace, domain)]
+    executed = weigh(longest.graph, "as_executed")
     return attrs.evolve(
         graph,
         edges=count_edges(solved, links),
@@ -101,12 +105,12 @@ def _summed_up(
         devices_left_out=max(0, len(devices) - MOST_PARTS),
         processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
         processes_left_out=max(0, len(processes) - MOST_PARTS),
-        **_path(trace, longest, links),
-        **_symbols(longest),
+        **_path(trace, longest, links, executed),
+        **_symbols(longest, executed),
     )
 
 
-def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks) -> dict[str, Any]:
+def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks, executed: NodeWeights) -> dict[str, Any]:
     """The fields that describe the critical path and what surrounds it."""
     edges_of_path = path_edges(solved, links)
     segments, segments_left_out = path_segments(trace, solved)
@@ -117,7 +121,7 @@ def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks) -> dict[str, Any
         "several_paths": bool(solved.sums.critical_ns.sum() > solved.sums.on_path_ns.sum()),
         "path_edges": edges_of_path,
         "path_confidence": certain_share(edges_of_path),
-        "breakdown": break_down(solved, as_executed_path(solved)),
+        "breakdown": break_down(solved, trace_path(solved.graph, executed)),
         "segments": segments,
         "segments_left_out": segments_left_out,
         "near_paths": find_near_paths(solved),
@@ -131,18 +135,19 @@ def _resolved_symbols(solved: SolvedDomain) -> int:
     return max(_FEWEST_RESOLVED, min(RESOLVED_SYMBOLS, RESOLVED_SYMBOLS * _EDGES_FOR_ALL // edges))
 
 
-def _symbols(solved: SolvedDomain) -> dict[str, Any]:
+def _symbols(solved: SolvedDomain, executed: NodeWeights) -> dict[str, Any]:
     """The fields that describe symbols, and what making them faster would bring."""
     order = rank_symbols(solved)
     numbers = [int(solved.sums.symbol[i]) for i in order[: _resolved_symbols(solved)]]
-    forecasts = forecast_symbols(solved, weigh(solved.graph, "as_executed"), numbers)
-    symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers))
+    sums = segment_sums(solved.graph, solved.weights.execution_ns, solved.domain.symbol)
+    forecasts = forecast_symbols(solved, executed, numbers, sums)
+    symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers, sums))
     kernels = [i for i, symbol in enumerate(symbols) if symbol.kind == "kernel"]
     fields: dict[str, Any] = {"symbols": symbols, "forecasts": rank_forecasts(list(forecasts.values()))}
     if not kernels:
         return fields
     dominant = symbols[kernels[0]]
-    shift = find_dominance_shift(solved, int(solved.sums.symbol[order[kernels[0]]]))
+    shift = find_dominance_shift(solved, int(solved.sums.symbol[order[kernels[0]]]), sums)
     return fields | {
         "dominant_symbol": dominant.name,
         "fraction": dominant.criticality_weight,

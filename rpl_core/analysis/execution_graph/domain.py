@@ -13,7 +13,7 @@ import numpy as np
 from rpl_core.analysis.critical_path.graph import build_graph
 from rpl_core.analysis.critical_path.model import CrossEdges
 from rpl_core.analysis.critical_path.path import trace_path
-from rpl_core.analysis.critical_path.solve import solve
+from rpl_core.analysis.critical_path.solve import solve_slack
 from rpl_core.analysis.critical_path.symbols import sum_symbols
 from rpl_core.analysis.critical_path.weights import weigh
 from rpl_core.analysis.execution_graph.edge_table import Confidence
@@ -21,7 +21,7 @@ from rpl_core.analysis.execution_graph.edge_table import Confidence
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_core.analysis.critical_path.model import CriticalPath, DispatchGraph, NodeWeights, Solution
+    from rpl_core.analysis.critical_path.model import CriticalPath, DispatchGraph, NodeWeights
     from rpl_core.analysis.critical_path.symbols import SymbolSums
     from rpl_core.analysis.execution_graph.dependences import Dependences
     from rpl_core.analysis.execution_graph.edge_table import EdgeTable
@@ -147,7 +147,8 @@ def solve_domain(domain: Domain) -> SolvedDomain:
     edges = domain.trusted_edges()
     graph = graph_of(domain, edges)
     weights = weigh(graph, "exec_only")
-    solution = solve(graph, weights)
+    group, groups = _processes(domain)
+    solution = solve_slack(graph, weights, group, groups)
     path = trace_path(graph, weights)
     return SolvedDomain(
         domain=domain,
@@ -155,17 +156,21 @@ def solve_domain(domain: Domain) -> SolvedDomain:
         graph=graph,
         weights=weights,
         slack_ns=solution.slack_ns,
-        process_path_ns=_longest_by_process(domain, solution),
+        process_path_ns=solution.longest_ns,
         path=path,
         sums=sum_symbols(graph, solution, path, domain.symbol),
     )
 
 
-def _longest_by_process(domain: Domain, solution: Solution) -> Int64Column:
+def _processes(domain: Domain) -> tuple[NDArray[np.int32], int]:
+    """The process of each row, -1 for host synchronisations, and how many there may be."""
     process = domain.work.process
-    longest = np.zeros(int(process.max(initial=0)) + 1, dtype=np.int64)
-    np.maximum.at(longest, process, solution.head_ns[: process.size])
-    return longest
+    count = int(process.max(initial=0)) + 1
+    if int(process.min(initial=0)) < 0:
+        process = np.where(process < 0, np.int32(count - 1), process)
+    if domain.size > process.size:
+        process = np.concatenate([process, np.full(domain.size - process.size, -1, dtype=np.int32)])
+    return process, count
 
 
 def graph_of(domain: Domain, edges: EdgeTable) -> DispatchGraph:

@@ -13,6 +13,7 @@ from rpl_core.analysis.execution_graph.model import DominanceStep
 
 if TYPE_CHECKING:
     from rpl_core.analysis.critical_path.dominance import Dominance
+    from rpl_core.analysis.critical_path.segment_sums import SegmentSums
     from rpl_core.analysis.execution_graph.domain import SolvedDomain
 
 __all__ = ["DominanceShift", "find_dominance_shift"]
@@ -31,9 +32,9 @@ class DominanceShift:
     at: float | None
 
 
-def find_dominance_shift(solved: SolvedDomain, dominant: int) -> DominanceShift:
+def find_dominance_shift(solved: SolvedDomain, dominant: int, sums: SegmentSums | None) -> DominanceShift:
     """The shift away from symbol ``dominant``, in the exec-only weighting."""
-    answers = _ask(solved, dominant, SPEEDUPS)
+    answers = _ask(solved, dominant, SPEEDUPS, sums)
     names = solved.domain.work.symbol_names
     steps = tuple(
         DominanceStep(speedup, names[answer.symbol] if answer else None, answer.fraction if answer else None)
@@ -42,16 +43,18 @@ def find_dominance_shift(solved: SolvedDomain, dominant: int) -> DominanceShift:
     low = 1.0
     for speedup, answer in zip(SPEEDUPS, answers, strict=True):
         if answer is None or answer.symbol != dominant:
-            return DominanceShift(steps, _narrowed(solved, dominant, low, speedup))
+            return DominanceShift(steps, _narrowed(solved, dominant, low, speedup, sums))
         low = speedup
     return DominanceShift(steps, None)
 
 
-def _narrowed(solved: SolvedDomain, dominant: int, low: float, high: float) -> float:
+def _narrowed(
+    solved: SolvedDomain, dominant: int, low: float, high: float, sums: SegmentSums | None
+) -> float:
     """The smallest tried speed-up above ``low`` and up to ``high`` with another dominant symbol."""
     if high == inf:
         high = 2 * low
-        while not _shifted(solved, dominant, high):
+        while not _shifted(solved, dominant, high, sums):
             if high >= _LARGEST_SPEEDUP:
                 return inf
             low, high = high, 2 * high
@@ -60,17 +63,19 @@ def _narrowed(solved: SolvedDomain, dominant: int, low: float, high: float) -> f
         middle = round(sqrt(low * high), 2)
         if not low < middle < high:
             break
-        if _shifted(solved, dominant, middle):
+        if _shifted(solved, dominant, middle, sums):
             high = middle
         else:
             low = middle
     return high
 
 
-def _shifted(solved: SolvedDomain, dominant: int, speedup: float) -> bool:
-    (answer,) = _ask(solved, dominant, (speedup,))
+def _shifted(solved: SolvedDomain, dominant: int, speedup: float, sums: SegmentSums | None) -> bool:
+    (answer,) = _ask(solved, dominant, (speedup,), sums)
     return answer is None or answer.symbol != dominant
 
 
-def _ask(solved: SolvedDomain, dominant: int, speedups: tuple[float, ...]) -> list[Dominance | None]:
-    return dominance_after(solved.graph, solved.weights, solved.domain.symbol, dominant, speedups)
+def _ask(
+    solved: SolvedDomain, dominant: int, speedups: tuple[float, ...], sums: SegmentSums | None
+) -> list[Dominance | None]:
+    return dominance_after(solved.graph, solved.weights, solved.domain.symbol, dominant, speedups, sums)

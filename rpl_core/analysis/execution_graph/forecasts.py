@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_core.analysis.critical_path.model import NodeWeights
+    from rpl_core.analysis.critical_path.segment_sums import SegmentSums
     from rpl_core.analysis.critical_path.whatif import WhatIf
     from rpl_core.analysis.execution_graph.domain import SolvedDomain
 
@@ -28,13 +29,13 @@ RANKED_BY = 2.0
 
 
 def forecast_symbols(
-    solved: SolvedDomain, executed: NodeWeights, symbols: Sequence[int]
+    solved: SolvedDomain, executed: NodeWeights, symbols: Sequence[int], sums: SegmentSums | None
 ) -> dict[int, Forecast]:
-    """Forecasts for ``symbols``; ``executed`` are the graph's as-executed weights."""
+    """Forecasts for ``symbols``; ``executed`` are the as-executed weights, ``sums`` as in what-ifs."""
     scenarios = [Scenario(symbol, speedup) for symbol in symbols for speedup in SPEEDUPS]
     of_symbol = solved.domain.symbol
-    alone = what_if(solved.graph, solved.weights, of_symbol, scenarios)
-    application = what_if(solved.graph, executed, of_symbol, scenarios)
+    alone = what_if(solved.graph, solved.weights, of_symbol, scenarios, sums)
+    application = what_if(solved.graph, executed, of_symbol, scenarios, sums)
     found: dict[int, list[SpeedupForecast]] = {symbol: [] for symbol in symbols}
     for path, run in zip(alone, application, strict=True):
         found[path.scenario.symbol].append(_forecast(path, run))

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from rpl_core.analysis.execution_graph.edge_table import Confidence, EdgeKind
-from rpl_core.analysis.execution_graph.numbering import join_keys, number_keys
+from rpl_core.analysis.execution_graph.numbering import BLOCK, join_keys, number_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,20 +40,23 @@ class LaneLinks:
 def link_lanes(nodes: WorkNodes, program: HostProgram) -> LaneLinks:
     """The links of all lanes, in start order."""
     by_lane = program.order.in_start_order
-    lane = nodes.lane[by_lane]
-    linked = np.flatnonzero(lane[1:] == lane[:-1]) + 1
-    node, before = by_lane[linked], by_lane[linked - 1]
     kind = np.full(len(nodes), NO_LINK, dtype=np.int8)
     confidence = np.full(len(nodes), Confidence.CERTAIN, dtype=np.int8)
-    kind[node] = EdgeKind.QUEUE if nodes.by_queue else EdgeKind.STREAM
-    if nodes.by_queue:
-        confidence[node] = Confidence.PROBABLE
-    inner = _same_launch(nodes, program, node, before)
-    node, before = node[inner], before[inner]
-    kind[node] = EdgeKind.GRAPH_LAUNCH
-    serial = (nodes.queue[node] == nodes.queue[before]) & (nodes.queue[node] >= 0)
-    serial &= nodes.end_ns[before] <= nodes.begin_ns[node]
-    confidence[node] = np.where(serial, Confidence.PROBABLE, Confidence.GUESS)
+    for first in range(1, len(nodes), BLOCK):
+        node = by_lane[first : first + BLOCK]
+        before = by_lane[first - 1 : first - 1 + node.size]
+        linked = nodes.lane[node] == nodes.lane[before]
+        if not linked.all():
+            node, before = node[linked], before[linked]
+        kind[node] = EdgeKind.QUEUE if nodes.by_queue else EdgeKind.STREAM
+        if nodes.by_queue:
+            confidence[node] = Confidence.PROBABLE
+        inner = _same_launch(nodes, program, node, before)
+        node, before = node[inner], before[inner]
+        kind[node] = EdgeKind.GRAPH_LAUNCH
+        serial = (nodes.queue[node] == nodes.queue[before]) & (nodes.queue[node] >= 0)
+        serial &= nodes.end_ns[before] <= nodes.begin_ns[node]
+        confidence[node] = np.where(serial, Confidence.PROBABLE, Confidence.GUESS)
     return LaneLinks(kind, confidence)
 
 
@@ -62,7 +65,10 @@ def _same_launch(
 ) -> NDArray[np.bool_]:
     """Whether both were submitted by one call that may be a graph launch: its name is that or unknown."""
     launch, process = nodes.correlation_id, nodes.process
-    same: NDArray[np.bool_] = (launch[node] == launch[before]) & (launch[node] > 0)
+    same: NDArray[np.bool_] = launch[node] == launch[before]
+    if not same.any():
+        return same
+    same &= launch[node] > 0
     same &= process[node] == process[before]
     if program.calls is not None:
         # Other calls with several pieces of work, such as copies in parts, run them in order.

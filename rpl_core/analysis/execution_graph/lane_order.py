@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from rpl_core.analysis.critical_path.segmented import running_max
+from rpl_core.analysis.execution_graph.numbering import BLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,23 +23,45 @@ __all__ = ["LaneOrder", "order_lanes"]
 _UINT16_VALUES = 65536
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False, kw_only=True)
 class LaneOrder:
-    """``node[i]`` in the order of (lane, submission, begin); ``rank`` is the inverse, per node.
+    """``node[i]`` in the order of (lane, submission, begin); ``in_start_order`` by (lane, begin).
 
-    ``in_start_order`` has the nodes by (lane, begin). ``last_to_end[i]``: the node that ends last among the
-    lane's nodes up to i, which is ``node[i]`` unless nodes of the lane overlap. ``disagreements``:
-    neighbours that began in another order than they were submitted. ``key`` ascends: lane times ``span`` plus
-    place of submission plus 1.
+    ``disagreements``: neighbours that began in another order than they were submitted. ``lane``, ``place``
+    (of submission) and ``end_ns`` are per node. What only look-ups need is made when it is asked for.
     """
 
     node: Int64Column
     in_start_order: Int64Column
-    rank: Int64Column
-    key: Int64Column
+    lane: NDArray[np.int32]
+    place: Int64Column
+    end_ns: Int64Column
     span: int
-    last_to_end: Int64Column
     disagreements: int
+
+    @cached_property
+    def key(self) -> Int64Column:
+        """Lane times ``span`` plus place of submission plus 1, which ascends along ``node``."""
+        key: Int64Column = self.lane[self.node].astype(np.int64)
+        key *= self.span
+        key += self.place[self.node]
+        key += 1
+        return key
+
+    @cached_property
+    def rank(self) -> Int64Column:
+        """Index of each node in ``node``."""
+        rank = np.empty_like(self.node)
+        rank[self.node] = np.arange(self.node.size)
+        return rank
+
+    @cached_property
+    def last_to_end(self) -> Int64Column:
+        """Entry i is the node that ends last among the lane's nodes up to i.
+
+        That is ``node[i]`` unless nodes of the lane overlap.
+        """
+        return _last_to_end(self.node, self.end_ns[self.node], self.lane[self.node])
 
     def last_before(self, lane: NDArray[np.integer], place: Int64Column) -> Int64Column:
         """The node that ends last among those submitted to each lane before ``place``; -1 for none.
@@ -69,35 +93,43 @@ def order_lanes(
 
     A node of unknown submission follows its predecessor in time.
     """
-    narrow = lane.astype(np.uint16) if lanes < _UINT16_VALUES else lane
-    # Stable, so that this is start order inside a lane. numpy sorts 16 bits by radix.
-    in_start_order = node = np.argsort(narrow, kind="stable") if lanes > 1 else np.arange(lane.size)
-    lane_at = lane[node].astype(np.int64)
-    span = int(submissions.place.max(initial=-1)) + 3
-    place = submissions.place[node] + 1
-    if bool((place == 0).any()):
-        place = running_max(place, lane_at)
-    key = lane_at * span + place
-    descents = int((key[1:] < key[:-1]).sum())
-    if descents:
-        order = np.argsort(key, kind="stable")
-        node, key, lane_at = node[order], key[order], lane_at[order]
-    rank = node
-    if lanes > 1 or descents:
-        rank = np.empty_like(node)
-        rank[node] = np.arange(node.size)
-    return LaneOrder(
+    if lanes > 1:
+        narrow = lane.astype(np.uint16) if lanes < _UINT16_VALUES else lane
+        # Stable, so that this is start order inside a lane. numpy sorts 16 bits by radix.
+        node = np.argsort(narrow, kind="stable")
+    else:
+        node = np.arange(lane.size)
+    place = submissions.place
+    if int(place.min(initial=0)) < 0:
+        filled = running_max(place[node] + 1, lane[node].astype(np.int64))
+        place = np.empty_like(filled)
+        place[node] = filled - 1
+    order = LaneOrder(
         node=node,
-        in_start_order=in_start_order,
-        rank=rank,
-        key=key,
-        span=span,
-        last_to_end=_last_to_end(node, end_ns[node], lane_at),
-        disagreements=descents,
+        in_start_order=node,
+        lane=lane,
+        place=place,
+        end_ns=end_ns,
+        span=int(submissions.place.max(initial=-1)) + 3,
+        disagreements=_descents(node, lane, place),
     )
+    if not order.disagreements:
+        return order
+    return attrs.evolve(order, node=node[np.argsort(order.key, kind="stable")])
 
 
-def _last_to_end(node: Int64Column, end_ns: Int64Column, lane: Int64Column) -> Int64Column:
+def _descents(node: Int64Column, lane: NDArray[np.int32], place: Int64Column) -> int:
+    """Neighbours in a lane of which the later one to begin was submitted earlier."""
+    found = 0
+    for first in range(1, node.size, BLOCK):
+        own, before = node[first : first + BLOCK], node[first - 1 : first + BLOCK - 1][: node.size - first]
+        descends = place[own] < place[before]
+        if descends.any():
+            found += int((descends & (lane[own] == lane[before])).sum())
+    return found
+
+
+def _last_to_end(node: Int64Column, end_ns: Int64Column, lane: NDArray[np.int32]) -> Int64Column:
     if bool(((end_ns[1:] >= end_ns[:-1]) | (lane[1:] != lane[:-1])).all()):
         return node
     # Ends relative to the first one stay small enough for the running maximum's keys.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.analysis.execution_graph.numbering import join_keys, number_keys
+from rpl_core.analysis.execution_graph.numbering import first_rows, is_constant, join_keys, number_keys
 from rpl_core.model.trace import NOT_RECORDED
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def find_lanes(
     by_queue: bool,
 ) -> tuple[Lanes, Int32Column]:
     """The lanes of nodes given as columns of shape (n,), and the lane number of each node."""
+    columns = (process, agent, stream, queue)
+    if process.size > 1 and all(is_constant(column) for column in columns):
+        # All nodes are alike: so is their lane, which costs no memory per node.
+        lanes, lane = find_lanes(trace, *(column[:1].copy() for column in columns), by_queue=by_queue)
+        return lanes, np.broadcast_to(lane[0], process.shape)
     null = np.array([entry.id == 0 for entry in trace.streams] + [False])  # the last entry stands for -1
     if not by_queue:
         stream = _with_only_stream(process, agent, stream, queue)
@@ -77,10 +82,8 @@ def find_lanes(
     else:
         shared = null[stream] | (stream < 0)
         columns = (process, np.where(shared, agent, NOT_RECORDED), stream, np.zeros_like(stream))
-    _, lane = number_keys(join_keys(columns))
-    first = np.zeros(int(lane.max(initial=-1)) + 1, dtype=np.int64)
-    # The last write of an index wins, so that this leaves the first node of each lane.
-    first[lane[::-1]] = np.arange(lane.size)[::-1]
+    keys, lane = number_keys(join_keys(columns))
+    first = first_rows(lane, keys.size)
     lanes = Lanes(
         process=process[first],
         agent=agent[first],

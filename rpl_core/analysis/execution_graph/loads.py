@@ -88,11 +88,14 @@ def process_paths(trace: Trace, solved: SolvedDomain) -> list[ProcessPath]:
     work = solved.domain.work
     processes, index = number_keys(work.process)
     count = processes.size
-    first = np.full(count, np.iinfo(np.int64).max)
-    last = np.zeros(count, dtype=np.int64)
-    np.minimum.at(first, index, work.begin_ns)
-    np.maximum.at(last, index, work.end_ns)
-    nodes = np.bincount(index, minlength=count)
+    first, last = work.begin_ns[:1], np.array([work.end_ns.max()])
+    nodes = np.array([len(work)])
+    if count > 1:
+        first = np.full(count, np.iinfo(np.int64).max)
+        last = np.zeros(count, dtype=np.int64)
+        np.minimum.at(first, index, work.begin_ns)
+        np.maximum.at(last, index, work.end_ns)
+        nodes = np.bincount(index, minlength=count)
     return [
         ProcessPath(
             node=solved.domain.machine,

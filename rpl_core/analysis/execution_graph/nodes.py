@@ -99,16 +99,19 @@ def _dispatches(trace: Trace, names: tuple[str, ...]) -> tuple[dict[str, NDArray
     numbers = {name: i for i, name in enumerate(names)}
     table = np.array([numbers[kernel.name] for kernel in trace.kernels] or [0], dtype=np.int32)
     usable = (dispatches.kernel >= 0) & (dispatches.end_ns >= dispatches.begin_ns)
-    rows = np.flatnonzero(usable).astype(np.int32)
+    everything = bool(usable.all())
+    rows = np.arange(len(dispatches), dtype=np.int32)
+    if not everything:
+        rows = rows[usable]
     columns = {
         name: getattr(dispatches, name)
         for name in ("process", "agent", "stream", "queue", "correlation_id", "begin_ns", "end_ns")
     }
-    if rows.size < len(dispatches):
+    if not everything:
         columns = {name: column[rows] for name, column in columns.items()}
-    columns["symbol"] = table[dispatches.kernel if rows.size == len(dispatches) else dispatches.kernel[rows]]
+    columns["symbol"] = table[dispatches.kernel if everything else dispatches.kernel[rows]]
     columns["row"] = rows
-    columns["is_copy"] = np.zeros(rows.size, dtype=np.bool_)
+    columns["is_copy"] = np.broadcast_to(np.bool_(False), rows.size)
     return columns, len(dispatches) - rows.size
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,8 @@ from rpl_core.analysis.execution_graph.model import SymbolEdge
 from rpl_core.analysis.execution_graph.numbering import number_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rpl_core.analysis.execution_graph.domain import SolvedDomain
@@ -20,23 +23,25 @@ if TYPE_CHECKING:
     from rpl_core.analysis.execution_graph.graph_launches import LaneLinks
 
     Int64Column = NDArray[np.int64]
+    #: Source and target row of each edge, and its kind.
+    Edges = tuple[Int64Column, Int64Column, NDArray[np.int8]]
 
 __all__ = ["sum_symbol_edges"]
 
 #: dag.json keeps the most frequent ones (chosen).
 MOST_SYMBOL_EDGES = 1000
 _KINDS = len(EdgeKind)
-_BLOCK = 2**20
+_BLOCK = 2**17
 
 
 def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[SymbolEdge, ...], int]:
     """The most frequent edges, and how many were left out. ``gap_ns`` sums begin minus end, at least 0."""
     sums: dict[int, tuple[int, int]] = {}
-    for source, target, kind in (_along_lanes(solved, links), _across(solved), _through_host(solved)):
-        # In blocks: with millions of nodes the columns of all edges would be most of the memory.
-        for first in range(0, source.size, _BLOCK):
-            block = slice(first, first + _BLOCK)
-            _add(sums, solved, source[block], target[block], kind[block])
+    # In blocks: with millions of nodes the columns of all edges would be most of the memory.
+    for source, target, kind in chain(
+        _along_lanes(solved, links), _blocks(*_across(solved)), _blocks(*_through_host(solved))
+    ):
+        _add(sums, solved, source, target, kind)
     # Kernel names ascend with their numbers, so that equal counts come in the order of names.
     chosen = sorted(sums, key=lambda key: (-sums[key][0], key))[:MOST_SYMBOL_EDGES]
     names = solved.domain.work.symbol_names
@@ -70,26 +75,38 @@ def _add(
         sums[key] = (before[0] + count, before[1] + gap)
 
 
-def _along_lanes(solved: SolvedDomain, links: LaneLinks) -> tuple[Int64Column, Int64Column, NDArray[np.int8]]:
-    domain = solved.domain
-    lane = domain.work.lane
-    by_lane = np.argsort(lane.astype(np.uint16) if len(domain.work.lanes) < 2**16 else lane, kind="stable")
-    kind = links.kind[domain.work_rows[by_lane]]
-    linked = np.flatnonzero(kind[1:] != NO_LINK) + 1
-    return by_lane[linked - 1], by_lane[linked], kind[linked]
+def _along_lanes(solved: SolvedDomain, links: LaneLinks) -> Iterator[Edges]:
+    work, rows = solved.domain.work, solved.domain.work_rows
+    lanes = len(work.lanes)
+    if lanes > 1:
+        by_lane = np.argsort(work.lane.astype(np.uint16) if lanes < 2**16 else work.lane, kind="stable")
+    else:
+        by_lane = np.arange(len(work))
+    for first in range(1, len(work), _BLOCK):
+        target = by_lane[first : first + _BLOCK]
+        source = by_lane[first - 1 : first - 1 + target.size]
+        kind = links.kind[rows[target]]
+        linked = kind != NO_LINK
+        yield (source, target, kind) if linked.all() else (source[linked], target[linked], kind[linked])
+
+
+def _blocks(source: Int64Column, target: Int64Column, kind: NDArray[np.int8]) -> Iterator[Edges]:
+    for first in range(0, source.size, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        yield source[block], target[block], kind[block]
 
 
 def _kept(solved: SolvedDomain) -> EdgeTable:
     return solved.edges.pick(solved.graph.edges.origin[solved.graph.edges.origin >= 0])
 
 
-def _across(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, NDArray[np.int8]]:
+def _across(solved: SolvedDomain) -> Edges:
     edges, work = _kept(solved), len(solved.domain.work)
     direct = (edges.source < work) & (edges.target < work)
     return edges.source[direct], edges.target[direct], edges.kind[direct]
 
 
-def _through_host(solved: SolvedDomain) -> tuple[Int64Column, Int64Column, NDArray[np.int8]]:
+def _through_host(solved: SolvedDomain) -> Edges:
     """A host synchronisation stands for the node it waited for that ended last."""
     domain, edges = solved.domain, _kept(solved)
     work = len(domain.work)

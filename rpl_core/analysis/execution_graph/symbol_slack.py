@@ -18,6 +18,7 @@ from rpl_core.analysis.critical_path.whatif import Scenario, what_if
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_core.analysis.critical_path.segment_sums import SegmentSums
     from rpl_core.analysis.execution_graph.domain import SolvedDomain
 
     Int64Column = NDArray[np.int64]
@@ -49,13 +50,15 @@ class _Search:
         return sorted((factor for factor in exact if 0 < factor < 1), reverse=True)
 
 
-def find_symbol_slack(solved: SolvedDomain, symbols: list[int]) -> dict[int, int]:
+def find_symbol_slack(
+    solved: SolvedDomain, symbols: list[int], sums: SegmentSums | None = None
+) -> dict[int, int]:
     """Slack in ns per symbol of ``symbols``; 0 for those on a critical path."""
     least = dict(zip(solved.sums.symbol.tolist(), solved.sums.min_slack_ns.tolist(), strict=True))
     found = {symbol: int(least[symbol]) for symbol in symbols}
     searches = [_search(solved, symbol, found[symbol]) for symbol in symbols if found[symbol] > 0]
     for _ in range(_ROUNDS):
-        _try(solved, [search for search in searches if search.high > search.low])
+        _try(solved, [search for search in searches if search.high > search.low], sums)
     return found | {search.symbol: max(search.slack_ns, found[search.symbol]) for search in searches}
 
 
@@ -71,11 +74,11 @@ def _search(solved: SolvedDomain, symbol: int, least_ns: int) -> _Search:
     return _Search(symbol, execution, least_ns, low, max(low, high))
 
 
-def _try(solved: SolvedDomain, searches: list[_Search]) -> None:
+def _try(solved: SolvedDomain, searches: list[_Search], sums: SegmentSums | None) -> None:
     """One round: narrow every search by the answers for all its factors."""
     asked = [(search, factor) for search in searches for factor in search.factors()]
     scenarios = [Scenario(search.symbol, float(factor)) for search, factor in asked]
-    answers = what_if(solved.graph, solved.weights, solved.domain.symbol, scenarios)
+    answers = what_if(solved.graph, solved.weights, solved.domain.symbol, scenarios, sums)
     for (search, factor), answer in zip(asked, answers, strict=True):
         slowdown = float(1 / factor)
         if answer.predicted_ns > answer.recorded_ns:

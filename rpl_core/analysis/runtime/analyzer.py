@@ -66,14 +66,13 @@ class _KernelTable:
     def build(cls, source: TimeSource) -> _KernelTable:
         names, numbers = number_names([run.trace for run in source.runs])
         pooled = [_rows(run, table) for run, table in zip(source.runs, numbers, strict=True)]
-        sums = [group_sums(group_durations(kernels, ns, len(names))) for kernels, ns in pooled]
         if len(pooled) == 1:
-            kernels, durations = pooled[0]
-        else:
-            kernels = np.concatenate([p[0] for p in pooled])
-            durations = np.concatenate([p[1] for p in pooled])
-        groups = group_durations(kernels, durations, len(names))
-        return cls(names, numbers, groups, np.stack(sums))
+            groups = group_durations(*pooled[0], len(names))
+            return cls(names, numbers, groups, group_sums(groups)[None, :])
+        sums = [group_sums(group_durations(kernels, ns, len(names))) for kernels, ns in pooled]
+        kernels = np.concatenate([p[0] for p in pooled])
+        durations = np.concatenate([p[1] for p in pooled])
+        return cls(names, numbers, group_durations(kernels, durations, len(names)), np.stack(sums))
 
     def kernel_times(self, source: TimeSource) -> Mapping[str, KernelTime]:
         """One entry per kernel that ran, in descending order of total time, then by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -13,19 +13,23 @@ from rpl_core.model.trace import Dispatches, Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Durations up to 2**40 ns (18 minutes) share a sort key with the kernel number.
-_DURATION_BITS = 40
+#: Widths of a sort key that holds kernel number and duration; the narrow one sorts twice as fast.
+_KEYS: tuple[tuple[int, type[np.integer[Any]]], ...] = ((32, np.uint32), (63, np.int64))
 
 
 @attrs.frozen(eq=False)
 class DurationGroups:
-    """Durations sorted within each kernel: group ``k`` is ``sorted_ns[starts[k]:starts[k + 1]]``."""
+    """Durations sorted within each kernel: group ``k`` is ``sorted_ns[starts[k]:starts[k + 1]]``.
 
-    sorted_ns: NDArray[np.int64]
+    ``sorted_ns`` is narrower than int64 where all of them fit.
+    """
+
+    sorted_ns: NDArray[np.integer[Any]]
     starts: NDArray[np.int64]
 
     def group(self, kernel: int) -> NDArray[np.int64]:
-        return self.sorted_ns[self.starts[kernel] : self.starts[kernel + 1]]
+        """The durations of one kernel, ascending."""
+        return self.sorted_ns[self.starts[kernel] : self.starts[kernel + 1]].astype(np.int64, copy=False)
 
 
 def number_names(traces: Sequence[Trace]) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
@@ -48,18 +52,23 @@ def group_durations(
     """Sort ``durations`` (n,) within their ``kernels`` (n,) numbers."""
     counts = np.bincount(kernels, minlength=kernel_count)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    largest = int(durations.max()) if durations.size else 0
-    if largest < 1 << _DURATION_BITS and kernel_count < 1 << (62 - _DURATION_BITS):
-        keys = (kernels.astype(np.int64) << _DURATION_BITS) | durations
-        keys.sort()
-        keys &= (1 << _DURATION_BITS) - 1
-        return DurationGroups(keys, starts)
+    bits = int(durations.max(initial=0)).bit_length()
+    for width, kind in _KEYS:
+        if bits + kernel_count.bit_length() <= width and int(durations.min(initial=0)) >= 0:
+            keys = kernels.astype(kind)
+            keys <<= bits
+            keys |= durations.astype(kind, copy=False)
+            keys.sort()
+            keys &= (1 << bits) - 1
+            return DurationGroups(keys, starts)
     order = np.lexsort((durations, kernels))
     return DurationGroups(durations[order], starts)
 
 
 def group_sums(groups: DurationGroups) -> NDArray[np.int64]:
     """Exact int64 sum of each group."""
-    totals = np.concatenate([[0], np.cumsum(groups.sorted_ns, dtype=np.int64)])
-    sums: NDArray[np.int64] = totals[groups.starts[1:]] - totals[groups.starts[:-1]]
+    sums = np.zeros(groups.starts.size - 1, dtype=np.int64)
+    filled = np.flatnonzero(groups.starts[1:] > groups.starts[:-1])
+    if filled.size:
+        sums[filled] = np.add.reduceat(groups.sorted_ns, groups.starts[filled], dtype=np.int64)
     return sums

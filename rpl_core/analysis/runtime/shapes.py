@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from rpl_core.analysis.runtime.grouping import usable_rows
 from rpl_core.analysis.runtime.model import KernelResources
 from rpl_core.model.trace import Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_BLOCK = 2**16
 Triple = tuple[int, int, int]
 
 
@@ -33,28 +33,55 @@ def representative_shapes(
     trace: Trace, name_numbers: NDArray[np.int32], names: tuple[str, ...]
 ) -> Mapping[str, RepresentativeShape]:
     """For each kernel name of ``trace``: its shape with the largest summed time (ties: lowest index)."""
-    rows = np.flatnonzero(usable_rows(trace.dispatches))
-    if rows.size == 0:
-        return {}
     dispatches = trace.dispatches
-    shape_total = max(len(trace.shapes), 1)
-    kernel = dispatches.kernel[rows].astype(np.int64)
-    key = kernel * (shape_total + 1) + dispatches.shape[rows] + 1
-    unique, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    time = np.bincount(inverse, weights=(dispatches.duration_ns()[rows]).astype(np.float64))
     best: dict[int, tuple[float, int]] = {}
     counts: dict[int, int] = {}
-    for position in range(unique.size):
-        row = int(rows[first[position]])
+    for row, time in _shapes_in_use(trace):
         number = int(name_numbers[dispatches.kernel[row]])
         counts[number] = counts.get(number, 0) + 1
-        if number not in best or time[position] > best[number][0]:
-            best[number] = (float(time[position]), row)
+        if number not in best or time > best[number][0]:
+            best[number] = (time, row)
     variants = _register_variants(trace, name_numbers)
     return {
         names[number]: _shape_at(trace, row, counts[number], variants[number])
         for number, (_, row) in sorted(best.items())
     }
+
+
+def _shapes_in_use(trace: Trace) -> list[tuple[int, float]]:
+    """First row and summed time of every pair of kernel and shape that was launched, pairs ascending."""
+    dispatches = trace.dispatches
+    shapes = max(len(trace.shapes), 1) + 1
+    pairs = len(trace.kernels) * shapes
+    first: dict[int, int] = {}
+    times: dict[int, float] = {}
+    # In blocks, which stay in the caches and need no memory per row.
+    for begin in range(0, len(dispatches), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        duration = dispatches.end_ns[block] - dispatches.begin_ns[block]
+        pair = dispatches.kernel[block].astype(np.int64) * shapes + dispatches.shape[block] + 1
+        usable = (duration >= 0) & (dispatches.kernel[block] >= 0)
+        rows = np.arange(begin, begin + pair.size)
+        if not usable.all():
+            pair, duration, rows = pair[usable], duration[usable], rows[usable]
+        for number, row, spent in _summed(pair, rows, duration, pairs):
+            first.setdefault(number, row)
+            times[number] = times.get(number, 0.0) + spent
+    return [(first[pair], times[pair]) for pair in sorted(first)]
+
+
+def _summed(
+    pair: NDArray[np.int64], rows: NDArray[np.int64], duration: NDArray[np.int64], pairs: int
+) -> Iterable[tuple[int, int, float]]:
+    """Number, first row and summed time of each pair that occurs."""
+    if pairs > _BLOCK:
+        distinct, first, pair = np.unique(pair, return_index=True, return_inverse=True)
+        return zip(distinct.tolist(), rows[first].tolist(), np.bincount(pair, duration).tolist(), strict=True)
+    first = np.full(pairs, -1, np.int64)
+    first[pair[::-1]] = rows[::-1]  # the last assignment counts, which is that of the first row
+    present = np.flatnonzero(first >= 0)
+    time = np.bincount(pair, duration, pairs)
+    return zip(present.tolist(), first[present].tolist(), time[present].tolist(), strict=True)
 
 
 def _shape_at(trace: Trace, row: int, shape_count: int, register_variants: int) -> RepresentativeShape:
@@ -86,9 +113,11 @@ def _triple(row: NDArray[np.int64]) -> Triple | None:
 
 
 def _register_variants(trace: Trace, name_numbers: NDArray[np.int32]) -> dict[int, int]:
-    launched = {int(i) for i in np.unique(trace.dispatches.kernel) if i >= 0}
+    # One entry per kernel, and one that -1 lands in.
+    launched = np.zeros(len(trace.kernels) + 1, np.bool_)
+    launched[trace.dispatches.kernel] = True
     seen: dict[int, set[tuple[int | None, int | None, int | None]]] = {}
-    for index in launched:
+    for index in np.flatnonzero(launched[:-1]).tolist():
         kernel = trace.kernels[index]
         registers = (kernel.arch_vgpr, kernel.accum_vgpr, kernel.sgpr)
         seen.setdefault(int(name_numbers[index]), set()).add(registers)

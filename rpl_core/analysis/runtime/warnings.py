@@ -31,9 +31,9 @@ def timing_diagnostics(
 def _damaged(source: TimeSource) -> list[Diagnostic]:
     # A reader that counted them already has named the file as well.
     unreported = [run.trace for run in source.runs if not _names_damage(run.trace.diagnostics)]
-    durations = [trace.dispatches.duration_ns() for trace in unreported]
-    zero = sum(int(np.count_nonzero(d == 0)) for d in durations)
-    negative = sum(int(np.count_nonzero(d < 0)) for d in durations)
+    times = [(trace.dispatches.begin_ns, trace.dispatches.end_ns) for trace in unreported]
+    zero = sum(int(np.count_nonzero(end == begin)) for begin, end in times)
+    negative = sum(int(np.count_nonzero(end < begin)) for begin, end in times)
     found = []
     if zero:
         found.append(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rpl_rocprofv3.readers import row_groups
+from rpl_rocprofv3.readers.dispatch_table import time_order
 from rpl_rocprofv3.readers.handle_text import handle_value, handle_values, number_values
 from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.kernel_names import display_name
@@ -120,3 +121,19 @@ def test_numbers_in_texts():
 )
 def test_names_lose_only_their_descriptor_suffix(recorded, shown):
     assert display_name(recorded) == shown
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 1000])
+def test_time_order_is_that_of_all_four_keys(distinct):
+    rng = np.random.default_rng(distinct)
+    begin, end, process, number = (rng.integers(0, high, 500) for high in (distinct, 3, 2, 40))
+    keep = rng.random(500) < 0.9
+    expected = np.lexsort((number, process, end, begin))
+    assert time_order(np.ones(500, np.bool_), begin, end, process, number).tolist() == expected.tolist()
+    kept = time_order(keep, begin, end, process, number)
+    assert kept.tolist() == expected[keep[expected]].tolist()
+
+
+def test_rows_in_order_need_no_selection():
+    begin = np.array([1, 2, 3])
+    assert time_order(np.ones(3, np.bool_), begin, begin, begin, begin) is None

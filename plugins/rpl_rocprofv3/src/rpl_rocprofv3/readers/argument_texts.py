@@ -82,7 +82,7 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
         raise UnsupportedLayoutError
     found = {name: _Collected() for name in names}
     with open_pages(database) as (pages, usable_bytes):
-        for buffer in pages.batches(pages.leaves(layout.root)):
+        for buffer, _ in pages.batches(pages.leaves(layout.root)):
             records = Records(buffer, pages.page_bytes, usable_bytes, value + 1, long_last=True)
             columns = {place: (types, at) for place, types, at in records.values()}
             ids = records.columns({event: False})[event].values

@@ -1,4 +1,7 @@
-"""The reader of rocprofv3 CSV sets, the output of ROCm 6.x and an option of 7.x."""
+"""The reader of rocprofv3 CSV sets, the output of ROCm 6.x and an option of 7.x.
+
+What knows the tables is imported when a CSV file is offered: most recordings hold none.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.merge import merge_traces
-from rpl_rocprofv3.readers.csv_sets import csv_sets, described
-from rpl_rocprofv3.readers.csv_tables import csv_header
-from rpl_rocprofv3.readers.csv_trace import CSV_FORMAT, read_csv_set
 from rpl_rocprofv3.readers.run_groups import execution_groups
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_core.model.trace import Trace
+    from rpl_rocprofv3.readers.csv_sets import CsvSet
 
 __all__ = ["CsvReader"]
 
@@ -33,7 +34,17 @@ class CsvReader(Reader):
     priority = 5
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
-        sets = csv_sets(files)
+        files = [path for path in files if path.name.endswith((".csv", ".csv.gz"))]
+        if not files:
+            return ()
+        from rpl_rocprofv3.readers.csv_sets import csv_sets
+
+        found = self._sets(csv_sets(files))
+        return (*found, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
+
+    def _sets(self, sets: Sequence[CsvSet]) -> Sequence[InputSet]:
+        from rpl_rocprofv3.readers.csv_sets import CSV_FORMAT, described
+
         refusals = {each: each.refusal() for each in sets}
         recorded = {each: described(each) for each in sets if refusals[each] is None}
         owner = {file.path: each for each, file in recorded.items()}
@@ -48,7 +59,7 @@ class CsvReader(Reader):
             for each, refusal in refusals.items()
             if refusal
         ]
-        return (*found, *refused, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
+        return (*found, *refused)
 
     def _foreign(self, path: Path) -> InputSet:
         return InputSet(
@@ -58,10 +69,15 @@ class CsvReader(Reader):
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
+        from rpl_rocprofv3.readers.csv_sets import csv_sets
+        from rpl_rocprofv3.readers.csv_trace import read_csv_set
+
         return (merge_traces([read_csv_set(each, self.name) for each in csv_sets(inputs.paths)]),)
 
 
 def _is_old(path: Path) -> bool:
     if not path.name.endswith(".csv"):
         return False
+    from rpl_rocprofv3.readers.csv_tables import csv_header
+
     return {name.lower() for name in csv_header(path)} >= _OLD_PROFILER

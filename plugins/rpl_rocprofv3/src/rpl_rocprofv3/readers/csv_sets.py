@@ -15,8 +15,12 @@ from rpl_rocprofv3.readers.run_groups import RecordedFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["AGENTS", "COPIES", "COUNTERS", "CSV_NODE", "HIP", "KERNELS", "CsvSet", "csv_sets", "described"]
+__all__ = [
+    *("AGENTS", "COPIES", "COUNTERS", "CSV_FORMAT", "CSV_NODE", "HIP", "KERNELS"),
+    *("CsvSet", "csv_sets", "described"),
+]
 
+CSV_FORMAT = "rocprofv3 CSV"
 #: CSV does not name the machine; files of one set share a clock.
 CSV_NODE = "node"
 _EDGE_BYTES = 1 << 16

@@ -14,7 +14,7 @@ from rpl_rocprofv3.readers.csv_calls import read_csv_calls
 from rpl_rocprofv3.readers.csv_copies import read_csv_copies
 from rpl_rocprofv3.readers.csv_counters import read_csv_counters
 from rpl_rocprofv3.readers.csv_dispatches import dispatches_of_counters, read_csv_dispatches
-from rpl_rocprofv3.readers.csv_sets import AGENTS, COPIES, COUNTERS, CSV_NODE, HIP, KERNELS
+from rpl_rocprofv3.readers.csv_sets import AGENTS, COPIES, COUNTERS, CSV_FORMAT, CSV_NODE, HIP, KERNELS
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.origin_marks import mark_beside, origin_of
 from rpl_rocprofv3.readers.trace_checks import with_flat_geometry
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Trace
     from rpl_rocprofv3.readers.csv_sets import CsvSet
 
-__all__ = ["CSV_FORMAT", "read_csv_set"]
-
-CSV_FORMAT = "rocprofv3 CSV"
+__all__ = ["read_csv_set"]
 
 
 def read_csv_set(files: CsvSet, reader: str) -> Trace:

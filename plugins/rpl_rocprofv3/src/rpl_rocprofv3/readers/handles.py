@@ -30,16 +30,25 @@ def number_handles(
 
     An id of -1 is not recorded and stays -1.
     """
-    process = np.concatenate(process_columns)
-    ids = np.concatenate(id_columns)
-    index = np.full(len(ids), NOT_RECORDED, np.int32)
+    found = [distinct_ids(column) for column in process_columns]
+    processes = np.unique(np.concatenate(found)).tolist()
+    if len(processes) == 1:
+        # All rows belong to it: nothing has to be picked.
+        used, indices = _numbered(id_columns)
+        return tuple(make(processes[0], handle, names.get(handle)) for handle in used), indices
+    indices = [np.full(len(ids), NOT_RECORDED, np.int32) for ids in id_columns]
     handles: list[Handle] = []
-    for number in distinct_ids(process.astype(np.int64)).tolist():
-        rows = process == number
-        used = distinct_ids(ids[rows])
-        used = used[used != NOT_RECORDED]
-        place = positions(ids[rows], used)
-        index[rows] = np.where(place < 0, NOT_RECORDED, place + len(handles))
-        handles.extend(make(number, handle, names.get(handle)) for handle in used.tolist())
-    ends = np.cumsum([len(column) for column in id_columns])[:-1]
-    return tuple(handles), np.split(index, ends)
+    for number in processes:
+        rows = [column == number for column in process_columns]
+        used, places = _numbered([ids[own] for ids, own in zip(id_columns, rows, strict=True)])
+        for index, own, place in zip(indices, rows, places, strict=True):
+            index[own] = np.where(place < 0, NOT_RECORDED, place + len(handles))
+        handles.extend(make(number, handle, names.get(handle)) for handle in used)
+    return tuple(handles), indices
+
+
+def _numbered(columns: Sequence[IntegerColumn]) -> tuple[list[int], list[Int32Column]]:
+    """The ids that occur in any column, ascending without -1, and the columns as indices into them."""
+    distinct = np.unique(np.concatenate([distinct_ids(column) for column in columns]))
+    used = distinct[distinct != NOT_RECORDED]
+    return used.tolist(), [positions(column, used) for column in columns]

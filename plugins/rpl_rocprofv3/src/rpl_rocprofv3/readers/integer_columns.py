@@ -57,12 +57,13 @@ class NumberColumns:
 def read_integers(database: Database, table: Table, columns: Sequence[str]) -> IntegerColumns:
     """Read ``columns`` of all rows in order of the row id; a column that the table lacks is all -1."""
     present = [c for c in columns if c in table.columns]
-    pages = read_pages(database, table.name, present) if table.guid is None else None
+    pages = read_pages(database, table.name, present) if present and table.guid is None else None
     if pages is not None:
         values = dict(zip(present, pages.integers, strict=True))
         return _completed(columns, values, len(pages), pages.unreadable)
-    parts = list(_blocks(database, table, present))
-    return _from_blocks(columns, present, parts)
+    # Without any of the columns there are still rows to count; SQL gives NULL for an absent column.
+    asked = present or list(columns[:1])
+    return _from_blocks(columns, asked, list(_blocks(database, table, asked)))
 
 
 def read_numbers(database: Database, table: Table, columns: Sequence[str], value: str) -> NumberColumns:

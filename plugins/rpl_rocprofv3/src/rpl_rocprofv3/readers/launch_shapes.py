@@ -15,6 +15,8 @@ from rpl_core.model.trace import NOT_RECORDED, LaunchShapes
 from rpl_rocprofv3.readers.row_groups import group_keys, is_constant, mixed_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int32Column, Int64Column
@@ -58,6 +60,8 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
     Impossible sizes (negative, zero or beyond 32 bits per axis) become -1.
     """
     columns = geometry.columns()
+    if all(is_constant(column) for column in columns):
+        return _only_shape(columns)
     first, inverse = group_keys(mixed_key(columns))
     table = np.stack([column[first] for column in columns], axis=1)
     if not all(_agrees(column, table[:, i], inverse) for i, column in enumerate(columns)):
@@ -73,6 +77,16 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
         np.ascontiguousarray(table[:, _FIELDS - 1]),
     )
     return shapes, rank[inverse], int(bad[inverse].sum()) if bad.any() else 0
+
+
+def _only_shape(columns: Sequence[Int64Column]) -> tuple[LaunchShapes, Int32Column, int]:
+    """The same for rows that all have one shape."""
+    rows = len(columns[0])
+    one = [column[:1].astype(np.int64) for column in columns]
+    shapes, _, impossible = distinct_shapes(
+        Geometry((one[0], one[1], one[2]), (one[3], one[4], one[5]), one[6], one[7])
+    )
+    return shapes, np.broadcast_to(np.int32(0), rows), impossible * rows
 
 
 def _agrees(column: Int64Column, values: Int64Column, inverse: Int32Column) -> bool:

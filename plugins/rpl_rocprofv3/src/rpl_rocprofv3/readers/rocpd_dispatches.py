@@ -131,11 +131,18 @@ def _count_view_losses(
     findings: Findings,
 ) -> None:
     """Rows that the view ``kernels`` drops, since other tools that read it show fewer dispatches."""
-    lost = (rows.agent < 0) | (event < 0) | ~described[rows.kernel]
-    lost |= positions(raw["queue_id"], info_ids(part, "info_queue")) < 0
-    lost |= positions(raw.wide("tid"), info_ids(part, "info_thread")) < 0
+    lost = event < 0
+    if not described.all():
+        lost |= ~described[rows.kernel]
     regions = np.array(sorted(read_strings(part, raw["region_name_id"])), np.int64)
-    lost |= positions(raw["region_name_id"], regions) < 0
+    for found in (
+        rows.agent,
+        positions(raw["queue_id"], info_ids(part, "info_queue")),
+        positions(raw["tid"], info_ids(part, "info_thread")),
+        positions(raw["region_name_id"], regions),
+    ):
+        if int(found.min(initial=0)) < 0:
+            lost |= found < 0
     findings.add(
         "rocpd.kernels_view_loses_rows",
         int(lost.sum()),

@@ -44,26 +44,28 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     events = read_events(database, part, of_api_calls=traced_api)
     calls, tree = _host_side(database, part, events, processes, findings) if traced_api else (None, None)
     raw = read_dispatch_columns(database, part, findings)
+    stream_id, queue_id = raw["stream_id"], raw["queue_id"]
     found = resolve_dispatches(part, raw, events, processes, agents, findings)
+    del raw  # with millions of rows every column that is done with counts
     copies = read_copies(database, part, events, processes, agents, findings)
     counters = read_counters(database, part, findings)
     rows = found.rows
     if tree is not None:
         rows = attrs.evolve(rows, correlation_id=tree.launching(rows.correlation_id))
-    stream_ids = [raw["stream_id"], *([copies[1]] if copies else [])]
+    stream_ids = [stream_id, *([copies[1]] if copies else [])]
     parts = TraceParts(
         source=TraceSource(reader, form, (str(database.path),)),
         processes=processes.values,
         agents=agents.values,
         kernels=found.kernels,
         rows=rows,
-        stream_id=raw["stream_id"],
-        queue_id=raw["queue_id"],
+        stream_id=stream_id,
+        queue_id=queue_id,
         copies=copies,
         calls=calls,
         counter_names=counters.names if counters else (),
         stream_names=read_names(part, "info_stream", _used(stream_ids)),
-        queue_names=read_names(part, "info_queue", _used([raw["queue_id"]])),
+        queue_names=read_names(part, "info_queue", _used([queue_id])),
         grouped_by_queue=processes.grouped_by_queue,
         origin=_origin(part, findings),
     )
@@ -85,7 +87,7 @@ def _host_side(
 
 
 def _used(columns: Sequence[IntegerColumn]) -> Int64Column:
-    return distinct_ids(np.concatenate(columns))
+    return np.unique(np.concatenate([distinct_ids(column) for column in columns]))
 
 
 def _origin(part: Part, findings: Findings) -> Origin:

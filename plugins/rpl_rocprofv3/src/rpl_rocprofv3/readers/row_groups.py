@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Int32Column, Int64Column
 
-__all__ = ["group_keys", "is_constant", "mixed_key"]
+__all__ = ["few_groups", "group_keys", "is_constant", "mixed_key"]
 
 # Odd multipliers (fractional bits of square roots of primes) make the mix injective per column.
 _MULTIPLIERS = (
@@ -37,8 +37,8 @@ _PEEL_LIMIT = 48
 
 
 def is_constant(column: NDArray[Any]) -> bool:
-    """Whether the column is one number for all rows by construction."""
-    return column.strides == (0,)
+    """Whether the column is one number for all rows by construction, and has rows."""
+    return column.strides == (0,) and len(column) > 0
 
 
 def mixed_key(columns: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
@@ -68,3 +68,16 @@ def group_keys(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int32Column]:
         return np.array(first, np.int64), inverse
     _, starts, numbers = np.unique(keys, return_index=True, return_inverse=True)
     return starts.astype(np.int64), numbers.reshape(-1).astype(np.int32)
+
+
+def few_groups(keys: NDArray[np.uint64], most: int) -> list[Int64Column] | None:
+    """The rows of each distinct key; None where there are more than ``most`` keys."""
+    groups: list[Int64Column] = []
+    rest = np.arange(len(keys))
+    while len(rest):
+        if len(groups) == most:
+            return None
+        same = keys[rest] == keys[rest[0]]
+        groups.append(rest[same])
+        rest = rest[~same]
+    return groups

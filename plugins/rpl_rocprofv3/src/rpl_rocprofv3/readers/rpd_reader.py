@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import Reader
 from rpl_core.model.merge import merge_traces
-from rpl_rocprofv3.readers.rpd_trace import RPD_NODE, read_rpd
 from rpl_rocprofv3.readers.run_groups import RecordedFile
 from rpl_rocprofv3.readers.sqlite_claims import claim_databases
 from rpl_rocprofv3.readers.sqlite_file import open_database
@@ -42,6 +41,8 @@ class RpdReader(Reader):
 
 def _describe(database: Database) -> RecordedFile:
     """The first and last operation in file order stand for the lifetime; RPD names no machine."""
+    from rpl_rocprofv3.readers.rpd_trace import RPD_NODE
+
     query = "SELECT start, end FROM rocpd_op WHERE id = (SELECT {}(id) FROM rocpd_op)"
     edges = [database.connection.execute(query.format(which)).fetchone() for which in ("min", "max")]
     times = [time for edge in edges if edge for time in edge if isinstance(time, int)]
@@ -58,4 +59,7 @@ def _read_file(path: Path, reader: str) -> Trace:
             raise ForeignFileError(
                 f"{path}: {identity.refusal or identity.format}", next_step=identity.next_step
             )
+        # Imported where a file is read: databases of rocprofv3 are the rule.
+        from rpl_rocprofv3.readers.rpd_trace import read_rpd
+
         return read_rpd(database, reader, identity.format)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from rpl_rocprofv3.readers.growing_columns import GrowingColumn
 from rpl_rocprofv3.readers.sqlite_header import read_header
 from rpl_rocprofv3.readers.sqlite_leaves import PageFile, UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite_records import Records
@@ -23,8 +24,6 @@ from rpl_rocprofv3.readers.sqlite_tables import quoted
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     from rpl_core.model.trace import Float64Column
     from rpl_rocprofv3.readers.id_lookup import IntegerColumn
@@ -104,27 +103,22 @@ def _decode(
 ) -> PageColumns:
     wanted = {layout.places[n]: False for n in integers} | {layout.places[n]: True for n in floats}
     rowid = layout.places[layout.rowid] if layout.rowid in (*integers, *floats) else None
-    parts: dict[int, list[NDArray[Any]]] = {place: [] for place in wanted}
+    leaves = pages.leaves(layout.root)
+    columns: dict[int, GrowingColumn] = {}
     unreadable = 0
-    for buffer in pages.batches(pages.leaves(layout.root)):
+    for buffer, page_count in pages.batches(leaves):
         records = Records(buffer, pages.page_bytes, usable_bytes, max(wanted, default=0) + 1)
         if rowid is not None and not records.rowid_is_in(rowid):
             raise UnsupportedLayoutError  # an integer primary key that is not the row id
+        if not columns:
+            expected = len(records) * len(leaves) // page_count
+            columns = {n: GrowingColumn(np.float64 if f else np.int32, expected) for n, f in wanted.items()}
         for place, batch in records.columns(wanted).items():
-            parts[place].append(records.rowid if place == rowid else batch.values)
+            columns[place].extend(records.rowid if place == rowid else batch.values)
             unreadable += batch.unreadable
-    # Parts are dropped as soon as they are joined, which keeps the peak of memory low.
-    joined = {place: _joined(parts.pop(place)) for place in list(parts)}
+    finished = {place: column.finished() for place, column in columns.items()}
     return PageColumns(
-        tuple(joined[layout.places[n]] for n in integers),
-        tuple(joined[layout.places[n]] for n in floats),
+        tuple(finished[layout.places[n]] for n in integers),
+        tuple(finished[layout.places[n]] for n in floats),
         unreadable,
     )
-
-
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """One array of all parts; without memory per row where all rows hold the same number."""
-    filled = [part for part in parts if len(part)]
-    if filled and all(part.strides == (0,) and part[0] == filled[0][0] for part in filled):
-        return np.broadcast_to(filled[0][0], sum(len(part) for part in filled))
-    return np.concatenate(parts)

@@ -10,9 +10,12 @@ import numpy as np
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.id_lookup import positions
+from rpl_rocprofv3.readers.row_groups import is_constant
 
 if TYPE_CHECKING:
-    from rpl_core.model.trace import Trace
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int32Column, Int64Column, Trace
     from rpl_rocprofv3.readers.findings import Findings
 
 __all__ = ["check_clock", "check_launch_times", "check_waves", "with_flat_geometry"]
@@ -26,7 +29,7 @@ def check_clock(trace: Trace, findings: Findings) -> None:
     if not len(begin):
         return
     rows = trace.dispatches
-    early = (rows.process >= 0) & (rows.begin_ns < begin[rows.process])
+    early = _recorded(rows.process) & (rows.begin_ns < _by_process(begin, rows.process))
     findings.add(
         "clock.before_process_start",
         int(early.sum()),
@@ -35,7 +38,7 @@ def check_clock(trace: Trace, findings: Findings) -> None:
         remedy="durations hold, but do not compare these times with API calls",
     )
     end = np.array([p.end_ns or np.iinfo(np.int64).max for p in trace.processes], np.int64)
-    late = (rows.process >= 0) & (rows.begin_ns > end[rows.process])
+    late = _recorded(rows.process) & (rows.begin_ns > _by_process(end, rows.process))
     findings.add(
         "clock.after_process_end",
         int(late.sum()),
@@ -44,6 +47,15 @@ def check_clock(trace: Trace, findings: Findings) -> None:
         remedy="durations hold; gaps and the order across the jump do not",
     )
     check_launch_times(trace, findings)
+
+
+def _recorded(process: Int32Column) -> NDArray[np.bool_] | np.bool_:
+    return process[0] >= 0 if is_constant(process) else process >= 0
+
+
+def _by_process(values: Int64Column, process: Int32Column) -> Int64Column | np.int64:
+    """``values[process]``; one number where there is one process only."""
+    return values[process[0]] if is_constant(process) else values[process]
 
 
 def check_launch_times(trace: Trace, findings: Findings) -> None:
@@ -59,7 +71,7 @@ def check_launch_times(trace: Trace, findings: Findings) -> None:
         row = slice(None) if alone else np.flatnonzero(rows.process == process)
         correlation = rows.correlation_id[row]
         launch = positions(correlation, calls.correlation_id[call])
-        launch[correlation < 0] = NOT_RECORDED
+        launch = np.where(correlation < 0, NOT_RECORDED, launch)
         begin = np.append(calls.begin_ns[call], np.iinfo(np.int64).min)
         early += int((rows.begin_ns[row] < begin[launch]).sum())
     findings.add(

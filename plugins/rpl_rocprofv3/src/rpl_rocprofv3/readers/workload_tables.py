@@ -15,8 +15,9 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CounterColumn", "TableForm", "WideHeader", "table_form", "wide_header"]
+__all__ = ["WORKLOAD_FORMAT", "CounterColumn", "TableForm", "WideHeader", "table_form", "wide_header"]
 
+WORKLOAD_FORMAT = "rocprofiler-compute workload"
 _REQUIRED = frozenset({"dispatch_id", "gpu_id", "grid_size", "workgroup_size", "kernel_name"})
 _TIMES = frozenset({"start_timestamp", "end_timestamp"})
 _LONG = frozenset({"counter_name", "counter_value"})

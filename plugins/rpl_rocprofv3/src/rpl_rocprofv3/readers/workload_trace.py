@@ -20,7 +20,7 @@ from rpl_rocprofv3.readers.kernel_names import display_name
 from rpl_rocprofv3.readers.launch_shapes import flat_geometry
 from rpl_rocprofv3.readers.trace_parts import TraceParts, assembled
 from rpl_rocprofv3.readers.workload_counters import LongCounters, WideCounters
-from rpl_rocprofv3.readers.workload_tables import TableForm, table_form, wide_header
+from rpl_rocprofv3.readers.workload_tables import WORKLOAD_FORMAT, TableForm, table_form, wide_header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.readers.csv_tables import CsvColumns
     from rpl_rocprofv3.readers.workload_system import SystemInfo
 
-__all__ = ["WORKLOAD_FORMAT", "read_workload_table"]
+__all__ = ["read_workload_table"]
 
-WORKLOAD_FORMAT = "rocprofiler-compute workload"
 _INTEGERS = (
     *("Dispatch_ID", "GPU_ID", "PID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup"),
     *("Scratch_Per_Workitem", "Arch_VGPR", "Accum_VGPR", "SGPR", "Start_Timestamp", "End_Timestamp"),
