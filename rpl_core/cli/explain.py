@@ -54,6 +54,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
     from rpl_core.errors import MissingError, UsageError
+    from rpl_core.text.distinct import named_few
 
     if not analysis.kernels:
         raise MissingError(f"the analysis in {directory} holds no kernel")
@@ -65,7 +66,7 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
         return matching[0]
     if not matching:
         raise MissingError(f"no kernel matches {name!r}", next_step=f"see `rpl report {directory}`")
-    shown = "; ".join(entry.kernel[:80] for entry in matching[:3])
+    shown = named_few([entry.kernel for entry in matching])
     raise UsageError(f"{len(matching)} kernels match {name!r}: {shown}", next_step="give more of the name")
 
 

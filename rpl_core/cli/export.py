@@ -30,7 +30,7 @@ def export(
     perfetto, csv and speedscope hold every dispatch and copy of the timing run with the median runtime, and
     the critical path; graphml and dot hold the kernels and the dependences between them.
 
-    \\b
+    \b
     rpl export --format perfetto -o run.pftrace rpl-runs/latest
     rpl export --format csv recording_results.db | head
     """

@@ -11,6 +11,7 @@ from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
+    from rpl_core.cli.session import Session
     from rpl_core.interfaces.transformation import KernelSource
     from rpl_core.transform.candidates import OfferedCandidate, Offers
 
@@ -47,6 +48,8 @@ def transform(
         session.output.json({"file": str(file), "candidates": [_plain(c) for c in offers.candidates]})
     else:
         _show(offers, session.output)
+        if not offers.candidates:
+            session.output.note(_nothing(session, source))
     return 0
 
 
@@ -63,9 +66,23 @@ def _apply(offered: OfferedCandidate, source: KernelSource, output: Output) -> i
     return int(ExitCode.OK)
 
 
+def _nothing(session: Session, source: KernelSource) -> str:
+    """That nothing was found, by whom, and for which kernels there would be something."""
+    import attrs
+
+    from rpl_core.transform.candidates import collect_offers
+
+    transformations = session.host.catalog.transformations()
+    if source.kernel is None:
+        return f"no candidates: {', '.join(transformations.names)} found nothing that could be changed"
+    whole = collect_offers(attrs.evolve(source, kernel=None), transformations)
+    kernels = {offered.candidate.kernel for offered in whole.candidates}
+    others = ", ".join(sorted(kernel for kernel in kernels if kernel is not None)) or "none"
+    return f"no candidates for the kernel {source.kernel!r}; kernels of this file with candidates: {others}"
+
+
 def _show(offers: Offers, output: Output) -> None:
     if not offers.candidates:
-        output.note("no candidates")
         return
     columns = ("ID", "LINE", "KERNEL", "VERDICT", "SUMMARY")
     rows = [

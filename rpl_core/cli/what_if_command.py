@@ -16,7 +16,8 @@ from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline.offline import run_directory_of
 from rpl_core.renderers.figures import UNKNOWN, duration_ns
-from rpl_core.text.safety import shorten
+from rpl_core.text.distinct import named_few, shorten_apart
+from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,8 +90,9 @@ def _name(part: str, names: Sequence[str]) -> str:
         return matching[0]
     if not matching:
         raise MissingError(f"no kernel or copy of the run matches {part!r}", next_step="see `rpl report`")
-    shown = "; ".join(name[:80] for name in matching[:3])
-    raise UsageError(f"{len(matching)} kernels match {part!r}: {shown}", next_step="give more of the name")
+    raise UsageError(
+        f"{len(matching)} kernels match {part!r}: {named_few(matching)}", next_step="give more of the name"
+    )
 
 
 def _part(found: Answer) -> WhatIfAnswerPart:
@@ -114,7 +116,9 @@ def show(output: Output, document: WhatIfDocument) -> None:
         f" {document.run + 1}){marks}"
     )
     output.line()
-    rows = [_row(_title(one), _factor(one), one) for one in document.alone or (document.together,)]
+    asked = document.alone or (document.together,)
+    names = shorten_apart((printable(one.changes[0].name) for one in asked), _NAME_WIDTH)
+    rows = [_row(names[printable(one.changes[0].name)], _factor(one), one) for one in asked]
     if document.alone:
         rows.append(_row("all of these at once", "", document.together))
     columns = ("what if", "faster by", "application", "gain", "speed-up")
@@ -128,10 +132,6 @@ def _row(title: str, factor: str, found: WhatIfAnswerPart) -> tuple[str, ...]:
     speedup = UNKNOWN if found.application_speedup is None else f"{found.application_speedup:.3f}x"
     gain = duration_ns(found.application_gain_ns)
     return (title, factor, duration_ns(found.application_ns), gain, speedup)
-
-
-def _title(found: WhatIfAnswerPart) -> str:
-    return shorten(found.changes[0].name, _NAME_WIDTH)
 
 
 def _factor(found: WhatIfAnswerPart) -> str:

@@ -55,6 +55,7 @@ class BaselineProfiledData(Part):
     makespan_ns: float | None = None
     build: BuildPart | None = None
     device: str | None = None
+    dominant: str | None = None  # the kernel with the most of the critical path
 
 
 class TargetChosenData(Part):

@@ -7,10 +7,11 @@ import tempfile
 from pathlib import Path
 
 
-def write_atomic(path: Path, content: str | bytes) -> None:
+def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Write ``content`` to a temporary file beside ``path``, sync it and rename it over ``path``.
 
-    Raises ``OSError`` (for example ENOSPC) with ``path`` as its file name; the old file is then intact.
+    ``mode`` are its permissions; those of any new file where none are given. Raises ``OSError`` (for
+    example ENOSPC) with ``path`` as its file name; the old file is then intact.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -20,7 +21,7 @@ def write_atomic(path: Path, content: str | bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_umask() if mode is None else mode)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

@@ -94,7 +94,10 @@ def _same_gains(data: AcceptedData, judged: JudgedData) -> bool:
     fresh = judged.evidence.remeasurement
     if fresh is None:
         return data.kernel_gain is None and data.measured_gain is None
-    again = gains_of(fresh)
+    try:
+        again = gains_of(fresh)
+    except OverflowError:  # ratios that no two times have
+        return False
     pairs = (
         (data.kernel_gain, again.kernel),
         (data.kernel_gain_interval, again.kernel_interval),

@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
-from rpl_core.contracts.optimize import EvidencePart, GuardPart, JudgementPart, PolicyPart
+from rpl_core.contracts.optimize import (
+    CheckPart,
+    EvidencePart,
+    GuardPart,
+    JudgementPart,
+    PolicyPart,
+)
 from rpl_core.ledger import writer
 from rpl_core.ledger.events import LedgerEvent as Event
 from rpl_core.ledger.verify import verify_ledger
+from rpl_core.ledger.writer import Ledger
+from rpl_core.optimize.verdict import judge
 
-from .conftest import SHA, blank_evidence, candidate_events, note
+from .conftest import SHA, STARTED, blank_evidence, candidate_events, note
 
 Events = list[tuple[Event, dict[str, Any]]]
 
@@ -105,10 +113,83 @@ def problems(path: Path) -> str:
         (Event.JUDGED, {"policy": PolicyPart(allow_unverified=True)}, "another policy"),
         (Event.ACCEPTED, {"source_sha256": "3" * 64}, "not the one proposed"),
         (Event.ACCEPTED, {"candidate": 5}, "without such a verdict"),
+        (Event.ACCEPTED, {"kernel_gain": 0.5}, "gains of candidate 1"),
+        (Event.ACCEPTED, {"measured_gain": 0.5}, "gains of candidate 1"),
+        (Event.PROPOSED, {"baseline_sha256": "3" * 64}, "version to beat"),
+        (Event.FINISHED, {"verdict": "rejected"}, "accepted by its candidates"),
     ],
 )
 def test_events_that_contradict_each_other_are_found(write_ledger, accepted, event, changes, word) -> None:
     assert word in problems(write_ledger(edited(accepted_events(accepted), event, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("event", "data", "word"),
+    [
+        (Event.WRITTEN, {"path": "app_opt.hip", "sha256": "3" * 64}, "what was written"),
+        (Event.ACCEPTED, {"source_sha256": SHA}, "without such a verdict"),
+        (Event.ROLLED_BACK, {"verdict": "rejected", "reason": ""}, "rolled back without"),
+        (Event.SESSION_STARTED, STARTED, "once"),
+    ],
+)
+def test_what_does_not_follow_is_found(write_ledger, accepted, event: Event, data, word: str) -> None:
+    more = data if event is Event.SESSION_STARTED else {"candidate": 1, **data}
+    assert word in problems(write_ledger([*accepted_events(accepted), (event, more)]))
+
+
+def test_results_that_differ_can_not_be_left_out_of_the_evidence(tmp_path, accepted) -> None:
+    """Allowed to go unverified, the judged evidence would be accepted."""
+    policy = PolicyPart(allow_unverified=True)
+    unseen = accepted.model_copy(update={"checks": ()})
+    events = edited(candidate_events(unseen), Event.JUDGED, policy=policy, judgement=judge(unseen, policy))
+    different = CheckPart(check="outputs", verdict="different", evidence="all of it")
+    with Ledger.create(tmp_path / "l") as ledger:
+        ledger.append(Event.SESSION_STARTED, {**STARTED, "policy": policy})
+        for event, data in edited(events, Event.EQUIVALENCE_CHECKED, checks=(different,)):
+            ledger.append(event, data)
+    assert "equivalence_checked" in problems(tmp_path / "l")
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "word"),
+    [
+        ({"max_iters": 3, "min_improvement": 0.02}, {"ceiling_gain": 0.8}, None),
+        ({"max_iters": 4}, {}, "laxer rule"),
+        ({"min_improvement": 0.05}, {"ceiling_gain": 0.8}, "laxer rule"),
+        ({"min_improvement": 0.02}, {"ceiling_gain": 0.4}, "laxer rule"),
+        ({}, {"base_cv": 0.2}, "laxer rule"),
+    ],
+)
+def test_the_rule_is_the_sessions(tmp_path, accepted, options, target, word) -> None:
+    """The evidence was measured for 3 candidates of a kernel with 0.8 of the path."""
+    with Ledger.create(tmp_path / "l") as ledger:
+        ledger.append(Event.SESSION_STARTED, {**STARTED, "options": options})
+        ledger.append(Event.TARGET_CHOSEN, {"kernel": "k", "reason": "", **target})
+        for event, data in accepted_events(accepted):
+            ledger.append(event, data)
+    if word is None:
+        assert verify_ledger(tmp_path / "l").agrees
+    else:
+        assert word in problems(tmp_path / "l")
+
+
+def test_more_candidates_than_share_the_error_are_found(tmp_path, accepted) -> None:
+    with Ledger.create(tmp_path / "l") as ledger:
+        ledger.append(Event.SESSION_STARTED, {**STARTED, "options": {"max_iters": 1}})
+        for event, data in candidate_events(blank_evidence(), 2):
+            ledger.append(event, data)
+    assert "more than the 1" in problems(tmp_path / "l")
+
+
+@pytest.mark.parametrize("ratio", [1e308, -1e308, 1e4, -1e4])
+def test_absurd_times_are_no_crash(write_ledger, accepted, rpl_cli, ratio: float) -> None:
+    lying = accepted.measurement.model_copy(update={"log_ratios": (ratio,) * 10})
+    evidence = accepted.model_copy(update={"measurement": lying, "remeasurement": lying})
+    judgement = JudgementPart(verdict="accepted", stage="remeasurement", reason="")
+    events = [(e, d) for e, d in accepted_events(accepted) if e is not Event.JUDGED]
+    judged = {"candidate": 1, "evidence": evidence, "policy": PolicyPart(), "judgement": judgement}
+    path = write_ledger([*events, (Event.JUDGED, judged)])
+    assert rpl_cli("ledger", "verify", path).exit_code == 1
 
 
 @pytest.mark.parametrize("event", [Event.MEASURED, Event.REMEASURED])

@@ -1,0 +1,165 @@
+"""The options that every command of the closed loop shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FiniteRange(click.FloatRange):
+    """A number of a range, which neither NaN nor an infinity is."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:  # as click types it
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+_SECONDS = FiniteRange(min=0, min_open=True)
+_TOLERANCE = FiniteRange(min=0)
+_FRACTION = FiniteRange(min=0, max=1, min_open=True, max_open=True)
+#: More candidates share the error so thinly that no 30 pairs could prove a gain (chosen well below that).
+_CANDIDATES = click.IntRange(1, 1000)
+
+_SOURCE = (
+    click.option("--source", type=click.Path(path_type=Path), metavar="FILE", help="Source of the kernels."),
+    click.option("--kernel", metavar="NAME", help="Only this kernel, by its name in the source."),
+)
+_BUILD = (
+    click.option(
+        "--build",
+        "build_command",
+        metavar="COMMAND",
+        help="How the program is built: with {source} and {output}, or the project's own build command.",
+    ),
+    click.option(
+        "--compile-database",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="compile_commands.json to build by (default: the nearest one).",
+    ),
+    click.option("--link-flags", metavar="FLAGS", help="For linking what the compile database compiles."),
+    click.option(
+        "--project",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Tree that the project's own build command needs; a copy of it is built.",
+    ),
+    click.option(
+        "--binary",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The built program in the command, where it is not the first word.",
+    ),
+    click.option(
+        "--build-time-limit", type=_SECONDS, metavar="S", default=600.0, help="Seconds for one build."
+    ),
+)
+_EQUIVALENCE = (
+    click.option(
+        "--validate",
+        metavar="COMMAND",
+        help="Exits 0 when results are right; {program} is the built program, {command} the whole command.",
+    ),
+    click.option(
+        "--output-file",
+        "outputs",
+        multiple=True,
+        metavar="FILE",
+        help="Results to compare with the baseline's; `-` is stdout; FILE:f32 for raw numbers. Repeatable.",
+    ),
+    click.option(
+        "--rtol",
+        type=_TOLERANCE,
+        metavar="FRACTION",
+        default=0.0,
+        help="Permitted relative difference of numbers.",
+    ),
+    click.option(
+        "--atol",
+        type=_TOLERANCE,
+        metavar="NUMBER",
+        default=0.0,
+        help="Permitted absolute difference of numbers.",
+    ),
+    click.option("--allow-unverified", is_flag=True, help="Accept on time alone; the verdict says so."),
+)
+_LOOP = (
+    click.option(
+        "--min-improvement",
+        type=_FRACTION,
+        metavar="FRACTION",
+        default=0.02,
+        show_default=True,
+        help="Least gain of the whole application, as a fraction.",
+    ),
+    click.option(
+        "--max-iters",
+        type=_CANDIDATES,
+        metavar="N",
+        default=3,
+        show_default=True,
+        help="Candidates to try at most.",
+    ),
+    click.option(
+        "--time-budget", type=_SECONDS, metavar="S", help="Seconds after which no candidate is started."
+    ),
+    click.option(
+        "--patience",
+        type=click.IntRange(1),
+        metavar="N",
+        default=3,
+        show_default=True,
+        help="Candidates in a row that may fail.",
+    ),
+    click.option("--auto-approve", is_flag=True, help="Accept what is proven without asking."),
+    click.option("--in-place", is_flag=True, help="Replace the source; a backup is kept beside it."),
+    click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with a session."),
+    click.option("--allow-occupancy-loss", is_flag=True, help="Permit fewer waves per SIMD."),
+    click.option(
+        "--traffic-gate/--no-traffic-gate",
+        default=True,
+        help="Whether memory traffic is counted before accepting (needs hardware counters).",
+    ),
+    click.option("--force", is_flag=True, help="Judge even if the baseline's CV is above 10 %."),
+)
+_MEASUREMENT = (
+    click.option("--device", metavar="NAME", help="Device family or product, e.g. gfx942 or MI300X."),
+    click.option("--runs", type=int, metavar="N", help="Timing runs of the baseline's profile (default 3)."),
+    click.option(
+        "--roofline", is_flag=True, default=None, help="Collect counters for the proposals as well."
+    ),
+    click.option(
+        "--focus-critical", is_flag=True, default=None, help="Trace copies and the HIP API for the path too."
+    ),
+    click.option("--collector", metavar="NAME", help="Collector to record with."),
+    click.option(
+        "--time-limit",
+        type=float,
+        metavar="S",
+        help="Seconds that one run may take (measuring: 10 times the baseline's).",
+    ),
+    click.option("--debug", is_flag=True, help="Show the profiler's log."),
+    click.option("--json", "as_json", is_flag=True, help="Print optimize.json on stdout."),
+    click.option(
+        "-o", "--output", type=click.Path(path_type=Path), help="Session directory (default: rpl-runs/...)."
+    ),
+)
+
+
+def optimize_options(command: F) -> F:
+    """Add the shared options to ``command``, grouped as they are explained in the guide."""
+    for option in reversed((*_SOURCE, *_BUILD, *_EQUIVALENCE, *_LOOP, *_MEASUREMENT)):
+        command = option(command)
+    return command

@@ -1,0 +1,1 @@
+"""The guarded closed loop: propose, guard, build, compare, measure, accept or roll back; with a ledger."""

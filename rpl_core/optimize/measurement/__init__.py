@@ -1,0 +1,1 @@
+"""Measure candidates: pairs and rule, gains and their prediction, memory traffic."""

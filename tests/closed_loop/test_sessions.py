@@ -1,0 +1,100 @@
+"""How sessions end and what they leave: no check, time on its own, in place, other kernels, limits."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.clang
+
+
+def test_without_a_check_there_is_no_verdict(loop) -> None:
+    loop.script("faster")
+    loop("--no-traffic-gate", "--max-iters", "1").assert_exit(75)
+    (candidate,) = loop.document()["candidates"]
+    assert candidate["judgement"]["verdict"] == "no_verdict"
+    assert candidate["judgement"]["stage"] == "equivalence"
+    assert "--allow-unverified" in candidate["judgement"]["reason"]
+    assert loop.is_untouched
+    assert not loop.source.with_name("smooth_opt.hip").exists()
+    # The candidate is kept for the user to look at.
+    (proposed,) = loop.events("proposed")
+    assert b"unroll 4" in (loop.root / proposed["source"]).read_bytes()
+    loop.verify()
+
+
+def test_on_time_alone_in_place_and_then_the_next_kernel(loop) -> None:
+    """Accepting makes another kernel dominate: the loop turns to it. The original is kept."""
+    loop.script("much faster", "fade does not build")
+    options = ("--allow-unverified", "--in-place", "--no-traffic-gate", "--max-iters", "2")
+    outcome = loop(*options).assert_ok()
+    document = loop.document()
+    first, second = document["candidates"]
+    assert first["judgement"]["verdict"] == "accepted"
+    assert first["judgement"]["verified"] is False
+    assert "on time alone" in first["judgement"]["reason"]
+    assert first["kernel_gain"] == pytest.approx(0.9, abs=0.01)
+    assert second["kernel"] == "fade"
+    assert second["judgement"]["stage"] == "build"
+    (shift,) = document["dominance_shifts"]
+    assert "fade" in shift
+    assert "accepted (unverified)" in outcome.stdout
+    backup = loop.source.with_name("smooth.hip.rpl-backup")
+    assert document["backup"] == str(backup)
+    assert backup.read_bytes() == loop.original
+    assert b"#pragma unroll 3" in loop.source.read_bytes()
+    loop.verify()
+
+
+def test_no_time_left(loop) -> None:
+    loop.script("faster")
+    loop("--time-budget", "0.001", *loop.CHECKED).assert_exit(1)
+    assert loop.document()["termination_reason"] == "time_budget"
+    assert loop.document()["candidates"] == []
+    assert loop.is_untouched
+
+
+def test_a_kernel_that_is_not_worth_it(loop) -> None:
+    loop.script("fade does not build")
+    loop("--kernel", "fade", "--min-improvement", "0.2", *loop.CHECKED).assert_exit(1)
+    assert loop.document()["termination_reason"] == "ceiling_too_low"
+    assert loop.events("proposed") == []
+    loop.verify()
+
+
+def test_patience_ends_it_and_nothing_left_ends_it_too(loop) -> None:
+    loop.script("does not build", "wrong results", "spills")
+    loop("--patience", "2", "--max-iters", "9", *loop.CHECKED).assert_exit(1)
+    assert loop.document()["termination_reason"] == "no_improvement"
+    assert len(loop.document()["candidates"]) == 2
+    loop.verify()
+
+
+def test_a_proposer_with_nothing_left(loop) -> None:
+    loop.script("does not build")
+    loop(*loop.CHECKED).assert_exit(1)
+    assert loop.document()["termination_reason"] == "candidates_exhausted"
+    (candidate,) = loop.document()["candidates"]
+    assert candidate["judgement"]["verdict"] == "rejected"
+
+
+@pytest.mark.long
+def test_the_own_proposer_finds_the_unrolled_loop(loop) -> None:
+    """Unrolling by 4 is what helps in the model; the first candidates are others."""
+    options = ("--auto-approve", "--runs", "2", "--device", "gfx942", "--output", str(loop.root))
+    words = (
+        "optimize",
+        *options,
+        *loop.CHECKED,
+        "--max-iters",
+        "4",
+        "--patience",
+        "4",
+        "./smooth",
+        "64",
+        "1",
+    )
+    loop.cli(*words, cwd=loop.bench.folder).assert_ok()
+    accepted = [c for c in loop.document()["candidates"] if c["judgement"]["verdict"] == "accepted"]
+    assert len(accepted) == 1
+    assert accepted[0]["kernel_gain"] == pytest.approx(0.10, abs=0.01)
+    loop.verify()
