@@ -1,7 +1,8 @@
 """False-accept rates and power of acceptance rules, against the tables of critical_path.md, section 6.
 
-The rules run on simulated times, vectorised over 4 000 trials (accept_v1: 3 000, as in the reference) from
-one seed; trials of every cell of accept_v1 also go through the shipped `take_look`, which must decide alike.
+The rules run on simulated times, vectorised over 4 000 trials from one seed (the reference: 4 000, for
+accept_v1 3 000); trials of every cell of accept_v1 also go through the shipped `take_look`, which must decide
+alike.
 A cell agrees when |ours - reference| is at most 1.96 standard errors of the difference of two binomial
 proportions (pooled: the sampling errors of both sides count) plus the reference's rounding. About one cell in
 twenty misses that by chance. So each cell outside is run again with 25 times the trials, which shows whose
@@ -65,7 +66,7 @@ class Cell:
     name: str
     simulate: Simulation
     reference: float
-    trials: int  # of the reference, and of ours
+    trials: int  # of the reference
     is_share: bool = True
 
     def value(self, sample: Array) -> float:
@@ -302,7 +303,7 @@ def judge_cells(cells: list[Cell], samples: list[Array]) -> tuple[list[str], boo
     lines, agreed = [title], len(outside) <= allowed
     rng = np.random.default_rng(SEED + 1)
     for cell, sample in outside:
-        longer = cell.simulate(rng, LONGER * cell.trials)
+        longer = cell.simulate(rng, LONGER * TRIALS)
         fits = not cell.outside(longer, simultaneous)
         agreed = agreed and fits
         distance = (cell.value(longer) - cell.reference) / cell.spread(longer)
@@ -330,7 +331,7 @@ def main() -> int:
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
     cells = [*first_table(), *accept_table()]
-    samples = [cell.simulate(rng, cell.trials) for cell in cells]
+    samples = [cell.simulate(rng, TRIALS) for cell in cells]
     for cell, sample in zip(cells, samples, strict=True):
         mark = "  <- outside 95 %" if cell.outside(sample, 1.96) else ""
         print(f"{cell.name:60} {cell.value(sample):7.2f}  reference {cell.reference:6g}{mark}")

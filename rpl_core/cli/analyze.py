@@ -42,16 +42,18 @@ def analyze(
     from rpl_core.cli.process_start import import_numpy_alone
 
     import_numpy_alone()
+    from rpl_core.cli.long_work import shown_while_long
     from rpl_core.cli.results import show
     from rpl_core.pipeline.offline import analyse_paths, run_directory_of
 
     require_one_result_form(as_json=as_json, quiet=quiet)
     session = session_of(context)
-    documents, directory = analyse_paths(
-        recordings,
-        analysis_request(session, flags, run_directory_of(recordings)),
-        session.host,
-        output=output,
-        each_is_a_run=each_is_a_run,
-    )
+    with shown_while_long("analyze", recordings, quiet=quiet):
+        documents, directory = analyse_paths(
+            recordings,
+            analysis_request(session, flags, run_directory_of(recordings)),
+            session.host,
+            output=output,
+            each_is_a_run=each_is_a_run,
+        )
     show(session, documents, as_json=as_json, quiet=quiet, directory=directory)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rpl_core.contracts.common import MetricDoc
-    from rpl_core.contracts.roofline import KernelRooflineDoc, RooflineDocument
+    from rpl_core.contracts.roofline import CeilingsPart, KernelRooflineDoc, RooflineDocument
 
 _LEVELS = {"hbm": "HBM/fabric", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
 
@@ -25,26 +25,47 @@ def roofline_lines(document: RooflineDocument, kernel: str) -> Iterator[str]:
     bound = found.bound or "undecided"
     yield f"roofline    {_figure(found.position, percent)} of what is attainable; bound: {bound}"
     yield f"{'':<12}{found.bound_reason} ({roof} ceilings)"
+    if roof == "spec" and found.measured.position.value is not None:
+        yield f"{'':<12}{_figure(found.measured.position, percent)} of the measured ceilings"
     if found.exceeds_ceiling:
         yield f"{'':<12}ABOVE A CEILING, so not what it seems: {', '.join(found.exceeds_ceiling)}"
-    yield from _work(found)
+    yield from _work(found, document.ceilings)
+    yield from _models(found)
+    yield from _corrections(found)
     yield from _levels(found)
     for name, metric in found.caches.items():
         yield f"{'':<12}{name:<20}{_figure(metric, percent)}"
         yield from _how(metric)
 
 
-def _work(found: KernelRooflineDoc) -> Iterator[str]:
+def _work(found: KernelRooflineDoc, ceilings: CeilingsPart) -> Iterator[str]:
+    peaks = {(c.data_type, c.pipe): c.peak_gflops for c in ceilings.compute if c.origin == "spec"}
     for work in found.types:
         dominant = (work.data_type, work.pipe) == (found.dominant_type, found.dominant_pipe)
         chosen = ", picks the roof" if dominant else ""
         title = f"{work.data_type} {work.pipe}"
-        yield f"{'':<12}{title:<20}{_figure(work.gops)} GOP/s{chosen}"
+        peak = peaks.get((work.data_type, work.pipe))
+        known = work.gops.value is not None
+        of_peak = f" of {number(peak)}" if known and peak is not None else ""
+        unit = f"{of_peak} GOP/s" if known else ""
+        yield f"{'':<12}{title:<20}{_figure(work.gops)}{unit}{chosen}"
+
+
+def _corrections(found: KernelRooflineDoc) -> Iterator[str]:
     counted = [metric for metric in found.corrections.values() if metric.value is not None]
     if found.flops.value and any(metric.value != found.flops.value for metric in counted):
         for name, metric in found.corrections.items():
             yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}"
             yield from _how(metric)
+
+
+def _models(found: KernelRooflineDoc) -> Iterator[str]:
+    """The FLOPs of one launch as both models count them."""
+    for name, metric in (("per_op", found.models.per_op), ("valu_width", found.models.valu_width)):
+        used = ", used" if name == found.flop_model else ""
+        yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}{used}"
+    if found.models.fallback:
+        yield f"{'':<14}{found.models.fallback}"
 
 
 def _levels(found: KernelRooflineDoc) -> Iterator[str]:

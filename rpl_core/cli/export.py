@@ -34,9 +34,12 @@ def export(
     rpl export --format perfetto -o run.pftrace rpl-runs/latest
     rpl export --format csv recording_results.db | head
     """
+    from rpl_core.cli.long_work import shown_while_long
+
     session = session_of(context)
     paths = recordings or (session.latest_run,)
-    content = _content(session, paths, format_name, to_terminal=output is None and sys.stdout.isatty())
+    with shown_while_long("export", paths):
+        content = _content(session, paths, format_name, to_terminal=output is None and sys.stdout.isatty())
     if output is None:
         click.echo(content, nl=False)
         return

@@ -11,17 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.text.safety import printable
+from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.console import Console
+
     from rpl_core.contracts.common import DiagnosticDoc
+
+#: Characters of a diagnostic's fact on the terminal, which may quote names of thousands (chosen).
+_LONGEST_FACT = 400
 
 
 class Output:
     """Where a command writes."""
+
+    def __init__(self) -> None:
+        self._bar: Console | None = None  # while one is drawn
 
     def line(self, text: str = "") -> None:
         """One line of the result."""
@@ -36,8 +44,11 @@ class Output:
         click.echo(text, nl=False)
 
     def note(self, text: str) -> None:
-        """Something for people, beside the result."""
-        click.echo(printable(text), err=True)
+        """Something for people, beside the result; above the bar while there is one."""
+        if self._bar is None:
+            click.echo(printable(text), err=True)
+        else:
+            self._bar.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def diagnostic(self, diagnostic: DiagnosticDoc) -> None:
         """Fact, cause and remedy of a warning on one line of stderr."""
@@ -68,12 +79,17 @@ class Output:
             def advance(step: str) -> None:
                 bar.update(task, description=f"{title}: {printable(step)}".replace("[", r"\["), advance=1)
 
-            yield advance
+            self._bar = console
+            try:
+                yield advance
+            finally:
+                self._bar = None
 
 
 def describe(diagnostic: DiagnosticDoc) -> str:
-    """A diagnostic as one line: where, fact, likely cause, remedy."""
-    parts = [f"{diagnostic.where}: {diagnostic.fact}" if diagnostic.where else diagnostic.fact]
+    """A diagnostic as one line: where, fact, likely cause, remedy. The documents hold long facts in full."""
+    fact = shorten(diagnostic.fact, _LONGEST_FACT)
+    parts = [f"{diagnostic.where}: {fact}" if diagnostic.where else fact]
     if diagnostic.cause:
         parts.append(f"Likely cause: {diagnostic.cause}")
     if diagnostic.remedy:

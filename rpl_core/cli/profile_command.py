@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.cli.analysis_options import analysis_request
+from rpl_core.cli.long_work import shown_while_long
 from rpl_core.cli.results import show
 from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.exit_codes import ExitCode
@@ -41,7 +42,8 @@ def from_recordings(session: Session, application: tuple[str, ...], flags: Mappi
         return int(ExitCode.OK)
     if output is not None:
         require_empty(output)
-    documents = analyse_only(paths, request, session.host)
+    with shown_while_long("profile", paths, quiet=flags["quiet"]):
+        documents = analyse_only(paths, request, session.host)
     directory = output or claim_path(*place)
     documents.write(directory)
     if output is None:
@@ -178,7 +180,8 @@ def _analyse(session: Session, flags: Mapping[str, Any], recorded: Recorded) -> 
     failure = recorded.failure
     if failure is not None and not recorded.any_finished:
         raise failure
-    documents, directory = analyse_paths((recorded.directory,), request, session.host)
+    with shown_while_long("analyze", (recorded.directory,), quiet=flags["quiet"]):
+        documents, directory = analyse_paths((recorded.directory,), request, session.host)
     _show(session, documents, flags, directory)
     if failure is not None:
         raise _kept(failure, recorded.directory)

@@ -83,8 +83,10 @@ def _request(
                 "--recording changes nothing in this format", next_step="leave it out, or add --format html"
             )
         return RenderRequest(documents.by_name())
+    from rpl_core.cli.long_work import shown_while_long
     from rpl_core.renderers.timeline.recorded import recorded_timeline
 
     readers = session.host.catalog.readers().contributions
-    found = recorded_timeline(directory, recordings, documents.dag, readers)
+    with shown_while_long("report", recordings or (directory,)):
+        found = recorded_timeline(directory, recordings, documents.dag, readers)
     return RenderRequest(documents.by_name(), timeline=found.timeline, timeline_reason=found.reason)

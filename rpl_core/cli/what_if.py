@@ -42,9 +42,12 @@ def what_if(
     rpl what-if gemm=2 softmax=free --run rpl-runs/latest
     """
     from rpl_core.cli import what_if_command
+    from rpl_core.cli.long_work import shown_while_long
 
     session = session_of(context)
-    document = what_if_command.answer(session, changes, recordings or (session.latest_run,), copies)
+    paths = recordings or (session.latest_run,)
+    with shown_while_long("what-if", paths):
+        document = what_if_command.answer(session, changes, paths, copies)
     if as_json:
         session.output.json(document.model_dump(mode="json"))
     else:

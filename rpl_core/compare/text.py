@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rpl_core.text.distinct import shorten_apart
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
@@ -61,14 +62,15 @@ def _table(document: CompareDocument) -> str:
     gated = [item for item in (*document.application, *document.kernels) if item.gated]
     others = [item for item in (*document.application, *document.kernels) if not item.gated]
     shown = [*gated, *others[:_SMALL_SHOWN]]
-    text = format_table(_COLUMNS, [_row(item) for item in shown], right=_RIGHT)
+    names = _short(item.name for item in shown)
+    text = format_table(_COLUMNS, [_row(item, names) for item in shown], right=_RIGHT)
     left_out = len(others) - len(others[:_SMALL_SHOWN])
     return text if not left_out else f"{text}\n({left_out} more items that do not decide: see --json)"
 
 
-def _row(item: ItemPart) -> Sequence[str]:
+def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
     return (
-        ("" if item.gated else "  ") + label(item),
+        ("" if item.gated else "  ") + label(item, names),
         _time(item.base.median_ns),
         _time(item.new.median_ns),
         _change(item.change),
@@ -81,10 +83,10 @@ def _row(item: ItemPart) -> Sequence[str]:
     )
 
 
-def label(item: ItemPart | HistoryItem) -> str:
-    """Application times in words, kernels by name on one line of bounded width."""
+def label(item: ItemPart | HistoryItem, names: dict[str, str]) -> str:
+    """Application times in words, kernels by their short name."""
     if item.kind == "kernel":
-        return shorten(one_line(item.name), _NAME_WIDTH)
+        return names[one_line(item.name)]
     return {
         "runtime": "application: kernel time",
         "makespan": "application: makespan",
@@ -96,6 +98,11 @@ def label(item: ItemPart | HistoryItem) -> str:
 def one_line(text: str) -> str:
     """Names from recordings may hold anything; a row of a table stays a row."""
     return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """Names on one line of bounded width, by their text on one line; different ones stay apart."""
+    return shorten_apart(map(one_line, names), _NAME_WIDTH)
 
 
 def _time(nanoseconds: float | None) -> str:
@@ -118,18 +125,19 @@ def _change(fraction: float | None) -> str:
 def _one_sided(document: CompareDocument) -> Iterator[str]:
     for title, kernels in (("only in BASE", document.only_base), ("only in NEW", document.only_new)):
         if kernels:
+            names = _short(kernel.name for kernel in kernels[:20])
             yield ""
             yield f"{title} ({len(kernels)}):"
             yield format_table(
                 ("kernel", "time", "launches", "share"),
-                [_one_sided_row(k) for k in kernels[:20]],
+                [_one_sided_row(k, names[one_line(k.name)]) for k in kernels[:20]],
                 right=(1, 2, 3),
             )
 
 
-def _one_sided_row(kernel: OneSidedKernel) -> Sequence[str]:
+def _one_sided_row(kernel: OneSidedKernel, name: str) -> Sequence[str]:
     share = "-" if kernel.share is None else f"{kernel.share:.1%}"
-    return shorten(one_line(kernel.name), _NAME_WIDTH), _time(kernel.median_ns), f"{kernel.launches:g}", share
+    return name, _time(kernel.median_ns), f"{kernel.launches:g}", share
 
 
 _ANSWERS = {
@@ -157,7 +165,8 @@ def _reasons(reasons: Sequence[str]) -> Iterator[str]:
 def history_text(document: HistoryDocument) -> str:
     """Steps of all items with one, then the answer; ends with a line feed."""
     items = [*document.application, *document.kernels]
-    rows = [row for item in items for row in _history_rows(item)]
+    names = _short(item.name for item in items)
+    rows = [row for item in items for row in _history_rows(item, names)]
     columns = ("", "at entry", "before", "after", "change", "entries", "")
     table = format_table(columns, rows, right=(2, 3, 4, 5)) if rows else "no step in any item"
     first, last = document.entries[0].name, document.entries[-1].name
@@ -166,10 +175,10 @@ def history_text(document: HistoryDocument) -> str:
     return "\n".join([head, "", table, "", answer, *_reasons(document.reasons)]) + "\n"
 
 
-def _history_rows(item: HistoryItem) -> Iterator[Sequence[str]]:
+def _history_rows(item: HistoryItem, names: dict[str, str]) -> Iterator[Sequence[str]]:
     for step in item.steps:
         yield (
-            label(item),
+            label(item, names),
             shorten(one_line(step.entry), 40),
             _time(step.before_ns),
             _time(step.after_ns),

@@ -29,11 +29,7 @@ def load_documents(directory: Path) -> Documents:
 def load_document(directory: Path, name: str) -> Document:
     path = directory / f"{name}.json"
     if not path.is_file():
-        raise MissingError(
-            f"{directory} holds no {name}.json",
-            cause="it is no run directory, or the run was interrupted before its analysis",
-            next_step=f"run `rpl analyze {directory}`",
-        )
+        raise _missing(directory, name)
     if path.stat().st_size > _MAX_DOCUMENT_BYTES:
         raise BadDataError(f"{path} is larger than 256 MiB: not a document that rpl writes")
     try:
@@ -50,6 +46,24 @@ def load_document(directory: Path, name: str) -> Document:
             f"{path} does not follow its schema: {place}: {first['msg']}", next_step="analyse the run again"
         ) from None
     return document  # type: ignore[no-any-return]
+
+
+def _missing(directory: Path, name: str) -> MissingError:
+    if not directory.is_dir():
+        return MissingError(
+            f"there is no run at {directory}", next_step="name another one, or record one with `rpl profile`"
+        )
+    if (directory / "optimize.json").is_file():
+        return MissingError(
+            f"{directory} holds an optimization, not a run",
+            next_step=f"see it with `rpl ledger show {directory}`; "
+            f"the runs that it measured are below, such as {directory / 'baselines' / '001' / 'profile'}",
+        )
+    return MissingError(
+        f"{directory} holds no {name}.json",
+        cause="it is no run directory, or the run was interrupted before its analysis",
+        next_step=f"run `rpl analyze {directory}`",
+    )
 
 
 def _require_known_version(path: Path, content: object) -> None:

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from rpl_core.export.tracks import path_intervals, split_overlaps, work_tracks
+from rpl_core.rocpd_writer.writer import SYNTHETIC_COMMAND_MARK
 from rpl_core.text.safety import encodable, printable
 
 if TYPE_CHECKING:
@@ -50,11 +51,18 @@ class SliceTrack:
 
 
 def process_tracks(processes: tuple[Process, ...]) -> list[ProcessTrack]:
-    """Processes are named after their program alone: arguments may hold what nobody wants to publish."""
+    """Processes are named after their program alone: arguments may hold what nobody wants to publish.
+
+    The mark of synthetic recordings stays.
+    """
     found = []
     for number, process in enumerate(processes):
-        words = (process.command or "").split()
+        command = process.command or ""
+        plain = command.removeprefix(SYNTHETIC_COMMAND_MARK)
+        words = plain.split()
         program = PurePath(words[0]).name if words else ""
+        if plain != command:
+            program = f"{program} [synthetic]".lstrip()
         found.append(ProcessTrack(number, process.pid, printable(encodable(program))))
     return found
 

@@ -60,22 +60,23 @@ def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:
 
 
 def split_overlaps(begin_ns: Int64Column, end_ns: Int64Column) -> list[Int64Column]:
-    """Indices of intervals (n,), ascending by begin, in as few groups as hold no overlap."""
+    """Indices of intervals (n,), ascending by begin, in as few groups as hold no overlap.
+
+    An interval goes to the first group that is free, so that one overlap leaves all others where they were.
+    """
     everything = np.arange(begin_ns.size)
     if not begin_ns.size:
         return []
     if bool((begin_ns[1:] >= end_ns[:-1]).all()):
         return [everything]
     group = np.zeros(begin_ns.size, dtype=np.int64)
-    free: list[tuple[int, int]] = []  # end of the last interval of a group, its number
-    groups = 0
+    busy: list[tuple[int, int]] = []  # end of the interval that runs in a group, its number
+    free: list[int] = []
     for i, (begin, end) in enumerate(zip(begin_ns.tolist(), end_ns.tolist(), strict=True)):
-        if free and free[0][0] <= begin:
-            _, number = heapq.heappop(free)
-        else:
-            number = groups
-            groups += 1
+        while busy and busy[0][0] <= begin:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        number = heapq.heappop(free) if free else len(busy)
         group[i] = number
-        heapq.heappush(free, (end, number))
+        heapq.heappush(busy, (end, number))
     order = np.argsort(group, kind="stable")
     return [np.sort(part) for part in np.split(order, np.flatnonzero(np.diff(group[order])) + 1)]

@@ -85,7 +85,7 @@ def _hash_of(path: Path) -> str | None:
 
 def _require(path: Path, known: Container[str | None]) -> str | None:
     before = _hash_of(path)
-    if before not in known:
+    if before is None or before not in known:
         raise BadDataError(
             f"{path} was changed by someone else during the session, so it is not replaced",
             next_step="take the accepted version from the session's directory",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from rpl_core.renderers.figures import UNKNOWN, marked
 from rpl_core.text.fit import USUAL_WIDTH, fit_table
-from rpl_core.text.safety import printable, shorten
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import MetricDoc
@@ -27,14 +26,14 @@ def corrections_section(roofline: RooflineDocument, width: int = USUAL_WIDTH) ->
         return ""
     rows = [
         (
-            shorten(printable(kernel.name), _NAME_WIDTH),
+            kernel.name,
             _figure(kernel.flops),
             *(_figure(kernel.corrections.get(name)) for name, _ in _COLUMNS),
         )
         for kernel in kernels
     ]
     columns = ("FLOPs per launch", "counted", *(f"est.: {title}" for _, title in _COLUMNS))
-    return fit_table(columns, rows, width, right=(1, 2, 3), droppable=(3, 2))[0]
+    return fit_table(columns, rows, width, right=(1, 2, 3), droppable=(3, 2), longest_name=_NAME_WIDTH)[0]
 
 
 def _is_corrected(kernel: KernelRooflineDoc) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.renderers.figures import UNKNOWN, duration_ns, percent
+from rpl_core.text.distinct import shorten_apart
 from rpl_core.text.fit import USUAL_WIDTH, fit_table
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
     from rpl_core.contracts.dag import DagDocument, ForecastPart
@@ -29,7 +30,7 @@ def _length(dag: DagDocument) -> str:
     ceiling = f"{dag.speedup_ceiling:.3g}x" if dag.speedup_ceiling else "unbounded (it is the whole path)"
     return (
         f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan, "
-        f"{percent(dag.fraction)} of it in {printable(shorten(dag.dominant_symbol or '-', _NAME_WIDTH))}; "
+        f"{percent(dag.fraction)} of it in {_names(dag)[printable(dag.dominant_symbol or '-')]}; "
         f"speed-up ceiling of that kernel {ceiling}"
     )
 
@@ -66,10 +67,18 @@ def _what_if(dag: DagDocument, width: int) -> str:
         return ""
     asked = [answer.speedup for answer in shown[0].speedups]
     labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
-    rows = [(shorten(printable(forecast.name), _NAME_WIDTH), *_gains(forecast, asked)) for forecast in shown]
+    names = _names(dag)
+    rows = [(names[printable(forecast.name)], *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
     table, _ = fit_table(columns, rows, width, right=tuple(range(1, len(columns))))
     return f"\n{table}{_shift(dag)}"
+
+
+def _names(dag: DagDocument) -> dict[str, str]:
+    """Short forms of all names in this section, such that the same kernel reads the same everywhere."""
+    shown = [forecast.name for forecast in dag.forecasts[:SHOWN_FORECASTS]]
+    shown += [step.dominant_symbol or "-" for step in dag.dominance]
+    return shorten_apart(map(printable, (*shown, dag.dominant_symbol or "-")), _NAME_WIDTH)
 
 
 def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
@@ -83,5 +92,5 @@ def _shift(dag: DagDocument) -> str:
     after = [step for step in dag.dominance if step.dominant_symbol not in (None, dag.dominant_symbol)]
     if dag.dominance_shift_at is None or not after:
         return ""
-    name = printable(shorten(after[0].dominant_symbol or "", _NAME_WIDTH))
+    name = _names(dag)[printable(after[0].dominant_symbol or "-")]
     return f"\n(from {dag.dominance_shift_at:g}x on, {name} dominates the critical path)"

@@ -10,7 +10,7 @@ from rpl_core.renderers.corrections_text import corrections_section
 from rpl_core.renderers.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
 from rpl_core.renderers.path_text import path_section
 from rpl_core.text.fit import fit_table, wrap_lines
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
     from rpl_core.contracts.analysis import AnalysisDocument
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 #: Kernels shown by default; the documents hold all.
 SHOWN_KERNELS = 20
 _NAME_WIDTH = 48
-#: Columns that go where the width does not allow all of them, the least important first.
+#: Columns that go where the width does not allow all of them, the least important first (and before these,
+#: those that hold nothing).
 _DROPPABLE = (4, 6, 1, 9, 5, 8, 7, 3)
 
 
@@ -104,7 +105,16 @@ def _kernels(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -
         "FLOP/B",
         "bottleneck",
     )
-    table, lost = fit_table(columns, rows, width, right=(1, 2, 3, 4, 5, 7, 8, 9), droppable=_DROPPABLE)
+    empty = [i for i in _DROPPABLE if all(row[i] == UNKNOWN for row in rows)]
+    table, lost = fit_table(
+        columns,
+        rows,
+        width,
+        right=(1, 2, 3, 4, 5, 7, 8, 9),
+        droppable=(*empty, *(i for i in _DROPPABLE if i not in empty)),
+        longest_name=_NAME_WIDTH,
+    )
+    lost = tuple(name for name in lost if columns.index(name) not in empty)
     rest = len(profile.kernels) - len(rows)
     notes = [f"({rest} more kernels in profile.json)"] if rest > 0 else []
     notes += [f"(no room for {', '.join(lost)}: see profile.json, or use a wider terminal)"] if lost else []
@@ -114,7 +124,7 @@ def _kernels(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -
 def _figures(kernel: KernelProfile) -> tuple[str, ...]:
     roofline = kernel.roofline
     return (
-        shorten(printable(kernel.name), _NAME_WIDTH),
+        kernel.name,
         f"{kernel.launches:,.10g}",
         milliseconds(kernel.runtime_ms),
         percent(kernel.time_share),

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text.distinct import shorten_apart
+from rpl_core.text.safety import printable
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ def fit_table(
     *,
     right: Sequence[int] = (),
     droppable: Sequence[int] = (),
+    longest_name: int | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """An aligned table of at most ``width`` characters, and the columns that it lost, in their order.
 
-    The first column holds names, which are cut in the middle down to 20 characters. If that does not do,
-    the columns ``droppable`` go, one after the other.
+    The first column holds names, which are cut to ``longest_name`` characters and further down to 20, such
+    that different names stay apart. If that does not do, the columns ``droppable`` go, one after the other.
     """
     kept = list(range(len(columns)))
     for dropped in (None, *droppable):
@@ -42,8 +44,9 @@ def fit_table(
         room = width - sum(_width(columns, rows, i) + _BETWEEN for i in kept[1:])
         if room >= min(_LEAST_NAME, _width(columns, rows, 0)):
             break
-    room = max(room, _LEAST_NAME)
-    cells = [[shorten(printable(row[0]), room), *(row[i] for i in kept[1:])] for row in rows]
+    room = min(max(room, _LEAST_NAME), longest_name or room)
+    short = shorten_apart((printable(row[0]) for row in rows), room)
+    cells = [[short[printable(row[0])], *(row[i] for i in kept[1:])] for row in rows]
     table = format_table([columns[i] for i in kept], cells, right=[kept.index(i) for i in right if i in kept])
     return table, tuple(columns[i] for i in range(len(columns)) if i not in kept)
 

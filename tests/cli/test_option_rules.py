@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
+
+from rpl_core.cli.main import rpl
 
 
 def test_behind_two_dashes_everything_is_the_applications(profiled, received):
@@ -176,3 +179,22 @@ def test_extra_counters_are_checked(profiled, words, message):
         assert not any("MALL_X" in line for line in passes)
     else:
         assert message in outcome.assert_exit(64).stderr
+
+
+def _commands(command, path=()):
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from _commands(command.get_command(context, name), (*path, name))
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(command, id="-".join(path) or "rpl") for path, command in _commands(rpl)]
+)
+def test_help_shows_no_markup(command):
+    """A doubled backslash in a docstring makes click print its paragraph mark instead of obeying it."""
+    with click.Context(command) as context:
+        text = command.get_help(context)
+    assert "\\b" not in text
+    assert "\b" not in text

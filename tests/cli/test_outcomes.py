@@ -215,7 +215,7 @@ def test_runs_directory_setting_moves_latest_too(profiled, workplace, rpl_cli):
 
 def test_report_without_a_run_says_what_to_do(workplace, rpl_cli):
     outcome = rpl_cli("report").assert_exit(69)
-    assert "rpl-runs/latest holds no profile.json" in outcome.stderr
+    assert "there is no run at rpl-runs/latest" in outcome.stderr
 
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit: no such program")

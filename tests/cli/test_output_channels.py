@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
+import re
 import subprocess
 import sys
 
 import pytest
+
+from rpl_core.cli.output import Output
+from rpl_core.testing.recordings import Launch
 
 START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
 RPL = (sys.executable, "-c", START)
@@ -71,6 +76,25 @@ def test_progress_goes_to_stderr_only(profiled):
     assert "run_1" not in outcome.stdout
 
 
+def test_a_note_stands_above_the_bar_on_a_line_of_its_own(monkeypatch):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", Terminal(written, encoding="utf-8", write_through=True))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    output = Output()
+    with output.progress("optimize", total=None) as step:
+        step("run_1")
+        output.note("candidate 1: [red] rejected")
+    output.note("after")
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.getvalue().decode()))
+    assert "candidate 1: [red] rejected" in lines
+    assert lines[-2:] == ["after", ""]
+
+
 def test_names_in_recordings_do_not_steer_the_terminal(rpl_cli, make_rocpd, workplace):
     recording = make_rocpd([("evil\x1b[2J\r\nname", 0, 1000)])
     outcome = rpl_cli("analyze", recording).assert_ok()
@@ -98,11 +122,15 @@ def test_internal_error_is_one_line_and_the_traceback_is_one_switch_away(rpl_cli
     assert "Traceback (most recent call last)" in shown.stderr
 
 
-def _on_terminal(*words, **environment):
+def _on_terminal(*words, start=START, **environment):
     """Everything that a terminal gets; stdin, stdout and stderr are one."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        [*RPL, *words], stdin=terminal, stdout=terminal, stderr=terminal, env={**os.environ, **environment}
+        [sys.executable, "-c", start, *words],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, **environment},
     )
     os.close(terminal)
     shown = b""
@@ -117,3 +145,23 @@ def _on_terminal(*words, **environment):
     os.close(controller)
     assert process.wait() == 0
     return shown.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("analyze",), "analyze: "),
+        (("what-if", "k=2", "--run"), "what-if: "),
+        (("export", "--format", "csv", "-o", "out.csv"), "export: "),
+        (("profile", "-o", "out", "--from"), "profile: "),
+        (("analyze", "--quiet"), ""),
+    ],
+)
+def test_long_work_shows_on_a_terminal_that_it_goes_on(words, shown, make_rocpd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recording = str(make_rocpd([Launch("kernel", 1000, 2000)]))
+    all_is_long = f"from rpl_core.cli import long_work; long_work._LARGE_BYTES = 1; {START}"
+    answer = _on_terminal(*words, recording, start=all_is_long)
+    assert (" MiB" in answer) == bool(shown)
+    assert shown in answer
+    assert " MiB" not in _on_terminal(*(w.replace("out", "other") for w in words), recording)

@@ -142,6 +142,9 @@ def test_explain_shows_the_roofline_with_levels_types_and_caches(rpl_cli, tmp_pa
     rpl_cli("analyze", recording, "-o", tmp_path / "copy").assert_ok()
     shown = rpl_cli("explain", "vecCopy", "--run", tmp_path / "copy").assert_ok().stdout
     assert "HBM/fabric          1,130 of 5,325 GB/s" in shown
+    assert "28.9% of the measured ceilings" in shown
+    assert "FLOPs, per_op       0, used" in shown
+    assert "FLOPs, valu_width   786,432 (estimate)" in shown
     assert "l2_hit_rate         33.4%" in shown
     assert "A pure copy without any reuse shows 0.33" in shown
     assert "dependency-wait -> latency_bound, decides" in shown
@@ -151,3 +154,10 @@ def test_explain_without_counters_says_why_there_is_no_roofline(run, rpl_cli):
     shown = rpl_cli("explain", "--run", run).assert_ok().stdout
     assert "roofline    not collected: no counter pass was recorded" in shown
     assert "headroom    unknown: hbm_utilization is unknown" in shown
+
+
+def test_explain_holds_arithmetic_against_its_ceiling(rpl_cli, tmp_path):
+    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+    shown = rpl_cli("explain", "gemm", "--run", tmp_path / "run").assert_ok().stdout
+    (line,) = (line for line in shown.splitlines() if "F16 mfma" in line)
+    assert line.endswith(" of 1,307,443 GOP/s, picks the roof")

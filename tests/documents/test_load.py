@@ -81,6 +81,16 @@ def test_missing_document_names_the_next_step(tmp_path):
     assert caught.value.next_step == f"run `rpl analyze {tmp_path}`"
 
 
+def test_what_is_no_run_is_called_what_it_is(tmp_path):
+    with pytest.raises(MissingError, match="there is no run at") as absent:
+        load_document(tmp_path / "absent", "profile")
+    assert "analyze" not in absent.value.next_step
+    (tmp_path / "optimize.json").touch()
+    with pytest.raises(MissingError, match="holds an optimization") as caught:
+        load_document(tmp_path, "profile")
+    assert f"`rpl ledger show {tmp_path}`" in caught.value.next_step
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": "1.0"}', b"1" * 5000],

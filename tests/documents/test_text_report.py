@@ -134,3 +134,14 @@ def test_on_a_terminal_its_width_counts(monkeypatch):
     assert text_width() == 173
     monkeypatch.setattr(shutil, "get_terminal_size", lambda fallback: os.terminal_size((20, 50)))
     assert text_width() == 60
+
+
+def test_columns_that_hold_nothing_go_before_those_that_do(shown):
+    launches = [Launch("kernel_with_a_long_name_" + "x" * 40, 1000 * i, 1000 * i + 900) for i in range(3)]
+    narrow, wide = shown(launches, width=100), shown(launches, width=200)
+    header = next(line for line in narrow.splitlines() if line.startswith("kernel  "))
+    assert "GB/s" not in header
+    assert "FLOP/B" not in header
+    assert "limiter" in header
+    assert "GB/s" in wide
+    assert "GB/s" not in narrow.partition("(no room for")[2]

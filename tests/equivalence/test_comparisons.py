@@ -228,6 +228,12 @@ def test_a_type_is_the_part_behind_the_last_colon(text: str, name: str, number_t
     assert (found.name, found.number_type) == (name, number_type)
 
 
+@pytest.mark.parametrize("text", ["o:f99", "o:float32", "o:double", "-:u7", "a:b:int"])
+def test_a_slip_of_the_type_is_no_file_name(text: str) -> None:
+    with pytest.raises(UsageError, match="is no type of numbers"):
+        read_output(text)
+
+
 @pytest.mark.parametrize("text", ["/etc/x", "../x", "a/../../x", "", ".", "a\0b"])
 def test_outputs_stay_below_the_working_directory(text: str) -> None:
     with pytest.raises(UsageError):

@@ -188,3 +188,28 @@ def test_a_graph_without_usable_work_says_so() -> None:
     trace: Trace = program.trace()
     graph = execution_graph(trace, 0, include_copies=True)
     assert graph.reason == "no dispatch with usable times was recorded"
+
+
+@pytest.mark.parametrize("with_calls", [True, False])
+def test_order_in_a_stream_holds_over_any_gap(program, with_calls) -> None:
+    """A tool that cuts a stream at gaps above 1.5 ms lets the later kernel float to the beginning."""
+    program.launch("A", 0, 100, stream=1)
+    program.launch("B", 2_000_100, 2_000_200, stream=1)
+    graph = _graph(program, with_calls=with_calls)
+    assert (graph.critical_path_ns, graph.makespan_ns) == (200_000, 2_000_200_000)
+    assert [(edge.kind, edge.confidence) for edge in graph.edges] == [("stream", "certain")]
+
+
+def test_a_kernel_that_waits_for_two_streams_keeps_both(program) -> None:
+    """Remembering only the last source of a wait loses the branch that decides."""
+    program.launch("long", 0, 100, stream=1)
+    program.record(EVENT, 1)
+    program.launch("short", 0, 30, stream=2)
+    program.record(EVENT + 1, 2)
+    program.wait(3, EVENT)
+    program.wait(3, EVENT + 1)
+    program.launch("join", 110, 120, stream=3)
+    graph = _graph(program)
+    assert sum(edge.count for edge in graph.edges if edge.kind == "event") == 2
+    assert graph.critical_path_ns == 110_000
+    assert _symbol(graph, "short").min_slack_ns == 70_000

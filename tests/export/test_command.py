@@ -76,3 +76,14 @@ def test_overlaps_are_split_into_as_few_groups_as_possible(intervals, groups):
     assert sorted(int(i) for part in parts for i in part) == list(range(len(intervals)))
     for part in parts:
         assert (begin[part][1:] >= end[part][:-1]).all()
+
+
+def test_one_overlap_leaves_all_other_intervals_on_the_first_track():
+    import numpy as np
+
+    begin = np.arange(100) * 10
+    end = begin + 9
+    end[3] += 5
+    first, second = split_overlaps(begin, end)
+    assert second.tolist() == [4]
+    assert first.size == 99

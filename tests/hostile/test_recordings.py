@@ -132,9 +132,15 @@ def test_duplicate_dispatch_ids_are_counted_and_lose_nothing(edited, analysed):
 def test_long_name_is_cut_on_the_terminal_and_whole_in_the_documents(make_rocpd, analysed):
     name = "void kernel<" + "std::tuple<int>, " * 120 + "int>(float*)"
     assert len(name) > 2000
-    outcome, documents = analysed(make_rocpd([(name, 1000, 2000)]))
+    outlier = (name, 90_000, 190_000)
+    outcome, documents = analysed(
+        make_rocpd([*((name, 9000 * i, 9000 * i + 500) for i in range(1, 9)), outlier])
+    )
     assert documents["profile"]["kernel"]["name"] == name
     assert max(len(line) for line in outcome.stdout.splitlines()) < 250
+    (warning,) = (line for line in outcome.stderr.splitlines() if "times their median" in line)
+    assert len(warning) < 1000
+    assert "Next: " in warning
 
 
 def test_terminal_escapes_and_markup_in_names_are_shown_and_not_obeyed(

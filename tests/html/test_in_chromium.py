@@ -213,3 +213,21 @@ def test_text_has_enough_contrast_in_both_modes(page, demo_report):
     for dark in (False, True):
         page.open(demo_report, dark=dark)
         assert page.evaluate(script) == []
+
+
+def test_both_ends_of_a_narrow_range_can_be_told_apart(page, demo_report):
+    page.open(demo_report)
+    page.evaluate("document.getElementById('timeline-plots').focus()")
+    page.press(*["+"] * 14)
+    begin, _, end = page.evaluate("document.getElementById('timeline-range').textContent").partition(" to ")
+    assert begin != end.partition(":")[0]
+
+
+def test_nothing_sticks_out_of_the_paper(page, demo_report):
+    """718 CSS pixels are the width of A4 between margins of 1 cm; what is wider is cut off or shrunk."""
+    page.open(demo_report, width=718)
+    page.media(media="print")
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.settle()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718
+    page.media()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
-from math import log10
+from itertools import combinations, pairwise
+from math import dist, log10
 
 import pytest
 
@@ -72,6 +72,13 @@ def test_labels_of_ceilings_do_not_overlap():
     many = CeilingsPart(compute=tuple(_compute(f"T{i}", "mfma", 1e5 * (1 + i / 50)) for i in range(12)))
     roofs = compute_roofs(many, set(), FRAME)
     assert all(b.label_y - a.label_y >= 13 for a, b in pairwise(roofs))
+
+
+def test_labels_of_memory_lines_that_lie_close_stand_apart_along_them():
+    close = CeilingsPart(memory=tuple(_memory("hbm", peak, "measured") for peak in (3900.0, 4200.0, 4850.0)))
+    places = [(roof.label_x, roof.label_y) for roof in memory_roofs(close, (), FRAME) if roof.label]
+    assert len(places) == 3
+    assert all(dist(one, other) > 95 for one, other in combinations(places, 2))
 
 
 @pytest.mark.parametrize("values", [[1e-300, 1e300], [5e-324], [1e308], [0.0], [float("inf"), 1.0], []])

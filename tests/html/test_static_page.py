@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from rpl_core.testing.recordings import Launch
+
 SECTIONS = ("timeline", "path", "what-if", "kernels", "roofline", "evidence", "provenance")
 
 
@@ -186,3 +188,33 @@ def test_real_recordings_make_a_well_formed_page(recording, shared_data, rpl_cli
     root = parsed(target)
     assert bool(root.by_id("timeline").find_all("svg")) == (dag["status"] == "available")
     assert target.stat().st_size < 5_000_000
+
+
+@pytest.fixture
+def gemm_report(report_of):
+    """Two generated kernels that differ in their middle only, launched more than a thousand times."""
+    names = [f"Cijk_{'a' * 60}_MT{tile}x64x32_{'b' * 60}_WGM8" for tile in (64, 128)]
+    return report_of([Launch(names[i % 2], 1000 * i, 1000 * i + 900) for i in range(1, 1202)])
+
+
+def test_thousands_are_apart_by_a_thin_space(gemm_report, parsed):
+    (facts,) = (p for p in parsed(gemm_report).find_all("p") if p.attributes.get("class") == "facts")
+    assert "1\N{NARROW NO-BREAK SPACE}201 dispatches of 2 kernels" in facts.text
+
+
+def test_kernels_that_differ_in_their_middle_read_differently_everywhere(gemm_report, parsed):
+    root = parsed(gemm_report)
+    for table in ("kernel-table", "what-if"):
+        names = [link.text for link in root.by_id(table).find_all("a")]
+        assert len(names) == 2
+        assert {"MT64x" in name for name in names} == {True, False}, names
+
+
+def test_diagnostics_are_sentences(gemm_report, parsed):
+    (listed,) = (
+        ul for ul in parsed(gemm_report).find_all("ul") if ul.attributes.get("class") == "diagnostics"
+    )
+    for entry in listed.find_all("li"):
+        for word in ("Likely cause:", "Next:"):
+            before, found, _ = entry.text.partition(word)
+            assert not found or before.rstrip().endswith(".")

@@ -115,8 +115,10 @@ def test_a_change_while_the_backup_was_written_is_not_lost(request_for, tmp_path
 
 def test_a_source_that_is_gone_is_said_so(request_for, tmp_path) -> None:
     (tmp_path / "kernel.hip").unlink()
-    with pytest.raises(RplError, match=r"kernel\.hip"):
-        write_accepted(request_for(), NEW, OLD, None)
+    for in_place in (False, True):
+        with pytest.raises(RplError, match=r"kernel\.hip"):
+            write_accepted(request_for(in_place=in_place), NEW, OLD, None)
+    assert names(tmp_path) == []
 
 
 def test_in_place_keeps_a_backup_and_the_permissions(request_for, tmp_path):

@@ -110,7 +110,15 @@ def test_nothing_to_change_is_no_failure(site, transform, tmp_path):
     site.plugin("shout", SHOUT)
     (tmp_path / "empty.hip").touch()
     outcome = transform(path=tmp_path / "empty.hip").assert_ok()
-    assert (outcome.stdout, outcome.stderr.strip()) == ("", "no candidates")
+    found_by = "shout found nothing that could be changed"
+    assert (outcome.stdout, outcome.stderr.strip()) == ("", f"no candidates: {found_by}")
+
+
+def test_a_kernel_without_candidates_names_those_with(site, transform):
+    site.plugin("shout", SHOUT)
+    outcome = transform("--kernel", "gamma").assert_ok()
+    assert "no candidates for the kernel 'gamma'" in outcome.stderr
+    assert "with candidates: alpha, beta" in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,13 @@ export function duration(ns: number): string {
   return `${digits(ns)} ns`;
 }
 
+/** A point of time, with as many decimals as it takes to tell it from one `apart` ns later. */
+export function moment(ns: number, apart: number): string {
+  const [unit, size] = UNITS.find(([, candidate]) => Math.abs(ns) >= candidate) ?? ["ns", 1];
+  const decimals = Math.ceil(Math.log10(size / Math.max(apart, 1)) - 1e-9);
+  return `${Number((ns / size).toFixed(Math.min(9, Math.max(0, decimals))))} ${unit}`;
+}
+
 /** Ticks of an axis in one unit, with as many decimals as neighbours need to differ. */
 export function ticks(values: number[]): string[] {
   const last = Math.max(...values.map(Math.abs), 1);

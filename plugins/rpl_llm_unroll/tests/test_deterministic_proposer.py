@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from rpl_core.interfaces.proposer import Attempt, ProposalRequest
@@ -84,6 +85,54 @@ def test_a_candidate_that_the_screen_refuses_is_planned_but_not_proposed():
     assert proposer.propose(_request()).id == "heavy-L7-pragma4"
     first = next(iter(proposer.plan(_request())))
     assert (first.id, first.allowed) == ("heavy-L7-pragma8", False)
+
+
+def test_when_nothing_is_left_the_user_hears_why_and_hears_it_once():
+    text = b"""__global__ void sync(float* out, int n) {
+  for (int i = 0; i < n; ++i) { out[i] = 1; __syncthreads(); }
+}
+__global__ void plain(float* out) { out[0] = 1; }
+"""
+    notes: list[str] = []
+    proposer = _unscreened()
+    for kernel in ("sync", "sync", "plain"):
+        request = ProposalRequest(KernelSource("k.hip", text, kernel), {}, note=notes.append)
+        assert proposer.propose(request) is None
+    assert notes == [
+        "deterministic: nothing to try for sync:",
+        "  unroll for loop sync-L2: guard barrier, line 2: __syncthreads waits at a barrier",
+        "deterministic: plain has no loop that could be unrolled",
+    ]
+
+
+def test_the_user_hears_what_the_screen_refused_or_that_there_was_none():
+    class Nothing:
+        def screen(self, candidate: bytes) -> Screened:
+            return Screened((GuardVerdict("binary-spills", False, "spills 4"),))
+
+    notes: list[str] = []
+    request = attrs.evolve(_request(kernel="light"), note=notes.append)
+    assert DeterministicProposer(lambda path, text, architecture: Nothing()).propose(request) is None
+    assert notes[0] == "deterministic: nothing to try for light:"
+    assert "by 8 (#pragma unroll): guard binary-spills, line 2: spills 4" in notes[1]
+    assert notes[-1].startswith("  and 1 more; `rpl transform`")
+    notes.clear()
+    assert _unscreened().propose(request) is not None
+    assert notes == ["deterministic: candidates are not screened: no compiler in this test"]
+
+
+def test_what_was_tried_is_not_compiled_again():
+    compiled: list[bytes] = []
+
+    class Counting:
+        def screen(self, candidate: bytes) -> Screened:
+            compiled.append(candidate)
+            return Screened(())
+
+    proposer = DeterministicProposer(lambda path, text, architecture: Counting())
+    first = proposer.propose(_request())
+    proposer.propose(_request(attempts=(Attempt(first.summary, "rejected", "slower"),)))
+    assert len(compiled) == len(set(compiled)) == 2
 
 
 @pytest.mark.clang

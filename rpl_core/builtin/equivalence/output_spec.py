@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 import attrs
@@ -18,6 +19,8 @@ RAW_TYPES = {
     **{f"i{8 * size}": f"<i{size}" for size in (1, 2, 4, 8)},
     **{f"u{8 * size}": f"<u{size}" for size in (1, 2, 4, 8)},
 }
+#: A file's name does not end like that; a slip of the type would look for a file that nobody writes.
+_LIKE_A_TYPE = re.compile(r"(?:b?f|float|[iu]|u?int)\d+(?:_t)?|float|double|int|half")
 
 
 @attrs.frozen
@@ -40,6 +43,10 @@ def read_outputs(texts: tuple[str, ...]) -> tuple[OutputSpec, ...]:
 def read_output(text: str) -> OutputSpec:
     name, _, last = text.rpartition(":")
     number_type = last if name and last in RAW_TYPES else None
+    if name and number_type is None and _LIKE_A_TYPE.fullmatch(last):
+        raise UsageError(
+            f"the output {text}: {last} is no type of numbers", next_step=f"one of {', '.join(RAW_TYPES)}"
+        )
     if number_type is None:
         name = text
     if name == STANDARD_OUTPUT:

@@ -47,7 +47,7 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> H
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
-        facts=tuple(readable(fact, 160) for fact in _facts(profile)),
+        facts=tuple(_facts(profile)),
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
@@ -58,13 +58,13 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> H
 def _facts(profile: ProfileDocument) -> list[str]:
     gpu, facts = profile.gpu, []
     if gpu.architecture:
-        facts.append(gpu.architecture)
+        facts.append(readable(gpu.architecture, 160))
     if gpu.compute_units:
         facts.append(f"{gpu.compute_units} compute units")
     if gpu.clock_mhz:
         facts.append(f"{gpu.clock_mhz:.10g} MHz")
     if gpu.partition:
-        facts.append(gpu.partition)
+        facts.append(readable(gpu.partition, 160))
     if profile.launches is not None:
         kernels = len(profile.kernels)
         noun = "kernel" if kernels == 1 else "kernels"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import attrs
 from markupsafe import escape
 
+from rpl_core.text.distinct import shorten_apart
 from rpl_core.text.safety import encodable, printable, shorten
 
 __all__ = ["DETAILED_KERNELS", "SHOWN_KERNELS", "KernelNames", "base_name", "kernel_names", "readable"]
@@ -37,10 +38,13 @@ class KernelNames:
 
     ids: dict[str, str]
     full: dict[str, str]
+    apart: dict[str, str]
     own_names: Counter[str]
 
     def short(self, name: str) -> str:
-        return readable(name, _SHORT) or _NO_NAME
+        """For tables and legends: different kernels of the page read differently."""
+        text = readable(name)
+        return self.apart.get(text) or readable(text, _SHORT) or _NO_NAME
 
     def plain(self, name: str) -> str:
         """For sentences: the function's own name where no other kernel has it too."""
@@ -68,7 +72,8 @@ def kernel_names(names: Iterable[str]) -> KernelNames:
             text = readable(name, _SHORT)
         left -= len(escape(text))
         full[name] = text or _NO_NAME
-    return KernelNames(ids, full, Counter(base_name(readable(name)) for name in ids))
+    texts = [readable(name) for name in ids]
+    return KernelNames(ids, full, shorten_apart(texts, _SHORT), Counter(map(base_name, texts)))
 
 
 def base_name(name: str) -> str:

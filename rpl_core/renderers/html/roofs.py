@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ __all__ = ["ComputeRoof", "MemoryRoof", "compute_roofs", "level_name", "memory_r
 _LEVELS = {"hbm": "HBM", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
 _PIPES = {"valu": "VALU", "valu_packed": "packed", "mfma": "MFMA"}
 _LABEL_HEIGHT = 13.0
+#: How far apart labels of lines of one level stand, as a share of the line (chosen: a label's length).
+_APART = 0.22
 _LEVEL_ORDER = ("hbm", "l2", "vl1d", "lds")
 
 
@@ -69,14 +72,15 @@ def memory_roofs(
     """
     top = min((roof.y for roof in compute if roof.shown), default=frame.y.end)
     highest = min((roof.y for roof in compute), default=frame.y.end)
-    seen: set[tuple[str, str]] = set()
+    seen: Counter[tuple[str, str]] = Counter()
     found = []
     for members in _by_bandwidth(ceilings):
         first = members[0]
         shown = (first.level, first.origin) not in seen
-        # Labels of different lines stand apart along them.
+        # Labels of different lines stand apart along them, those of one level farther: its lines lie close.
         along = 0.05 + 0.16 * len({level for level, _ in seen} - {first.level})
-        seen |= {(member.level, member.origin) for member in members}
+        along = min(along + _APART * seen[first.level, first.origin], 0.8)
+        seen.update((member.level, member.origin) for member in members)
         found += _segments(members, along, (top, highest) if shown else (highest,), frame, shown=shown)
     return tuple(found)
 

@@ -126,16 +126,18 @@ function drawName(scene: Scene, view: View, entry: number, x: number, width: num
   const begin = Math.max(x, view.left) + 5 * view.ratio;
   const room = x + width - begin - 5 * view.ratio;
   const size = 11 * view.ratio;
-  const letters = Math.floor(room / (size * 0.56));
   const symbol = scene.timeline.symbols[scene.timeline.kept.symbol[entry]];
   const name = symbol?.own ?? "";
   const strong = ctx.globalAlpha > 0.6 && symbol?.colour !== 9;
-  if (letters < 6 || view.height < size * 1.6) return;
-  ctx.globalAlpha = 1;
+  if (room < 3.4 * size || view.height < size * 1.6) return;
   ctx.font = `${size}px system-ui, sans-serif`;
+  const whole = ctx.measureText(name).width;
+  const letters = whole > room ? Math.floor((name.length * room) / whole) - 1 : name.length;
+  if (letters < Math.min(name.length, 5)) return;
+  ctx.globalAlpha = 1;
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
-  const text = name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
+  const text = name.length > letters ? `${name.slice(0, letters)}\u2026` : name;
   if (strong) {
     // Readable on every kernel colour in both modes.
     ctx.lineWidth = 2.5 * view.ratio;

@@ -1,5 +1,5 @@
 // What is at a place of the timeline, in words.
-import { duration, percent } from "../units";
+import { duration, moment, percent } from "../units";
 import { type Timeline, NO_SYMBOL } from "./data";
 import { keptInView, levelFor } from "./draw";
 
@@ -21,7 +21,7 @@ export function describeKept(timeline: Timeline, entry: number): string[] {
   const { kept } = timeline;
   const lines = [
     timeline.symbols[kept.symbol[entry]].name,
-    `${duration(kept.duration[entry])} from ${duration(kept.begin[entry])} on`,
+    `${duration(kept.duration[entry])} from ${moment(kept.begin[entry], kept.duration[entry] / 10)} on`,
     timeline.lanes[kept.lane[entry]] + (kept.id[entry] > 0 ? `, dispatch ${kept.id[entry] - 1}` : ", copy"),
   ];
   if (kept.path[entry]) lines.push("on the critical path");
@@ -36,7 +36,7 @@ export function describeBin(timeline: Timeline, lane: number, at: number, pixels
   const cell = lane * level.bins + bin;
   if (level.symbol[cell] === NO_SYMBOL) return null;
   return [
-    `${duration(level.width)} from ${duration(bin * level.width)} on`,
+    `${duration(level.width)} from ${moment(bin * level.width, level.width / 10)} on`,
     timeline.lanes[lane],
     `busy ${percent(level.busy[cell] / 255)}, critical ${percent(level.path[cell] / 255)}`,
     `${level.count[cell]} dispatches begin here`,

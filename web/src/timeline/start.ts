@@ -2,7 +2,7 @@
 import type uPlot from "uplot";
 import { find } from "../elements";
 import { hideTooltip, showTooltip } from "../tooltip";
-import { duration } from "../units";
+import { duration, moment } from "../units";
 import { readColours } from "./colours";
 import { decode, type Timeline } from "./data";
 import type { Scene } from "./draw";
@@ -133,7 +133,8 @@ export function startTimeline(): void {
   const overview = overviewPlot(target, scene, width(), (from, to) => control.zoom(from, to));
   const shown = (from: number, to: number): void => {
     markRange(overview, from, to, timeline.span);
-    if (output) output.textContent = `${duration(from)} to ${duration(to)}: ${duration(to - from)}`;
+    const apart = (to - from) / 1000;
+    if (output) output.textContent = `${moment(from, apart)} to ${moment(to, apart)}: ${duration(to - from)}`;
   };
   const lanes = lanesPlot(target, scene, width(), height, shown, (u) => hover(u, scene));
   const control = controller(scene, overview, lanes);

@@ -66,7 +66,7 @@ def test_prompt_warns_of_secrets_without_showing_them(place, rpl_cli):
     [
         (("prompt", "k.hip"), 64, "no command to profile"),
         (("prompt", "absent.hip", "./app"), 69, "no source file"),
-        (("prompt", "k.hip", "--from", "absent"), 69, "holds no profile.json"),
+        (("prompt", "k.hip", "--from", "absent"), 69, "there is no run at absent"),
         (("prompt", "k.hip", "--from", "run", "--kernel", "x"), 65, "it defines: blend, other"),
         (("prompt", "k.hip", "--from", "run", "--compact", "--full-source"), 64, "exclude each other"),
         (("llm-optimize", "k.hip", "./app", "--auto-approve"), 64, "no model is named"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rpl_core.interfaces.transformation import KernelSource
+    from rpl_llm_unroll.asking.budget import Spent
     from rpl_llm_unroll.asking.exchange import Message
     from rpl_llm_unroll.asking.settings import LlmSettings
 
@@ -62,19 +63,29 @@ def announce(
     messages: tuple[Message, ...],
     source: KernelSource,
     settings: LlmSettings,
+    spent: Spent,
     note: Callable[[str], None],
 ) -> None:
-    """Tell the user what goes where."""
+    """Tell the user what goes where, and what the session has spent before."""
     size = sum(len(message.content.encode("utf-8", "replace")) for message in messages)
     what = _CONTENT[settings.form].format(kernel=source.kernel, file=PurePath(source.path).name)
     if any(message.role == "assistant" for message in messages):
         what += ", the replies so far and what was wrong with them"
     note(
         f"llm: sending to {settings.host}, model {settings.model}: {size} bytes (about "
-        f"{tokens_of(messages)} tokens): {what}, and figures of the run; no other file"
+        f"{tokens_of(messages)} tokens): {what}, and figures of the run; no other file; "
+        f"{_spent(spent, settings)}"
     )
     if settings.base_url.startswith("http://") and not _is_local(settings.host):
         note("llm: the connection is not encrypted (http)")
+
+
+def _spent(spent: Spent, settings: LlmSettings) -> str:
+    tokens = f"so far {spent.tokens} of {settings.token_budget} tokens"
+    if spent.money is None:
+        return tokens
+    limit = "" if settings.money_budget is None else f" of {settings.money_budget:g}"
+    return f"{tokens}, money {spent.money:.4f}{limit}"
 
 
 def _is_local(host: str) -> bool:

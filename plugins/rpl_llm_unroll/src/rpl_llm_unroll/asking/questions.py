@@ -14,6 +14,7 @@ from rpl_llm_unroll.asking.exchange_log import ExchangeLog, read_exchanges
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rpl_llm_unroll.asking.budget import Spent
     from rpl_llm_unroll.asking.endpoint import Endpoint
     from rpl_llm_unroll.asking.exchange import Message
     from rpl_llm_unroll.asking.settings import LlmSettings
@@ -47,7 +48,7 @@ class Questions:
         if self._replayed is not None:
             exchange = self._replay(messages, subject, self._replayed)
         else:
-            problem = budget_problem(messages, spent_in(self._kept, self._settings), self._settings)
+            problem = budget_problem(messages, self.spent, self._settings)
             if problem is not None:
                 return problem
             before_sending(messages)
@@ -55,6 +56,11 @@ class Questions:
         self._log.append(exchange)
         self._kept.append(exchange)
         return exchange
+
+    @property
+    def spent(self) -> Spent:
+        """What the session's exchanges took so far."""
+        return spent_in(self._kept, self._settings)
 
     def _ask_network(self, messages: tuple[Message, ...], subject: str) -> Exchange:
         if self._endpoint is None:

@@ -26,6 +26,10 @@ REPAIRS = 2
 _MOST_REPEATED = 64 << 10
 
 
+def _say_nothing(_line: str) -> None:
+    return None
+
+
 @attrs.frozen
 class CameToNothing:
     """``guard`` names what stood against the proposal: ``budget`` or ``reply-contract``."""
@@ -43,6 +47,7 @@ class Talk:
     questions: Questions
     before_sending: Callable[[tuple[Message, ...]], None]
     known: Callable[[str], bool]
+    note: Callable[[str], None] = _say_nothing
     messages: tuple[Message, ...] = ()
     replies: tuple[str, ...] = ()
     repairs_left: int = REPAIRS
@@ -62,7 +67,10 @@ class Talk:
             if not isinstance(judged, Problem):
                 return judged
             if not self.complain(judged.reason):
+                self.note(f"llm: the reply is refused: {judged.reason}; no repair is left")
                 return CameToNothing("reply-contract", judged.reason)
+            turn = f"repair {REPAIRS - self.repairs_left} of {REPAIRS}"
+            self.note(f"llm: the reply is refused: {judged.reason}; {turn}")
 
     def complain(self, problem: str) -> bool:
         """Add a repair turn; false when none is left."""

@@ -82,6 +82,7 @@ def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any
     from rpl_core.pipeline.offline import analyse_paths
     from rpl_core.profiling.record import ProfileRequest, record_application
     from rpl_core.profiling.thread_traces import DeepAnalysis
+    from rpl_core.run_directory.writer import point_latest
 
     deep = None
     if session.setting("deep-analysis", flags["deep_analysis"]):
@@ -104,6 +105,8 @@ def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any
     if recorded.failure is not None:
         raise recorded.failure
     session.output.note(f"recorded in {recorded.directory}")
+    if flags["output"] is None:
+        point_latest(recorded.directory)
     analysis = analysis_request(session, flags, recorded.directory)
     documents, _ = analyse_paths((recorded.directory,), analysis, session.host)
     return documents

@@ -13,16 +13,18 @@ import attrs
 
 from rpl_core.interfaces.proposer import Proposer
 from rpl_core.transform.edits import apply_edits
-from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
+from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, Screened, screen_for
 from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
 from rpl_llm_unroll.loops.view import view_loops
 from rpl_llm_unroll.proposers.evidence import architecture, kernel_evidence, line_latency
+from rpl_llm_unroll.proposers.nothing_left import why_nothing_is_left
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_llm_unroll.syntax.tree import ancestors
 from rpl_llm_unroll.transformation import candidates_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rpl_core.interfaces.proposer import ProposalRequest
     from rpl_core.interfaces.transformation import EditCandidate
@@ -43,23 +45,44 @@ class DeterministicProposer(Proposer):
 
     def __init__(self, make_screen: ScreenMaker = screen_for) -> None:
         self._make_screen = make_screen
+        self._told: set[tuple[Path | None, str]] = set()
 
     def propose(self, request: ProposalRequest) -> EditCandidate | None:
-        tried = {attempt.summary for attempt in request.attempts}
-        return next((c for c in self.plan(request) if c.allowed and c.summary not in tried), None)
+        """The next one; if there is none, the user is told what stands against the rest."""
+        screened_out = []
+        for candidate in self.plan(request):
+            if candidate.allowed:
+                return candidate
+            screened_out.append(candidate)
+        self._tell(request, "\n".join(why_nothing_is_left(request, screened_out)))
+        return None
+
+    def _tell(self, request: ProposalRequest, text: str) -> None:
+        """Once per session: a kernel with nothing left is asked about again before every candidate."""
+        if (request.directory, text) not in self._told:
+            self._told.add((request.directory, text))
+            for line in text.split("\n"):
+                request.note(line)
 
     def plan(self, request: ProposalRequest) -> Iterator[EditCandidate]:
-        """All candidates that the source guards allow, in order, with the screen's verdicts added.
+        """What the source guards allow and was not tried, in order, with the screen's verdicts added.
 
         A screen that is not available adds none: the build's own guards come later.
         """
+        tried = {attempt.summary for attempt in request.attempts}
+        left = [c for c in ordered_candidates(request) if c.summary not in tried]
+        if not left:
+            return
         screen = self._make_screen(request.source.path, request.source.text, architecture(request.documents))
-        for candidate in ordered_candidates(request):
-            if isinstance(screen, str):
-                yield candidate
-                continue
-            found = screen.screen(apply_edits(request.source.text, candidate.edits))
+        for candidate in left:
+            found = _screened(screen, apply_edits(request.source.text, candidate.edits))
+            if found.unavailable is not None:
+                self._tell(request, f"deterministic: candidates are not screened: {found.unavailable}")
             yield attrs.evolve(candidate, guards=(*candidate.guards, *found.verdicts))
+
+
+def _screened(screen: ResourceScreen | str, text: bytes) -> Screened:
+    return Screened((), screen) if isinstance(screen, str) else screen.screen(text)
 
 
 def ordered_candidates(request: ProposalRequest) -> list[EditCandidate]:

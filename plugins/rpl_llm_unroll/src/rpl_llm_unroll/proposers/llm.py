@@ -54,15 +54,17 @@ class LlmProposer(Proposer):
         request = attrs.evolve(request, source=attrs.evolve(request.source, kernel=target.kernel.name))
         prompt = build_prompt(request, target, settings.form)
 
+        questions = self._questions_for(request, settings)
+
         def before_sending(messages: tuple[Message, ...]) -> None:
             text = "\n".join(m.content for m in messages if m.role != "assistant")
             refuse_secrets(text, request.source, settings)
-            announce(messages, request.source, settings, request.note)
+            announce(messages, request.source, settings, questions.spent, request.note)
 
         def known(digest: str) -> bool:
             return any(f"({digest[:_SHOWN_DIGITS]})" in attempt.summary for attempt in request.attempts)
 
-        talk = Talk(prompt, target, self._questions_for(request, settings), before_sending, known)
+        talk = Talk(prompt, target, questions, before_sending, known, request.note)
         return self._candidate(request, talk, settings)
 
     def repair(self, request: ProposalRequest, failed: EditCandidate, problem: str) -> EditCandidate | None:
