@@ -37,6 +37,7 @@ class Call:
     proposer: str
     suffix: str
     proposer_options: Mapping[str, str] = attrs.field(factory=dict)
+    command_name: str = "rpl optimize"
 
     @property
     def plain_options(self) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def remembered(call: Call) -> Mapping[str, Any]:
         "suffix": call.suffix,
         "proposer_options": dict(call.proposer_options),
         "directory": str(Path.cwd()),
+        "command_name": call.command_name,
     }
 
 
@@ -90,6 +92,11 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
             f"the session was started in {directory}, and its paths are relative to it",
             next_step=f"cd {shlex.quote(directory)} and resume there",
         )
+    if begun.command_name != call.command_name:
+        raise UsageError(
+            f"the session was started by `{begun.command_name}`",
+            next_step=f"{begun.command_name} --resume {shlex.quote(str(root))}",
+        )
     _require_nothing_anew(context)
     anew = {name: call.flags[name] for name in _OF_THIS_CALL}
     if anew["time_budget"] is None:
@@ -102,7 +109,8 @@ def _parsed(text: str, defaults: Mapping[str, Any], context: click.Context) -> t
     flags = {**defaults, **_typed(dict(found["flags"]), context)}
     words, own = tuple(map(str, found["words"])), dict(found["proposer_options"])
     options = {str(name): str(value) for name, value in own.items()}
-    begun = Call(words, flags, str(found["proposer"]), str(found["suffix"]), options)
+    names = str(found["proposer"]), str(found["suffix"])
+    begun = Call(words, flags, *names, options, str(found["command_name"]))
     return begun, str(found["directory"])
 
 

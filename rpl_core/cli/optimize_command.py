@@ -52,14 +52,32 @@ def run_optimize(
     """
     session = session_of(context)
     _require_terminal(flags)
-    call = Call(words, flags, proposer, suffix, proposer_options or {})
-    with _progress(session, call) as step:
+    call = Call(words, flags, proposer, suffix, proposer_options or {}, f"rpl {context.command.name}")
+    with _progress(session, call) as show:
+        step = Steps(show, every_run=flags["debug"] or (flags["auto_approve"] and sys.stderr.isatty()))
         if flags["resume"]:
             document, root = _resume(session, call, context, step)
         else:
             document, root = _start(session, call, step)
     _show(session, document, root, as_json=flags["as_json"])
     return int(_EXIT_CODES[document.verdict or "rejected"])
+
+
+class Steps:
+    """Progress in two sizes: the stages for everyone, each process run where it disturbs nobody."""
+
+    def __init__(self, show: Callable[[str], None], *, every_run: bool) -> None:
+        self._show = show
+        self._every_run = every_run
+        self._stage = ""
+
+    def stage(self, text: str) -> None:
+        self._stage = text
+        self._show(text)
+
+    def run(self, text: str) -> None:
+        if self._every_run:
+            self._show(f"{self._stage}: {text}")
 
 
 def _progress(session: Session, call: Call) -> AbstractContextManager[Callable[[str], None]]:
@@ -77,7 +95,7 @@ def _require_terminal(flags: Mapping[str, Any]) -> None:
         )
 
 
-def _start(session: Session, call: Call, step: Callable[[str], None]) -> tuple[OptimizeDocument, Path]:
+def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument, Path]:
     from rpl_core.files.atomic import write_atomic
     from rpl_core.ledger.writer import Ledger
     from rpl_core.optimize.layout import LEDGER, REQUEST
@@ -102,11 +120,25 @@ def _start(session: Session, call: Call, step: Callable[[str], None]) -> tuple[O
         running = OptimizeSession.start(root, request, ledger, original, call.proposer)
         running.record_start(call.plain_options)
         session.output.note(f"recording in {root}; built by: {tools.builder.summary}")
+        _warn_of_no_check(session, call)
         return OptimizeLoop(running, tools, LoopState(original)).run(), root
 
 
+def _warn_of_no_check(session: Session, call: Call) -> None:
+    """Before the first measurement: after the last one it would be too late to say."""
+    if call.flags["validate"] or call.flags["outputs"]:
+        return
+    if call.flags["allow_unverified"]:
+        session.output.note("warning: results are not compared: candidates are accepted on time alone")
+    else:
+        session.output.note(
+            "warning: neither --validate nor --output-file is given, so no candidate can be accepted "
+            "unless a plugin's check compares results"
+        )
+
+
 def _resume(
-    session: Session, call: Call, context: click.Context, step: Callable[[str], None]
+    session: Session, call: Call, context: click.Context, step: Steps
 ) -> tuple[OptimizeDocument, Path]:
     from rpl_core.ledger.writer import Ledger
     from rpl_core.optimize.layout import LEDGER
@@ -159,6 +191,7 @@ def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
 
 
 def _request(session: Session, call: Call) -> OptimizeRequest:
+    from rpl_core.builtin.equivalence.output_spec import read_outputs
     from rpl_core.cli.analysis_options import analysis_request
     from rpl_core.interfaces.equivalence import EquivalenceOptions
     from rpl_core.optimize.build.model import BuildOptions
@@ -167,6 +200,7 @@ def _request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_core.profiling.command_line import application_command
 
     flags = call.flags
+    read_outputs(tuple(flags["outputs"]))  # a wrong one must not wait for the first candidate
     source, words = _split_source(call)
     command = application_command(words)
     found = find_source(
@@ -200,6 +234,7 @@ def _request(session: Session, call: Call) -> OptimizeRequest:
         analysis=analysis_request(session, flags, None),
         kernel=flags["kernel"],
         suffix=call.suffix,
+        command_name=call.command_name,
         in_place=flags["in_place"],
         runs=session.setting("runs", flags["runs"]),
         roofline=session.setting("roofline", flags["roofline"]),
@@ -257,7 +292,7 @@ def _policy(flags: Mapping[str, Any]) -> PolicyPart:
     )
 
 
-def _tools(session: Session, call: Call, request: OptimizeRequest, step: Callable[[str], None]) -> Tools:
+def _tools(session: Session, call: Call, request: OptimizeRequest, step: Steps) -> Tools:
     from rpl_core.cli.profile_command import choose_collector, log_sink
     from rpl_core.optimize.build.choose import choose_builder
     from rpl_core.optimize.equivalence.stage import EquivalenceStage
@@ -278,7 +313,8 @@ def _tools(session: Session, call: Call, request: OptimizeRequest, step: Callabl
         approve=_approval(session, call),
         note=session.output.note,
         log=log_sink(session, call.flags),
-        step=step,
+        step=step.stage,
+        run_step=step.run,
     )
 
 

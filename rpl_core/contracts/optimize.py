@@ -145,6 +145,10 @@ class CandidatePart(Part):
     summary: str
     source_sha256: str
     judgement: JudgementPart
+    source: str | None = None  # the candidate, relative to the session's directory; kept whatever the verdict
+    origin: OriginName | None = None  # of its measurement; null: not measured
+    pairs: int | None = None  # of the fresh measurement, or of the first where that decided
+    first_kernel_gain: float | None = None  # of the measurement that decides, which luck helped to choose
     predicted_gain: float | None = None  # of the application, by what-if from the measured kernel gain
     measured_gain: float | None = None  # of the application's makespan, from the fresh measurement
     kernel_gain: float | None = None  # from the fresh measurement

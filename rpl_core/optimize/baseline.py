@@ -87,7 +87,7 @@ def profile_baseline(
         tools.collector,
         tools.host,
         tools.log,
-        tools.step,
+        tools.run_step,
     )
     if recorded.failure is not None:
         raise recorded.failure

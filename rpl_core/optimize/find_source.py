@@ -56,7 +56,7 @@ def find_source(
         return FoundSource(source.resolve(), "--source")
     program = find_program(command, binary, Path.cwd()).path
     looked: list[str] = []
-    for how, named in _from_debug_information(program):
+    for how, named in _from_debug_information(program, looked):
         found = _defining(named)
         if len(found) > 1:
             raise _ambiguous(found, f"{how} of {program.name}")
@@ -77,10 +77,11 @@ def defines_kernels(path: Path) -> bool:
         return False
 
 
-def _from_debug_information(program: Path) -> Iterable[tuple[str, Sequence[Path]]]:
+def _from_debug_information(program: Path, looked: list[str]) -> Iterable[tuple[str, Sequence[Path]]]:
     try:
         codes = read_code_objects(program)
-    except RplError:
+    except RplError as error:
+        looked.append(error.fact)  # a mistyped program must not read like one without debug information
         return
     yield "device debug information", sorted({place.path for place in kernel_sources(codes).values()})
     yield "host debug information", unit_sources(program)

@@ -15,7 +15,7 @@ from rpl_core.optimize.accept import is_changed, unified_diff, write_accepted
 from rpl_core.optimize.baseline import Baseline, build_baseline, profile_baseline
 from rpl_core.optimize.evaluate import Evaluation, Trial
 from rpl_core.optimize.layout import ORIGINAL, baseline_name, fresh
-from rpl_core.optimize.measurement.candidate_gains import CandidateGains, candidate_gains
+from rpl_core.optimize.measurement.candidate_gains import CandidateGains, candidate_gains, measured_facts
 from rpl_core.optimize.measurement.stage import MeasureStage, run_to_run_cv
 from rpl_core.optimize.proposing import Built, ProposalStage, Proposed
 from rpl_core.optimize.records import SessionRecords
@@ -69,7 +69,7 @@ class OptimizeLoop:
             self._finish(Ending("interrupted", "stopped by the user or the system"))
             raise InterruptedRunError(
                 f"interrupted; everything so far is kept in {self._session.root}",
-                next_step=f"go on with `rpl optimize --resume {self._session.root}`",
+                next_step=f"go on with `{self._request.command_name} --resume {self._session.root}`",
             ) from None
         except RplError as error:
             self._records.failure(error)
@@ -163,7 +163,8 @@ class OptimizeLoop:
     def _proposals(self, target: Target) -> ProposalStage:
         def hear_proposal(proposed: Proposed) -> None:
             self._records.proposal(proposed, target.kernel, self._state.text)
-            self._tools.step(f"candidate {proposed.number}: build ({proposed.candidate.summary})")
+            if proposed.refused is None:
+                self._tools.step(f"candidate {proposed.number}: build ({proposed.candidate.summary})")
 
         tools = self._tools
         return ProposalStage(
@@ -194,11 +195,34 @@ class OptimizeLoop:
         if judgement.verdict == "accepted" and not self._approved(built, judgement, gains, baseline):
             declined = {"verdict": "rejected", "stage": "approval", "reason": "declined by the user"}
             judgement = judgement.model_copy(update=declined)
-        candidate = _candidate_part(built.proposed, target, self._tools, judgement, gains)
+        candidate = self._candidate(built.proposed, target, judgement, gains, evidence)
         if judgement.verdict == "accepted":
             return self._accept(built, candidate)
         self._roll_back(candidate)
         return baseline
+
+    def _candidate(
+        self,
+        proposed: Proposed,
+        target: Target,
+        judgement: JudgementPart,
+        gains: CandidateGains,
+        evidence: EvidencePart,
+    ) -> CandidatePart:
+        return CandidatePart(
+            number=proposed.number,
+            kernel=target.kernel,
+            proposer=self._tools.proposer.value.name,
+            summary=proposed.candidate.summary,
+            source_sha256=proposed.sha256,
+            judgement=judgement,
+            source=self._records.source_of(proposed),
+            predicted_gain=gains.predicted,
+            measured_gain=gains.measured,
+            kernel_gain=gains.kernel,
+            kernel_gain_interval=gains.kernel_interval,
+            **measured_facts(evidence),
+        )
 
     def _approved(
         self, built: Built, judgement: JudgementPart, gains: CandidateGains, baseline: Baseline
@@ -263,20 +287,3 @@ class OptimizeLoop:
             candidates=candidates,
             dominance_shifts=tuple(self._state.shifts),
         )
-
-
-def _candidate_part(
-    proposed: Proposed, target: Target, tools: Tools, judgement: JudgementPart, gains: CandidateGains
-) -> CandidatePart:
-    return CandidatePart(
-        number=proposed.number,
-        kernel=target.kernel,
-        proposer=tools.proposer.value.name,
-        summary=proposed.candidate.summary,
-        source_sha256=proposed.sha256,
-        judgement=judgement,
-        predicted_gain=gains.predicted,
-        measured_gain=gains.measured,
-        kernel_gain=gains.kernel,
-        kernel_gain_interval=gains.kernel_interval,
-    )

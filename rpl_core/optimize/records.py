@@ -65,8 +65,13 @@ class SessionRecords:
             },
         )
 
+    def source_of(self, proposed: Proposed) -> str | None:
+        """Where the session keeps the candidate's source, relative to its directory."""
+        if proposed.text is None:
+            return None
+        return self._session.relative(proposed.directory / self._session.request.source.name)
+
     def proposal(self, proposed: Proposed, kernel: str, baseline: bytes) -> None:
-        path = proposed.directory / self._session.request.source.name
         self._session.record(
             LedgerEvent.PROPOSED,
             {
@@ -76,7 +81,7 @@ class SessionRecords:
                 "summary": proposed.candidate.summary,
                 "source_sha256": proposed.sha256,
                 "baseline_sha256": digest(baseline),
-                "source": None if proposed.text is None else self._session.relative(path),
+                "source": self.source_of(proposed),
                 "repairs": proposed.repairs,
                 "changes_loop": proposed.candidate.changes_loop,
             },

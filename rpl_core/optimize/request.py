@@ -44,6 +44,7 @@ class OptimizeRequest:
     analysis: AnalysisRequest
     kernel: str | None = None
     suffix: str = "_opt"
+    command_name: str = "rpl optimize"  # that was called, for messages
     in_place: bool = False
     runs: int = 3
     roofline: bool = False
@@ -68,4 +69,5 @@ class Tools:
     approve: Approve
     note: LineSink
     log: LineSink
-    step: StepSink
+    step: StepSink  # hears the name of each stage
+    run_step: StepSink  # hears of each process run within it

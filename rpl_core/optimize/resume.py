@@ -18,7 +18,7 @@ from rpl_core.contracts.ledger import (
     SessionStartedData,
     WrittenData,
 )
-from rpl_core.contracts.optimize import CandidatePart, JudgementPart, PolicyPart
+from rpl_core.contracts.optimize import CandidatePart, EvidencePart, JudgementPart, PolicyPart
 from rpl_core.errors import BadDataError
 from rpl_core.ledger.events import CONTRACTS, LedgerEvent
 from rpl_core.ledger.read import read_ledger
@@ -26,6 +26,7 @@ from rpl_core.ledger.recorded_evidence import RecordedEvidence
 from rpl_core.ledger.verify import verify_ledger
 from rpl_core.optimize.accept import digest
 from rpl_core.optimize.layout import LEDGER, ORIGINAL
+from rpl_core.optimize.measurement.candidate_gains import measured_facts
 from rpl_core.optimize.state import LoopState
 from rpl_core.optimize.unfinished import OpenEnd, Settled, Unfinished
 from rpl_core.optimize.verdict import judge
@@ -150,7 +151,8 @@ class _Folding:
         self._decide(self._judgement(), data)
 
     def _decide(self, judgement: JudgementPart, accepted: AcceptedData | None = None) -> None:
-        candidate = _candidate(self._expect_proposed(), judgement, accepted)
+        evidence = EvidencePart() if self._judged is None else self._judged.evidence
+        candidate = _candidate(self._expect_proposed(), judgement, evidence, accepted)
         self._resumed.state.add(candidate, accepted=accepted is not None)
         self._proposed = None
 
@@ -161,7 +163,11 @@ class _Folding:
             return None
         if self._judged is not None:
             judgement = self._judged.judgement
-            return None if judgement.verdict == "accepted" else Settled(_candidate(proposed, judgement))
+            return (
+                None
+                if judgement.verdict == "accepted"
+                else Settled(_candidate(proposed, judgement, self._judged.evidence))
+            )
         evidence = self._recorded.of(proposed.candidate)
         judgement = judge(evidence, self._resumed.policy)
         first, again = evidence.measurement, evidence.remeasurement
@@ -169,7 +175,7 @@ class _Folding:
             return None
         if again is None and first.look is not None and first.look.decision == "accepted":
             return None
-        return Settled(_candidate(proposed, judgement), evidence)
+        return Settled(_candidate(proposed, judgement, evidence), evidence)
 
     def _unfinished(self) -> Unfinished | None:
         # Without its guards nothing speaks for the proposal: the proposer is asked for it again.
@@ -213,7 +219,10 @@ def _inside(root: Path, name: str) -> Path:
 
 
 def _candidate(
-    proposed: ProposedData, judgement: JudgementPart, accepted: AcceptedData | None = None
+    proposed: ProposedData,
+    judgement: JudgementPart,
+    evidence: EvidencePart,
+    accepted: AcceptedData | None = None,
 ) -> CandidatePart:
     return CandidatePart(
         number=proposed.candidate,
@@ -222,6 +231,8 @@ def _candidate(
         summary=proposed.summary,
         source_sha256=proposed.source_sha256,
         judgement=judgement,
+        source=proposed.source,
+        **measured_facts(evidence),
         predicted_gain=None if accepted is None else accepted.predicted_gain,
         measured_gain=None if accepted is None else accepted.measured_gain,
         kernel_gain=None if accepted is None else accepted.kernel_gain,

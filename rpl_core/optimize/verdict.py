@@ -126,7 +126,7 @@ def _why_unverified(checks: Sequence[CheckPart]) -> str:
         return "no equivalence check is configured (--validate, --output-file), so its results are unverified"
     kinds = ", ".join(
         f"{check.check}: {'blind' if check.verdict == 'equal' else check.verdict} ({check.evidence})"
-        for check in checks
+        for check in [c for c in checks if c.verdict != "not_run"] or checks
     )
     return f"no equivalence check could tell its results from wrong ones ({kinds})"
 

@@ -178,7 +178,7 @@ def _noise(part: MeasurementPart, policy: PolicyPart) -> Iterator[Finding]:
 def _no_gain(look: Look, rule: AcceptRule) -> str:
     return (
         f"gain {_gain(look):.1%} of the kernel's time after {look.pairs} pairs, "
-        f"below the {rule.futile_gain:.1%} at which going on is futile"
+        f"{rule.least_gain:.1%} wanted; below {rule.futile_gain:.1%} going on is futile"
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -25,18 +26,11 @@ COMMANDS = [
 ] + re.findall(r"`(rpl [a-z][^`]*)`", TEXT)
 
 
-@pytest.fixture(scope="module")
-def generator():
-    path = ROOT / "tools" / "generate_cli_reference.py"
-    spec = importlib.util.spec_from_file_location("generate_cli_reference", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_command_reference_is_up_to_date(generator):
-    page = generator.PAGE.read_text(encoding="utf-8")
-    assert page == generator.render_page(), "run: python tools/generate_cli_reference.py"
+def test_the_command_reference_is_up_to_date():
+    # In a process of its own: click remembers how a command's help was asked for first.
+    script = ROOT / "tools" / "generate_cli_reference.py"
+    done = subprocess.run([sys.executable, script, "--check"], check=False)
+    assert done.returncode == 0, "run: python tools/generate_cli_reference.py"
 
 
 def test_the_header_names_the_skill():

@@ -108,6 +108,7 @@ def remembered(tmp_path, monkeypatch):
         "suffix": "_opt",
         "proposer_options": {},
         "directory": str(tmp_path),
+        "command_name": "rpl optimize",
     }
 
     def write(**changes):
@@ -126,6 +127,20 @@ def test_options_of_the_session_can_not_be_given_anew(rpl_cli, remembered, words
 
 def test_another_command_can_not_be_given(rpl_cli, remembered) -> None:
     assert "own command" in refused(rpl_cli("optimize", "--resume", remembered(), "--auto-approve", "./app"))
+
+
+def test_another_command_can_not_resume_it(rpl_cli, remembered) -> None:
+    root = remembered(command_name="rpl llm-optimize")
+    line = refused(rpl_cli("optimize", "--resume", root, "--auto-approve"))
+    assert f"Next: rpl llm-optimize --resume {root}" in line
+
+
+def test_a_wrong_output_is_refused_before_anything_runs(rpl_cli, tmp_path) -> None:
+    source = tmp_path / "k.hip"
+    source.write_text("__global__ void k() {}")
+    for wrong in ("/etc/passwd", "out.bin:f99"):
+        words = ("optimize", source, "./app", "--auto-approve", "--output-file", wrong)
+        assert wrong in refused(rpl_cli(*words))
 
 
 def test_it_is_resumed_where_it_began(rpl_cli, remembered) -> None:

@@ -32,6 +32,19 @@ class CandidateGains:
         return f"gain of the application: {measured} measured, {predicted} predicted by what-if"
 
 
+def measured_facts(evidence: EvidencePart) -> dict[str, object]:
+    """Fields of ``CandidatePart`` that say what was measured, whatever the verdict."""
+    first = evidence.measurement
+    if first is None:
+        return {}
+    last = evidence.remeasurement or first
+    return {
+        "origin": last.origin,
+        "pairs": len(last.log_ratios) or None,
+        "first_kernel_gain": gains_of(first).kernel,
+    }
+
+
 def candidate_gains(
     evidence: EvidencePart, baseline: Baseline, target: Target, host: PluginHost
 ) -> CandidateGains:

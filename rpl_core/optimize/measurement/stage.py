@@ -85,7 +85,7 @@ class MeasureStage:
 
     def _measure_tools(self) -> MeasureTools:
         tools = self.tools
-        return MeasureTools(tools.collector, tools.host, tools.log, tools.step)
+        return MeasureTools(tools.collector, tools.host, tools.log, tools.run_step)
 
     def _rule(self, trial: Trial) -> AcceptRule | None:
         limits = self.request.limits
