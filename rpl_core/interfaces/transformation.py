@@ -78,3 +78,12 @@ class Transformation(ABC):
         """
         _ = source
         return ()
+
+    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
+        """Whether ``after`` changes nothing but the body of ``source.kernel``, whoever made the edit.
+
+        The optimizer asks about every candidate, so that no proposer vouches for itself alone. None where
+        the kernel is not found in ``source``.
+        """
+        _ = (source, after)
+        return ()

@@ -35,9 +35,9 @@ def _words(event: LedgerEvent, data: Mapping[str, Any]) -> str:
         return ", ".join(f"{c.get('check')}: {c.get('verdict')}" for c in checks) or "no check"
     if event is LedgerEvent.BUILT:
         build = _part(data, "build")
-        return str(build.get("problem") or f"{build.get('binary')} in {build.get('wall_s')} s")
+        return str(build.get("problem") or f"{build.get('binary')} in {_short(build.get('wall_s'))} s")
     names = _SHOWN.get(event, ())
-    return ", ".join(f"{_spaced(name)} {data[name]}" for name in names if data.get(name) is not None)
+    return ", ".join(f"{_spaced(name)} {_short(data[name])}" for name in names if data.get(name) is not None)
 
 
 _SHOWN: Mapping[LedgerEvent, tuple[str, ...]] = {
@@ -68,6 +68,11 @@ def _times(part: Mapping[str, Any]) -> str:
     ratio = look.get("ratio")
     shown = f"{ratio:.4f}" if isinstance(ratio, float) else "unknown"
     return f"{look.get('decision')} after {look.get('pairs')} pairs, new / base {shown}"
+
+
+def _short(value: object) -> str:
+    """Three digits are enough to look at; the ledger holds them all."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _spaced(name: str) -> str:

@@ -123,6 +123,7 @@ class OptimizeLoop:
         build, part = build_baseline(
             self._tools.builder, self._state.text, directory / "build", self._session.root
         )
+        self._tools.step("baseline: profile")
         return self._profiled(build, part, directory)
 
     def _baseline_directory(self) -> Path:
@@ -168,7 +169,12 @@ class OptimizeLoop:
 
         tools = self._tools
         return ProposalStage(
-            tools.proposer, tools.builder, self._session.root, hear_proposal, self._records.build
+            tools.proposer,
+            tools.host.catalog.transformations(),
+            tools.builder,
+            self._session.root,
+            hear_proposal,
+            self._records.build,
         )
 
     def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:

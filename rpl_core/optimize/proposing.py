@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import attrs
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rpl_core.interfaces.proposer import ProposalRequest, Proposer
+    from rpl_core.interfaces.transformation import GuardVerdict, KernelSource, Transformation
     from rpl_core.optimize.build.model import Build, Builder
+    from rpl_core.plugins.catalog import NamedContributions
     from rpl_core.plugins.relay import Contribution
 
 #: A proposer that goes on repairing beyond this is cut off; the bound that users know is its own (2).
@@ -68,6 +70,7 @@ class ProposalStage:
     """``hear_proposal`` and ``hear_build`` write each version down before and after it is built."""
 
     proposer: Contribution[Proposer]
+    transformations: NamedContributions[Transformation]
     builder: Builder
     root: Path
     hear_proposal: Callable[[Proposed], None]
@@ -122,23 +125,39 @@ class ProposalStage:
         with plugin_boundary(self.proposer.plugin, f"candidate of proposer {self.proposer.value.name}"):
             guards, text = _checked(candidate, request.source.text)
         if text is not None:
+            guards = (*guards, *self._invariance(request.source, text, guards))
+        if text is not None:
             write_atomic(directory / Path(request.source.path).name, text)
         proposed = Proposed(number, repairs, candidate, guards, text, directory)
         self.hear_proposal(proposed)
         return proposed
+
+    def _invariance(
+        self, source: KernelSource, after: bytes, known: tuple[GuardPart, ...]
+    ) -> tuple[GuardPart, ...]:
+        """What the transformations say of the edit, as far as the proposer has not said the same."""
+        suffix = PurePath(source.path).suffix
+        found: list[GuardPart] = []
+        for offered in self.transformations.contributions:
+            if suffix in offered.value.suffixes:
+                with plugin_boundary(offered.plugin, f"invariance of transformation {offered.value.name}"):
+                    found += [_part(verdict) for verdict in offered.value.invariance(source, after)]
+        return tuple(part for part in found if part not in known)
 
 
 def _checked(candidate: EditCandidate, source: bytes) -> tuple[tuple[GuardPart, ...], bytes | None]:
     """Its guards, and the changed source if there is one to build."""
     if not isinstance(candidate.summary, str) or not isinstance(candidate.changes_loop, bool):
         raise TypeError("summary is no text, or changes_loop neither true nor false")
-    guards = tuple(
-        GuardPart(guard=g.guard, passed=g.passed, reason=g.reason, line=g.line) for g in candidate.guards
-    )
+    guards = tuple(_part(verdict) for verdict in candidate.guards)
     problem = edits_problem(candidate.edits, len(source))
     if problem is not None:
         return (*guards, GuardPart(guard="edits-fit", passed=False, reason=problem)), None
     return guards, apply_edits(source, candidate.edits) if candidate.edits else None
+
+
+def _part(verdict: GuardVerdict) -> GuardPart:
+    return GuardPart(guard=verdict.guard, passed=verdict.passed, reason=verdict.reason, line=verdict.line)
 
 
 def _problem(built: Built) -> str | None:

@@ -34,7 +34,7 @@ SPEED = (
 _LOOP = "    for (int k = 0; k < taps; ++k) {\n"
 _SPILL = "    volatile float kept[600];\n    for (int k = 0; k < 600; ++k) kept[k] = in[i];\n"
 _EDITS = {
-    "does not build": ("smooth", "weights[k] * in", "weights[k * in"),
+    "does not build": ("smooth", "weights[k] * in", "missing[k] * in"),
     "spills": (
         "smooth",
         "    float sum = 0.0f;\n",
@@ -46,7 +46,7 @@ _EDITS = {
     "moves more": ("smooth", _LOOP, f"#pragma unroll 8\n{_LOOP}"),
     "faster": ("smooth", _LOOP, f"#pragma unroll 4\n{_LOOP}"),
     "much faster": ("smooth", _LOOP, f"#pragma unroll 3\n{_LOOP}"),
-    "fade does not build": ("fade", "data[i] *= factor;", "data[i] *= ;"),
+    "fade does not build": ("fade", "data[i] *= factor;", "data[i] *= missing;"),
 }
 
 

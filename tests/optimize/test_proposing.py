@@ -6,9 +6,16 @@ import pytest
 
 from rpl_core.errors import PluginError
 from rpl_core.interfaces.proposer import ProposalRequest, Proposer
-from rpl_core.interfaces.transformation import Edit, EditCandidate, GuardVerdict, KernelSource
+from rpl_core.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    GuardVerdict,
+    KernelSource,
+    Transformation,
+)
 from rpl_core.optimize.build.model import BuildFailure
 from rpl_core.optimize.proposing import ProposalStage
+from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
 
 SOURCE = b"__global__ void k() {}\n"
@@ -54,6 +61,19 @@ class Junk(Proposer):
         return self.answer
 
 
+class Watchful(Transformation):
+    """Sees to it that only the beginning of the file changes."""
+
+    name = "watchful"
+    summary = "for tests"
+
+    def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
+        return ()
+
+    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
+        return (GuardVerdict("outside", after.endswith(source.text), "the end of the file"),)
+
+
 class NeverBuilds:
     summary = "fails"
 
@@ -69,6 +89,7 @@ def stage(tmp_path):
         heard = []
         return heard, ProposalStage(
             Contribution("plugin", proposer),
+            NamedContributions("transformation", [("watchful", Contribution("other", Watchful()))]),
             NeverBuilds(),
             tmp_path,
             lambda proposed: heard.append(("proposed", proposed.repairs)),
@@ -79,6 +100,14 @@ def stage(tmp_path):
 
 
 REQUEST = ProposalRequest(source=KernelSource("k.hip", SOURCE, "k"), documents={})
+
+
+def test_a_proposer_does_not_vouch_for_itself_alone(stage) -> None:
+    lying = candidate(0, edits=(Edit(0, len(SOURCE), b"int main() {}"),))
+    heard, stage_of_liar = stage(Junk(lying))
+    built = stage_of_liar.run(REQUEST, 1)
+    assert built.proposed.refused == "guard outside: the end of the file"
+    assert heard == [("proposed", 0)], "and nothing was built"
 
 
 def test_what_is_judged_is_the_version_that_was_written_down_last(stage) -> None:

@@ -99,3 +99,25 @@ def test_a_refusal_names_the_line():
     file = read_source_file(_SOURCE)
     lines = [v.line for v in check_invariance(file, edited, file.kernels[0]) if not v.passed]
     assert lines == [10]
+
+
+def test_unroll_judges_the_edits_of_others():
+    from rpl_core.interfaces.transformation import KernelSource
+    from rpl_llm_unroll.transformation import Unroll
+
+    text = b"""__global__ void k(float* p, int n) { p[0] = n; }
+__global__ void k(float* p, long n) { p[1] = n; }
+int main() { return 0; }
+"""
+    source = KernelSource("k.hip", text, "k")
+
+    def refusing(after):
+        return [verdict.guard for verdict in Unroll().invariance(source, after) if not verdict.passed]
+
+    assert refusing(text.replace(b"p[0] = n", b"p[0] = n + 1")) == []
+    assert refusing(text.replace(b"p[1] = n", b"p[1] = n + 1")) == [], (
+        "the second overload may change as well"
+    )
+    assert "outside" in refusing(text.replace(b"return 0", b"return 1"))
+    assert "kernel-parameters" in refusing(text.replace(b"int n)", b"short n)"))
+    assert Unroll().invariance(KernelSource("k.hip", text, "unknown"), text) == ()

@@ -45,6 +45,13 @@ class Unroll(Transformation):
     def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         return controls_of(source)
 
+    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
+        file = read_source_file(source.text)
+        overloads = [kernel for kernel in file.kernels if kernel.name == source.kernel]
+        answers = [check_invariance(file, after, kernel) for kernel in overloads]
+        passing = (answer for answer in answers if all(verdict.passed for verdict in answer))
+        return next(passing, answers[0] if answers else ())
+
 
 def candidates_of(view: LoopView) -> tuple[EditCandidate, ...]:
     """All ways to unroll one loop, or one refused candidate when no way is open."""
