@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.testing.contracts.asked_twice import asked_twice
 from rpl_core.testing.contracts.edits import check_candidate
-from rpl_core.testing.contracts.side_effects import no_side_effects
-from rpl_core.testing.contracts.violation import ContractViolation, demand
+from rpl_core.testing.contracts.violation import demand
 from rpl_core.transform.edits import apply_edits
 
 if TYPE_CHECKING:
@@ -40,15 +40,4 @@ def check_controls(
 def _controls(
     transformation: Transformation, source: KernelSource, subject: str
 ) -> tuple[EditCandidate, ...]:
-    try:
-        transformation.controls(source)  # imports what it needs before files are forbidden
-        with no_side_effects(subject):
-            first = transformation.controls(source)
-            second = transformation.controls(source)
-    except ContractViolation:
-        raise
-    except Exception as error:
-        raise ContractViolation(f"{subject}: controls() raised {error!r} for {source.text[:40]!r}") from error
-    demand(isinstance(first, tuple), subject, "controls() returns a tuple")
-    demand(first == second, subject, "the same source gives two different controls")
-    return first
+    return asked_twice(transformation.controls, "controls", source, subject, "controls")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.testing.contracts.asked_twice import asked_twice
 from rpl_core.testing.contracts.controls import check_controls
 from rpl_core.testing.contracts.edits import check_candidate
-from rpl_core.testing.contracts.side_effects import no_side_effects
-from rpl_core.testing.contracts.violation import ContractViolation, demand, demand_kind
+from rpl_core.testing.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
@@ -56,17 +56,7 @@ def assert_transformation(transformation: Transformation, source: KernelSource) 
 
 
 def _propose(transformation: Transformation, source: KernelSource, subject: str) -> tuple[EditCandidate, ...]:
-    try:
-        transformation.propose(source)  # imports what it needs before files are forbidden
-        with no_side_effects(subject):
-            first = transformation.propose(source)
-            second = transformation.propose(source)
-    except ContractViolation:
-        raise
-    except Exception as error:
-        raise ContractViolation(f"{subject}: propose() raised {error!r} for {source.text[:40]!r}") from error
-    demand(isinstance(first, tuple), subject, "propose() returns a tuple")
-    demand(first == second, subject, "the same source gives two different answers")
+    first = asked_twice(transformation.propose, "propose", source, subject, "answers")
     ids = [candidate.id for candidate in first]
     demand(len(set(ids)) == len(ids), subject, f"candidate ids repeat: {ids}")
     for candidate in first:
