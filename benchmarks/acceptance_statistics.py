@@ -41,12 +41,12 @@ from acceptance_reference import (
     TRIALS,
 )
 
-from rpl_core.compare.evidence import unpaired_evidence
-from rpl_core.compare.model import CompareRule, Method, Sample, Verdict
-from rpl_core.compare.verdict import judge
-from rpl_core.statistics import mann_whitney, signed_rank
-from rpl_core.statistics.sequential import LOOKS, AcceptRule, Decision, take_look
-from rpl_core.statistics.steps import find_levels
+from rpl_compare.comparison.evidence import unpaired_evidence
+from rpl_compare.comparison.model import CompareRule, Method, Sample, Verdict
+from rpl_compare.comparison.verdict import judge
+from rpl_compare.statistics import mann_whitney, signed_rank
+from rpl_compare.statistics.sequential import LOOKS, AcceptRule, Decision, take_look
+from rpl_compare.statistics.steps import find_levels
 
 SEED = 20_260_101
 CROSS_CHECKED = 60  # trials per cell that also go through the shipped rule

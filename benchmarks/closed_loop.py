@@ -1,7 +1,7 @@
 """How often the optimizer accepts candidates that gain nothing, and how often it finds those that gain.
 
 Drives the optimizer's own code (rule, looks, guards on the application, fresh measurement, verdict) with
-pairs from the declared model of ``rpl_core.testing.pair_model``; nothing is executed. Asked for: at most 1 %
+pairs from the declared model of ``rpl_testkit.pair_model``; nothing is executed. Asked for: at most 1 %
 of null candidates accepted at CV 2, 5 and 10 %, at least 99 % of candidates with a gain of 5 % found at CV
 2 %. Noise over 10 % gives no acceptance without --force; the nulls are run both ways.
 
@@ -19,8 +19,8 @@ from collections import Counter
 import attrs
 import numpy as np
 
-from rpl_core.contracts.optimize import PolicyPart
-from rpl_core.testing.pair_model import TimingModel, judge_modelled
+from rpl_optimize.contracts.optimize import PolicyPart
+from rpl_testkit.pair_model import TimingModel, judge_modelled
 
 SEED = 20_260_301
 MOST_FALSE = 0.01

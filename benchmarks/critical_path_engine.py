@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.analysis.critical_path import (
+from rpl_analysis.critical_path import (
     CrossEdges,
     Scenario,
     build_graph,

@@ -1,6 +1,6 @@
 """CPU time and memory from a rocpd database to the four documents, as a user runs it: one process per case.
 
-Databases are synthetic (written by rpl_core.rocpd_writer, seeded): S streams, every eighth dispatch waits for
+Databases are synthetic (by rpl_testkit.rocpd_writer, seeded): S streams, every eighth dispatch waits for
 another stream through an event, all HIP calls with all their arguments. The whole process is measured, start
 of the interpreter and imports included: CPU seconds of user and system, peak resident memory. Beside it the
 plain lower bound in the same run: reading the same columns with sqlite3 and nothing else. Page cache warm.
@@ -28,7 +28,7 @@ import attrs
 import numpy as np
 from synthetic_recording import Program
 
-from rpl_core.rocpd_writer import write_rocpd
+from rpl_testkit.rocpd_writer import write_rocpd
 
 # Runs in the measured process; stages are CPU seconds inside it.
 _STAGES = """
@@ -36,7 +36,7 @@ import sys, time
 from pathlib import Path
 start = time.process_time()
 from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
-from rpl_core.analysis.execution_graph.build import execution_graph
+from rpl_analysis.execution_graph.build import execution_graph
 imported = time.process_time()
 reader = RocpdReader()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])
@@ -52,7 +52,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
-from rpl_core.analysis.critical_path import (
+from rpl_analysis.critical_path import (
     CrossEdges, Scenario, build_graph, solve, sum_symbols, trace_path, weigh, what_if
 )
 reader = RocpdReader()

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from synthetic_recording import BEGIN_NS, Program
 
-from rpl_core.rocpd_writer import DispatchRow, RegionRow, write_rocpd
+from rpl_testkit.rocpd_writer import DispatchRow, RegionRow, write_rocpd
 
 _STREAMS = 8
 _RUNS = 3
@@ -35,7 +35,7 @@ _OWN = """
 import json, sys, time
 from pathlib import Path
 from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
-from rpl_core.analysis.execution_graph.build import execution_graph
+from rpl_analysis.execution_graph.build import execution_graph
 reader = RocpdReader()
 start = time.process_time()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])

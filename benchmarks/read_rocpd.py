@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from synthetic_recording import BEGIN_NS, CATEGORY, LAUNCH_ARGUMENTS, contents, stream_argument
 
-from rpl_core.rocpd_writer import DispatchRow, RegionRow, write_rocpd
+from rpl_testkit.rocpd_writer import DispatchRow, RegionRow, write_rocpd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rpl_core.rocpd_writer import RocpdContents
+    from rpl_testkit.rocpd_writer import RocpdContents
 
 _RUNS = 3
 _KERNELS = 40

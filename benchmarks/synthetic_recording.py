@@ -1,4 +1,4 @@
-"""Synthetic recordings of any size for the benchmarks, seeded, written by rpl_core.rocpd_writer as a stream.
+"""Synthetic recordings of any size for the benchmarks, seeded, by rpl_testkit.rocpd_writer streamed.
 
 ``Program`` plays a host program that keeps a GPU busy on S streams; every eighth dispatch waits for another
 stream through an event.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from rpl_core.rocpd_writer import (
+from rpl_testkit.rocpd_writer import (
     AgentRow,
     CodeObjectRow,
     DispatchRow,

@@ -1,1 +1,1 @@
-"""The fixtures come from rpl_core.testing.pytest_plugin, which pytest finds by rpl-core's entry point."""
+"""The fixtures come from rpl_testkit.pytest_plugin, which pytest finds by rpl-core's entry point."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from rpl_codeobject.code_sources import CodeSources
     from rpl_core.cli.session import Session
     from rpl_core.pipeline.analyse import AnalysisRequest
-    from rpl_core.pipeline.kernel_code import CodeSources
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,8 +109,8 @@ def copies_are_work(session: Session, flag: bool | None, root: Path | None) -> b
 
 def _code_sources(flags: Mapping[str, Any]) -> CodeSources:
     """Raises ``MissingError`` for a file that is not there, before anything else is done."""
+    from rpl_codeobject.code_sources import CodeSources
     from rpl_core.errors import MissingError
-    from rpl_core.pipeline.kernel_code import CodeSources
 
     files = tuple(flags.get("code_objects") or ())
     for path in files:

@@ -11,23 +11,10 @@ from rpl_core.cli.session import Session
 COMMANDS = {
     "profile": ("rpl_core.cli.profile:profile", "Record an application and analyse it."),
     "analyze": ("rpl_core.cli.analyze:analyze", "Analyse recordings; nothing is executed."),
-    "report": ("rpl_core.cli.report:report", "Show the documents of a run."),
-    "compare": (
-        "rpl_core.cli.compare:compare",
-        "Tell whether a version got slower, or that nobody can tell.",
-    ),
-    "export": ("rpl_core.cli.export:export", "Write a run for other viewers and tools."),
-    "explain": ("rpl_core.cli.explain:explain", "Say why a kernel got its bottleneck label."),
-    "what-if": ("rpl_core.cli.what_if:what_if", "Predict what faster kernels would bring."),
-    "transform": ("rpl_core.cli.transform:transform", "List or apply source transformations."),
-    "optimize": ("rpl_core.cli.optimize:optimize", "Change kernels where a measurement proves the gain."),
-    "abi-diff": ("rpl_core.cli.abi_diff:abi_diff", "Compare the kernels of two builds."),
-    "ledger": ("rpl_core.cli.ledger:ledger_group", "Show what an optimization did; replay its verdicts."),
     "plugins": ("rpl_core.cli.plugins:plugins_group", "List plugins and what they contribute."),
     "doctor": ("rpl_core.cli.doctor:doctor", "Tell what is installed, what is missing, what to do."),
     "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),
     "config": ("rpl_core.cli.config:config_group", "Show settings and where they come from."),
-    "demo": ("rpl_core.cli.demo:demo", "Profile a synthetic application, start to end."),
 }
 
 

@@ -50,7 +50,7 @@ def show(
 def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
     from rpl_core.cli.terminal import text_width
     from rpl_core.interfaces.renderer import RenderRequest
-    from rpl_core.renderers.text import TextRenderer
+    from rpl_report.text.report import TextRenderer
 
     request = RenderRequest(documents.by_name(), path_first=path_first, width=text_width())
     session.output.raw(TextRenderer().render(request))

@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _DOCUMENTS = {
-    "analysis": "rpl_core.contracts.analysis:AnalysisDocument",
-    "compare": "rpl_core.contracts.compare:CompareDocument",
-    "comparison": "rpl_core.contracts.compare:ComparisonManifest",
-    "dag": "rpl_core.contracts.dag:DagDocument",
-    "history": "rpl_core.contracts.compare:HistoryDocument",
-    "optimize": "rpl_core.contracts.optimize:OptimizeDocument",
-    "profile": "rpl_core.contracts.profile:ProfileDocument",
-    "roofline": "rpl_core.contracts.roofline:RooflineDocument",
+    "analysis": "rpl_analysis.contracts.analysis:AnalysisDocument",
+    "compare": "rpl_compare.contract:CompareDocument",
+    "comparison": "rpl_compare.contract:ComparisonManifest",
+    "dag": "rpl_analysis.contracts.dag:DagDocument",
+    "history": "rpl_compare.contract:HistoryDocument",
+    "optimize": "rpl_optimize.contracts.optimize:OptimizeDocument",
+    "profile": "rpl_analysis.contracts.profile:ProfileDocument",
+    "roofline": "rpl_analysis.contracts.roofline:RooflineDocument",
     "run": "rpl_core.contracts.run:RunManifest",
-    "what-if": "rpl_core.contracts.what_if:WhatIfDocument",
+    "what-if": "rpl_analysis.contracts.what_if:WhatIfDocument",
 }
 
 DOCUMENT_NAMES = tuple(sorted(_DOCUMENTS))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rpl_core.contracts.att import AttPart
+from rpl_att.contract import AttPart
 from rpl_core.contracts.schema import document_model
 
 #: The documents of one analysis, checked together.

@@ -1,1 +1,1 @@
-"""From facts to documents: pure translation, nothing is computed here."""
+"""Documents of a run, whoever makes them: drafted, checked, written and read back."""

@@ -12,12 +12,12 @@ from rpl_core.files.atomic import write_atomic
 from rpl_core.process.storage import make_directory
 
 if TYPE_CHECKING:
-    from rpl_core.analysis.execution_graph.full_columns import GraphColumns
-    from rpl_core.contracts.analysis import AnalysisDocument
+    from rpl_analysis.contracts.analysis import AnalysisDocument
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_analysis.execution_graph.full_columns import GraphColumns
     from rpl_core.contracts.common import Document
-    from rpl_core.contracts.dag import DagDocument
-    from rpl_core.contracts.profile import ProfileDocument
-    from rpl_core.contracts.roofline import RooflineDocument
 
 #: Every node and edge of the graph that dag.json sums up.
 FULL_GRAPH = "dag_full.npz"

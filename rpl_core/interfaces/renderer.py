@@ -11,7 +11,7 @@ import attrs
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from rpl_core.renderers.timeline.model import Timeline
+    from rpl_core.interfaces.timeline import Timeline
 
 
 @attrs.frozen

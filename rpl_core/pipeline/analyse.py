@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.analysis.schedule.execute import AnalysisResult, analyze
-from rpl_core.analysis.schedule.order import Step
+from rpl_analysis.documents.analysis import analysis_document
+from rpl_analysis.documents.dag import dag_document
+from rpl_analysis.documents.profile import ProfileFacts, checked_thread_traces, profile_document
+from rpl_analysis.documents.roofline import roofline_document, roofline_parts
+from rpl_codeobject.code_sources import CodeSources, kernel_code
 from rpl_core.devices.overrides import with_overrides
 from rpl_core.devices.resolve import ResolvedDevice, resolve_device
-from rpl_core.documents.analysis import analysis_document
 from rpl_core.documents.bundle import Documents
-from rpl_core.documents.dag import dag_document
 from rpl_core.documents.diagnostics import diagnostic_drafts
-from rpl_core.documents.profile import ProfileFacts, checked_thread_traces, profile_document
 from rpl_core.documents.provenance import provenance_doc
-from rpl_core.documents.roofline import roofline_document, roofline_parts
 from rpl_core.interfaces.analyzer import AnalysisOptions
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.pipeline.extensions import extensions
-from rpl_core.pipeline.kernel_code import CodeSources, kernel_code
+from rpl_core.schedule.execute import AnalysisResult, analyze
+from rpl_core.schedule.order import Step
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc

@@ -10,10 +10,10 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpl_core.analysis.schedule.execute import AnalysisResult
+    from rpl_core.schedule.execute import AnalysisResult
 
 #: The plugin of the core's own analyzers, whose facts have places of their own in the documents.
-_CORE_PLUGIN = "core"
+_CORE_PLUGIN = "analysis"
 #: Facts of plugins that have such places too.
 _PLACED = frozenset({"att"})
 

@@ -19,7 +19,7 @@ from rpl_core.profiling.guarded_collector import GuardedCollector
 from rpl_core.profiling.session import thread_trace_problem
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.profile import KernelProfile
+    from rpl_analysis.contracts.profile import KernelProfile
     from rpl_core.interfaces.collector import Collector
     from rpl_core.plugins.host import PluginHost
     from rpl_core.profiling.session import ProfileSession

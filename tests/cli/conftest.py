@@ -14,7 +14,10 @@ SCRIPT = '#!/bin/sh\nprintf "%s\\n" "$@" > arguments\necho "application output"\
 @pytest.fixture(autouse=True)
 def these_plugins_only(monkeypatch):
     """Whatever else is installed beside the checkout must not change what the tests see."""
-    monkeypatch.setenv("RPL_LOAD_PLUGINS", "rpl-core,rpl-rocprofv3,rpl-gfx942")
+    monkeypatch.setenv(
+        "RPL_LOAD_PLUGINS",
+        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942",
+    )
 
 
 @pytest.fixture

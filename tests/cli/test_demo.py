@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rpl_core.contracts.analysis import AnalysisDocument
+from rpl_analysis.contracts.analysis import AnalysisDocument
 
 
 def test_demo_shows_a_synthetic_profile_and_how_to_go_on(rpl_cli, workplace, latest):

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from rpl_core.cli.output import Output
-from rpl_core.testing.recordings import Launch
+from rpl_testkit.recordings import Launch
 
 START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
 RPL = (sys.executable, "-c", START)

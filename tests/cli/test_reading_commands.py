@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_core.testing.recordings import Launch
+from rpl_testkit.recordings import Launch
 
 
 @pytest.fixture

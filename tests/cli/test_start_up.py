@@ -56,9 +56,9 @@ def test_help_of_a_command_loads_no_plugin_host_and_no_numpy(command):
 #: What only other recordings, other output or the models of the documents need.
 NOT_FOR_TIMES = (
     *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools"),
-    *("rpl_core.contracts.profile", "rpl_core.contracts.att", "rpl_core.process.runner"),
-    *("rpl_core.analysis.counters.join", "rpl_core.analysis.counters.quantities"),
-    *("rpl_core.analysis.roofline.kernel", "rpl_core.analysis.roofline.application"),
+    *("rpl_analysis.contracts.profile", "rpl_att.contract", "rpl_core.process.runner"),
+    *("rpl_analysis.counters.join", "rpl_analysis.counters.quantities"),
+    *("rpl_analysis.roofline.kernel", "rpl_analysis.roofline.application"),
     *("rpl_att.analysis.att_block", "rpl_att.model", "rpl_att.reading.folder"),
     *("rpl_rocprofv3.readers.csv_sets", "rpl_rocprofv3.readers.csv_trace"),
     *("rpl_rocprofv3.readers.json_trace", "rpl_rocprofv3.readers.rpd_trace"),
@@ -69,7 +69,7 @@ NOT_FOR_TIMES = (
 def test_analysing_times_imports_nothing_for_other_recordings(make_rocpd, tmp_path):
     recording = make_rocpd([("kernel", 0, 1000), ("kernel", 2000, 2000)])
     modules = imported_by("analyze", str(recording), "-o", str(tmp_path / "out"), "--quiet")
-    assert "rpl_core.analysis.execution_graph.build" in modules  # it was analysed
+    assert "rpl_analysis.execution_graph.build" in modules  # it was analysed
     assert sorted(modules & set(NOT_FOR_TIMES)) == []
 
 

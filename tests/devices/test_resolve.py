@@ -16,7 +16,7 @@ from rpl_core.model.device import (
     MemoryCeiling,
     Pipe,
 )
-from rpl_core.testing.traces import mi300x_agent
+from rpl_testkit.traces import mi300x_agent
 
 
 def device(name, compute_units, bandwidth):

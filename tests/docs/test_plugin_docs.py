@@ -109,7 +109,7 @@ def test_the_examples_of_the_testing_page_pass(shell):
 
 
 def test_every_contract_check_is_documented():
-    from rpl_core.testing import contracts
+    from rpl_testkit import contracts
 
     page = (DOCS / "testing.md").read_text(encoding="utf-8")
     for name in contracts.__all__:
@@ -117,7 +117,7 @@ def test_every_contract_check_is_documented():
 
 
 def test_every_fixture_is_documented():
-    from rpl_core.testing import pytest_plugin
+    from rpl_testkit import pytest_plugin
 
     source = Path(pytest_plugin.__file__).read_text(encoding="utf-8")
     fixtures = re.findall(r"@pytest\.fixture.*?\ndef (\w+)\(", source)

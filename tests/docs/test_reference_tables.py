@@ -8,8 +8,8 @@ import sys
 import click
 import pytest
 
-from rpl_core.analysis.bottleneck.rule_file import builtin_rules
-from rpl_core.analysis.runtime.stability import MODERATE_CV, STABLE_CV
+from rpl_analysis.bottleneck.rule_file import builtin_rules
+from rpl_analysis.runtime.stability import MODERATE_CV, STABLE_CV
 from rpl_core.cli.analyze import analyze
 from rpl_core.cli.main import COMMANDS, rpl
 from rpl_core.cli.profile import profile

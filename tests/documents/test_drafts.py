@@ -7,10 +7,11 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from rpl_core.contracts import analysis, common, dag, profile, roofline
+from rpl_analysis.contracts import analysis, dag, profile, roofline
+from rpl_analysis.documents import parts
+from rpl_core.contracts import common
 from rpl_core.contracts.shape_table import read_shapes
 from rpl_core.contracts.shapes import ANALYSIS_DOCUMENTS, document_shapes
-from rpl_core.documents import parts
 from rpl_core.documents.bundle import Documents, to_json
 from rpl_core.documents.drafts import Draft, as_model, check_drafts
 

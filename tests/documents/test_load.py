@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from rpl_core.contracts.analysis import AnalysisDocument
-from rpl_core.contracts.dag import DagDocument
-from rpl_core.contracts.profile import (
+from rpl_analysis.contracts.analysis import AnalysisDocument
+from rpl_analysis.contracts.dag import DagDocument
+from rpl_analysis.contracts.profile import (
     GpuPart,
     KernelPart,
     OccupancyPart,
@@ -16,7 +16,7 @@ from rpl_core.contracts.profile import (
     ResourcesPart,
     StabilityPart,
 )
-from rpl_core.contracts.roofline import RooflineDocument
+from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.load import load_document, load_documents
 from rpl_core.errors import BadDataError, MissingError, UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from rpl_core.contracts.profile import ProfileDocument
+from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_core.contracts.schema import DOCUMENT_NAMES, json_schema
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"

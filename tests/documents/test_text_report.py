@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.interfaces.renderer import RenderRequest
-from rpl_core.renderers.figures import duration_ns, milliseconds, number, percent
-from rpl_core.renderers.text import SHOWN_KERNELS, TextRenderer
-from rpl_core.testing.recordings import Launch
+from rpl_core.text.figures import duration_ns, milliseconds, number, percent
+from rpl_report.text.report import SHOWN_KERNELS, TextRenderer
+from rpl_testkit.recordings import Launch
 
 
 @pytest.fixture

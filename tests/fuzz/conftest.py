@@ -19,7 +19,7 @@ from rpl_core.pipeline.analyse import AnalysisRequest
 from rpl_core.pipeline.offline import analyse_only
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
-from rpl_core.testing.rocprofv3_standin import install_standin
+from rpl_testkit.rocprofv3_standin import install_standin
 
 from .refusals import check_refusal
 
@@ -92,13 +92,17 @@ def fresh(tmp_path):
 @pytest.fixture(scope="session")
 def digest():
     """``digest(path)``: analyse it; documents or one clear refusal, anything else is a fault of rpl."""
-    return _digest("rpl-core,rpl-rocprofv3,rpl-gfx942")
+    return _digest(
+        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942"
+    )
 
 
 @pytest.fixture(scope="session")
 def digest_traces():
     """The same with the plugin of thread traces."""
-    return _digest("rpl-core,rpl-rocprofv3,rpl-gfx942,rpl-att")
+    return _digest(
+        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942,rpl-att"
+    )
 
 
 def _digest(plugins):

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_core.analysis.bottleneck.rule_file import parse_rules
+from rpl_analysis.bottleneck.rule_file import parse_rules
 from rpl_core.config.resolve import load_configuration
 from rpl_core.config.settings import BY_NAME
 from rpl_core.documents.load import load_documents
 from rpl_core.errors import RplError
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.interfaces.rule import Rule
-from rpl_core.renderers.text import TextRenderer
-from rpl_core.testing.contracts.rule import assert_rule
+from rpl_report.text.report import TextRenderer
+from rpl_testkit.contracts.rule import assert_rule
 
 from .budget import fuzzed
 from .mutations import byte_edits, cell_edits, edit_bytes, edit_json

@@ -11,7 +11,7 @@ import pytest
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import TraceSource
 from rpl_core.plugins.relay import Contribution
-from rpl_core.testing.traces import TracedDispatch, make_trace
+from rpl_testkit.traces import TracedDispatch, make_trace
 
 
 class SuffixReader(Reader):

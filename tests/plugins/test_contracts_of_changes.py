@@ -17,8 +17,8 @@ from rpl_core.interfaces.proposer import ProposalRequest, Proposer
 from rpl_core.interfaces.replayer import Replayer, ReplayReport
 from rpl_core.interfaces.transformation import Edit, EditCandidate, GuardVerdict, KernelSource, Transformation
 from rpl_core.model.origin import Origin
-from rpl_core.testing import contracts
-from rpl_core.testing.contracts import ContractViolation
+from rpl_testkit import contracts
+from rpl_testkit.contracts import ContractViolation
 
 SOURCE = KernelSource("k.hip", b"line one\nline two\n")
 

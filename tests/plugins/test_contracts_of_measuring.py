@@ -18,8 +18,8 @@ from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole
-from rpl_core.testing import contracts
-from rpl_core.testing.contracts import ContractViolation
+from rpl_testkit import contracts
+from rpl_testkit.contracts import ContractViolation
 
 
 class GoodCollector(Collector):

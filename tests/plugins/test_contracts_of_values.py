@@ -18,7 +18,7 @@ from rpl_core.model.device import (
     Refinement,
 )
 from rpl_core.model.origin import Exactness
-from rpl_core.testing.contracts import ContractViolation, assert_device_model, assert_rule
+from rpl_testkit.contracts import ContractViolation, assert_device_model, assert_rule
 
 HBM = MemoryCeiling("hbm", 1638.4, CeilingOrigin.SPEC, "data sheet")
 F64 = ComputeCeiling("F64", Pipe.VALU, 22_630.0, CeilingOrigin.SPEC, "data sheet")

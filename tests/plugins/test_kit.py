@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 from rpl_core import hookimpl
-from rpl_core.testing.recordings import Launch
+from rpl_testkit.recordings import Launch
 
 pytest_plugins = ["pytester"]
 
@@ -83,7 +83,7 @@ def test_the_command_runs_in_its_own_process(rpl_cli):
 
 @pytest.mark.parametrize("text", ["{} {}", "NaN", '{"a": Infinity}', ""])
 def test_only_one_valid_json_document_is_json(text):
-    from rpl_core.testing.command_line import Outcome
+    from rpl_testkit.command_line import Outcome
 
     with pytest.raises(AssertionError):
         Outcome((), 0, text, "").json()
@@ -163,7 +163,7 @@ def test_a_suite_without_needs_shows_no_line(pytester, monkeypatch):
 
 def test_the_pytest_plugin_imports_nothing_heavy():
     probe = (
-        "import sys, pytest, rpl_core.testing.pytest_plugin, json\n"
+        "import sys, pytest, rpl_testkit.pytest_plugin, json\n"
         "heavy = {'numpy', 'networkx', 'pydantic', 'rich', 'stevedore', 'click'}\n"
         "print(json.dumps(sorted(heavy & set(sys.modules))))"
     )

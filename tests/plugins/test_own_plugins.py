@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_core.analysis.schedule.execute import analyze
-from rpl_core.analysis.schedule.order import Step
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline.analyse import AnalysisRequest, analyse
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
-from rpl_core.testing import contracts
-from rpl_core.testing.traces import TracedDispatch, make_trace
+from rpl_core.schedule.execute import analyze
+from rpl_core.schedule.order import Step
+from rpl_testkit import contracts
+from rpl_testkit.traces import TracedDispatch, make_trace
 
 
 @pytest.fixture(scope="module")

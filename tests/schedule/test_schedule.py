@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rpl_core.analysis.schedule.execute import analyze
-from rpl_core.analysis.schedule.order import Step, schedule
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.analyzer import AnalysisOptions, AnalysisOutcome, Analyzer
 from rpl_core.model.recording import Recording
+from rpl_core.schedule.execute import analyze
+from rpl_core.schedule.order import Step, schedule
 
 
 class FakeAnalyzer(Analyzer):

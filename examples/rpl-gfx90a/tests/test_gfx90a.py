@@ -6,19 +6,19 @@ import csv
 
 import pytest
 
-from rpl_core.analysis.counters.analyzer import CountersAnalyzer
-from rpl_core.analysis.counters.pass_planning import plan_passes
-from rpl_core.analysis.roofline.analyzer import RooflineAnalyzer
-from rpl_core.analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.roofline.analyzer import RooflineAnalyzer
+from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
-from rpl_core.testing.contracts.device_model import assert_device_model
+from rpl_core.profiling.pass_planning import plan_passes
 from rpl_gfx90a import plugin
 from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.models import MI210, MI250X_GCD
+from rpl_testkit.contracts.device_model import assert_device_model
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rpl_att.analysis.att_block import att_block
+from rpl_att.contract import AttPart
 from rpl_att.reading.decoded_trace import read_decoded_trace
-from rpl_core.contracts.att import AttPart
 
 FOLDERS = {
     "wave_gemm": "gfx950_wave_gemm/ui_output_agent_32617_dispatch_3",

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
-from rpl_core.analysis.counters.analyzer import CountersAnalyzer
-from rpl_core.analysis.roofline.analyzer import RooflineAnalyzer
-from rpl_core.analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.roofline.analyzer import RooflineAnalyzer
+from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording

@@ -6,17 +6,17 @@ from collections import Counter
 
 import pytest
 
-from rpl_core.analysis.counters.expressions import parse_expression
-from rpl_core.analysis.counters.formulas import counters_of
-from rpl_core.analysis.counters.join import join_counters
-from rpl_core.analysis.counters.pass_planning import block_of, plan_passes
-from rpl_core.analysis.counters.quantities import derive_quantities
-from rpl_core.analysis.roofline.vocabulary import ADDITIVE, CACHES
+from rpl_analysis.counters.expressions import parse_expression
+from rpl_analysis.counters.formulas import counters_of
+from rpl_analysis.counters.join import join_counters
+from rpl_analysis.counters.quantities import derive_quantities
+from rpl_analysis.roofline.vocabulary import ADDITIVE, CACHES
 from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.recording import Recording
-from rpl_core.testing.traces import TracedDispatch, make_trace
+from rpl_core.profiling.pass_planning import block_of, plan_passes
 from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.device import device_models
+from rpl_testkit.traces import TracedDispatch, make_trace
 
 QUANTITIES = {quantity.name: quantity for quantity in COUNTER_MAP.quantities}
 MI300X = device_models()[0]

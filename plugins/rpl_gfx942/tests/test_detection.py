@@ -6,9 +6,9 @@ import pytest
 
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.trace import Agent
-from rpl_core.testing.contracts.device_model import assert_device_model
 from rpl_gfx942.detect import detect_device
 from rpl_gfx942.device import device_models
+from rpl_testkit.contracts.device_model import assert_device_model
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 FULL_MI300X = {"chip_id": 29857, "compute_units": 304, "xcd_count": 8}

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.code_object.compare import compare_code_objects
-from rpl_core.code_object.guards import binary_guards
-from rpl_core.code_object.values import CodeObject
+from rpl_codeobject.compare import compare_code_objects
+from rpl_codeobject.guards import binary_guards
+from rpl_codeobject.values import CodeObject
 from rpl_core.interfaces.transformation import KernelSource
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.transform.edits import apply_edits
 
 pytestmark = pytest.mark.clang
 

@@ -15,9 +15,9 @@ import attrs
 import pytest
 
 from rpl_core.interfaces.transformation import EditCandidate, KernelSource
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.guards import registry
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.transform.edits import apply_edits
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.hip"))
 _EXPECT = re.compile(r"// expect: (?P<text>.*?)\s*$")

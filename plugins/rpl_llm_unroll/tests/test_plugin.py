@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rpl_core.interfaces.proposer import ProposalRequest
 from rpl_core.interfaces.transformation import KernelSource
-from rpl_core.testing.contracts.proposer import assert_proposer
-from rpl_core.testing.contracts.transformation import assert_transformation
 from rpl_llm_unroll import plugin
+from rpl_testkit.contracts.proposer import assert_proposer
+from rpl_testkit.contracts.transformation import assert_transformation
 
 _CORPUS = Path(__file__).parent / "corpus"
 

@@ -13,8 +13,8 @@ from itertools import product
 import pytest
 
 from rpl_core.interfaces.transformation import EditCandidate, KernelSource
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.transform.edits import apply_edits
 
 pytestmark = pytest.mark.clang
 

@@ -11,7 +11,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rpl_core.contracts.att import AttPart
+    from rpl_att.contract import AttPart
 
 _UNNAMED = "(unknown kernel)"
 

@@ -11,7 +11,7 @@ import pytest
 from rpl_att.analysis.att_block import att_block
 from rpl_att.decoding.decode import decode_raw
 from rpl_att.decoding.worker_process import Limits
-from rpl_core.testing.requirements import require
+from rpl_testkit.requirements import require
 
 TABLE = {"0x1000": ["s_load_dwordx2 s[2:3], s[0:1], 0x0", 8], "0x1008": ["s_waitcnt lgkmcnt(0)", 4]}
 END = {"0x100c": ["s_endpgm", 4]}

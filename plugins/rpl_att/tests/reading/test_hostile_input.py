@@ -225,7 +225,7 @@ def test_blocks_give_the_same_result_as_the_whole(sound, att_folder, monkeypatch
 
 def test_a_reader_keeps_its_contract_with_damaged_tables(trace_folder, tmp_path):
     from rpl_att.reader import ThreadTraceReader
-    from rpl_core.testing.contracts import assert_reader
+    from rpl_testkit.contracts import assert_reader
 
     trace_folder.code(*CODE).wave(WAVE, 100, 118)
     scratch = tmp_path / "scratch"

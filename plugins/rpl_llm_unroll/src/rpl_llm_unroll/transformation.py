@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import EditCandidate, Transformation
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.controls import controls_of
 from rpl_llm_unroll.edits.explicit import explicit_edit
 from rpl_llm_unroll.edits.pragma import pragma_edit
@@ -14,6 +13,7 @@ from rpl_llm_unroll.guards.request import UnrollRequest
 from rpl_llm_unroll.invariance import check_invariance
 from rpl_llm_unroll.loops.view import view_loops
 from rpl_llm_unroll.syntax.source_file import read_source_file
+from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.transformation import Edit, GuardVerdict, KernelSource

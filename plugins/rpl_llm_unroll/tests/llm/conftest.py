@@ -10,9 +10,9 @@ import pytest
 
 from rpl_core.interfaces.proposer import Attempt, ProposalRequest
 from rpl_core.interfaces.transformation import KernelSource
-from rpl_core.testing.llm_server import LlmServer, Scripted
 from rpl_llm_unroll.asking.endpoint import Endpoint
 from rpl_llm_unroll.proposers.llm import LlmProposer
+from rpl_testkit.llm_server import LlmServer, Scripted
 
 from .sources import SOURCE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.testing.llm_server import LlmServer, Scripted
+from rpl_testkit.llm_server import LlmServer, Scripted
 
 from .sources import SOURCE, fenced
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
-from rpl_core.testing.llm_server import LlmServer, Scripted
+from rpl_testkit.llm_server import LlmServer, Scripted
 
 from .conftest import KEY
 from .sources import GOOD, fenced

@@ -9,12 +9,12 @@ import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.proposer import Attempt
-from rpl_core.testing.contracts.proposer import assert_proposer
-from rpl_core.testing.llm_server import Scripted
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.asking.chat_answer import parse_answer
 from rpl_llm_unroll.asking.exchange import Answer, Message, Usage
 from rpl_llm_unroll.proposers.llm import LlmProposer
+from rpl_optimize.transform.edits import apply_edits
+from rpl_testkit.contracts.proposer import assert_proposer
+from rpl_testkit.llm_server import Scripted
 
 from .conftest import KEY
 from .sources import GOOD, SOURCE, fenced

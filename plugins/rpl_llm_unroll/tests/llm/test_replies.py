@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.reply import judge
 from rpl_llm_unroll.reply.judge import judge_reply
 from rpl_llm_unroll.reply.model import Problem, SoundReply
+from rpl_optimize.transform.edits import apply_edits
 
 from .sources import GOOD, KERNEL, SOURCE, fenced, target
 

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from rpl_core.errors import ApplicationError, BadDataError, MissingError, TimeLimitError
-from rpl_core.testing.rocprofv3_standin import install_standin
+from rpl_testkit.rocprofv3_standin import install_standin
 
 QUICK = ((signal.SIGINT, 0.3), (signal.SIGTERM, 0.3), (signal.SIGKILL, 10.0))
 

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.model.origin import Origin
 from rpl_core.model.trace import NO_HANDLE, Dispatches, TraceRole
-from rpl_core.rocpd_writer import (
+from rpl_testkit.rocpd_writer import (
     AgentRow,
     CodeObjectRow,
     CopyRow,

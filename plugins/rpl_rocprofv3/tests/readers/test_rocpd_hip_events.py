@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.rocpd_writer import (
+from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
+from rpl_testkit.rocpd_writer import (
     AgentRow,
     DispatchRow,
     HipEventRow,
@@ -17,7 +18,6 @@ from rpl_core.rocpd_writer import (
     guid_from_seed,
     write_rocpd,
 )
-from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
 
 RECORD, WAIT = "HIP_EVENT_RECORD", "HIP_EVENT_WAIT"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rpl_core.interfaces.doctor import DoctorStatus
-from rpl_core.testing.contracts import assert_doctor_check
+from rpl_testkit.contracts import assert_doctor_check
 
 from {{ cookiecutter.__module }} import free_space
 

@@ -16,8 +16,8 @@ from rpl_att.analysis.stall_split import memory_wait_cycles, stall_split
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.unit_utilisation import mfma_utilisation, valu_utilisation
 from rpl_att.analysis.waits import memory_latencies, vector_memory_latency, waits
+from rpl_att.contract import AttCycles, AttPart, AttWaveStates
 from rpl_att.model import Level, ThreadTrace
-from rpl_core.contracts.att import AttCycles, AttPart, AttWaveStates
 
 if TYPE_CHECKING:
     from rpl_att.reduction.waves import ReducedWaves

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttBranch
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reduction.control_flow import FlowTotals
-from rpl_core.contracts.att import AttBranch
 
 _SHOWN = 20
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
-from rpl_core.contracts.att import AttCheck
+from rpl_att.contract import AttCheck
 
 if TYPE_CHECKING:
     from rpl_att.model import ThreadTrace

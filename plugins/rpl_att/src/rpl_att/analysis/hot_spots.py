@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttInstruction, AttSourceLine
 from rpl_att.reading.code_table import CodeTable
-from rpl_core.contracts.att import AttInstruction, AttSourceLine
 
 #: Entries in the documents; `rpl att show` has all of them (chosen).
 SHOWN = 40

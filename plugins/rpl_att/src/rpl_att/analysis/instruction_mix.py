@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttClassCycles
 from rpl_att.instruction_class import InstructionClass
-from rpl_core.contracts.att import AttClassCycles
 
 
 def instruction_mix(totals: Totals) -> dict[str, AttClassCycles]:

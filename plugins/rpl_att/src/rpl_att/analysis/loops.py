@@ -14,9 +14,9 @@ import attrs
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttLoop
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
-from rpl_core.contracts.att import AttLoop
 
 _OPERAND = re.compile(r"s_c?branch\S*\s+(-?\d+)\s*\Z")
 _BRANCH_BYTES = 4

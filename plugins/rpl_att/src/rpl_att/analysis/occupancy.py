@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rpl_att.contract import AttOccupancy, AttTimeline
 from rpl_att.reading.occupancy_events import EngineEvents, OccupancyEvents
-from rpl_core.contracts.att import AttOccupancy, AttTimeline
 
 #: Points of a curve that are kept for display (chosen: more than a plot has pixels for).
 SHOWN_POINTS = 500

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rpl_att.contract import AttIpc
 from rpl_att.reduction.waves import ReducedWaves
-from rpl_core.contracts.att import AttIpc
 
 
 def ipc(waves: ReducedWaves, total: int) -> AttIpc:

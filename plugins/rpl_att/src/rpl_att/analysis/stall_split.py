@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttStallSplit
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, wait_of
-from rpl_core.contracts.att import AttStallSplit
 
 
 def stall_split(totals: Totals, isa: Iterable[str], startup: int | None) -> AttStallSplit | None:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttLatency, AttProducer, AttWait
 from rpl_att.instruction_class import wait_of
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reduction.wait_replay import WaitTotals
-from rpl_core.contracts.att import AttLatency, AttProducer, AttWait
 
 #: Loads of vector memory by architecture: vmcnt to gfx11, loadcnt on gfx12 (att.md, 1.4).
 _VECTOR_MEMORY = ("vmcnt", "loadcnt")

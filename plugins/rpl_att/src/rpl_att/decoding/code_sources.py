@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rpl_att.decoding.job import CodeSource
 from rpl_att.reading.raw_files import files_in
-from rpl_core.code_object.disassembly import find_disassembler
+from rpl_codeobject.disassembly import find_disassembler
 from rpl_core.errors import MissingError
 
 _TABLE = re.compile(r"isa_code_object_(?P<id>\d{1,9})\.json")

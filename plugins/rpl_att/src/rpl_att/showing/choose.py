@@ -8,9 +8,9 @@ from pathlib import Path
 import attrs
 
 from rpl_att.analysis.att_block import att_block
+from rpl_att.contract import AttPart
 from rpl_att.model import ThreadTrace
 from rpl_att.reader import EXTRA, ThreadTraceReader
-from rpl_core.contracts.att import AttPart
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.files import expand
 from rpl_core.interfaces.reader import InputSet

@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
+from rpl_att.contract import AttInstruction, AttPart
 from rpl_att.showing.choose import Chosen
 from rpl_att.showing.listing import instructions_of
-from rpl_core.contracts.att import AttInstruction, AttPart
 from rpl_core.errors import BadDataError
 
 _FIGURES = (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rpl_att.analysis.hot_spots import instruction
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.waits import waits
+from rpl_att.contract import AttInstruction, AttLoop, AttWait
 from rpl_att.showing.choose import Chosen
-from rpl_core.contracts.att import AttInstruction, AttLoop, AttWait
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rpl_att.analysis.hot_spots import hot_lines
 from rpl_att.analysis.totals import totals_of
+from rpl_att.contract import AttSourceLine
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.snapshots import read_source, source_names
 from rpl_att.showing.choose import Chosen
-from rpl_core.contracts.att import AttSourceLine
 from rpl_core.errors import BadDataError
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table

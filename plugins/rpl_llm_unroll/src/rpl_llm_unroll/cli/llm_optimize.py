@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.optimize_options import optimize_options
 from rpl_llm_unroll.cli.llm_options import llm_options
+from rpl_optimize.cli.optimize_options import optimize_options
 
 
 @click.command("llm-optimize", short_help="Let a language model rewrite kernels; accept what is proven.")
@@ -27,10 +27,10 @@ def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flag
     """
     import os
 
-    from rpl_core.cli.optimize_command import run_optimize
     from rpl_core.cli.session import session_of
     from rpl_llm_unroll.asking.preflight import require_ready
     from rpl_llm_unroll.cli.llm_options import proposer_options, split_flags
+    from rpl_optimize.cli.optimize_command import run_optimize
 
     own, shared = split_flags(flags)
     options = proposer_options(session_of(context), own)

@@ -27,7 +27,7 @@ def print_prompt(
     context: click.Context, source: Path, application: tuple[str, ...], flags: Mapping[str, Any]
 ) -> None:
     """Print it as text or JSON; what looks like a secret is noted, since nothing is sent here."""
-    from rpl_core.transform.source_file import read_source
+    from rpl_optimize.transform.source_file import read_source
 
     session = session_of(context)
     form = cast("Form", chosen_form(flags))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from rpl_core.code_object.read import code_objects_from
-from rpl_core.code_object.values import CodeObject
+from rpl_codeobject.read import code_objects_from
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import RplError
 
 #: In order of preference: the user's ROCm first, then a plain clang.

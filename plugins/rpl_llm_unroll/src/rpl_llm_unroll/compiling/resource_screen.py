@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.code_object.compare import compare_code_objects
-from rpl_core.code_object.disassembly import disassemble
-from rpl_core.code_object.guards import binary_guards
-from rpl_core.code_object.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.compare import compare_code_objects
+from rpl_codeobject.disassembly import disassemble
+from rpl_codeobject.guards import binary_guards
+from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
 from rpl_core.errors import RplError
 from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
 
 if TYPE_CHECKING:
-    from rpl_core.code_object.values import CodeObject
+    from rpl_codeobject.values import CodeObject
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from rpl_core.contracts.analysis import AnalysisDocument
-from rpl_core.contracts.dag import DagDocument
-from rpl_core.contracts.profile import ProfileDocument
-from rpl_core.contracts.roofline import RooflineDocument
+from rpl_analysis.contracts.analysis import AnalysisDocument
+from rpl_analysis.contracts.dag import DagDocument
+from rpl_analysis.contracts.profile import ProfileDocument
+from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_core.errors import BadDataError
 from rpl_core.text.kernel_names import is_instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rpl_core.contracts.analysis import KernelAnalysis
+    from rpl_analysis.contracts.analysis import KernelAnalysis
+    from rpl_analysis.contracts.dag import ForecastPart, SymbolCriticality
+    from rpl_analysis.contracts.profile import KernelProfile
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_core.contracts.common import Document
-    from rpl_core.contracts.dag import ForecastPart, SymbolCriticality
-    from rpl_core.contracts.profile import KernelProfile
-    from rpl_core.contracts.roofline import KernelRooflineDoc
 
 T = TypeVar("T")
 D = TypeVar("D", bound="Document")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.renderers.figures import number, percent
+from rpl_core.text.figures import number, percent
 from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, metric, missing
 from rpl_llm_unroll.prompt.model import Section
 from rpl_llm_unroll.prompt.quoting import sentence
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.analysis import ConditionEvidence, KernelAnalysis
-    from rpl_core.contracts.roofline import KernelRooflineDoc, RoofPart
+    from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
     from rpl_llm_unroll.prompt.facts import RunFacts
 
 _ROOFLINE, _LABEL = "Roofline", "Bottleneck"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rpl_core.renderers.figures import number, percent
+from rpl_core.text.figures import number, percent
 from rpl_llm_unroll.prompt.figures import missing
 from rpl_llm_unroll.prompt.model import Section
 from rpl_llm_unroll.prompt.quoting import fenced, sentence
@@ -13,7 +13,7 @@ from rpl_llm_unroll.prompt.quoting import fenced, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rpl_core.contracts.att import AttPart
+    from rpl_att.contract import AttPart
     from rpl_llm_unroll.prompt.facts import RunFacts
 
 _TITLE = "Thread trace"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.renderers.figures import duration_ns, milliseconds, number, percent
+from rpl_core.text.figures import duration_ns, milliseconds, number, percent
 from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, missing
 from rpl_llm_unroll.prompt.model import Section
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.dag import SpeedupForecastPart
-    from rpl_core.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_analysis.contracts.dag import SpeedupForecastPart
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
     from rpl_llm_unroll.prompt.facts import RunFacts
 
 _TITLE = "What the kernel costs"

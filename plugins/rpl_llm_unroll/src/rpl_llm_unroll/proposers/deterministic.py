@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.interfaces.proposer import Proposer
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, Screened, screen_for
 from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
 from rpl_llm_unroll.loops.view import view_loops
@@ -21,6 +20,7 @@ from rpl_llm_unroll.proposers.nothing_left import why_nothing_is_left
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_llm_unroll.syntax.tree import ancestors
 from rpl_llm_unroll.transformation import candidates_of
+from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,6 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import Edit, GuardVerdict
-from rpl_core.transform.edits import apply_edits
 from rpl_llm_unroll.invariance import check_invariance
 from rpl_llm_unroll.reply.characters import character_problem
 from rpl_llm_unroll.reply.cooperation import cooperation_verdicts
@@ -24,6 +23,7 @@ from rpl_llm_unroll.reply.whole_kernel import (
     use_problem,
     whole_kernel_problem,
 )
+from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.reply.model import Target

@@ -1,0 +1,1 @@
+"""Runtime, occupancy, counters, roofline, execution graph, bottleneck labels, and the four documents."""

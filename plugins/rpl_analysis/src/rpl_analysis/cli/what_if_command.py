@@ -1,0 +1,139 @@
+"""What ``rpl what-if`` does, behind its options."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, WhatIfDocument
+from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
+from rpl_analysis.what_if.model import FasterKernel
+from rpl_analysis.what_if.predict import ReplayedRun
+from rpl_core.cli.analysis_options import copies_are_work
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.ingest.load import load_recording
+from rpl_core.pipeline.offline import run_directory_of
+from rpl_core.text.distinct import named_few, shorten_apart
+from rpl_core.text.figures import UNKNOWN, duration_ns
+from rpl_core.text.safety import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_analysis.what_if.model import Answer
+    from rpl_core.cli.output import Output
+    from rpl_core.cli.session import Session
+
+_NAME_WIDTH = 48
+_FREE = ("free", "inf")
+#: Factors beyond these say nothing about a kernel any more (chosen).
+_LEAST_FACTOR, _LARGEST_FACTOR = 0.001, 1000.0
+
+
+def answer(
+    session: Session, changes: Sequence[str], paths: tuple[Path, ...], copies: bool | None
+) -> WhatIfDocument:
+    """The prediction for ``changes`` (``KERNEL=FACTOR``) on the run that the documents speak of."""
+    asked = [_parsed(text) for text in changes]
+    recording = load_recording(paths, session.host.catalog.readers().contributions)
+    chosen = median_run(recording)
+    if chosen is None:
+        raise BadDataError(
+            f"there is no graph to solve: {why_no_graph(recording)}",
+            next_step="record a kernel trace without counters",
+        )
+    run, trace = chosen
+    include_copies = copies_are_work(session, copies, run_directory_of(paths))
+    replayed = ReplayedRun(trace, include_copies=include_copies)
+    named = [FasterKernel(_name(part, replayed.names), factor) for part, factor in asked]
+    for name in sorted({change.name for change in named}):
+        if sum(change.name == name for change in named) > 1:
+            raise UsageError(f"{name[:80]!r} is asked for more than once", next_step="give one factor each")
+    predicted = replayed.predict(named)
+    return WhatIfDocument(
+        schema_version=SCHEMA_VERSION,
+        origin=trace.origin.value,
+        run=run,
+        machine=predicted.machine,
+        machines=predicted.machines,
+        recorded_ns=predicted.recorded_ns,
+        alone=tuple(_part(one) for one in predicted.alone),
+        together=_part(predicted.together),
+    )
+
+
+def _parsed(text: str) -> tuple[str, float]:
+    """Part of a name and a factor; names may hold "=" themselves."""
+    name, _, factor = text.rpartition("=")
+    value = factor.strip().lower()
+    if value in _FREE:
+        number = math.inf
+    else:
+        try:
+            number = float(value.removesuffix("x"))
+        except ValueError:
+            number = math.nan
+    if not name or not (_LEAST_FACTOR <= number <= _LARGEST_FACTOR or number == math.inf):
+        raise UsageError(
+            f"{text!r} is no KERNEL=FACTOR",
+            next_step=f"write gemm=1.5x, gemm=2 or gemm=free; factors from {_LEAST_FACTOR:g} to"
+            f" {_LARGEST_FACTOR:g}",
+        )
+    return name, number
+
+
+def _name(part: str, names: Sequence[str]) -> str:
+    matching = [name for name in names if name == part] or [name for name in names if part in name]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        raise MissingError(f"no kernel or copy of the run matches {part!r}", next_step="see `rpl report`")
+    raise UsageError(
+        f"{len(matching)} kernels match {part!r}: {named_few(matching)}", next_step="give more of the name"
+    )
+
+
+def _part(found: Answer) -> WhatIfAnswerPart:
+    return WhatIfAnswerPart(
+        changes=tuple(
+            FasterKernelPart(name=change.name, factor=change.factor if math.isfinite(change.factor) else None)
+            for change in found.changes
+        ),
+        application_ns=found.application_ns,
+        application_gain_ns=found.gain_ns,
+        application_speedup=found.speedup,
+    )
+
+
+def show(output: Output, document: WhatIfDocument) -> None:
+    """The answers as a table, with what they rest on."""
+    marks = "" if document.origin == "measured" else f"  [{document.origin}: not a measurement of hardware]"
+    place = f" on {document.machine}, 1 of {document.machines} machines" if document.machines > 1 else ""
+    output.line(
+        f"application  {duration_ns(document.recorded_ns)} as recorded{place} (timing run"
+        f" {document.run + 1}){marks}"
+    )
+    output.line()
+    asked = document.alone or (document.together,)
+    names = shorten_apart((printable(one.changes[0].name) for one in asked), _NAME_WIDTH)
+    rows = [_row(names[printable(one.changes[0].name)], _factor(one), one) for one in asked]
+    if document.alone:
+        rows.append(_row("all of these at once", "", document.together))
+    columns = ("what if", "faster by", "application", "gain", "speed-up")
+    output.table(columns, rows, right=(1, 2, 3, 4))
+    output.line()
+    output.line("Modelled: durations do not depend on what runs beside them; launches, host time and")
+    output.line("waits stay as recorded.")
+
+
+def _row(title: str, factor: str, found: WhatIfAnswerPart) -> tuple[str, ...]:
+    speedup = UNKNOWN if found.application_speedup is None else f"{found.application_speedup:.3f}x"
+    gain = duration_ns(found.application_gain_ns)
+    return (title, factor, duration_ns(found.application_ns), gain, speedup)
+
+
+def _factor(found: WhatIfAnswerPart) -> str:
+    factor = found.changes[0].factor
+    return "free" if factor is None else f"{factor:g}x"

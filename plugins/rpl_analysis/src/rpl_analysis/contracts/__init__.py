@@ -1,0 +1,1 @@
+"""The pydantic models of the four documents and of what-if."""

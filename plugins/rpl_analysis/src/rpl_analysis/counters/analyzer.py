@@ -1,0 +1,63 @@
+"""The counters analyzer: counter passes in, counter table and derived quantities per kernel out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.origin import Origin
+
+if TYPE_CHECKING:
+    from rpl_analysis.counters.model import KernelQuantities
+
+__all__ = ["CountersAnalyzer"]
+
+
+class CountersAnalyzer(Analyzer):
+    """Joins counter passes and evaluates the device's counter map.
+
+    Both facts are ``None`` when no counter pass was recorded; the quantities also when the device is
+    unknown.
+    """
+
+    name = "counters"
+    summary = "counter values and derived quantities per kernel"
+    provides = frozenset({"kernel_counters", "kernel_quantities"})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        passes = context.recording.counter_passes
+        if not passes:
+            return AnalysisOutcome({"kernel_counters": None, "kernel_quantities": None})
+        # Imported for recordings with counters only: start-up is most of a small analysis.
+        from rpl_analysis.counters.join import join_counters
+        from rpl_analysis.counters.quantities import derive_quantities
+
+        device = context.device
+        joined = join_counters(context.recording, device.counter_map.same_pass if device else ())
+        if device is None:
+            facts = {"kernel_counters": joined.kernels, "kernel_quantities": None}
+            return AnalysisOutcome(facts, (*joined.diagnostics, _device_unknown()))
+        origin = Origin.weakest([trace.origin for trace in passes])
+        quantities: dict[str, KernelQuantities] = {}
+        found: Counter[Diagnostic] = Counter()
+        for name, kernel in joined.kernels.items():
+            quantities[name], diagnostics = derive_quantities(kernel, device, origin)
+            found.update(diagnostics)
+        return AnalysisOutcome(
+            {"kernel_counters": joined.kernels, "kernel_quantities": quantities},
+            (*joined.diagnostics, *(attrs.evolve(one, count=kernels) for one, kernels in found.items())),
+        )
+
+
+def _device_unknown() -> Diagnostic:
+    return Diagnostic(
+        "counters.device_unknown",
+        "counters were recorded, but no device model says what they mean",
+        Severity.WARNING,
+        cause="the recording names no GPU that an installed plugin knows",
+        remedy="name the device with --device, or install its plugin (`rpl plugins list`)",
+    )

@@ -1,0 +1,125 @@
+"""Evaluate one formula of a counter map for one kernel: value, exactness, and what was missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_analysis.counters.expressions import parse_expression
+from rpl_core.model.origin import Exactness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_analysis.counters.expressions import Expression
+    from rpl_analysis.counters.model import CounterSums, KernelCounters
+    from rpl_core.model.device import DeviceModel, Formula
+
+__all__ = ["FormulaOutcome", "counters_of", "device_constants", "evaluate_formula"]
+
+#: Device facts that a formula may name.
+CONSTANT_NAMES = (
+    "xcd_count",
+    "compute_units",
+    "wave_size",
+    "simd_per_cu",
+    "max_waves_per_simd",
+    "fp32_valu_width",
+)
+
+
+@attrs.frozen
+class FormulaOutcome:
+    """The figure over ``launches`` dispatches; ``value`` is ``None`` with a reason where it is undefined."""
+
+    value: float | None
+    upper: float | None
+    exactness: Exactness | None
+    launches: int
+    counters: tuple[str, ...]
+    reason: str | None = None
+    clamped: tuple[str, ...] = ()
+
+
+def device_constants(device: DeviceModel) -> dict[str, float]:
+    """The constants of a device that are known; an unknown one is absent."""
+    values = {name: getattr(device, name) for name in CONSTANT_NAMES}
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def counters_of(formula: Formula) -> tuple[str, ...]:
+    """The counters that a formula's value needs, sorted, without device constants."""
+    return tuple(sorted(_names(formula) - set(CONSTANT_NAMES)))
+
+
+def evaluate_formula(
+    formula: Formula, kernel: KernelCounters, constants: Mapping[str, float]
+) -> FormulaOutcome | None:
+    """Evaluate ``formula`` over all dispatches of ``kernel`` that have its counters.
+
+    ``None`` means that the formula does not apply: a counter or a device constant is missing, or no
+    dispatch has all counters.
+    """
+    counters = counters_of(formula)
+    recorded = tuple(counter for counter in counters if kernel.recorded_name(counter) is not None)
+    if (counters and not recorded) or (recorded != counters and not formula.absent_as_zero):
+        return None
+    sums = kernel.sums(recorded)
+    expression = parse_expression(formula.expression)
+    if sums is None or not _names(formula) & set(CONSTANT_NAMES) <= constants.keys():
+        return None
+    values = {**constants, **dict.fromkeys(counters, 0.0), **sums.values}
+    evaluated = expression.evaluate(values)
+    if evaluated.value is None:
+        return FormulaOutcome(None, None, None, sums.launches, recorded, evaluated.reason)
+    upper = _upper_end(formula, values, evaluated.value)
+    exactness = Exactness.LOWER_BOUND if recorded != counters else formula.exactness
+    if upper is not None and upper <= evaluated.value:
+        upper, exactness = None, Exactness.EXACT
+    if recorded == counters:
+        exactness = _refined(formula, exactness, kernel, sums, constants)
+    return FormulaOutcome(
+        evaluated.value, upper, exactness, sums.launches, recorded, clamped=evaluated.clamped
+    )
+
+
+def _names(formula: Formula) -> set[str]:
+    names = set(parse_expression(formula.expression).names)
+    if formula.upper_expression is not None:
+        names |= set(parse_expression(formula.upper_expression).names)
+    return names
+
+
+def _upper_end(formula: Formula, values: Mapping[str, float], lower: float) -> float | None:
+    if formula.exactness is not Exactness.INTERVAL or formula.upper_expression is None:
+        return None
+    upper = parse_expression(formula.upper_expression).evaluate(values).value
+    return None if upper is None else max(lower, upper)
+
+
+def _refined(
+    formula: Formula,
+    exactness: Exactness,
+    kernel: KernelCounters,
+    sums: CounterSums,
+    constants: Mapping[str, float],
+) -> Exactness:
+    """The exactness of the first refinement that applies to the same dispatches, else ``exactness``."""
+    for refinement in formula.refinements:
+        condition = parse_expression(refinement.zero_when)
+        if _is_zero(condition, kernel, sums, constants):
+            return refinement.exactness
+    return exactness
+
+
+def _is_zero(
+    condition: Expression, kernel: KernelCounters, sums: CounterSums, constants: Mapping[str, float]
+) -> bool:
+    counters = tuple(name for name in condition.names if name not in CONSTANT_NAMES)
+    more = kernel.sums(tuple(sorted({*sums.values, *counters})))
+    if more is None or more.launches != sums.launches:
+        return False
+    if not set(condition.names) & set(CONSTANT_NAMES) <= constants.keys():
+        return False
+    return condition.evaluate({**constants, **more.values}).value == 0

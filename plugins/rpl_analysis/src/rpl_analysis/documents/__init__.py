@@ -1,0 +1,1 @@
+"""From facts to the four documents: pure translation, nothing is computed here."""

@@ -1,0 +1,86 @@
+"""``analysis.json`` from the classifier's results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
+from rpl_core.contracts.version import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
+    from rpl_analysis.contracts.roofline import RooflinePart
+    from rpl_analysis.runtime.model import KernelTime
+    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
+
+
+def analysis_document(
+    times: Mapping[str, KernelTime],
+    classifications: Mapping[str, Classification],
+    rooflines: Mapping[str, RooflinePart],
+    weights: Mapping[str, float],
+    *,
+    provenance: ProvenanceDoc,
+    diagnostics: tuple[DiagnosticDoc, ...],
+    extensions: Mapping[str, Any],
+) -> AnalysisDocument:
+    """One entry per classified kernel, in descending order of time."""
+    kernels = tuple(
+        _kernel(time, classifications[name], rooflines.get(name), weights.get(name))
+        for name, time in times.items()
+        if name in classifications
+    )
+    return AnalysisDocument(
+        schema_version=SCHEMA_VERSION,
+        kernels=kernels,
+        extensions=dict(extensions),
+        provenance=provenance,
+        diagnostics=diagnostics,
+    )
+
+
+def _kernel(
+    time: KernelTime, found: Classification, roofline: RooflinePart | None, weight: float | None
+) -> KernelAnalysis:
+    return KernelAnalysis(
+        kernel=time.name,
+        time_ms=time.total_ns / 1e6 if time.max_ns > 0 else None,
+        operational_intensity=roofline.operational_intensity if roofline else None,
+        roofline_position=roofline.position if roofline else None,
+        critical_path_score=weight,
+        bottleneck=found.label.value,
+        confidence=found.confidence.value,
+        reason=found.reason,
+        evidence=tuple(_rule(tested) for tested in found.evidence),
+        near_misses=tuple(_rule(tested) for tested in found.near_misses),
+        unknown=found.unknown,
+        headroom_fraction=found.headroom_fraction,
+        headroom_source=found.headroom_source,
+        headroom_reason=found.headroom_reason,
+    )
+
+
+def _rule(tested: TestedRule) -> RuleEvidence:
+    return RuleEvidence(
+        rule=tested.rule.id,
+        label=tested.rule.label.value,
+        explanation=tested.rule.explanation,
+        conditions=tuple(_condition(part) for part in tested.conditions),
+    )
+
+
+def _condition(tested: TestedCondition) -> ConditionEvidence:
+    metric = tested.metric
+    return ConditionEvidence(
+        quantity=tested.condition.quantity,
+        comparison=tested.condition.comparison.value,
+        threshold=tested.condition.threshold,
+        source=tested.condition.source,
+        value=metric.value,
+        holds=tested.holds,
+        exactness=metric.exactness.value if metric.exactness else None,
+        upper=metric.upper,
+        formula=metric.formula,
+        note=metric.note,
+    )

@@ -1,0 +1,239 @@
+"""``profile.json`` from the facts of all analyzers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_analysis.documents.parts import (
+    CriticalPathPart,
+    GpuPart,
+    KernelPart,
+    KernelProfile,
+    OccupancyPart,
+    ProfileDocument,
+    ResourcesPart,
+    StabilityPart,
+)
+from rpl_analysis.occupancy.result import NoOccupancy
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.model.device import CeilingOrigin, Pipe
+
+if TYPE_CHECKING:
+    from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
+    from rpl_analysis.contracts.roofline import RooflinePart
+    from rpl_analysis.occupancy.result import Occupancy
+    from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
+    from rpl_att.contract import AttPart
+    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
+    from rpl_core.model.device import DeviceModel
+
+
+@attrs.frozen(eq=False)
+class ProfileFacts:
+    """What the profile document is made of. Mappings are by kernel name."""
+
+    times: Mapping[str, KernelTime]
+    application: ApplicationTime | None
+    occupancy: Mapping[str, Occupancy | NoOccupancy]
+    rooflines: Mapping[str, RooflinePart]
+    dag: DagDocument
+    classifications: Mapping[str, Classification]
+    thread_traces: Mapping[str, AttPart]
+    device: DeviceModel | None
+    device_reason: str | None
+    wave_size: int | None
+    incomplete: str | None
+
+
+def profile_document(
+    facts: ProfileFacts, *, provenance: ProvenanceDoc, diagnostics: tuple[DiagnosticDoc, ...]
+) -> ProfileDocument:
+    """The document; the dominant kernel is the one with the largest time."""
+    symbols = {symbol.name: symbol for symbol in facts.dag.symbols}
+    kernels = tuple(_kernel_profile(time, facts, symbols.get(time.name)) for time in facts.times.values())
+    dominant = kernels[0] if kernels else None
+    application = facts.application
+    runtime = application.runtime if application else None
+    return ProfileDocument(
+        schema_version=SCHEMA_VERSION,
+        kernel=dominant.kernel if dominant else KernelPart(reason="no kernel dispatch was recorded"),
+        gpu=_gpu(facts),
+        runtime_ms=runtime.value if runtime else None,
+        runtime_source=application.runtime_source if application else None,
+        runtime_exactness=runtime.exactness.value if runtime and runtime.exactness else None,
+        runtime_range_ms=application.range_ms if application else None,
+        runtime_reason=runtime.reason if runtime else "the runtime analyzer did not run",
+        stability=_stability(application.stability if application else None),
+        resources=dominant.resources if dominant else ResourcesPart(),
+        occupancy=dominant.occupancy if dominant else OccupancyPart(reason="no kernel"),
+        roofline=dominant.roofline if dominant else None,
+        critical_path=_critical_path(facts.dag),
+        att=_leading_thread_trace(facts),
+        untimed_thread_traces=tuple(
+            part for name, part in facts.thread_traces.items() if name not in facts.times
+        ),
+        bottleneck=dominant.bottleneck if dominant else None,
+        headroom_fraction=dominant.headroom_fraction if dominant else None,
+        launches=application.launches if application else None,
+        kernels=kernels,
+        incomplete=facts.incomplete,
+        provenance=provenance,
+        diagnostics=diagnostics,
+    )
+
+
+def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCriticality | None) -> KernelProfile:
+    found = facts.classifications.get(time.name)
+    return KernelProfile(
+        name=time.name,
+        launches=time.launches,
+        **_times(time),
+        kernel=_kernel(time),
+        resources=_resources(time.resources),
+        occupancy=_occupancy(time, facts.occupancy.get(time.name), facts.wave_size),
+        roofline=facts.rooflines.get(time.name),
+        criticality_weight=symbol.criticality_weight if symbol else None,
+        slack_ns=symbol.min_slack_ns if symbol else None,
+        att=facts.thread_traces.get(time.name),
+        bottleneck=found.label.value if found else None,
+        headroom_fraction=found.headroom_fraction if found else None,
+    )
+
+
+def _times(time: KernelTime) -> dict[str, Any]:
+    """The time fields; all are unknown when no dispatch of the kernel has a duration."""
+    if time.max_ns <= 0:
+        unknown = dict.fromkeys(("time_share", "runtime_ms", "mean_ns", "median_ns", "min_ns", "max_ns"))
+        reason = "every dispatch has a duration of zero: the timestamps are damaged or too coarse"
+        return {**unknown, "runtime_reason": reason, "stability": StabilityPart()}
+    return {
+        "time_share": min(1.0, time.share),
+        "runtime_ms": time.total_ns / 1e6,
+        "runtime_exactness": time.exactness.value,
+        "runtime_range_ms": _in_ms(time.range_total_ns),
+        "mean_ns": time.mean_ns,
+        "median_ns": time.median_ns,
+        "min_ns": time.min_ns,
+        "max_ns": time.max_ns,
+        "stability": _stability(time.stability),
+    }
+
+
+def checked_thread_traces(found: Mapping[str, Any]) -> Mapping[str, AttPart]:
+    """Thread-trace blocks by kernel name: any plugin may provide them, and drafts take them as they are."""
+    if not found:
+        return {}
+    from rpl_att.contract import AttPart
+
+    return {name: AttPart.model_validate(part) for name, part in found.items()}
+
+
+def _leading_thread_trace(facts: ProfileFacts) -> AttPart | None:
+    """That of the longest-running traced kernel; without times, that with most instructions."""
+    timed = [facts.thread_traces[name] for name in facts.times if name in facts.thread_traces]
+    if timed:
+        return timed[0]
+    return max(facts.thread_traces.values(), key=lambda part: part.instructions or 0, default=None)
+
+
+def _in_ms(range_ns: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (range_ns[0] / 1e6, range_ns[1] / 1e6) if range_ns else None
+
+
+def _kernel(time: KernelTime) -> KernelPart:
+    if time.workgroup is None or time.grid is None:
+        return KernelPart(name=time.name, reason="the launch geometry is not recorded")
+    groups = tuple(-(-g // max(w, 1)) for g, w in zip(time.grid, time.workgroup, strict=True))
+    return KernelPart(
+        name=time.name,
+        grid=groups,
+        block=time.workgroup,
+        grid_work_items=time.grid,
+        shape_count=time.shape_count,
+    )
+
+
+def _stability(stability: Stability | None) -> StabilityPart:
+    if stability is None:
+        return StabilityPart()
+    return StabilityPart(
+        runs=stability.runs,
+        mean_ms=stability.mean_ms,
+        stddev_ms=stability.stddev_ms,
+        cv=stability.cv,
+        classification=stability.classification.value if stability.classification else None,
+    )
+
+
+def _resources(resources: KernelResources) -> ResourcesPart:
+    arch, accum = resources.arch_vgpr, resources.accum_vgpr
+    return ResourcesPart(
+        vgpr_per_thread=None if arch is None else arch + (accum or 0),
+        arch_vgpr=arch,
+        accum_vgpr=accum,
+        sgpr_per_wave=resources.sgpr,
+        lds_bytes=resources.lds_bytes,
+        scratch_bytes=resources.scratch_bytes,
+    )
+
+
+def _occupancy(
+    time: KernelTime, found: Occupancy | NoOccupancy | None, wave_size: int | None
+) -> OccupancyPart:
+    threads = None
+    if time.workgroup is not None:
+        threads = time.workgroup[0] * time.workgroup[1] * time.workgroup[2]
+    if found is None or isinstance(found, NoOccupancy):
+        reason = found.reason if found else "the occupancy analyzer did not run"
+        return OccupancyPart(threads_per_block=threads, wave_size=wave_size, reason=reason)
+    return OccupancyPart(
+        theoretical=found.fraction,
+        threads_per_block=threads,
+        wave_size=wave_size,
+        waves_per_simd=found.waves_per_simd,
+        max_waves_per_simd=found.max_waves_per_simd,
+        limiter=found.limiter,
+        next_threshold=_threshold(found),
+        mode=found.mode,
+    )
+
+
+def _threshold(found: Occupancy) -> str | None:
+    """What must shrink for one more wave, such as "vgpr 72 -> 64"."""
+    steps = [f"{t.resource} {t.current} -> {t.at_most}" for t in found.next_threshold]
+    return ", ".join(steps) or None
+
+
+def _gpu(facts: ProfileFacts) -> GpuPart:
+    device = facts.device
+    if device is None:
+        return GpuPart(wave_size=facts.wave_size, reason=facts.device_reason)
+    peak = device.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.SPEC)
+    bandwidth = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
+    return GpuPart(
+        architecture=device.architecture,
+        product=device.product,
+        wave_size=device.wave_size,
+        compute_units=device.compute_units,
+        theoretical_peak_flops=peak.peak_gflops * 1e9 if peak else None,
+        memory_bandwidth_gbps=bandwidth.peak_gbps if bandwidth else None,
+        clock_mhz=device.clock_mhz,
+        partition=device.partition,
+        reason="; ".join(device.unknown_facts) or None,
+    )
+
+
+def _critical_path(dag: DagDocument) -> CriticalPathPart:
+    if dag.status != "available":
+        return CriticalPathPart(reason=dag.reason)
+    return CriticalPathPart(
+        critical_path_ns=dag.critical_path_ns,
+        dominant_symbol=dag.dominant_symbol,
+        fraction=dag.fraction,
+        speedup_ceiling=dag.speedup_ceiling,
+        confidence=dag.sync_info,
+    )

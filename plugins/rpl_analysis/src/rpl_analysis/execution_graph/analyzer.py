@@ -1,0 +1,50 @@
+"""The execution-graph analyzer: the graph of the timing run with the median runtime."""
+
+from __future__ import annotations
+
+from rpl_analysis.execution_graph.build import execution_graph
+from rpl_analysis.execution_graph.findings import graph_diagnostics
+from rpl_analysis.execution_graph.model import ExecutionGraph
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.recording import Recording
+from rpl_core.model.trace import Trace
+
+
+class ExecutionGraphAnalyzer(Analyzer):
+    """Fact ``"execution_graph"``. Counter passes serialise dispatches and never become a graph."""
+
+    name = "execution-graph"
+    summary = "critical path, slack, what-if and idle time from the real dependences of a run"
+    provides = frozenset({"execution_graph"})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        chosen = median_run(context.recording)
+        if chosen is None:
+            reason = why_no_graph(context.recording)
+            return AnalysisOutcome({"execution_graph": ExecutionGraph(reason=reason)})
+        run, trace = chosen
+        options = context.options
+        graph = execution_graph(
+            trace, run, include_copies=options.include_copies, with_columns=options.full_graph
+        )
+        return AnalysisOutcome({"execution_graph": graph}, graph_diagnostics(graph))
+
+
+def median_run(recording: Recording) -> tuple[int, Trace] | None:
+    """The timing run whose summed dispatch time is the (lower) median: a whole run, not a mixture."""
+    runs = [entry for entry in enumerate(recording.timing_runs) if len(entry[1].dispatches)]
+    if len(runs) < 2:
+        return runs[0] if runs else None
+    timed = [(int(trace.dispatches.duration_ns().sum()), number, trace) for number, trace in runs]
+    _, number, trace = sorted(timed, key=lambda entry: entry[:2])[(len(timed) - 1) // 2]
+    return number, trace
+
+
+def why_no_graph(recording: Recording) -> str:
+    if recording.counter_passes:
+        return (
+            "only counter passes were recorded: they serialise dispatches, so no order can be read from them"
+        )
+    if recording.process_ms:
+        return "only the process was timed: no GPU trace exists"
+    return "no kernel dispatch was recorded"

@@ -1,0 +1,157 @@
+"""From a trace to its execution graph: find dependences, solve every machine, sum up the longest one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_analysis.critical_path.path import trace_path
+from rpl_analysis.critical_path.segment_sums import segment_sums
+from rpl_analysis.critical_path.weights import weigh
+from rpl_analysis.execution_graph.breakdown import break_down
+from rpl_analysis.execution_graph.confidence import certain_share, count_edges, other_lengths, path_edges
+from rpl_analysis.execution_graph.dependences import find_dependences
+from rpl_analysis.execution_graph.domain import machine_domains, solve_domain
+from rpl_analysis.execution_graph.dominance_shift import find_dominance_shift
+from rpl_analysis.execution_graph.forecasts import forecast_symbols, rank_forecasts
+from rpl_analysis.execution_graph.full_columns import graph_columns
+from rpl_analysis.execution_graph.graph_launches import link_lanes
+from rpl_analysis.execution_graph.loads import MOST_PARTS, machine_load, process_paths
+from rpl_analysis.execution_graph.model import ExecutionGraph
+from rpl_analysis.execution_graph.near_paths import find_near_paths
+from rpl_analysis.execution_graph.nodes import work_nodes
+from rpl_analysis.execution_graph.segments import path_segments
+from rpl_analysis.execution_graph.symbol_criticality import rank_symbols, symbol_criticality
+from rpl_analysis.execution_graph.symbol_edges import sum_symbol_edges
+from rpl_analysis.execution_graph.symbol_slack import find_symbol_slack
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rpl_analysis.critical_path.model import NodeWeights
+    from rpl_analysis.execution_graph.domain import SolvedDomain
+    from rpl_analysis.execution_graph.graph_launches import LaneLinks
+    from rpl_core.model.trace import Trace
+
+__all__ = ["RESOLVED_SYMBOLS", "execution_graph"]
+
+#: Symbols for which the graph is solved again; the rest of the list can gain less (chosen).
+RESOLVED_SYMBOLS = 15
+#: With more edges between lanes than this, fewer symbols are: every scenario walks along all edges.
+_EDGES_FOR_ALL = 2**18
+_FEWEST_RESOLVED = 3
+
+
+def execution_graph(
+    trace: Trace, run: int, *, include_copies: bool, with_columns: bool = False
+) -> ExecutionGraph:
+    """The graph of ``trace``, which is timing run number ``run``; with every node and edge if asked.
+
+    Machines are solved apart, since their clocks do not compare; path, segments, symbols and forecasts are
+    those of the machine with the longest path.
+    """
+    nodes = work_nodes(trace, include_copies=include_copies)
+    if not len(nodes):
+        return ExecutionGraph(reason="no dispatch with usable times was recorded")
+    if not bool((nodes.end_ns > nodes.begin_ns).any()):
+        return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
+    found = find_dependences(trace, nodes)
+    links = link_lanes(nodes, found.program)
+    domains = machine_domains(trace, nodes, found)
+    graph = ExecutionGraph(
+        reason=None,
+        origin=trace.origin,
+        run=run,
+        sync_info=found.sync_info,
+        nodes=len(nodes),
+        host_syncs=len(found.syncs),
+        submission_disagreements=found.submission_disagreements,
+        unresolved=found.unresolved,
+        gaps_attributed=found.program.calls is not None,
+    )
+    if not with_columns:
+        # With millions of nodes every column counts: what found the edges is not needed to solve them.
+        del found
+    # First, while no solution takes memory.
+    others = [other_lengths(domain, links) for domain in domains]
+    solved = [solve_domain(domain) for domain in domains]
+    if with_columns:
+        graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, found, solved))
+    longest = max(range(len(solved)), key=lambda i: solved[i].path.critical_path_ns)
+    graph = attrs.evolve(graph, bounds=others[longest].bounds(solved[longest].path.critical_path_ns))
+    return _summed_up(trace, graph, solved, solved[longest], links)
+
+
+def _summed_up(
+    trace: Trace,
+    graph: ExecutionGraph,
+    solved: list[SolvedDomain],
+    longest: SolvedDomain,
+    links: LaneLinks,
+) -> ExecutionGraph:
+    loads = [machine_load(trace, domain) for domain in solved]
+    devices = [device for load in loads for device in load.devices]
+    processes = [path for domain in solved for path in process_paths(trace, domain)]
+    executed = weigh(longest.graph, "as_executed")
+    return attrs.evolve(
+        graph,
+        edges=count_edges(solved, links),
+        inconsistent_edges=sum(domain.graph.inconsistent_edges for domain in solved),
+        implied_edges=sum(domain.graph.implied_edges for domain in solved),
+        chain_overlaps=sum(domain.graph.overlapping_nodes for domain in solved),
+        domains=tuple(load.domain for load in loads),
+        devices=tuple(sorted(devices, key=lambda load: -load.total_ns)[:MOST_PARTS]),
+        devices_left_out=max(0, len(devices) - MOST_PARTS),
+        processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
+        processes_left_out=max(0, len(processes) - MOST_PARTS),
+        **_path(trace, longest, links, executed),
+        **_symbols(longest, executed),
+    )
+
+
+def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks, executed: NodeWeights) -> dict[str, Any]:
+    """The fields that describe the critical path and what surrounds it."""
+    edges_of_path = path_edges(solved, links)
+    segments, segments_left_out = path_segments(trace, solved)
+    symbol_edges, symbol_edges_left_out = sum_symbol_edges(solved, links)
+    return {
+        "critical_path_ns": solved.path.critical_path_ns,
+        "makespan_ns": solved.graph.makespan_ns,
+        "several_paths": bool(solved.sums.critical_ns.sum() > solved.sums.on_path_ns.sum()),
+        "path_edges": edges_of_path,
+        "path_confidence": certain_share(edges_of_path),
+        "breakdown": break_down(solved, trace_path(solved.graph, executed)),
+        "segments": segments,
+        "segments_left_out": segments_left_out,
+        "near_paths": find_near_paths(solved),
+        "symbol_edges": symbol_edges,
+        "symbol_edges_left_out": symbol_edges_left_out,
+    }
+
+
+def _resolved_symbols(solved: SolvedDomain) -> int:
+    edges = max(1, solved.graph.edges.size)
+    return max(_FEWEST_RESOLVED, min(RESOLVED_SYMBOLS, RESOLVED_SYMBOLS * _EDGES_FOR_ALL // edges))
+
+
+def _symbols(solved: SolvedDomain, executed: NodeWeights) -> dict[str, Any]:
+    """The fields that describe symbols, and what making them faster would bring."""
+    order = rank_symbols(solved)
+    numbers = [int(solved.sums.symbol[i]) for i in order[: _resolved_symbols(solved)]]
+    sums = segment_sums(solved.graph, solved.weights.execution_ns, solved.domain.symbol)
+    forecasts = forecast_symbols(solved, executed, numbers, sums)
+    symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers, sums))
+    kernels = [i for i, symbol in enumerate(symbols) if symbol.kind == "kernel"]
+    fields: dict[str, Any] = {"symbols": symbols, "forecasts": rank_forecasts(list(forecasts.values()))}
+    if not kernels:
+        return fields
+    dominant = symbols[kernels[0]]
+    shift = find_dominance_shift(solved, int(solved.sums.symbol[order[kernels[0]]]), sums)
+    return fields | {
+        "dominant_symbol": dominant.name,
+        "fraction": dominant.criticality_weight,
+        "speedup_ceiling": dominant.static_ceiling,
+        "dominance": shift.steps,
+        "dominance_shift_at": shift.at,
+    }

@@ -1,0 +1,75 @@
+"""The analyzer of instruction mixes: code at hand in, the packed share of every recorded kernel out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_analysis.instruction_mix.match import mix_of
+from rpl_analysis.instruction_mix.model import KernelMix
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_analysis.instruction_mix.model import NoMix
+    from rpl_codeobject.kernel_code import KernelCode
+    from rpl_core.model.recording import Recording
+
+__all__ = ["InstructionMixAnalyzer"]
+
+
+class InstructionMixAnalyzer(Analyzer):
+    """Fact ``"instruction_mix"``: kernel name -> ``KernelMix`` or ``NoMix``; ``None`` without code at hand.
+
+    Needs the core's fact ``"kernel_code"``, a tuple of ``KernelCode``.
+    """
+
+    name = "instruction-mix"
+    summary = "the packed share of each kernel's arithmetic, from code objects at hand"
+    requires = frozenset({"kernel_code"})
+    provides = frozenset({"instruction_mix"})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        codes: Sequence[KernelCode] = context.facts["kernel_code"]
+        if not codes:
+            return AnalysisOutcome({"instruction_mix": None})
+        architectures = _architectures(context)
+        found = {
+            name: mix_of(name, symbols, architectures, codes)
+            for name, symbols in sorted(_symbols(context.recording).items())
+        }
+        return AnalysisOutcome({"instruction_mix": found}, _findings(found, codes))
+
+
+def _symbols(recording: Recording) -> Mapping[str, set[str]]:
+    """Displayed name -> symbols; several kernels may share a name."""
+    found: dict[str, set[str]] = {}
+    for trace in recording.traces:
+        for kernel in trace.kernels:
+            symbols = found.setdefault(kernel.name, set())
+            if kernel.symbol is not None:
+                symbols.add(kernel.symbol)
+    return found
+
+
+def _architectures(context: AnalysisContext) -> set[str]:
+    recorded = {agent.architecture for agent in context.recording.gpu_agents if agent.architecture}
+    if not recorded and context.device is not None:
+        recorded = {context.device.architecture}
+    return {name.partition(":")[0] for name in recorded}
+
+
+def _findings(found: Mapping[str, KernelMix | NoMix], codes: Sequence[KernelCode]) -> tuple[Diagnostic, ...]:
+    if not found or any(isinstance(mix, KernelMix) for mix in found.values()):
+        return ()
+    files = ", ".join(sorted({code.source for code in codes}))
+    first = next(mix for mix in found.values() if not isinstance(mix, KernelMix))
+    return (
+        Diagnostic(
+            "code.no_match",
+            f"the code objects at hand ({files}) tell nothing about the recorded kernels: {first.reason}",
+            cause="they belong to another build or another GPU",
+            remedy="name the file that was recorded with --code-object",
+        ),
+    )

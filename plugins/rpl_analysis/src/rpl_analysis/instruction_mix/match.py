@@ -1,0 +1,42 @@
+"""Find the code of a recorded kernel: by symbol where it was recorded, else by its whole displayed name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from rpl_codeobject.kernel_code import KernelCode
+
+__all__ = ["mix_of"]
+
+
+def mix_of(
+    name: str, symbols: Collection[str], architectures: Collection[str], codes: Sequence[KernelCode]
+) -> KernelMix | NoMix:
+    """The mix of the kernel displayed as ``name``; an empty ``architectures`` accepts code of any.
+
+    Several code objects may hold it, as long as they agree.
+    """
+    named = [code for code in codes if code.symbol in symbols]
+    named = named or [code for code in codes if _plain(name) in (_plain(code.demangled), code.symbol)]
+    if not named:
+        return NoMix("no code object at hand has this kernel")
+    fitting = [code for code in named if not architectures or code.architecture in architectures]
+    if not fitting:
+        others = ", ".join(sorted({code.architecture for code in named}))
+        return NoMix(f"the code objects at hand have this kernel for {others} only")
+    if any(code.calls_functions for code in fitting):
+        return NoMix("its code calls functions that were not inlined, whose arithmetic is not in sight")
+    if any(code.packed != fitting[0].packed for code in fitting):
+        files = ", ".join(sorted({code.source for code in fitting}))
+        return NoMix(f"code objects at hand differ in this kernel ({files})")
+    return KernelMix(fitting[0].packed, fitting[0].source)
+
+
+def _plain(name: str) -> str:
+    """Demanglers differ in blanks only."""
+    return "".join(name.split())

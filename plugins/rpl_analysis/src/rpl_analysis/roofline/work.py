@@ -1,0 +1,99 @@
+"""The work of a kernel: which FLOP model counts, operations per data type, and the dominant type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_analysis.roofline.model import FlopModels, WorkOfType
+from rpl_analysis.roofline.quotients import quotient
+from rpl_analysis.roofline.vocabulary import CLASSES, PER_OP, VALU_WIDTH
+from rpl_core.model.device import CeilingOrigin, Pipe
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_core.model.device import DeviceModel
+
+__all__ = ["compare_models", "dominant_type", "selected_flops", "work_by_type"]
+
+
+def compare_models(figures: Mapping[str, Metric], requested: str) -> FlopModels:
+    """Both FLOP models, and the one to use: the requested one if it says anything, else the other.
+
+    A per_op lower bound of zero says nothing: none of the operations that were counted occurred.
+    """
+    per_op, valu_width = _figure(figures, PER_OP), _figure(figures, VALU_WIDTH)
+    known = {"per_op": _says_something(per_op), "valu_width": valu_width.value is not None}
+    other = "valu_width" if requested == "per_op" else "per_op"
+    selected: str | None = None
+    if known[requested]:
+        selected = requested
+    elif known[other]:
+        selected = other
+    elif per_op.value is not None:
+        selected = "per_op"  # a lower bound of zero is still better than nothing
+    replaced = selected not in (requested, None)
+    fallback = f"{requested} was not collected, {selected} is used" if replaced else None
+    ratio = None
+    if per_op.value and valu_width.value is not None and per_op.exactness is not Exactness.LOWER_BOUND:
+        ratio = valu_width.value / per_op.value
+    return FlopModels(per_op, valu_width, ratio, selected, fallback)
+
+
+def selected_flops(models: FlopModels) -> Metric:
+    """FLOPs of the selected model; unknown with the reason of per_op when none is known."""
+    return models.valu_width if models.selected == "valu_width" else models.per_op
+
+
+def work_by_type(figures: Mapping[str, Metric], time_ns: Metric) -> tuple[WorkOfType, ...]:
+    """Operations and rate of every data type and pipe that the device defines."""
+    return tuple(
+        WorkOfType(
+            data_type,
+            pipe,
+            figures[name],
+            quotient(figures[name], time_ns, "GOP/s", f"{name} / time"),
+        )
+        for name, data_type, pipe in CLASSES
+        if name in figures
+    )
+
+
+def dominant_type(
+    models: FlopModels, types: Sequence[WorkOfType], device: DeviceModel
+) -> tuple[str, Pipe] | None:
+    """The type that needs the most time at its data-sheet ceiling; by operations where a ceiling is unknown.
+
+    The valu_width model knows no types: all of its FLOPs are FP32 on the VALU.
+    """
+    if models.selected == "valu_width":
+        return ("F32", Pipe.VALU) if models.valu_width.value else None
+    active = [one for one in types if one.operations.value]
+    ceilings = {
+        (one.data_type, one.pipe): device.compute_ceiling(one.data_type, one.pipe, CeilingOrigin.SPEC)
+        for one in active
+    }
+    if not active:
+        return None
+    complete = all(ceiling is not None for ceiling in ceilings.values())
+
+    def cost(one: WorkOfType) -> float:
+        ceiling = ceilings[one.data_type, one.pipe]
+        scale = ceiling.peak_gflops if complete and ceiling is not None else 1.0
+        return (one.operations.value or 0.0) / scale
+
+    heaviest = max(active, key=cost)
+    return heaviest.data_type, heaviest.pipe
+
+
+def _figure(figures: Mapping[str, Metric], name: str) -> Metric:
+    found = figures.get(name)
+    return found if found is not None else Metric.unknown("FLOP", f"the device defines no {name}")
+
+
+def _says_something(per_op: Metric) -> bool:
+    if per_op.value is None:
+        return False
+    return per_op.value > 0 or per_op.exactness is not Exactness.LOWER_BOUND

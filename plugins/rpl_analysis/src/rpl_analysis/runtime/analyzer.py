@@ -1,0 +1,194 @@
+"""The runtime analyzer: time per kernel and per application, stability, resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.runtime.grouping import (
+    DurationGroups,
+    group_durations,
+    group_sums,
+    number_names,
+    usable_rows,
+)
+from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime
+from rpl_analysis.runtime.shapes import RepresentativeShape, representative_shapes
+from rpl_analysis.runtime.stability import stability_of
+from rpl_analysis.runtime.timing import TimedRun, TimeSource, choose_time_source
+from rpl_analysis.runtime.warnings import timing_diagnostics
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness, Origin
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.recording import Recording
+
+_NO_RESOURCES = RepresentativeShape(None, None, KernelResources(None, None, None, None, None), 0, 0)
+_RUNTIME_FORMULA = "mean over runs of sum(end - start) over all dispatches"
+
+
+class RuntimeAnalyzer(Analyzer):
+    """Times from dispatch timestamps only; counter clocks never serve as time (device_models.md, fact 6)."""
+
+    name = "runtime"
+    summary = "time per kernel, runtime of the application, stability over runs"
+    provides = frozenset({"kernel_times", "application_time"})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        recording = context.recording
+        source = choose_time_source(recording, strict=context.options.strict)
+        if source is None:
+            facts = {"kernel_times": {}, "application_time": _without_trace(recording, context)}
+            return AnalysisOutcome(facts)
+        table = _KernelTable.build(source)
+        times = table.kernel_times(source)
+        application = _application_time(source, table, recording.origin)
+        diagnostics = timing_diagnostics(source, times, application)
+        return AnalysisOutcome({"kernel_times": times, "application_time": application}, diagnostics)
+
+
+@attrs.frozen(eq=False)
+class _KernelTable:
+    """Durations of all runs grouped by kernel name, and the sums of each run, (runs, kernels) ns."""
+
+    names: tuple[str, ...]
+    numbers: tuple[NDArray[np.int32], ...]
+    groups: DurationGroups
+    run_sums: NDArray[np.int64]
+
+    @classmethod
+    def build(cls, source: TimeSource) -> _KernelTable:
+        names, numbers = number_names([run.trace for run in source.runs])
+        pooled = [_rows(run, table) for run, table in zip(source.runs, numbers, strict=True)]
+        if len(pooled) == 1:
+            groups = group_durations(*pooled[0], len(names))
+            return cls(names, numbers, groups, group_sums(groups)[None, :])
+        sums = [group_sums(group_durations(kernels, ns, len(names))) for kernels, ns in pooled]
+        kernels = np.concatenate([p[0] for p in pooled])
+        durations = np.concatenate([p[1] for p in pooled])
+        return cls(names, numbers, group_durations(kernels, durations, len(names)), np.stack(sums))
+
+    def kernel_times(self, source: TimeSource) -> Mapping[str, KernelTime]:
+        """One entry per kernel that ran, in descending order of total time, then by name."""
+        shapes: dict[str, RepresentativeShape] = {}
+        for run, table in zip(source.runs, self.numbers, strict=True):
+            for name, shape in representative_shapes(run.trace, table, self.names).items():
+                shapes.setdefault(name, shape)
+        low, high = _sums_over(source.low, self.names), _sums_over(source.high, self.names)
+        whole = float(self.run_sums.sum()) or 1.0
+        times = [
+            self._kernel_time(k, shapes.get(name, _NO_RESOURCES), source.exactness, whole, low, high)
+            for k, name in enumerate(self.names)
+            if self.groups.starts[k + 1] > self.groups.starts[k]
+        ]
+        return {t.name: t for t in sorted(times, key=lambda t: (-t.total_ns, t.name))}
+
+    def _kernel_time(
+        self,
+        kernel: int,
+        shape: RepresentativeShape,
+        exactness: Exactness,
+        whole: float,
+        low: NDArray[np.int64] | None,
+        high: NDArray[np.int64] | None,
+    ) -> KernelTime:
+        durations = self.groups.group(kernel)
+        sums = self.run_sums[:, kernel]
+        return KernelTime(
+            name=self.names[kernel],
+            launches=durations.size / len(self.run_sums),
+            total_ns=float(sums.mean()),
+            share=float(sums.sum()) / whole,
+            mean_ns=float(durations.mean()),
+            median_ns=float(_median_of_sorted(durations)),
+            min_ns=int(durations[0]),
+            max_ns=int(durations[-1]),
+            stability=stability_of([float(s) / 1e6 for s in sums]),
+            workgroup=shape.workgroup,
+            grid=shape.grid,
+            resources=shape.resources,
+            shape_count=shape.shape_count,
+            exactness=exactness,
+            range_total_ns=_range_of(kernel, low, high),
+        )
+
+
+def _rows(run: TimedRun, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    rows = usable_rows(run.trace.dispatches)
+    if rows.all():
+        return numbers[run.trace.dispatches.kernel], run.duration_ns
+    return numbers[run.trace.dispatches.kernel[rows]], run.duration_ns[rows]
+
+
+def _median_of_sorted(values: NDArray[np.int64]) -> float:
+    middle = values.size // 2
+    if values.size % 2:
+        return float(values[middle])
+    return (float(values[middle - 1]) + float(values[middle])) / 2
+
+
+def _sums_over(runs: Sequence[TimedRun], names: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """Sums per (run, kernel) of the low or high ends, or ``None`` when times are exact."""
+    if not runs:
+        return None
+    _, numbers = number_names([run.trace for run in runs])
+    rows = [_rows(run, table) for run, table in zip(runs, numbers, strict=True)]
+    return np.stack([group_sums(group_durations(k, ns, len(names))) for k, ns in rows])
+
+
+def _range_of(
+    kernel: int, low: NDArray[np.int64] | None, high: NDArray[np.int64] | None
+) -> tuple[float, float] | None:
+    if low is None or high is None:
+        return None
+    return float(low[:, kernel].min()), float(high[:, kernel].max())
+
+
+def _application_time(source: TimeSource, table: _KernelTable, origin: Origin) -> ApplicationTime:
+    totals = [float(total) / 1e6 for total in table.run_sums.sum(axis=1)]
+    launches = table.groups.sorted_ns.size / len(totals)
+    if not any(totals):
+        reason = "every dispatch has zero duration: the timestamps were rounded or damaged"
+        return ApplicationTime(Metric.unknown("ms", reason), source.description, None, launches, ())
+    low, high = _sums_over(source.low, table.names), _sums_over(source.high, table.names)
+    stability = stability_of(totals)
+    runtime = Metric(
+        value=stability.mean_ms,
+        unit="ms",
+        exactness=source.exactness,
+        origin=origin,
+        formula=_RUNTIME_FORMULA,
+        source=source.description,
+    )
+    application = ApplicationTime(runtime, source.description, stability, launches, tuple(totals))
+    if low is None or high is None:
+        return application
+    bounds = (float(low.sum(axis=1).min()) / 1e6, float(high.sum(axis=1).max()) / 1e6)
+    return attrs.evolve(application, range_ms=bounds)
+
+
+def _without_trace(recording: Recording, context: AnalysisContext) -> ApplicationTime:
+    """No dispatch times: the process wall clock if it was taken, otherwise unknown with the reason."""
+    if recording.process_ms:
+        stability = stability_of(recording.process_ms)
+        runtime = Metric(
+            value=stability.mean_ms,
+            unit="ms",
+            exactness=Exactness.EXACT,
+            origin=Origin.MEASURED,
+            formula="mean over runs of the wall-clock time of the process",
+            source="process wall clock",
+        )
+        source = "wall clock of the whole process (no GPU trace)"
+        return ApplicationTime(runtime, source, stability, 0.0, tuple(recording.process_ms))
+    if context.options.strict and recording.counter_passes:
+        reason = "only counter passes were recorded, and their times are estimates (strict)"
+    else:
+        reason = "no kernel dispatch was recorded"
+    return ApplicationTime(Metric.unknown("ms", reason), "none", None, 0.0, ())

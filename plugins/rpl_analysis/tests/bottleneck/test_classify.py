@@ -1,0 +1,171 @@
+"""Labels from constructed figures: every label, every boundary, bounds that prove or leave open."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_analysis.bottleneck.classify import classify
+from rpl_analysis.bottleneck.model import Confidence
+from rpl_analysis.bottleneck.rule_file import builtin_rules, parse_rules
+from rpl_core.errors import BadDataError
+from rpl_core.interfaces.rule import BottleneckLabel
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
+
+#: A kernel that nothing limits: every rule is testable and none applies.
+HARMLESS = {
+    "active_lane_fraction": 1.0,
+    "hbm_utilization": 0.1,
+    "compute_utilization": 0.1,
+    "l2_utilization": 0.1,
+    "lds_utilization": 0.1,
+    "mfma_utilization": 0.1,
+    "valu_utilization": 0.35,
+    "theoretical_occupancy": 1.0,
+    "grid_fill": 0.8,
+    "dependency_wait_fraction": 0.2,
+}
+
+
+def rules():
+    return sorted(builtin_rules(), key=lambda rule: (-rule.priority, rule.id))
+
+
+def metric(value, exactness=Exactness.EXACT, upper=None):
+    if value is None:
+        return Metric.unknown("fraction", "not recorded")
+    return Metric(value, "fraction", exactness, upper=upper)
+
+
+def label_of(**changes):
+    return classify("k", {n: metric(v) for n, v in {**HARMLESS, **changes}.items()}, rules())
+
+
+def test_kernel_that_no_rule_describes_is_unclassified():
+    found = label_of()
+
+    assert found.label is BottleneckLabel.UNCLASSIFIED
+    assert found.confidence is Confidence.NONE
+    assert found.headroom_fraction == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"hbm_utilization": 0.7}, BottleneckLabel.MEMORY_BANDWIDTH_BOUND),
+        ({"compute_utilization": 0.7}, BottleneckLabel.COMPUTE_THROUGHPUT_LIMITED),
+        ({"mfma_utilization": 0.9}, BottleneckLabel.COMPUTE_THROUGHPUT_LIMITED),
+        ({"valu_utilization": 0.9}, BottleneckLabel.COMPUTE_THROUGHPUT_LIMITED),
+        ({"active_lane_fraction": 0.2}, BottleneckLabel.DIVERGENCE_LIMITED),
+        # the three cases that the documents fix
+        ({"hbm_utilization": 0.7, "theoretical_occupancy": 0.125}, BottleneckLabel.LATENCY_BOUND),
+        ({"active_lane_fraction": 0.1, "dependency_wait_fraction": 0.9}, BottleneckLabel.DIVERGENCE_LIMITED),
+        ({"valu_utilization": 0.05, "theoretical_occupancy": 0.125}, BottleneckLabel.UNDER_OCCUPIED),
+        ({"grid_fill": 0.1}, BottleneckLabel.UNDER_OCCUPIED),
+        ({"dependency_wait_fraction": 0.8}, BottleneckLabel.LATENCY_BOUND),
+        ({"grid_fill": 4.0}, BottleneckLabel.LATENCY_BOUND),
+    ],
+)
+def test_each_label_is_reached_with_high_confidence(changes, label):
+    found = label_of(**changes)
+
+    assert found.label is label
+    assert found.confidence is Confidence.HIGH
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+def test_every_threshold_decides_within_one_percent(rule):
+    """Just inside its thresholds a rule holds, just outside any one of them it does not."""
+    inside = {
+        c.quantity: c.threshold * (1.01 if c.comparison.value == ">=" else 0.99) for c in rule.conditions
+    }
+
+    def holds(figures):
+        found = classify("k", {n: metric(v) for n, v in {**HARMLESS, **figures}.items()}, [rule])
+        return found.label is rule.label
+
+    assert holds(inside)
+    for c in rule.conditions:
+        outside = c.threshold * (0.99 if c.comparison.value == ">=" else 1.01)
+        assert not holds({**inside, c.quantity: outside}), c.quantity
+
+
+def test_at_least_includes_its_threshold_and_below_does_not():
+    assert label_of(hbm_utilization=0.6).label is BottleneckLabel.MEMORY_BANDWIDTH_BOUND
+    assert label_of(grid_fill=0.5).label is BottleneckLabel.UNCLASSIFIED
+
+
+def test_every_threshold_has_a_source():
+    assert all(condition.source for rule in rules() for condition in rule.conditions)
+
+
+def test_unknown_figures_leave_rules_open_and_lower_the_confidence():
+    found = label_of(compute_utilization=None, hbm_utilization=0.7)
+
+    assert found.label is BottleneckLabel.MEMORY_BANDWIDTH_BOUND
+    assert found.confidence is Confidence.LOW
+    assert "compute-rate" in found.reason
+    assert found.unknown == ("compute_utilization: not recorded",)
+
+
+def test_rule_that_a_known_figure_refutes_is_not_left_open():
+    found = label_of(active_lane_fraction=None, hbm_utilization=0.7)
+
+    assert found.confidence is Confidence.HIGH
+
+
+def test_without_any_counter_the_classifier_says_what_it_could_not_know():
+    nothing = dict.fromkeys(HARMLESS)
+    found = classify("k", {n: metric(v) for n, v in {**nothing, "grid_fill": 4.0}.items()}, rules())
+
+    assert found.label is BottleneckLabel.UNCLASSIFIED
+    assert "not testable" in found.reason
+    assert len(found.unknown) == len(HARMLESS) - 1
+    assert found.headroom_fraction is None
+
+
+def test_lower_bound_proves_at_least_but_not_below():
+    high = classify("k", {"hbm_utilization": metric(0.7, Exactness.LOWER_BOUND)}, rules())
+    low = classify("k", {"hbm_utilization": metric(0.1, Exactness.LOWER_BOUND)}, rules())
+
+    assert any(t.rule.id == "bandwidth" for t in high.evidence)
+    assert not any(t.rule.id == "bandwidth" for t in low.evidence)
+    bandwidth = "bandwidth" in low.reason
+    assert bandwidth, "a low lower bound leaves the rule open"
+
+
+def test_interval_across_the_threshold_decides_nothing():
+    found = classify("k", {"grid_fill": metric(0.4, Exactness.INTERVAL, upper=0.8)}, rules())
+
+    assert found.label is BottleneckLabel.UNCLASSIFIED
+
+
+def test_estimate_gives_medium_confidence():
+    figures = {n: metric(v) for n, v in HARMLESS.items()}
+    figures["valu_utilization"] = metric(0.9, Exactness.ESTIMATE)
+
+    assert classify("k", figures, rules()).confidence is Confidence.MEDIUM
+
+
+def test_near_miss_is_shown_with_its_figure():
+    found = label_of(hbm_utilization=0.58)
+
+    assert [t.rule.id for t in found.near_misses] == ["bandwidth"]
+
+
+def test_traps_of_a_pure_copy_are_no_input_of_any_rule():
+    """L2 hit rate (33 % for a pure copy) and coalescing (25 %) mislead and must not be used."""
+    used = {condition.quantity for rule in rules() for condition in rule.conditions}
+
+    assert not any("hit" in name or "coalesc" in name for name in used)
+
+
+def test_broken_rule_file_names_the_rule():
+    with pytest.raises(BadDataError, match="rule 'x'"):
+        parse_rules('[[rule]]\nid = "x"\nlabel = "no_such_label"\npriority = 1\n', "mine.toml")
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000], ids=["long number", "deep list"])
+def test_rules_that_the_toml_library_chokes_on_are_refused_like_any_other(value):
+    with pytest.raises(BadDataError, match=r"mine\.toml is not valid TOML"):
+        parse_rules(f"rule = {value}", "mine.toml")

@@ -1,0 +1,117 @@
+"""The synthetic set with known edges, and what recorded graph launches and old traces give."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+import sqlite3
+from collections import Counter
+
+import networkx as nx
+import pytest
+
+from rpl_analysis.execution_graph.build import execution_graph
+
+pytest.importorskip("rpl_rocprofv3")
+
+
+def _read(reader_name: str, paths):
+    from rpl_rocprofv3.readers.csv_reader import CsvReader
+    from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
+    from rpl_rocprofv3.readers.rpd_reader import RpdReader
+
+    reader = {"csv": CsvReader, "rocpd": RocpdReader, "rpd": RpdReader}[reader_name]()
+    (inputs,) = reader.claim(paths)
+    (trace,) = reader.read(inputs)
+    return trace
+
+
+def _csv_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.data
+def test_the_true_edges_of_the_synthetic_set_and_no_others(shared_data, edges_of) -> None:
+    folder = shared_data / "rocpd" / "synthetic-gfx942"
+    expected = json.loads((folder / "expected.json").read_text())
+    trace = _read("rocpd", [folder / "trace_results.db"])
+    found = edges_of(trace)
+
+    def label(row: int) -> str:
+        own = int(found.nodes.row[row])
+        if found.nodes.is_copy[row]:
+            return f"c{own + 1}"  # the copies of this set are in the order of their ids
+        return f"k{trace.dispatches.dispatch_id[own]}"
+
+    names = {row: label(row) for row in range(len(found.nodes))}
+    found.name = lambda row: names.get(row, f"sync {row}")
+    true = {(u, v): why.partition("(")[0] for u, v, why in expected["true_edges"]}
+    assert found.between_lanes() == {edge for edge, why in true.items() if why != "stream"}
+    assert found.of_kind("event") == {edge for edge, why in true.items() if why == "event"}
+    assert found.between_work() == set(nx.transitive_reduction(nx.DiGraph(list(true))).edges)
+    false = {tuple(edge) for edge in expected["false_edges_a_timestamp_heuristic_would_add"]}
+    assert not false & {(u, v) for u, v, *_ in found.all()}
+    graph = execution_graph(trace, 0, include_copies=True)
+    assert {(edge.kind, edge.confidence) for edge in graph.edges} == {
+        ("stream", "certain"),
+        ("event", "certain"),
+        ("host_sync", "certain"),
+        ("host_order", "certain"),
+    }
+
+
+@pytest.mark.data
+def test_the_path_of_the_synthetic_set_is_that_of_its_true_edges(shared_data) -> None:
+    """Longest path over expected.json, with durations by plain sqlite3."""
+    folder = shared_data / "rocpd" / "synthetic-gfx942"
+    expected = json.loads((folder / "expected.json").read_text())
+    with sqlite3.connect(f"file:{folder / 'trace_results.db'}?mode=ro", uri=True) as database:
+        rows = [("k", *row) for row in database.execute("SELECT id, start, end FROM rocpd_kernel_dispatch")]
+        rows += [("c", *row) for row in database.execute("SELECT id, start, end FROM rocpd_memory_copy")]
+    database.close()
+    duration = {f"{kind}{number}": end - start for kind, number, start, end in rows}
+    oracle = nx.DiGraph([(u, v) for u, v, _ in expected["true_edges"]])
+    length: dict[str, int] = {}
+    for node in nx.topological_sort(oracle):
+        length[node] = duration[node] + max((length[u] for u in oracle.predecessors(node)), default=0)
+    makespan = max(row[3] for row in rows) - min(row[2] for row in rows)
+    trace = _read("rocpd", [folder / "trace_results.db"])
+    graph = execution_graph(trace, 0, include_copies=True)
+    assert (graph.critical_path_ns, graph.makespan_ns) == (max(length.values()), makespan)
+
+
+@pytest.mark.data
+def test_graph_launches_are_recognised_in_a_csv_set(shared_data) -> None:
+    folder = shared_data / "rocpd" / "llama-gfx1151-csv"
+    paths = [folder / "decode_kernel_trace.csv", folder / "decode_hip_api_trace.csv"]
+    launched, called = ([row["Correlation_Id"] for row in _csv_rows(path)] for path in paths)
+    trace = _read("csv", paths)
+    graph = execution_graph(trace, 0, include_copies=True)
+    counts = Counter()
+    for edge in graph.edges:
+        counts[edge.kind] += edge.count
+    # Four launches of 24 kernels each (the set's README): 23 links inside each.
+    assert counts["graph_launch"] == 4 * 23
+    assert graph.sync_info == "api_names"
+    assert graph.bounds.certain_only_ns < graph.critical_path_ns <= graph.makespan_ns
+    assert graph.unresolved.submissions == sum(number not in set(called) for number in launched)
+
+
+@pytest.mark.data
+def test_two_ranks_of_an_old_trace_never_wait_for_each_other(shared_data, tmp_path) -> None:
+    paths = []
+    for rank in (0, 1):
+        paths.append(tmp_path / f"trace_{rank}.rpd")
+        packed = shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd" / f"trace_{rank}.rpd.gz"
+        with gzip.open(packed) as source, paths[-1].open("wb") as target:
+            shutil.copyfileobj(source, target)
+    together = execution_graph(_read("rpd", paths), 0, include_copies=True)
+    alone = [execution_graph(_read("rpd", [path]), 0, include_copies=True) for path in paths]
+    assert len(together.processes) == 2
+    assert sorted(path.critical_path_ns for path in together.processes) == sorted(
+        graph.critical_path_ns for graph in alone
+    )
+    assert together.critical_path_ns == max(graph.critical_path_ns for graph in alone)

@@ -1,0 +1,118 @@
+"""Instructions of a code object's kernels, by LLVM's disassembler; nothing is executed.
+
+Byte addresses and branch targets come from the comment that ``llvm-objdump`` writes behind each line.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import BadDataError, MissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rpl_codeobject.values import CodeObject
+
+#: Searched on PATH in this order, then in ROCm's default place.
+DISASSEMBLERS = ("llvm-objdump-22", "llvm-objdump", "/opt/rocm/llvm/bin/llvm-objdump")
+_TIME_LIMIT_S = 120.0
+#: Linux takes 128 KiB per argument.
+_MAX_ARGUMENT_BYTES = 100_000
+_SYMBOL = re.compile(r"^(?P<address>[0-9a-f]+) <(?P<name>[^>]+)>:$")
+_LINE = re.compile(
+    r"^\s+(?P<mnemonic>[a-z][\w.]*)(?:\s+(?P<operands>.*?))?\s*// (?P<address>[0-9A-F]+):"
+    r"(?: [0-9A-F]{8})+(?: <(?P<target>[^>+]+)(?:\+0x(?P<offset>[0-9a-f]+))?>)?$"
+)
+
+
+@attrs.frozen
+class Instruction:
+    """``address`` and ``target`` (of a direct branch) are byte offsets from the kernel's entry."""
+
+    address: int
+    mnemonic: str
+    operands: str
+    target: int | None = None
+
+
+def find_disassembler() -> Path:
+    """The first disassembler found; ``MissingError`` names what to install."""
+    for name in DISASSEMBLERS:
+        found = shutil.which(name)
+        if found is not None:
+            return Path(found)
+    raise MissingError(
+        "no llvm-objdump found", next_step="install LLVM's tools or ROCm, or put llvm-objdump on PATH"
+    )
+
+
+def disassemble(
+    code_object: CodeObject, tool: Path | None = None, kernels: Collection[str] | None = None
+) -> dict[str, tuple[Instruction, ...]]:
+    """Kernel name -> instructions in address order, padding behind the last one left out.
+
+    ``kernels`` are the names of those wanted, ``None`` for all.
+    """
+    names = {kernel.name for kernel in code_object.kernels}
+    names = names if kernels is None else names & set(kernels)
+    text = _objdump(tool or find_disassembler(), code_object.elf, _selection(names, code_object))
+    found: dict[str, list[Instruction]] = {}
+    current: list[Instruction] | None = None
+    base, name = 0, ""
+    for line in text.splitlines():
+        if (symbol := _SYMBOL.match(line)) is not None:
+            name, base = symbol["name"], int(symbol["address"], 16)
+            current = found.setdefault(name, []) if name in names else None
+        elif current is not None and (match := _LINE.match(line)) is not None:
+            current.append(_instruction(match, name, base))
+    missing = sorted(names - found.keys())
+    if missing:
+        raise BadDataError(f"the disassembly has no code for {', '.join(missing)}")
+    return {name: _without_padding(instructions) for name, instructions in sorted(found.items())}
+
+
+def _instruction(match: re.Match[str], name: str, base: int) -> Instruction:
+    target = int(match["offset"] or "0", 16) if match["target"] == name else None
+    return Instruction(int(match["address"], 16) - base, match["mnemonic"], match["operands"] or "", target)
+
+
+def _without_padding(instructions: list[Instruction]) -> tuple[Instruction, ...]:
+    # The assembler fills up to the next cache line with s_nop or s_code_end.
+    end = len(instructions)
+    while end and instructions[end - 1].mnemonic in {"s_nop", "s_code_end"}:
+        end -= 1
+    return tuple(instructions[:end])
+
+
+def _selection(names: Collection[str], code_object: CodeObject) -> list[str]:
+    """The option that limits the disassembler to ``names``; none where they do not fit on a command line."""
+    joined = ",".join(sorted(names))
+    plain = all(name.isprintable() and "," not in name for name in names)
+    if len(names) == len(code_object.kernels) or not plain or len(joined.encode()) > _MAX_ARGUMENT_BYTES:
+        return []
+    return [f"--disassemble-symbols={joined}"]
+
+
+def _objdump(tool: Path, elf: bytes, selection: list[str]) -> str:
+    with tempfile.NamedTemporaryFile(suffix=".hsaco") as file:
+        file.write(elf)
+        file.flush()
+        command = [str(tool), "--disassemble", "--no-show-raw-insn", *selection, file.name]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MissingError(f"{tool} did not disassemble the code object: {error}") from error
+    if done.returncode != 0:
+        problem = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise BadDataError(
+            f"{tool} refused the code object", cause=problem[-1] if problem else "it gave no reason"
+        )
+    return done.stdout.decode("utf-8", "replace")

@@ -1,0 +1,24 @@
+"""Code of kernels as analyses get it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from rpl_codeobject.packed import PackedMix
+
+
+@attrs.frozen
+class KernelCode:
+    """One kernel of a code object that was at hand. ``source`` names the file, never its folder.
+
+    ``calls_functions``: arithmetic may stand in functions that were not inlined, out of sight here.
+    """
+
+    symbol: str
+    demangled: str
+    architecture: str
+    source: str
+    packed: Mapping[str, PackedMix]
+    calls_functions: bool = False

@@ -1,0 +1,104 @@
+"""What a kernel costs: LDS, scratch, spills, registers, occupancy.
+
+Occupancy alone misleads: when registers run out the compiler spills to scratch and occupancy goes up
+again, so spills and scratch are regressions of their own whatever the occupancy says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_analysis.occupancy import NoOccupancy
+from rpl_codeobject.difference import Difference, Severity
+from rpl_codeobject.occupancy import LaunchAssumption, kernel_occupancy
+
+if TYPE_CHECKING:
+    from rpl_codeobject.values import Kernel
+
+_COSTS = {
+    "lds_bytes": "more LDS per workgroup",
+    "scratch_bytes": "more scratch per work-item: registers or arrays went to memory",
+    "vgpr_spills": "more vector registers spilled",
+    "sgpr_spills": "more scalar registers spilled",
+}
+_COUNTS = ("vgprs", "agprs", "sgprs")
+
+
+@attrs.frozen
+class ResourceDifferences:
+    """``unknown`` says which comparison could not be made and why."""
+
+    differences: tuple[Difference, ...]
+    unknown: tuple[str, ...]
+
+
+def resource_differences(
+    before: Kernel, after: Kernel, architecture: str, launch: LaunchAssumption
+) -> ResourceDifferences:
+    """Regressions and plain changes between two builds of one kernel."""
+    found: list[Difference] = []
+    unknown: list[str] = []
+    for what, reason in _COSTS.items():
+        old, new = getattr(before, what), getattr(after, what)
+        if old is None or new is None:
+            unknown.append(f"{before.symbol}: {what} is not recorded")
+        elif old != new:
+            severity = Severity.REGRESSION if new > old else Severity.INFORMATION
+            text = reason if new > old else f"{what} shrank"
+            found.append(Difference(severity, before.symbol, what, str(old), str(new), text))
+    for what in _COUNTS:
+        old, new = getattr(before, what), getattr(after, what)
+        if old != new:
+            text = "register use changed"
+            found.append(Difference(Severity.INFORMATION, before.symbol, what, str(old), str(new), text))
+    if after.max_workgroup_size > before.max_workgroup_size:
+        found.append(_larger_workgroups(before, after))
+    _compare_occupancy(before, after, architecture, launch, found, unknown)
+    return ResourceDifferences(tuple(found), tuple(unknown))
+
+
+def _larger_workgroups(before: Kernel, after: Kernel) -> Difference:
+    return Difference(
+        Severity.INFORMATION,
+        before.symbol,
+        "max_workgroup_size",
+        str(before.max_workgroup_size),
+        str(after.max_workgroup_size),
+        "larger workgroups are permitted",
+    )
+
+
+def _compare_occupancy(
+    before: Kernel,
+    after: Kernel,
+    architecture: str,
+    launch: LaunchAssumption,
+    found: list[Difference],
+    unknown: list[str],
+) -> None:
+    # One workgroup size for both sides, else a changed limit would pass for a changed occupancy.
+    size = launch.workgroup_size or min(before.max_workgroup_size, after.max_workgroup_size)
+    shape = attrs.evolve(launch, workgroup_size=size)
+    old = kernel_occupancy(before, architecture, shape)
+    new = kernel_occupancy(after, architecture, shape)
+    for side in (old, new):
+        if isinstance(side, NoOccupancy):
+            unknown.append(f"{before.symbol}: occupancy: {side.reason}")
+            return
+    assert not isinstance(old, NoOccupancy)
+    assert not isinstance(new, NoOccupancy)
+    if old.waves_per_simd != new.waves_per_simd:
+        fell = new.waves_per_simd < old.waves_per_simd
+        found.append(
+            Difference(
+                Severity.REGRESSION if fell else Severity.INFORMATION,
+                before.symbol,
+                "occupancy_waves_per_simd",
+                str(old.waves_per_simd),
+                str(new.waves_per_simd),
+                f"occupancy {'fell' if fell else 'rose'} at {size} work-items per workgroup "
+                f"(limited by {new.limiter})",
+            )
+        )

@@ -1,0 +1,73 @@
+"""Guards on real gfx942 code: this kernel changed, no other did, and nothing got worse."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_codeobject.read import read_code_objects
+from rpl_optimize.loop.binary_stage import guard_binary
+
+pytestmark = pytest.mark.clang
+
+SOURCE = """
+__constant__ float table[64];
+__global__ void first(const float* in, float* out, int n) {
+  float sum = 0;
+  PRAGMA
+  for (int i = 0; i < n; ++i) sum += in[i * 64 + LANE] * table[i & 63];
+  out[LANE] = sum;
+}
+__global__ void second(const float* in, float* out) { out[LANE] = in[LANE] * table[LANE] SECOND; }
+"""
+
+
+@pytest.fixture
+def build(compile_hip, require):
+    require("llvm-objdump-22")
+
+    def make(name, *, pragma="", second=""):
+        text = SOURCE.replace("PRAGMA", pragma).replace("SECOND", second)
+        text = "#define __constant__ __attribute__((constant))\n" + text
+        return read_code_objects(compile_hip(text, name=f"{name}.hsaco"))
+
+    return make
+
+
+def judge(before, after, *, must_change_loop=True):
+    guards = guard_binary(
+        before, after, "first", launch=LaunchAssumption(256), must_change_loop=must_change_loop
+    )
+    return {guard.guard: guard for guard in guards}
+
+
+def test_an_unrolled_loop_passes_and_its_neighbour_counts_as_unchanged(build):
+    guards = judge(build("a"), build("b", pragma="#pragma unroll 4"))
+    assert {name for name, guard in guards.items() if not guard.passed} <= {"binary-occupancy"}
+    assert guards["binary-others"].passed, "distances to data move, the code does not"
+
+
+def test_an_edit_without_effect_is_refused(build):
+    guards = judge(build("a"), build("b"))
+    assert guards["binary-isa"].passed is False
+    assert "changed nothing" in guards["binary-isa"].reason
+    assert judge(build("a"), build("b"), must_change_loop=False)["binary-isa"].passed is False
+
+
+def test_another_kernel_that_changed_is_refused(build):
+    guards = judge(build("a"), build("b", pragma="#pragma unroll 4", second="+ 1"))
+    assert guards["binary-others"].passed is False
+    assert "second" in guards["binary-others"].reason
+
+
+def test_a_kernel_that_is_in_no_build_is_not_called_changed(build):
+    guards = guard_binary(build("a"), build("b"), "third", launch=LaunchAssumption(), must_change_loop=False)
+    assert {g.guard: g.passed for g in guards}["binary-isa"] is None
+
+
+def test_without_a_disassembler_nothing_is_claimed(build, monkeypatch):
+    before, after = build("a"), build("b", pragma="#pragma unroll 4")
+    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ("no-such-tool",))
+    guards = judge(before, after)
+    assert guards["binary-isa"].passed is None
+    assert guards["binary-others"].passed is None

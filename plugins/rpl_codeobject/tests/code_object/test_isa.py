@@ -1,0 +1,72 @@
+"""Loops of real gfx942 code, and whether an edit reached them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_codeobject import read_code_objects
+from rpl_codeobject.disassembly import Instruction, disassemble
+from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.machine_loops import find_machine_loops
+
+_SUM = """
+extern "C" __global__ void total(float* out, const float* in, int n) {
+  float sum = 0.0f;
+  PRAGMA
+  for (int i = 0; i < n; ++i) sum += in[i * 64 + LANE];
+  out[LANE] = sum;
+}
+"""
+
+
+def _instructions(compile_hip, pragma: str, name: str, text: str = _SUM):
+    (code_object,) = read_code_objects(compile_hip(text.replace("PRAGMA", pragma), name=name))
+    return disassemble(code_object)["total"]
+
+
+@pytest.mark.clang
+def test_the_loop_of_a_rolled_sum_has_one_load_and_one_add(compile_hip):
+    instructions = _instructions(compile_hip, "#pragma nounroll", "a.hsaco")
+    (loop,) = find_machine_loops(instructions)
+    assert loop.counts["global_load_dword"] == 1
+    assert loop.counts["v_add_f32_e32"] == 1
+    assert instructions[-1].mnemonic == "s_endpgm"
+
+
+@pytest.mark.clang
+def test_unrolling_by_four_shows_as_four_loads_in_a_loop(compile_hip):
+    before = _instructions(compile_hip, "#pragma nounroll", "a.hsaco")
+    after = _instructions(compile_hip, "#pragma unroll 4", "b.hsaco")
+    found = compare_instructions(before, after)
+    assert found.verdict is IsaVerdict.LOOPS_CHANGED
+    assert 4 in [loop.counts["global_load_dword"] for loop in found.after]
+    assert "became loops of" in found.sentence()
+
+
+@pytest.mark.clang
+def test_the_same_source_twice_is_identical(compile_hip):
+    first = _instructions(compile_hip, "", "a.hsaco")
+    assert (
+        compare_instructions(first, _instructions(compile_hip, "", "b.hsaco")).verdict is IsaVerdict.IDENTICAL
+    )
+
+
+@pytest.mark.clang
+def test_a_change_behind_the_loop_is_not_a_changed_loop(compile_hip):
+    before = _instructions(compile_hip, "#pragma nounroll", "a.hsaco")
+    text = _SUM.replace("= sum;", "= sum * 3.0f;")
+    after = _instructions(compile_hip, "#pragma nounroll", "b.hsaco", text)
+    assert compare_instructions(before, after).verdict is IsaVerdict.OUTSIDE_LOOPS
+
+
+def test_nested_backward_branches_give_nested_loops():
+    code = [
+        Instruction(0, "s_mov_b32", ""),
+        Instruction(4, "v_add_f32_e32", ""),
+        Instruction(8, "s_cbranch_scc1", "", 4),
+        Instruction(12, "s_cbranch_scc0", "", 0),
+        Instruction(16, "s_branch", "", 24),
+        Instruction(20, "s_nop", ""),
+        Instruction(24, "s_endpgm", ""),
+    ]
+    assert [(loop.head, loop.end) for loop in find_machine_loops(code)] == [(0, 12), (4, 8)]

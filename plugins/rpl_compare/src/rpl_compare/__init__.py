@@ -1,0 +1,1 @@
+"""Tell whether a version got slower, or that nobody can tell: comparison, statistics, history."""

@@ -1,0 +1,174 @@
+"""What ``rpl compare`` does, behind its options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpl_compare.comparison.model import CompareRule, Outcome, Statistic
+from rpl_core.errors import NoVerdictError, UsageError
+
+if TYPE_CHECKING:
+    from rpl_compare.comparison.compare import CompareRequest, Comparison
+    from rpl_core.cli.session import Session
+
+
+def recordings(session: Session, base: Path | None, new: Path | None, flags: Mapping[str, Any]) -> int:
+    """Two recordings, or one directory of an interleaved comparison."""
+    from rpl_compare.comparison.compare import compare_recordings
+    from rpl_compare.comparison.load import load_side
+    from rpl_compare.comparison.stored_pairs import compare_stored_pairs, is_comparison_directory
+
+    _refuse(flags, "base_command", "new_command", "total_time", because="only --interleaved measures")
+    if base is None:
+        raise UsageError(
+            "nothing to compare", next_step="name two recordings: `rpl compare BASE NEW`, see --help"
+        )
+    request = _request(flags)
+    readers = session.host.catalog.readers().contributions
+    if new is None:
+        if not is_comparison_directory(base):
+            raise UsageError(
+                f"{base} is no interleaved comparison, so a second recording is needed",
+                next_step="`rpl compare BASE NEW`",
+            )
+        return _answer(session, compare_stored_pairs(base, readers, request), flags)
+    each = flags["each_is_a_run"]
+    sides = [load_side(path, readers, each_is_a_run=each) for path in (base, new)]
+    return _answer(session, compare_recordings(sides[0], sides[1], request), flags)
+
+
+def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
+    """Measure two commands in turns and compare the pairs."""
+    from rpl_compare.comparison.interleaved import MeasureRequest
+    from rpl_compare.comparison.measured_comparison import measure_and_compare
+    from rpl_core.cli.profile_command import choose_collector, log_sink
+    from rpl_core.profiling.command_line import application_command
+    from rpl_core.run_directory.writer import default_path
+
+    if base is not None or not (flags["base_command"] and flags["new_command"]):
+        raise UsageError(
+            "--interleaved takes two commands and no recordings",
+            next_step='`rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"`',
+        )
+    base_command = application_command((flags["base_command"],))
+    runs_directory = Path(session.setting("runs-directory"))
+    measure = MeasureRequest(
+        base=base_command,
+        new=application_command((flags["new_command"],)),
+        directory=flags["output"] or default_path(runs_directory, ("compare",)),
+        most_pairs=flags["pairs"],
+        trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
+        time_limit_s=session.setting("time-limit", flags["time_limit"]),
+        total_time_s=flags["total_time"],
+    )
+    with session.output.progress("compare", total=2 * flags["pairs"] + 2) as step:
+        comparison = measure_and_compare(
+            measure,
+            _request(flags),
+            collector=choose_collector(session, flags),
+            host=session.host,
+            log=log_sink(session, flags),
+            step=step,
+        )
+    session.output.note(f"recorded in {measure.directory}")
+    return _answer(session, comparison, {**flags, "output": measure.directory})
+
+
+def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
+    """Steps over a folder of recordings."""
+    from rpl_compare.comparison.history import compare_history
+    from rpl_compare.comparison.text import history_text
+    from rpl_core.documents.bundle import to_json
+
+    if base is not None:
+        raise UsageError("--history takes one folder and no further recordings")
+    _refuse(flags, "interleaved", "base_command", "new_command", because="--history measures nothing")
+    document = compare_history(
+        flags["history"], session.host.catalog.readers().contributions, _request(flags)
+    )
+    _write(flags, "history", to_json(document))
+    if flags["quiet"]:
+        steps = [step for item in (*document.application, *document.kernels) for step in item.steps]
+        session.output.line(f"{100 * max((step.change for step in steps), default=0.0):+.2f}")
+    else:
+        session.output.raw(to_json(document) if flags["as_json"] else history_text(document))
+    return _exit_code(session, document.diagnostics, Outcome(document.outcome), flags)
+
+
+def _answer(session: Session, comparison: Comparison, flags: Mapping[str, Any]) -> int:
+    from rpl_compare.comparison.documents import compare_document
+    from rpl_compare.comparison.text import compare_text
+    from rpl_core.documents.bundle import to_json
+
+    document = compare_document(comparison)
+    _write(flags, "compare", to_json(document))
+    if flags["quiet"]:
+        worst = document.gate.worst_change
+        if worst is None:
+            raise NoVerdictError(f"no change can be estimated: {'; '.join(document.gate.reasons)}")
+        session.output.line(f"{100 * worst:+.2f}")
+    else:
+        session.output.raw(to_json(document) if flags["as_json"] else compare_text(document))
+    return _exit_code(session, document.diagnostics, comparison.gate.outcome, flags)
+
+
+def _exit_code(
+    session: Session, diagnostics: tuple[Any, ...], outcome: Outcome, flags: Mapping[str, Any]
+) -> int:
+    from rpl_compare.comparison.gate import EXIT_CODES
+
+    if not flags["quiet"]:
+        for diagnostic in diagnostics:
+            session.output.diagnostic(diagnostic)
+    return int(EXIT_CODES[outcome])
+
+
+def _write(flags: Mapping[str, Any], name: str, text: str) -> None:
+    from rpl_core.files.atomic import write_atomic
+
+    if flags["output"] is not None:
+        flags["output"].mkdir(parents=True, exist_ok=True)
+        write_atomic(flags["output"] / f"{name}.json", text)
+
+
+def _request(flags: Mapping[str, Any]) -> CompareRequest:
+    from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
+    from rpl_compare.comparison.compare import CompareRequest
+
+    if not 0 < flags["alpha"] < 0.5:
+        raise UsageError(f"--alpha must lie between 0 and 0.5, not {flags['alpha']:g}")
+    return CompareRequest(
+        rule=CompareRule(
+            fail_above=_percent("--fail-above", flags["fail_above"], least=0.01),
+            alpha=flags["alpha"],
+            min_share=_percent("--min-share", flags["min_share"], least=0.0),
+            forced=flags["force"],
+        ),
+        statistic=Statistic(flags["statistic"]),
+        kernels=flags["kernels"],
+        allow_synthetic=os.environ.get(SYNTHETIC_VARIABLE) == "1",
+    )
+
+
+def _percent(option: str, text: str, *, least: float) -> float:
+    """``3%`` and ``3`` are both 0.03."""
+    try:
+        percent = float(text.strip().removesuffix("%"))
+    except ValueError:
+        percent = float("nan")
+    if not least <= percent <= 1000:
+        raise UsageError(
+            f"{option} takes percent from {least:g} to 1000, not {text!r}",
+            next_step=f"for example {option} 3%",
+        )
+    return percent / 100
+
+
+def _refuse(flags: Mapping[str, Any], *names: str, because: str) -> None:
+    for name in names:
+        if flags[name]:
+            option = "--" + name.removesuffix("_command").replace("_", "-")
+            raise UsageError(f"{option} does not belong here: {because}")

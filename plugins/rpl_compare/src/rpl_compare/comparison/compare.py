@@ -1,0 +1,175 @@
+"""Compare two sides from start to end: comparable?, samples, verdicts, gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_compare.comparison.comparable import check_comparable
+from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
+from rpl_compare.comparison.gate import Gate, decide
+from rpl_compare.comparison.judging import Question, judge_items, matches
+from rpl_compare.comparison.model import CompareRule, Judged, Kind, Method, Sample, Statistic
+from rpl_compare.comparison.samples import samples_of
+from rpl_compare.comparison.side import copies_everywhere, make_side
+from rpl_compare.statistics.noise import WARN_CV, NoiseLevel, noise_level
+from rpl_core.errors import MissingError, NoVerdictError
+from rpl_core.model.diagnostic import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from rpl_compare.comparison.side import Loaded, Side
+
+
+@attrs.frozen
+class CompareRequest:
+    """What to compare, and how strictly."""
+
+    rule: CompareRule
+    statistic: Statistic = Statistic.SUM
+    kernels: tuple[str, ...] = ()
+    allow_synthetic: bool = False
+
+
+@attrs.frozen(eq=False)
+class Comparison:
+    """Everything that was found. ``only_base`` and ``only_new`` hold kernels of one side."""
+
+    base: Side
+    new: Side
+    rule: CompareRule
+    statistic: Statistic
+    method: Method
+    items: tuple[Judged, ...]
+    gate: Gate
+    only_base: tuple[tuple[str, Sample], ...]
+    only_new: tuple[tuple[str, Sample], ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def compare_recordings(base: Loaded, new: Loaded, request: CompareRequest) -> Comparison:
+    """Two recordings that were made one after the other: every run is an independent value."""
+    copies = copies_everywhere((base, new))
+    sides = (
+        make_side("base", base, request.statistic, include_copies=copies),
+        make_side("new", new, request.statistic, include_copies=copies),
+    )
+    return compare_unpaired(*sides, request)
+
+
+def compare_unpaired(base: Side, new: Side, request: CompareRequest) -> Comparison:
+    """As ``compare_recordings``, for sides that were observed already."""
+    method = Method(paired=False, alpha=request.rule.alpha)
+    hint = Diagnostic(
+        "compare.not_interleaved",
+        "BASE and NEW were not measured in turns: a drift of clock or temperature between them looks like a "
+        "change",
+        severity=Severity.INFO,
+        remedy="`rpl compare --interleaved --base CMD --new CMD` measures pairs",
+    )
+    return _compare(base, new, request, method, unpaired_evidence, (hint,))
+
+
+def compare_pairs(base: Side, new: Side, request: CompareRequest, looks: tuple[int, ...]) -> Comparison:
+    """Sides whose runs belong together in pairs; alpha is shared evenly over all ``looks``."""
+    method = Method(paired=True, alpha=request.rule.alpha / len(looks), looks=looks)
+    return _compare(base, new, request, method, paired_evidence, ())
+
+
+def _compare(
+    base: Side,
+    new: Side,
+    request: CompareRequest,
+    method: Method,
+    take_evidence: TakeEvidence,
+    hints: tuple[Diagnostic, ...],
+) -> Comparison:
+    checked = check_comparable(base, new, allow_synthetic=request.allow_synthetic, forced=request.rule.forced)
+    question = Question(request.rule, method, take_evidence, request.kernels, checked.incomparable)
+    items = judge_items(base.runs, new.runs, question)
+    only_base, only_new = _one_sided(base, new, request), _one_sided(new, base, request)
+    _require_common(items, only_base, only_new, request)
+    return Comparison(
+        base=base,
+        new=new,
+        rule=request.rule,
+        statistic=request.statistic,
+        method=method,
+        items=items,
+        gate=decide(items, checked.blocking),
+        only_base=only_base,
+        only_new=only_new,
+        diagnostics=(*hints, *checked.diagnostics, *_noise(items), *_launches(items), *_read(base, new)),
+    )
+
+
+def _one_sided(side: Side, other: Side, request: CompareRequest) -> tuple[tuple[str, Sample], ...]:
+    samples, others = samples_of(side.runs), samples_of(other.runs)
+    return tuple(
+        (key.name, sample)
+        for key, sample in samples.items()
+        if key.kind is Kind.KERNEL
+        and key not in others
+        and (not request.kernels or matches(key.name, request.kernels))
+    )
+
+
+def _require_common(
+    items: tuple[Judged, ...],
+    only_base: tuple[tuple[str, Sample], ...],
+    only_new: tuple[tuple[str, Sample], ...],
+    request: CompareRequest,
+) -> None:
+    wanted = " or ".join(repr(name) for name in request.kernels)
+    if request.kernels and not any(item.key.kind is Kind.KERNEL for item in items):
+        if only_base or only_new:
+            side = "BASE" if only_base else "NEW"
+            raise NoVerdictError(f"the kernel {wanted} ran in {side} only, so there is nothing to compare")
+        raise MissingError(f"no kernel of BASE or NEW matches {wanted}", next_step="see `rpl report RUN`")
+    if not items:
+        raise NoVerdictError(
+            "BASE and NEW hold no time of the same kind",
+            cause="one was recorded with a profiler, the other by wall clock only",
+            next_step="record both in the same way",
+        )
+
+
+def _noise(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
+    noisy = [item for item in items if item.gated and noise_level(item.evidence.cv) is not NoiseLevel.QUIET]
+    if noisy:
+        worst = max(noisy, key=lambda item: (item.evidence.cv or 0.0, item.key.name))
+        detectable = worst.minimum_detectable_change
+        found = "no change can be" if detectable is None else f"changes below {detectable:.1%} are not"
+        yield Diagnostic(
+            "compare.noisy",
+            f"{len(noisy)} of the deciding times vary by more than {WARN_CV:.0%} (CV) from run to run; "
+            f"worst: {worst.key.short_name} with {worst.evidence.cv or 0:.1%}, where {found} found reliably",
+            cause="clock or thermal changes, other load, or very short kernels",
+            remedy="fix the clocks, record more runs, or measure interleaved",
+            count=len(noisy),
+        )
+
+
+def _launches(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
+    changed = [
+        item for item in items if item.key.kind is Kind.KERNEL and item.base.launches != item.new.launches
+    ]
+    if changed:
+        first = changed[0]
+        yield Diagnostic(
+            "compare.launches_differ",
+            f"{len(changed)} kernels are launched another number of times; largest: "
+            f"{first.key.short_name} with {first.base.launches:g} against {first.new.launches:g} per run",
+            cause="another amount of work, or a kernel that was split or fused",
+            remedy="--statistic median compares single dispatches",
+            count=len(changed),
+        )
+
+
+def _read(base: Side, new: Side) -> Iterator[Diagnostic]:
+    """What loading and the readers had to say, once per side."""
+    for side in (base, new):
+        of_runs = (diagnostic for fact in side.facts for diagnostic in fact.diagnostics)
+        for diagnostic in dict.fromkeys((*side.diagnostics, *of_runs)):
+            yield attrs.evolve(diagnostic, where=f"{side.label}: {diagnostic.where or 'recording'}")

@@ -1,0 +1,160 @@
+"""Where a kernel or the application became slower, over a folder of recordings in time order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_compare.comparison.comparable import check_comparable
+from rpl_compare.comparison.judging import matches
+from rpl_compare.comparison.load import load_side, run_directories
+from rpl_compare.comparison.model import ItemKey, Kind, Outcome, Sample, Verdict
+from rpl_compare.comparison.samples import APPLICATION_KINDS, samples_of
+from rpl_compare.comparison.side import Side, make_side
+from rpl_compare.comparison.standing import Series, judge_series
+from rpl_compare.contract import HistoryDocument, HistoryEntry, HistoryItem
+from rpl_compare.statistics.robust import median
+from rpl_core import __version__
+from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
+from rpl_core.documents.diagnostics import diagnostic_docs
+from rpl_core.errors import MissingError
+from rpl_core.model.origin import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_compare.comparison.compare import CompareRequest
+    from rpl_core.ingest.claims import Readers
+
+
+@attrs.frozen(eq=False)
+class _Entry:
+    name: str
+    created_utc: str | None
+    side: Side
+    samples: Mapping[ItemKey, Sample]
+
+
+def compare_history(folder: Path, readers: Readers, request: CompareRequest) -> HistoryDocument:
+    """Steps of every item. Copies take no part in the graph, because older runs may not have traced them.
+
+    Raises ``DeviceMismatchError`` when an entry was recorded on another GPU than the first.
+    """
+    entries = [_entry(path, readers, request) for path in _paths(folder)]
+    checks = [
+        check_comparable(
+            entries[0].side, entry.side, allow_synthetic=request.allow_synthetic, forced=request.rule.forced
+        )
+        for entry in entries[1:] or entries
+    ]
+    blocking = tuple(dict.fromkeys(reason for check in checks for reason in check.blocking))
+    items = [_item(series, request) for series in _series(entries, request)]
+    outcome, reasons = _outcome(items, blocking)
+    return HistoryDocument(
+        schema_version=SCHEMA_VERSION,
+        provenance=ProvenanceDoc(
+            tool_version=__version__, origin=Origin.weakest([e.side.origin for e in entries]).value
+        ),
+        diagnostics=diagnostic_docs(d for check in checks if entries[1:] for d in check.diagnostics),
+        fail_above=request.rule.fail_above,
+        statistic=request.statistic.value,
+        outcome=outcome.value,
+        reasons=reasons,
+        entries=tuple(_entry_doc(entry) for entry in entries),
+        application=tuple(item for item in items if item.kind != Kind.KERNEL.value),
+        kernels=tuple(item for item in items if item.kind == Kind.KERNEL.value),
+    )
+
+
+def _paths(folder: Path) -> Sequence[Path]:
+    """The run directories in ``folder``, oldest first; without any, all of its entries by name."""
+    if not folder.is_dir():
+        raise MissingError(f"{folder} is no folder", next_step="name a folder of run directories")
+    found = run_directories(folder) or tuple(
+        entry
+        for entry in sorted(folder.iterdir())
+        if not entry.name.startswith(".") and not entry.is_symlink()
+    )
+    if not found:
+        raise MissingError(f"{folder} holds no recording", next_step="name a folder of run directories")
+    return found
+
+
+def _entry(path: Path, readers: Readers, request: CompareRequest) -> _Entry:
+    loaded = load_side(path, readers)
+    side = make_side("base", loaded, request.statistic, include_copies=False)
+    created = loaded.manifests[0].created_utc if loaded.manifests else None
+    return _Entry(path.name, created, attrs.evolve(side, label=path.name), samples_of(side.runs))
+
+
+def _series(entries: Sequence[_Entry], request: CompareRequest) -> Iterator[Series]:
+    """Application times first, then kernels by their largest share, then by name."""
+    keys = {key for entry in entries for key in entry.samples}
+    shares = {key: max(_share(entry, key) for entry in entries) for key in keys}
+    for key in sorted(keys, key=lambda key: (_place(key), -shares[key], key.name)):
+        if not _is_asked_for(key, shares[key], request):
+            continue
+        usable = [entry for entry in entries if key in entry.samples and entry.samples[key].problem is None]
+        if usable:
+            yield Series(
+                key=key,
+                names=tuple(entry.name for entry in usable),
+                log_times=tuple(math.log(median(entry.samples[key].values_ns)) for entry in usable),
+            )
+
+
+def _share(entry: _Entry, key: ItemKey) -> float:
+    sample = entry.samples.get(key)
+    return (sample.share or 0.0) if sample else 0.0
+
+
+def _place(key: ItemKey) -> int:
+    return len(APPLICATION_KINDS) if key.kind is Kind.KERNEL else APPLICATION_KINDS.index(key.kind)
+
+
+def _is_asked_for(key: ItemKey, share: float, request: CompareRequest) -> bool:
+    if request.kernels:
+        return key.kind is Kind.KERNEL and matches(key.name, request.kernels)
+    return key.kind is not Kind.KERNEL or share >= request.rule.min_share
+
+
+def _item(series: Series, request: CompareRequest) -> HistoryItem:
+    verdict, reason, steps = judge_series(series, request.rule)
+    return HistoryItem(
+        name=series.key.name,
+        kind=series.key.kind.value,
+        verdict=verdict.value,
+        reason=reason,
+        entries=len(series.names),
+        first_ns=math.exp(series.log_times[0]),
+        last_ns=math.exp(series.log_times[-1]),
+        steps=steps,
+    )
+
+
+def _outcome(items: Sequence[HistoryItem], blocking: tuple[str, ...]) -> tuple[Outcome, tuple[str, ...]]:
+    if blocking:
+        return Outcome.NO_VERDICT, blocking
+    if not items:
+        return Outcome.NO_VERDICT, ("no item that decides is in the history",)
+    for verdict, outcome in (
+        (Verdict.REGRESSED, Outcome.REGRESSION),
+        (Verdict.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+    ):
+        found = [item for item in items if item.verdict == verdict.value]
+        if found:
+            return outcome, tuple(f"{item.name}: {item.reason}" for item in found)
+    return Outcome.PASS, (f"no standing step beyond the limit in {len(items)} items",)
+
+
+def _entry_doc(entry: _Entry) -> HistoryEntry:
+    return HistoryEntry(
+        name=entry.name,
+        created_utc=entry.created_utc,
+        runs=len(entry.side.runs),
+        origin=entry.side.origin.value,
+    )

@@ -1,0 +1,82 @@
+"""``comparison.json``: the order in which an interleaved comparison ran, written after every run."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import attrs
+from pydantic import ValidationError
+
+from rpl_compare.contract import ComparisonManifest, Observation
+from rpl_core import __version__
+from rpl_core.errors import BadDataError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.text.safety import encodable
+
+FILE_NAME = "comparison.json"
+#: Folders of the two run directories, and of the discarded first runs.
+FOLDERS = {"base": "base", "new": "new"}
+WARM_UP_FOLDERS = {"base": "warm-up-base", "new": "warm-up-new"}
+#: Number of a warm-up "pair".
+WARM_UP = -1
+_MAX_BYTES = 16 << 20
+
+
+@attrs.define
+class ComparisonLog:
+    """A comparison in progress; every change is on disk at once."""
+
+    directory: Path
+    manifest: ComparisonManifest
+
+    @classmethod
+    def create(
+        cls, directory: Path, base: tuple[str, ...], new: tuple[str, ...], looks: tuple[int, ...]
+    ) -> ComparisonLog:
+        manifest = ComparisonManifest(
+            tool_version=__version__,
+            state="running",
+            created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            base_command=tuple(encodable(word) for word in base),
+            new_command=tuple(encodable(word) for word in new),
+            looks=looks,
+        )
+        log = cls(directory, manifest)
+        log._save()
+        return log
+
+    def add(self, observation: Observation) -> None:
+        """Note one finished or failed run."""
+        observations = (*self.manifest.observations, observation)
+        self.manifest = self.manifest.model_copy(update={"observations": observations})
+        self._save()
+
+    def finish(self, reason: str | None) -> None:
+        """Mark the comparison complete, or incomplete with ``reason``."""
+        state = "complete" if reason is None else "incomplete"
+        self.manifest = self.manifest.model_copy(update={"state": state, "reason": reason})
+        self._save()
+
+    def _save(self) -> None:
+        write_atomic(self.directory / FILE_NAME, self.manifest.model_dump_json(indent=2) + "\n")
+
+
+def is_comparison_directory(path: Path) -> bool:
+    return (path / FILE_NAME).is_file()
+
+
+def read_manifest(directory: Path) -> ComparisonManifest:
+    """The manifest of ``directory``; it is data from elsewhere. Raises ``BadDataError``."""
+    path = directory / FILE_NAME
+    if path.stat().st_size > _MAX_BYTES:
+        raise BadDataError(f"{path} is larger than 16 MiB: not a manifest that rpl writes")
+    try:
+        return ComparisonManifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise BadDataError(
+            f"{path} is no manifest of a comparison that this version reads: {place}: {first['msg']}",
+            next_step="compare its run directories: `rpl compare DIR/base DIR/new`",
+        ) from None

@@ -1,0 +1,158 @@
+"""Values of a comparison, before they become a document. Times in ns, shifts are ln(NEW / BASE)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from rpl_compare.statistics.drift import Drift
+from rpl_compare.statistics.minimum_detectable import Precision, Requirement
+from rpl_core.text.safety import shorten
+
+
+class Verdict(str, Enum):
+    REGRESSED = "regressed"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Outcome(str, Enum):
+    """Answer of the gate. ``no_verdict``: the data may not be judged at all (origin, nothing gated)."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    REGRESSION = "regression"
+    INCONCLUSIVE = "inconclusive"
+    NO_VERDICT = "no_verdict"
+
+
+class Statistic(str, Enum):
+    """What stands for a kernel in one run. Dispatches of a run are correlated and never pooled."""
+
+    SUM = "sum"
+    MEDIAN = "median"
+
+
+class Kind(str, Enum):
+    KERNEL = "kernel"
+    RUNTIME = "runtime"  # sum of all dispatches
+    MAKESPAN = "makespan"  # from the first begin to the last end
+    CRITICAL_PATH = "critical_path"
+    PROCESS_TIME = "process_time"  # wall clock, where no GPU trace exists
+
+
+@attrs.frozen(order=True)
+class ItemKey:
+    """One thing that is compared."""
+
+    kind: Kind
+    name: str
+
+    @property
+    def short_name(self) -> str:
+        """For sentences; kernel names may have thousands of characters."""
+        return shorten(self.name, 60)
+
+
+@attrs.frozen
+class KernelObservation:
+    """One kernel in one run. ``damaged`` counts dispatches that end before they begin."""
+
+    time_ns: float
+    sum_ns: int
+    launches: int
+    damaged: int
+
+
+@attrs.frozen
+class RunObservation:
+    """One process run, summarised. A time is ``None`` where the run does not tell it."""
+
+    kernels: Mapping[str, KernelObservation]
+    application: Mapping[Kind, float]
+    processes: int
+    unnamed: int = 0  # dispatches without a kernel name, which no kernel's time holds
+    zero_durations: int = 0
+    sync_info: str | None = None  # what the edges of the critical path rest on
+
+    @property
+    def runtime_ns(self) -> float | None:
+        return self.application.get(Kind.RUNTIME)
+
+
+@attrs.frozen
+class Sample:
+    """The statistic of one item in each run of one side. ``problem`` says why it can't be judged."""
+
+    values_ns: tuple[float, ...]
+    launches: float | None = None
+    share: float | None = None
+    problem: str | None = None
+
+
+@attrs.frozen
+class CompareRule:
+    """What the user asked for. ``fail_above`` is a fraction; mirrored limits apply to improvements."""
+
+    fail_above: float = 0.03
+    alpha: float = 0.01  # critical_path.md, section 6: 0.05 shared by five candidates
+    min_share: float = 0.01  # chosen: smaller kernels are shown, but do not decide
+    forced: bool = False
+
+    @property
+    def limit(self) -> float:
+        """The allowed shift: ln(1 + fail_above). It is the same in both directions."""
+        return math.log1p(self.fail_above)
+
+
+@attrs.frozen
+class Evidence:
+    """What the samples of one item say. Everything is ``None`` when ``problem`` is set.
+
+    ``least_p`` is the smallest p that so many runs can give at all; ``cv`` is the noise
+    that the gate judges: of the noisier side, or of one run of a pair without the drift that both share.
+    """
+
+    problem: str | None = None
+    shift: float | None = None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    least_p: float = 1.0
+    cv: float | None = None
+    base_drift: Drift | None = None
+    new_drift: Drift | None = None
+    drift_matters: bool = False
+    sigma: float | None = None
+    precision: Precision | None = None
+
+
+@attrs.frozen
+class Judged:
+    """An item with its verdict."""
+
+    key: ItemKey
+    gated: bool
+    base: Sample
+    new: Sample
+    evidence: Evidence
+    verdict: Verdict
+    reason: str
+    excludes_regression: bool  # proven not to be slower beyond the limit, whatever else it is
+    p_adjusted: float | None
+    minimum_detectable_change: float | None
+    runs_needed: int | None
+
+
+@attrs.frozen
+class Method:
+    """How evidence is taken: two independent samples, or pairs with looks. ``alpha`` is that of one look."""
+
+    paired: bool
+    alpha: float
+    looks: tuple[int, ...] = ()
+
+    def requirement(self, rule: CompareRule, family: int) -> Requirement:
+        return Requirement(self.alpha / max(family, 1), rule.limit)

@@ -1,0 +1,188 @@
+"""A comparison as text for people: one aligned table, one-sided kernels, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rpl_core.text.distinct import shorten_apart
+from rpl_core.text.safety import printable, shorten
+from rpl_core.text.table import format_table
+
+if TYPE_CHECKING:
+    from rpl_compare.contract import (
+        CompareDocument,
+        HistoryDocument,
+        HistoryItem,
+        ItemPart,
+        OneSidedKernel,
+        SidePart,
+    )
+
+_NAME_WIDTH = 56
+#: Small kernels beyond these are counted, not listed; the document holds them all (chosen).
+_SMALL_SHOWN = 10
+_COLUMNS = ("", "BASE", "NEW", "change", "interval", "noise", "detectable", "verdict")
+_RIGHT = (1, 2, 3, 4, 5, 6)
+
+
+def compare_text(document: CompareDocument) -> str:
+    """The whole comparison, ending with a line feed."""
+    return (
+        "\n".join([*_head(document), "", _table(document), *_one_sided(document), "", *_answer(document)])
+        + "\n"
+    )
+
+
+def _head(document: CompareDocument) -> Iterator[str]:
+    method = document.method
+    for side in (document.base, document.new):
+        yield f"{side.label.upper():<5} {_described(side)}"
+    how = f"{method.pairs} interleaved pairs" if method.mode == "interleaved" else "unpaired runs"
+    timed = any(item.kind == "process_time" for item in document.application)
+    what = "wall clock of the process" if timed else f"{method.statistic} of each kernel's dispatches per run"
+    yield (
+        f"{how}, {what}, alpha {method.alpha:g} "
+        f"({method.correction.capitalize()} over {document.gate.gated_items} deciding items)"
+    )
+
+
+def _described(side: SidePart) -> str:
+    parts = [
+        "1 run" if side.runs == 1 else f"{side.runs} runs",
+        f"{side.processes} processes" if side.processes > 1 else "",
+        side.device or "",
+    ]
+    parts += [f"[{side.origin.upper()} data, not a measurement]" if side.origin != "measured" else ""]
+    parts += [shorten(" ".join(side.command), 60)]
+    return one_line(", ".join(part for part in parts if part))
+
+
+def _table(document: CompareDocument) -> str:
+    gated = [item for item in (*document.application, *document.kernels) if item.gated]
+    others = [item for item in (*document.application, *document.kernels) if not item.gated]
+    shown = [*gated, *others[:_SMALL_SHOWN]]
+    names = _short(item.name for item in shown)
+    text = format_table(_COLUMNS, [_row(item, names) for item in shown], right=_RIGHT)
+    left_out = len(others) - len(others[:_SMALL_SHOWN])
+    return text if not left_out else f"{text}\n({left_out} more items that do not decide: see --json)"
+
+
+def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
+    return (
+        ("" if item.gated else "  ") + label(item, names),
+        _time(item.base.median_ns),
+        _time(item.new.median_ns),
+        _change(item.change),
+        f"{_change(_minus_one(item.ratio_low))} .. {_change(_minus_one(item.ratio_high))}"
+        if item.ratio_low is not None
+        else "-",
+        "-" if item.noise is None else f"{item.noise:.1%}",
+        "-" if item.minimum_detectable_change is None else f"{item.minimum_detectable_change:.1%}",
+        item.verdict if item.gated else f"({item.verdict})",
+    )
+
+
+def label(item: ItemPart | HistoryItem, names: dict[str, str]) -> str:
+    """Application times in words, kernels by their short name."""
+    if item.kind == "kernel":
+        return names[one_line(item.name)]
+    return {
+        "runtime": "application: kernel time",
+        "makespan": "application: makespan",
+        "critical_path": "application: critical path",
+        "process_time": "application: process time",
+    }[item.kind]
+
+
+def one_line(text: str) -> str:
+    """Names from recordings may hold anything; a row of a table stays a row."""
+    return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """Names on one line of bounded width, by their text on one line; different ones stay apart."""
+    return shorten_apart(map(one_line, names), _NAME_WIDTH)
+
+
+def _time(nanoseconds: float | None) -> str:
+    if nanoseconds is None:
+        return "-"
+    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if nanoseconds >= limit:
+            return f"{nanoseconds / limit:.4g} {unit}"
+    return f"{nanoseconds:.4g} ns"
+
+
+def _minus_one(ratio: float | None) -> float | None:
+    return None if ratio is None else ratio - 1
+
+
+def _change(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{fraction:+.2%}"
+
+
+def _one_sided(document: CompareDocument) -> Iterator[str]:
+    for title, kernels in (("only in BASE", document.only_base), ("only in NEW", document.only_new)):
+        if kernels:
+            names = _short(kernel.name for kernel in kernels[:20])
+            yield ""
+            yield f"{title} ({len(kernels)}):"
+            yield format_table(
+                ("kernel", "time", "launches", "share"),
+                [_one_sided_row(k, names[one_line(k.name)]) for k in kernels[:20]],
+                right=(1, 2, 3),
+            )
+
+
+def _one_sided_row(kernel: OneSidedKernel, name: str) -> Sequence[str]:
+    share = "-" if kernel.share is None else f"{kernel.share:.1%}"
+    return name, _time(kernel.median_ns), f"{kernel.launches:g}", share
+
+
+_ANSWERS = {
+    "pass": "PASS",
+    "regression": "REGRESSION",
+    "inconclusive": "CANNOT TELL",
+    "no_verdict": "NO VERDICT",
+}
+
+
+def _answer(document: CompareDocument) -> Iterator[str]:
+    gate = document.gate
+    worst = "" if gate.worst_change is None else f"; worst change {gate.worst_change:+.2%}"
+    yield f"{_ANSWERS[gate.outcome]} (limit {100 * gate.fail_above:g} %{worst})"
+    yield from _reasons(gate.reasons)
+
+
+def _reasons(reasons: Sequence[str]) -> Iterator[str]:
+    for reason in reasons[:8]:
+        yield f"  {one_line(shorten(reason, 500))}"
+    if len(reasons) > 8:
+        yield f"  ... and {len(reasons) - 8} more"
+
+
+def history_text(document: HistoryDocument) -> str:
+    """Steps of all items with one, then the answer; ends with a line feed."""
+    items = [*document.application, *document.kernels]
+    names = _short(item.name for item in items)
+    rows = [row for item in items for row in _history_rows(item, names)]
+    columns = ("", "at entry", "before", "after", "change", "entries", "")
+    table = format_table(columns, rows, right=(2, 3, 4, 5)) if rows else "no step in any item"
+    first, last = document.entries[0].name, document.entries[-1].name
+    head = f"{len(document.entries)} entries, {one_line(first)} .. {one_line(last)}"
+    answer = f"{_ANSWERS[document.outcome]} (limit {100 * document.fail_above:g} %)"
+    return "\n".join([head, "", table, "", answer, *_reasons(document.reasons)]) + "\n"
+
+
+def _history_rows(item: HistoryItem, names: dict[str, str]) -> Iterator[Sequence[str]]:
+    for step in item.steps:
+        yield (
+            label(item, names),
+            shorten(one_line(step.entry), 40),
+            _time(step.before_ns),
+            _time(step.after_ns),
+            _change(step.change),
+            f"{step.entries_before}+{step.entries_after}",
+            "" if step.confirmed else "one entry only",
+        )

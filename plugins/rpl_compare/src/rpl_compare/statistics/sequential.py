@@ -1,0 +1,147 @@
+"""``accept_v1``: when interleaved pairs prove a gain, and when to stop looking (critical_path.md, section 6).
+
+The log ratios are ln(base / new) of one statistic per process run, in the order of measurement. A look is
+taken after 10, 15, 20 and 30 pairs; alpha is shared over the looks, so peeking costs nothing in error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+import attrs
+
+from rpl_compare.statistics.bootstrap import paired_ratio_interval
+from rpl_compare.statistics.minimum_detectable import (
+    Requirement,
+    minimum_detectable_change,
+    paired_precision,
+)
+from rpl_compare.statistics.robust import median, pseudo_median, robust_sigma
+from rpl_compare.statistics.signed_rank import signed_rank_interval, signed_rank_test
+
+#: critical_path.md, section 6, rule 1.
+LOOKS = (10, 15, 20, 30)
+#: Confidence of the interval that keeps makespan and critical path from regressing (rule 3).
+GUARD_CONFIDENCE = 0.95
+
+
+class Decision(str, Enum):
+    CONTINUE = "continue"  # take more pairs
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"  # futile: too small a gain to go on
+    INCONCLUSIVE = "inconclusive"  # the last look did not decide
+
+
+@attrs.frozen
+class AcceptRule:
+    """``alpha`` is 0.05 / candidates of the loop (5 candidates: 0.01). Gains are fractions of the time."""
+
+    alpha: float = 0.01
+    looks: tuple[int, ...] = LOOKS
+    least_gain: float = 0.02
+    futile_gain: float = 0.01
+    most_guard_loss: float = 0.01
+
+    @property
+    def alpha_per_look(self) -> float:
+        return self.alpha / len(self.looks)
+
+    def next_look(self, pairs: int) -> int | None:
+        """The first look after ``pairs`` pairs; ``None`` after the last."""
+        return next((look for look in self.looks if look > pairs), None)
+
+
+@attrs.frozen
+class Look:
+    """What one look found. ``ratio`` is new / base time; ``blocked_by`` names guards that failed.
+
+    ``minimum_detectable_gain`` is the gain that the pairs so far would show with probability 0.8.
+    """
+
+    decision: Decision
+    pairs: int
+    p: float
+    median_log_ratio: float
+    ratio: float
+    ratio_interval: tuple[float, float]
+    minimum_detectable_gain: float | None
+    blocked_by: tuple[str, ...] = ()
+
+
+def take_look(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Look:
+    """Judge the pairs so far, of which there must be as many as a look asks for.
+
+    ``guards`` holds log ratios of what must not regress (makespan, critical path), one per pair.
+    """
+    p = signed_rank_test(log_ratios).p_greater
+    middle = median(log_ratios)
+    blocked = _blocked(guards, rule)
+    low, high = paired_ratio_interval([-value for value in log_ratios])
+    return Look(
+        decision=_decide(len(log_ratios), p, middle, rule, blocked=bool(blocked)),
+        pairs=len(log_ratios),
+        p=p,
+        median_log_ratio=middle,
+        ratio=math.exp(-pseudo_median(log_ratios)),
+        ratio_interval=(low, high),
+        minimum_detectable_gain=_detectable_gain(log_ratios, rule),
+        blocked_by=blocked,
+    )
+
+
+def last_look(
+    log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule
+) -> Look | None:
+    """The look that ended the measurement, found by taking them in turn; ``None`` before the first.
+
+    Pairs behind that look change nothing: nobody may go on until chance decides otherwise. With too few pairs
+    for the next look it is the last one that was taken, whose decision is then to continue.
+    """
+    found: int | None = None
+    for pairs in rule.looks:
+        if pairs > len(log_ratios):
+            break
+        found = pairs
+        if decide(log_ratios[:pairs], _first(pairs, guards), rule) is not Decision.CONTINUE:
+            break
+    return None if found is None else take_look(log_ratios[:found], _first(found, guards), rule)
+
+
+def decide(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Decision:
+    """The decision of ``take_look`` alone."""
+    p, middle = signed_rank_test(log_ratios).p_greater, median(log_ratios)
+    return _decide(len(log_ratios), p, middle, rule, blocked=bool(_blocked(guards, rule)))
+
+
+def _first(pairs: int, guards: Mapping[str, Sequence[float]]) -> Mapping[str, Sequence[float]]:
+    return {name: ratios[:pairs] for name, ratios in guards.items()}
+
+
+def _blocked(guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> tuple[str, ...]:
+    return tuple(sorted(name for name, ratios in guards.items() if not holds(ratios, rule)))
+
+
+def _decide(pairs: int, p: float, middle: float, rule: AcceptRule, *, blocked: bool) -> Decision:
+    if p < rule.alpha_per_look and middle > -math.log1p(-rule.least_gain) and not blocked:
+        return Decision.ACCEPTED
+    if middle < -math.log1p(-rule.futile_gain):
+        return Decision.REJECTED
+    return Decision.CONTINUE if rule.next_look(pairs) is not None else Decision.INCONCLUSIVE
+
+
+def holds(log_ratios: Sequence[float], rule: AcceptRule) -> bool:
+    """Whether a guard is proven not to lose: the upper end of its slow-down interval stays below 1 %."""
+    interval = signed_rank_interval(log_ratios, GUARD_CONFIDENCE)
+    return interval is not None and -interval[0] < math.log1p(rule.most_guard_loss)
+
+
+def _detectable_gain(log_ratios: Sequence[float], rule: AcceptRule) -> float | None:
+    sigma = robust_sigma(log_ratios)
+    if sigma is None:
+        return None
+    # The test is one-sided: alpha per look here is two-sided 2 alpha there.
+    required = Requirement(2 * rule.alpha_per_look, -math.log1p(-rule.least_gain))
+    slowdown = minimum_detectable_change(paired_precision(sigma, len(log_ratios)), required)
+    return 1 - 1 / (1 + slowdown)

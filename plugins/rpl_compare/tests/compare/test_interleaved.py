@@ -1,0 +1,329 @@
+"""Measuring in turns: order, looks, early end, failures and interrupts, and judging the pairs again later."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rpl_compare.comparison.acceptance import judge_candidate
+from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
+from rpl_compare.statistics.sequential import AcceptRule, Decision
+from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, NoVerdictError, UsageError
+from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
+from rpl_core.model.trace import TraceRole
+from rpl_testkit.recordings import RocpdBuilder
+
+NOISE = (0, 300, -200, 100, -300, 250, -150, 50)
+
+
+class ScriptedCollector(Collector):
+    """Writes one rocpd file per run; the command's second word is the kernel's time in ns."""
+
+    name = "scripted"
+    summary = "for tests"
+
+    def __init__(self, before: Callable[[int], None] = lambda _run: None) -> None:
+        self.order: list[str] = []
+        self._before = before
+
+    def missing(self) -> None:
+        return None
+
+    def plan(self, request) -> CollectionPlan:
+        return CollectionPlan(
+            tuple(
+                PlannedPass(f"run_{n}", TraceRole.TIMING, f".rocpd_profile/run_{n}", request.command)
+                for n in range(1, request.runs + 1)
+            )
+        )
+
+    def run(self, planned: PlannedPass, run_directory: Path, log) -> PassOutcome:
+        self._before(len(self.order))
+        self.order.append(run_directory.name)
+        place = run_directory / planned.directory
+        place.mkdir(parents=True)
+        # A clock that slows down by 2 % per run: what pairs are made to withstand.
+        clock = 1 + 0.02 * len(self.order)
+        time = round((int(planned.command[1]) + NOISE[len(self.order) % len(NOISE)]) * clock)
+        other = round(50_000 * clock)
+        launches = [("k", 1000, 1000 + time), ("other", 2000 + time, 2000 + time + other)]
+        path = RocpdBuilder(place)(launches, name="out.db", pid=len(self.order) + 1)
+        return PassOutcome(planned, 0, 0.1, files=(path.relative_to(run_directory).as_posix(),))
+
+
+@pytest.fixture
+def measure(rpl_host, tmp_path: Path):
+    def run(collector: Collector, decided=lambda _base, _new: False, **request: object):
+        values = {"base": ("app", "100000"), "new": ("app", "106000"), "directory": tmp_path / "cmp"}
+        return measure_pairs(
+            MeasureRequest(**{**values, **request}),
+            collector=collector,
+            host=rpl_host("rocprofv3"),
+            decided=decided,
+            log=lambda _line: None,
+            step=lambda _step: None,
+        )
+
+    return run
+
+
+def manifest(directory: Path) -> dict:
+    return json.loads((directory / "comparison.json").read_text())
+
+
+def test_one_warm_up_each_then_abba(measure, tmp_path: Path) -> None:
+    collector = ScriptedCollector()
+    measured = measure(collector, most_pairs=4)
+    warm_ups, turns = collector.order[:2], collector.order[2:]
+    assert warm_ups == ["warm-up-base", "warm-up-new"]
+    assert turns == ["base", "new", "new", "base", "base", "new", "new", "base"]
+    assert measured.pairs == 4
+    written = manifest(tmp_path / "cmp")
+    assert written["state"] == "complete"
+    assert [(o["pair"], o["side"]) for o in written["observations"][2:5]] == [
+        (0, "base"),
+        (0, "new"),
+        (1, "new"),
+    ]
+
+
+def test_each_side_is_a_run_directory_of_its_own(measure, rpl_cli, tmp_path: Path) -> None:
+    measure(ScriptedCollector(), most_pairs=3)
+    for side in ("base", "new"):
+        run = json.loads((tmp_path / "cmp" / side / "run.json").read_text())
+        assert run["state"] == "complete"
+        assert [entry["state"] for entry in run["passes"]] == ["complete"] * 3
+        rpl_cli("analyze", tmp_path / "cmp" / side, "--quiet").assert_ok()
+
+
+def test_looks_come_after_10_15_20_30_pairs_and_a_decision_ends_it(measure) -> None:
+    asked: list[int] = []
+
+    def decided(base, new) -> bool:
+        asked.append(len(base.runs))
+        assert len(base.runs) == len(new.runs)
+        return len(asked) == 2
+
+    assert measure(ScriptedCollector(), decided).pairs == 15
+    assert asked == [10, 15]
+
+
+@pytest.mark.parametrize(
+    ("most", "looks"), [(30, (10, 15, 20, 30)), (12, (10, 12)), (10, (10,)), (40, (10, 15, 20, 30, 40))]
+)
+def test_the_last_look_is_at_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
+    assert MeasureRequest(("a",), ("b",), Path("x"), most_pairs=most).looks == looks
+
+
+def test_the_optimizer_accepts_a_proven_gain_under_drift(measure) -> None:
+    rule, found = AcceptRule(), []
+
+    def decided(base, new) -> bool:
+        found.append(judge_candidate(base, new, "k", rule))
+        return found[-1].decision is not Decision.CONTINUE
+
+    measured = measure(ScriptedCollector(), decided, base=("app", "106000"), new=("app", "100000"))
+    assert found[-1].decision is Decision.ACCEPTED
+    assert measured.pairs == 10
+    assert found[-1].ratio == pytest.approx(1 / 1.06, abs=0.01)
+    with pytest.raises(BadDataError, match="'absent'"):
+        judge_candidate(measured.base, measured.new, "absent", rule)
+
+
+def test_a_failing_run_ends_it_and_complete_pairs_stay(measure, tmp_path: Path) -> None:
+    def fail(run: int) -> None:
+        if run == 7:
+            raise ApplicationError("the application ended with status 3")
+
+    with pytest.raises(ApplicationError):
+        measure(ScriptedCollector(fail))
+    written = manifest(tmp_path / "cmp")
+    assert written["state"] == "incomplete"
+    assert "status 3" in written["reason"]
+    assert [o["complete"] for o in written["observations"]] == [True] * 7 + [False]
+    states = {
+        side: json.loads((tmp_path / "cmp" / side / "run.json").read_text())["state"]
+        for side in ("base", "new")
+    }
+    assert states == {"base": "incomplete", "new": "incomplete"}
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, InterruptedRunError])
+def test_an_interrupt_keeps_what_finished_and_says_how_to_judge_it(
+    measure, rpl_cli, tmp_path: Path, kind: type[BaseException]
+) -> None:
+    def interrupt(run: int) -> None:
+        if run == 2 + 2 * 12:
+            raise kind("stop")
+
+    with pytest.raises(InterruptedRunError, match="complete pairs are kept") as caught:
+        measure(ScriptedCollector(interrupt))
+    assert "rpl compare" in (caught.value.next_step or "")
+    assert manifest(tmp_path / "cmp")["state"] == "incomplete"
+    outcome = rpl_cli("compare", tmp_path / "cmp", "--json", env={"RPL_ALLOW_SYNTHETIC_GATES": "1"})
+    assert outcome.json()["method"]["pairs"] == 12
+    assert outcome.json()["method"]["mode"] == "interleaved"
+
+
+def test_drift_that_fools_unpaired_runs_cancels_in_pairs(measure, rpl_cli, tmp_path: Path) -> None:
+    measure(ScriptedCollector(), most_pairs=15)
+    allowed = {"RPL_ALLOW_SYNTHETIC_GATES": "1"}
+    pairs = rpl_cli("compare", tmp_path / "cmp", "--json", env=allowed).assert_exit(1).json()
+    found = {item["name"]: item for item in pairs["kernels"]}
+    assert found["k"]["verdict"] == "regressed"
+    assert found["k"]["change"] == pytest.approx(0.06, abs=0.01)
+    assert found["other"]["base"]["drift"]["flagged"]
+    apart = rpl_cli("compare", tmp_path / "cmp" / "base", tmp_path / "cmp" / "new", env=allowed)
+    assert "drift" in apart.assert_exit(75).stdout
+
+
+def test_no_pair_starts_after_the_total_time(measure, monkeypatch) -> None:
+    clock = iter(range(0, 10_000, 4))
+    monkeypatch.setattr("rpl_compare.comparison.interleaved.time.monotonic", lambda: next(clock))
+    measured = measure(ScriptedCollector(), total_time_s=10.0)
+    assert measured.out_of_time
+    assert measured.pairs == 2  # asked at 4 s and 8 s, over at 12 s
+
+
+def test_a_total_time_that_the_warm_up_eats_gives_no_verdict(measure, monkeypatch) -> None:
+    clock = iter(range(0, 10_000, 20))
+    monkeypatch.setattr("rpl_compare.comparison.interleaved.time.monotonic", lambda: next(clock))
+    with pytest.raises(NoVerdictError, match="warm-up"):
+        measure(ScriptedCollector(), total_time_s=10.0)
+
+
+def test_a_directory_with_content_is_refused(measure, tmp_path: Path) -> None:
+    (tmp_path / "cmp").mkdir()
+    (tmp_path / "cmp" / "old").write_text("kept")
+    with pytest.raises(UsageError, match="not empty"):
+        measure(ScriptedCollector())
+    assert (tmp_path / "cmp" / "old").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda m: {**m, "schema_version": "2.0"}, 65),
+        (lambda m: {**m, "observations": []}, 75),
+        (lambda m: {**m, "observations": [{"pair": 0, "side": "base", "run": "../x", "complete": True}]}, 75),
+        (lambda m: {**m, "observations": [_seen("base", "../x"), _seen("new", "run_1")]}, 65),
+        (lambda m: "no object", 65),
+    ],
+)
+def test_a_broken_manifest_is_refused(measure, rpl_cli, tmp_path: Path, change, code: int) -> None:
+    measure(ScriptedCollector(), most_pairs=2)
+    path = tmp_path / "cmp" / "comparison.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    rpl_cli("compare", tmp_path / "cmp").assert_exit(code)
+
+
+def _seen(side: str, run: str) -> dict:
+    return {"pair": 0, "side": side, "run": run, "complete": True}
+
+
+def test_a_moved_away_side_is_told(measure, rpl_cli, tmp_path: Path) -> None:
+    measure(ScriptedCollector(), most_pairs=2)
+    (tmp_path / "cmp" / "new").rename(tmp_path / "elsewhere")
+    outcome = rpl_cli("compare", tmp_path / "cmp").assert_exit(65)
+    assert "is no run directory" in outcome.stderr
+
+
+def test_wall_clock_runs_compare_as_process_time(rpl_host, rpl_cli, tmp_path: Path) -> None:
+    class Timed(ScriptedCollector):
+        def run(self, planned, run_directory, log) -> PassOutcome:
+            self.order.append(run_directory.name)
+            return PassOutcome(planned, 0, 0.1, process_ms=float(planned.command[1]) + len(self.order) * 0.01)
+
+    measured = measure_pairs(
+        MeasureRequest(("app", "100"), ("app", "120"), tmp_path / "cmp", most_pairs=10),
+        collector=Timed(),
+        host=rpl_host("rocprofv3"),
+        decided=lambda _base, _new: False,
+        log=lambda _line: None,
+        step=lambda _step: None,
+    )
+    assert measured.pairs == 10
+    document = rpl_cli("compare", tmp_path / "cmp", "--json").assert_exit(1).json()
+    (item,) = document["application"]
+    assert item["kind"] == "process_time"
+    assert item["change"] == pytest.approx(0.2, abs=0.001)
+    assert document["provenance"]["origin"] == "measured"
+
+
+SCENARIO = """
+import sys
+from rpl_testkit.rocpd_writer.application_model import Application, KernelModel, Launch, Repeat, SyncStream
+slow = 1.08 if any("slow" in word for word in sys.argv) else 1.0
+shape = {"grid": (65536, 1, 1), "workgroup": (256, 1, 1)}
+K = KernelModel(name="k", symbol="k", nominal_ns=round(100_000 * slow), **shape)
+APPLICATION = Application(
+    name="a", kernels=(K,), streams=1, steps=(Repeat(5, (Launch("k", 1),)), SyncStream(1))
+)
+"""
+
+
+@pytest.fixture
+def slow_and_fast(standin_rocprofv3: Path, monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "scenario.py").write_text(SCENARIO)
+    monkeypatch.setenv("RPL_STANDIN_SCENARIO", str(tmp_path / "scenario.py"))
+    monkeypatch.setenv("RPL_STANDIN_STATE", str(tmp_path / "state"))
+
+
+@pytest.mark.usefixtures("slow_and_fast", "synthetic_counts")
+def test_the_command_measures_two_commands_and_its_directory_gives_the_same_bytes(
+    rpl_cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    outcome = rpl_cli(
+        "compare", "--interleaved", "--base", "true fast", "--new", "true slow", "--kernel", "k", "-o", out
+    ).assert_exit(1)
+    assert "10 interleaved pairs" in outcome.stdout
+    assert "REGRESSION" in outcome.stdout
+    again = rpl_cli("compare", out, "--kernel", "k", "--json").assert_exit(1)
+    assert again.stdout == (out / "compare.json").read_text()
+
+
+@pytest.mark.usefixtures("slow_and_fast")
+def test_too_few_pairs_for_any_answer_are_refused_before_anything_runs(rpl_cli, tmp_path: Path) -> None:
+    outcome = rpl_cli(
+        "compare", "--interleaved", "--base", "true", "--new", "true", "--pairs", "5", "-o", tmp_path / "o"
+    ).assert_exit(64)
+    assert "--pairs 8 or more" in outcome.stderr
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.usefixtures("slow_and_fast")
+def test_a_failing_application_is_its_own_exit_code(rpl_cli, tmp_path: Path) -> None:
+    rpl_cli("compare", "--interleaved", "--base", "true", "--new", "false", "-o", tmp_path / "o").assert_exit(
+        76
+    )
+    assert manifest(tmp_path / "o")["state"] == "incomplete"
+
+
+@pytest.mark.usefixtures("slow_and_fast")
+def test_ctrl_c_ends_with_130_and_leaves_a_comparison_that_can_be_judged(rpl_cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["compare", "--interleaved", "--base", "true", "--new", "true", "-o", str(out)]
+    program = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "new run_3" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+        assert process.wait(60) == 130
+    assert "Traceback" not in rest
+    assert "complete pairs are kept" in rest
+    assert manifest(out)["state"] == "incomplete"
+    assert manifest(out)["reason"] == "interrupted"
+    document = rpl_cli("compare", out, "--json").assert_exit(75).json()
+    assert document["method"]["pairs"] >= 2

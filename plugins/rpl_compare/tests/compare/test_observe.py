@@ -1,0 +1,144 @@
+"""One run as numbers: sums per kernel over processes and machines, times of the application."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+from rpl_compare.comparison.comparable import check_comparable
+from rpl_compare.comparison.compare import CompareRequest, compare_recordings
+from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Statistic
+from rpl_compare.comparison.observe import observe, observe_process
+from rpl_compare.comparison.samples import samples_of
+from rpl_compare.comparison.side import Loaded, make_side
+from rpl_core.errors import DeviceMismatchError, NoVerdictError
+from rpl_core.model.origin import Origin
+from rpl_core.model.recording import Recording
+from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
+
+RUN = [("a", 0, 100), ("b", 100, 160), ("a", 200, 350)]
+
+
+def side(label: str, *traces, **recording: object):
+    loaded = Loaded(Recording(traces=traces, **recording))
+    return make_side(label, loaded, Statistic.SUM, include_copies=False)
+
+
+def measured(*rows, **more: object):
+    return make_trace(*rows, origin=Origin.MEASURED, **more)
+
+
+def test_times_of_a_run_by_hand() -> None:
+    found = observe(make_trace(RUN), Statistic.SUM, include_copies=False)
+    assert {name: k.time_ns for name, k in found.kernels.items()} == {"a": 250.0, "b": 60.0}
+    assert found.kernels["a"].launches == 2
+    assert found.application[Kind.RUNTIME] == 310
+    assert found.application[Kind.MAKESPAN] == 350
+    assert found.application[Kind.CRITICAL_PATH] == 310
+
+
+def test_the_median_stands_for_a_kernel_but_never_for_the_application() -> None:
+    found = observe(make_trace([*RUN, ("a", 400, 520)]), Statistic.MEDIAN, include_copies=False)
+    assert found.kernels["a"].time_ns == 120  # of 100 150 120
+    assert found.application[Kind.RUNTIME] == 430
+
+
+def test_machines_have_their_own_clocks() -> None:
+    rows = [TracedDispatch("a", 0, 100), TracedDispatch("a", 10**12, 10**12 + 300, process=1)]
+    trace = make_trace(rows, machines=("left", "right"))
+    found = observe(trace, Statistic.SUM, include_copies=False)
+    assert found.application[Kind.MAKESPAN] == 300  # never a difference of two clocks
+    assert found.processes == 2
+    assert found.kernels["a"].time_ns == 400
+
+
+def test_unnamed_and_damaged_dispatches_are_counted_not_summed() -> None:
+    trace = make_trace(RUN)
+    rows = attrs.evolve(
+        trace.dispatches,
+        kernel=np.array([trace.dispatches.kernel[0], -1, trace.dispatches.kernel[2]], dtype=np.int32),
+        end_ns=np.array([100, 160, 150], dtype=np.int64),
+    )
+    found = observe(attrs.evolve(trace, dispatches=rows), Statistic.SUM, include_copies=False)
+    assert found.unnamed == 1
+    assert found.kernels["a"].damaged == 1
+    assert found.kernels["a"].time_ns == 100
+    sample = samples_of([found])[ItemKey(Kind.KERNEL, "a")]
+    assert sample.problem is not None
+    assert "end before they begin" in sample.problem
+
+
+def test_shares_are_of_the_kernel_time() -> None:
+    sample = samples_of([observe(make_trace(RUN), Statistic.SUM, include_copies=False)])
+    assert sample[ItemKey(Kind.KERNEL, "a")].share == pytest.approx(250 / 310)
+
+
+def test_counter_passes_alone_give_no_verdict() -> None:
+    trace = make_trace([TracedDispatch("a", 0, 100, counters={"SQ_WAVES": 4.0})])
+    with pytest.raises(NoVerdictError, match="BASE holds no kernel-trace run"):
+        side("base", trace)
+
+
+def test_a_profile_and_a_wall_clock_have_nothing_in_common() -> None:
+    request = CompareRequest(CompareRule())
+    traced, timed = Loaded(Recording((make_trace(RUN),))), Loaded(Recording((), process_ms=(5.0,)))
+    with pytest.raises(NoVerdictError, match="no time of the same kind"):
+        compare_recordings(traced, timed, request)
+    assert observe_process(5.0).application == {Kind.PROCESS_TIME: 5e6}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"product": "AMD Instinct MI325X"}, "product"),
+        ({"architecture": "gfx950"}, "architecture"),
+        ({"compute_units": 38}, "compute units"),
+        ({"compute_partition": "CPX"}, "compute partition"),
+    ],
+)
+def test_other_gpus_and_partition_modes_are_refused(changes: dict, named: str) -> None:
+    agent = attrs.evolve(mi300x_agent(), compute_partition="SPX")
+    base = side("base", make_trace(RUN, agent=agent))
+    new = side("new", make_trace(RUN, agent=attrs.evolve(agent, **changes)))
+    with pytest.raises(DeviceMismatchError, match=named):
+        check_comparable(base, new, allow_synthetic=False, forced=True)
+
+
+def test_facts_that_one_side_lacks_are_no_difference() -> None:
+    base = side("base", measured(RUN))
+    new = side("new", measured(RUN, agent=attrs.evolve(mi300x_agent(), product=None, compute_units=None)))
+    assert check_comparable(base, new, allow_synthetic=False, forced=False).blocking == ()
+
+
+def test_clocks_and_machines_are_told() -> None:
+    base = side("base", make_trace(RUN))
+    other = attrs.evolve(mi300x_agent("else"), clock_mhz=1900)
+    new = side("new", make_trace(RUN, agent=other, machines=("else",)))
+    codes = {d.code for d in check_comparable(base, new, allow_synthetic=False, forced=False).diagnostics}
+    assert {"compare.clock_differs", "compare.machine_differs"} <= codes
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed", "blocked"),
+    [
+        (Origin.MEASURED, False, False),
+        (Origin.SYNTHETIC, False, True),
+        (Origin.SYNTHETIC, True, False),
+        (Origin.MODELLED, False, True),
+        (Origin.MODELLED, True, True),
+    ],
+)
+def test_only_measured_data_pass_a_gate(origin: Origin, allowed: bool, blocked: bool) -> None:
+    base = side("base", measured(RUN))
+    new = side("new", make_trace(RUN, origin=origin))
+    found = check_comparable(base, new, allow_synthetic=allowed, forced=True)
+    assert bool(found.blocking) is blocked
+
+
+def test_different_synchronisation_records_leave_the_critical_path_without_a_verdict() -> None:
+    base = side("base", make_trace(RUN))
+    new = side("new", make_trace(RUN))
+    new = attrs.evolve(new, runs=tuple(attrs.evolve(run, sync_info="api_calls") for run in new.runs))
+    found = check_comparable(base, new, allow_synthetic=False, forced=False)
+    assert list(found.incomparable) == [ItemKey(Kind.CRITICAL_PATH, "critical_path")]

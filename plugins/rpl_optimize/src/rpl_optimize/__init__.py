@@ -1,0 +1,1 @@
+"""Change kernels only where a measurement proves the gain."""

@@ -1,0 +1,126 @@
+"""Run the commands of one build: a time limit over all of them, one log, the first error."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_codeobject.digest import code_digest
+from rpl_codeobject.read import read_code_objects
+from rpl_core.errors import MissingError, RplError, TimeLimitError, UsageError
+from rpl_core.files.digest import sha256_of
+from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process.exit_failure import describe_exit
+from rpl_core.process.log_file import LogFile
+from rpl_core.process.storage import make_directory, storage_error
+from rpl_optimize.build.compiler_message import FirstError
+from rpl_optimize.build.model import Build, BuildFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LOG = "build.log"
+TEMPORARY = "tmp"
+#: Marks a directory of a build, so that no copy of a project takes it along.
+MARKER = ".rpl-build"
+
+
+class StepFailedError(Exception):
+    """A command of a build failed; the message is the reason for people. Stays inside this package."""
+
+
+class BuildRun:
+    """One build inside ``directory``, which is made; it must be empty. ``close`` it, or use ``closing``.
+
+    Raises ``UsageError`` for a directory that holds something, ``MissingError`` for a full disk.
+    """
+
+    def __init__(self, directory: Path, time_limit_s: float) -> None:
+        self.directory = directory.absolute()
+        make_directory(self.directory)
+        if any(self.directory.iterdir()):
+            raise UsageError(f"{directory} is not empty, so nothing is built there")
+        self.temporary = self.directory / TEMPORARY
+        make_directory(self.temporary)
+        self.write(self.directory / MARKER, b"")
+        self.log = self.directory / LOG
+        self.commands: list[tuple[str, ...]] = []
+        self._log_file = LogFile(self.log)
+        self._limit_s, self._begin = time_limit_s, time.monotonic()
+
+    @staticmethod
+    def write(path: Path, content: bytes) -> None:
+        """Write a file and the directories above it; raises as ``storage_error`` says."""
+        make_directory(path.parent)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise storage_error(path, error) from error
+
+    def close(self) -> None:
+        self._log_file.close()
+
+    @property
+    def wall_s(self) -> float:
+        return time.monotonic() - self._begin
+
+    def step(self, command: Sequence[str], place: Path, environment: Mapping[str, str]) -> None:
+        """Run one command in ``place``; ``StepFailedError`` when it fails or the build's time is over."""
+        self.commands.append(tuple(command))
+        self.note(f"$ {shlex.join(command)}")
+        left_s = self._limit_s - self.wall_s
+        errors = FirstError()
+
+        def sink(line: str) -> None:
+            errors.take(line)
+            self.note(line)
+
+        request = ProcessRequest(
+            tuple(command),
+            environment=environment,
+            working_directory=place,
+            time_limit_s=max(left_s, 0.001),
+            what="the build",
+        )
+        try:
+            result = run_command(request, sink)
+        except TimeLimitError:
+            raise StepFailedError(
+                f"the build did not end within {self._limit_s:g} s and was stopped"
+            ) from None
+        if not result.succeeded:
+            raise StepFailedError(errors.text or f"{Path(command[0]).name} {describe_exit(result)}")
+
+    def note(self, line: str) -> None:
+        """Put a line into the log."""
+        self._log_file.write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+    def finished(self, binary: Path) -> Build:
+        """The build whose program is ``binary``; ``StepFailedError`` where it is no program for a GPU.
+
+        Raises ``MissingError`` without a decoder for compressed device code.
+        """
+        try:
+            code_objects = read_code_objects(binary)
+            digest, whole = code_digest(code_objects), sha256_of(binary)
+        except MissingError:
+            raise
+        except (RplError, OSError) as error:
+            fact = error.fact if isinstance(error, RplError) else str(error.strerror)
+            reason = f"the build made a program whose device code can't be read: {fact}"
+            raise StepFailedError(reason.replace(str(binary), binary.name)) from None
+        return Build(
+            binary=binary,
+            binary_sha256=whole,
+            code_sha256=digest,
+            commands=tuple(self.commands),
+            wall_s=self.wall_s,
+            log=self.log,
+            code_objects=code_objects,
+        )
+
+    def failed(self, reason: str) -> BuildFailure:
+        self.note(f"rpl: {reason}")
+        return BuildFailure(reason, tuple(self.commands), self.wall_s, self.log)

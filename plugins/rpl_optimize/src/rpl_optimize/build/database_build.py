@@ -1,0 +1,133 @@
+"""Build by a compile database: the candidate anew, every other file once, then a link."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import UsageError
+from rpl_core.files.digest import sha256_of
+from rpl_core.process.program import require_program
+from rpl_core.process.storage import make_directory
+from rpl_optimize.build.build_run import BuildRun, StepFailedError
+from rpl_optimize.build.compile_database import Entry
+from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.linked_objects import CompiledObject, objects_to_link
+from rpl_optimize.build.model import Builder
+from rpl_optimize.build.object_command import compile_command, link_command
+from rpl_optimize.build.program_word import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_optimize.build.model import Build, BuildFailure, BuildOptions
+
+
+@attrs.define(eq=False)
+class DatabaseBuilder(Builder):
+    """Compilers run in the directory that their entry names, with objects in the scratch directory.
+
+    Other files are compiled from the user's tree as it is at the first build; later builds link the same
+    objects as long as those lie unchanged where they were made. The database does not say what is linked
+    to what: see ``linked_objects``, and ``--link-flags`` for libraries.
+    """
+
+    summary: str
+    command: tuple[str, ...]
+    source: Path
+    entry: Entry
+    others: tuple[Entry, ...]
+    link_flags: tuple[str, ...]
+    program: Program
+    time_limit_s: float
+    _cache: dict[Path, tuple[Path, str]] = attrs.field(factory=dict, init=False, repr=False)
+
+    @classmethod
+    def choose(
+        cls, options: BuildOptions, database: Path, entries: Sequence[Entry], program: Program
+    ) -> DatabaseBuilder:
+        """Raises ``UsageError`` when the database has no entry for the source or its compiler is missing."""
+        name = program.path.name
+        by_file = _one_per_file(entries, name)
+        entry = by_file.pop(options.source, None)
+        if entry is None:
+            raise UsageError(
+                f"{database} has no entry for {options.source}",
+                cause="it is a header, or belongs to another project",
+                next_step="give the project's own build: --build 'make app'",
+            )
+        require_program((_compiler_seen_from_here(entry),))
+        return cls(
+            summary=f"{Path(entry.compiler).name} as in {database}",
+            command=options.command,
+            source=options.source,
+            entry=entry,
+            others=tuple(by_file.values()),
+            link_flags=options.link_flags,
+            program=program,
+            time_limit_s=options.time_limit_s,
+        )
+
+    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
+        with closing(BuildRun(directory, self.time_limit_s)) as run:
+            candidate = run.directory / "source" / self.source.name
+            output = run.directory / "bin" / self.program.path.name
+            for folder in (output.parent, run.directory / "objects"):
+                make_directory(folder)
+            run.write(candidate, text)
+            try:
+                own = self._own(run, candidate)
+                others = [self._other(run, number, entry) for number, entry in enumerate(self.others)]
+                objects = objects_to_link(own, others, self.program.path.name)
+                link = link_command(self.entry, objects, output, self.link_flags)
+                run.step(link, self.entry.directory, self._environment(run, self.entry))
+                if not output.is_file():
+                    return run.failed("the link ended well, but wrote no program")
+                return run.finished(output)
+            except StepFailedError as error:
+                return run.failed(str(error))
+
+    def command_for(self, build: Build) -> tuple[str, ...]:
+        return self.program.replaced(self.command, build.binary)
+
+    def _own(self, run: BuildRun, candidate: Path) -> CompiledObject:
+        target = run.directory / "objects" / f"{self.source.stem}.o"
+        command = compile_command(self.entry, candidate, target, beside=self.source.parent)
+        run.step(command, self.entry.directory, self._environment(run, self.entry))
+        return CompiledObject(_written(target), self.entry)
+
+    def _other(self, run: BuildRun, number: int, entry: Entry) -> CompiledObject:
+        known, digest = self._cache.get(entry.file, (None, ""))
+        if known is not None and known.is_file() and sha256_of(known) == digest:
+            return CompiledObject(known, entry)
+        target = run.directory / "objects" / f"{number}-{entry.file.stem}.o"
+        command = compile_command(entry, entry.file, target)
+        run.step(command, entry.directory, self._environment(run, entry))
+        self._cache[entry.file] = (_written(target), sha256_of(target))
+        return CompiledObject(target, entry)
+
+    def _environment(self, run: BuildRun, entry: Entry) -> dict[str, str]:
+        return build_environment(run.temporary, entry.directory)
+
+
+def _one_per_file(entries: Sequence[Entry], program: str) -> dict[Path, Entry]:
+    """CMake lists a file once per target that it belongs to: take the program's, else the first."""
+    found: dict[Path, Entry] = {}
+    for entry in entries:
+        if entry.file not in found or (entry.target == program != found[entry.file].target):
+            found[entry.file] = entry
+    return found
+
+
+def _compiler_seen_from_here(entry: Entry) -> str:
+    return str(entry.directory / entry.compiler) if os.sep in entry.compiler else entry.compiler
+
+
+def _written(path: Path) -> Path:
+    if not path.is_file():
+        raise StepFailedError(f"the compiler ended well, but wrote no {path.name}")
+    return path

@@ -1,0 +1,89 @@
+"""Build twice and compare: what is measured must be what the source says, not chance.
+
+Both builds start from nothing, at the same path: the first one is put aside meanwhile. At different paths
+two builds of one source may well differ, since compilers write paths into messages, unit ids and debug
+information; that says nothing about the source.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.text.safety import encodable
+from rpl_optimize.build.model import Build, all_commands
+from rpl_optimize.contracts.optimize import BuildPart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rpl_optimize.build.model import Builder, BuildFailure
+
+_PLACE, _FIRST, _SECOND = "build", "first", "second"
+
+
+@attrs.frozen
+class ReproducibleBuild:
+    """``build`` is ``None`` when the first or second build failed: ``part.problem`` says why.
+
+    A build whose device code differs the second time is given, with ``part.reproducible`` false.
+    """
+
+    build: Build | None
+    part: BuildPart
+
+
+def build_reproducibly(builder: Builder, text: bytes, directory: Path, *, root: Path) -> ReproducibleBuild:
+    """Build ``text`` twice inside ``directory``; paths in ``part`` are relative to ``root``.
+
+    ``directory/build`` is the first build. A second one that differs or fails stays as ``directory/second``.
+    """
+    place, aside = directory / _PLACE, directory / _FIRST
+    first = builder.build(text, place)
+    if not isinstance(first, Build):
+        return ReproducibleBuild(None, _part((first,), root, first.log, problem=first.reason))
+    place.rename(aside)
+    try:
+        second = builder.build(text, place)
+    finally:
+        if place.exists():
+            place.rename(directory / _SECOND)
+        aside.rename(place)
+    builds = (first, second)
+    if not isinstance(second, Build):
+        problem = f"the first build succeeded, the second one failed: {second.reason}"
+        log = None if second.log is None else directory / _SECOND / second.log.name
+        return ReproducibleBuild(None, _part(builds, root, log, problem=problem))
+    same = first.code_sha256 == second.code_sha256
+    if same:
+        shutil.rmtree(directory / _SECOND, ignore_errors=True)
+    return ReproducibleBuild(first, _part(builds, root, first.log, reproducible=same))
+
+
+def _part(
+    builds: Sequence[Build | BuildFailure],
+    root: Path,
+    log: Path | None,
+    *,
+    problem: str | None = None,
+    reproducible: bool | None = None,
+) -> BuildPart:
+    first = builds[0]
+    built = first if isinstance(first, Build) else None
+    return BuildPart(
+        commands=tuple(tuple(map(encodable, command)) for command in all_commands(builds)),
+        problem=None if problem is None else encodable(problem),
+        binary=None if built is None else _relative(built.binary, root),
+        binary_sha256=None if built is None else built.binary_sha256,
+        code_sha256=None if built is None else built.code_sha256,
+        reproducible=reproducible,
+        wall_s=sum(build.wall_s for build in builds),
+        log=None if log is None else _relative(log, root),
+    )
+
+
+def _relative(path: Path, root: Path) -> str:
+    return encodable(str(path.absolute().relative_to(root.absolute())))

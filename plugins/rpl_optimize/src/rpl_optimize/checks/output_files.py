@@ -1,0 +1,201 @@
+"""The check ``output-files``: what a run of each build writes is compared.
+
+The unchanged program runs twice, because a program whose own results vary can't be compared. Every run has
+a working directory of its own without the declared outputs, so a file that is there was written by the run.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.checks.compare_outputs import compare_outputs
+from rpl_optimize.checks.comparison import Comparison, Tolerance
+from rpl_optimize.checks.output_spec import output_paths, read_outputs
+from rpl_optimize.checks.places import fresh_place
+from rpl_optimize.checks.program_run import RunPlan, run_program
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.equivalence import EquivalenceRequest
+    from rpl_optimize.checks.output_spec import OutputSpec
+    from rpl_optimize.checks.program_run import ProgramRun
+
+
+@attrs.frozen
+class _Reference:
+    """A run of the unchanged program; ``spread`` says how far its second run departed."""
+
+    run: ProgramRun
+    spread: str | None
+
+
+class OutputFilesCheck(EquivalenceCheck):
+    """Compares the outputs that the user names: bytes, or numbers within the tolerance."""
+
+    name = "output-files"
+    summary = "compares the files that the program writes (--output-file), or its standard output"
+
+    def __init__(self) -> None:
+        self._references: dict[object, _Reference] = {}
+
+    def check(self, request: EquivalenceRequest) -> EquivalenceReport:
+        try:
+            return self._check(request)
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            return _not_run(error.one_line())
+        except OSError as error:
+            return _not_run(f"an output can't be read: {error}")
+
+    def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
+        problem = _request_problem(request)
+        if problem is not None:
+            return _not_run(problem)
+        specs = read_outputs(request.options.outputs)
+        reference = self._reference(request, specs)
+        if isinstance(reference, str):
+            return _not_run(reference)
+        place = fresh_place(request.candidate_directory, "run")
+        run = run_program(_plan(request, request.candidate_command, "the program"), place)
+        report = _judge(specs, reference, run, _tolerance(request))
+        if report.verdict is not EquivalenceVerdict.DIFFERENT:  # kept for a look at what differs
+            shutil.rmtree(place, ignore_errors=True)
+        return report
+
+    def _reference(self, request: EquivalenceRequest, specs: tuple[OutputSpec, ...]) -> _Reference | str:
+        """The unchanged program's outputs, or why there are none to compare with."""
+        key = (request.baseline_directory, request.baseline_command, request.options.outputs)
+        kept = self._references.get(key)
+        if kept is not None and kept.run.copy.directory.is_dir():
+            return kept
+        made = _run_baseline(request, specs)
+        if isinstance(made, _Reference):
+            self._references[key] = made
+        return made
+
+
+def _request_problem(request: EquivalenceRequest) -> str | None:
+    options = request.options
+    if not options.outputs:
+        return "no outputs were named (--output-file)"
+    if not request.baseline_command or not request.candidate_command:
+        return "there are no two programs to run"
+    if request.baseline_command == request.candidate_command:
+        return "both command lines run the same program"
+    if not all(math.isfinite(limit) and limit >= 0 for limit in (options.relative, options.absolute)):
+        return "a tolerance must be a number that is not negative"
+    return None
+
+
+def _tolerance(request: EquivalenceRequest) -> Tolerance:
+    return Tolerance(request.options.relative, request.options.absolute)
+
+
+def _plan(request: EquivalenceRequest, command: tuple[str, ...], what: str) -> RunPlan:
+    return RunPlan(
+        command=command,
+        original=request.working_directory or Path.cwd(),
+        outputs=output_paths(request.options.outputs),
+        time_limit_s=request.options.time_limit_s,
+        what=what,
+    )
+
+
+def _run_baseline(request: EquivalenceRequest, specs: tuple[OutputSpec, ...]) -> _Reference | str:
+    plan = _plan(request, request.baseline_command, "the unchanged program")
+    runs: list[ProgramRun] = []
+    for _ in range(2):
+        run = run_program(plan, fresh_place(request.baseline_directory, "run"))
+        problem = _baseline_problem(specs, run)
+        if problem is not None:
+            return problem
+        runs.append(run)
+    compared = [(spec, _compare(spec, runs[0], runs[1], _tolerance(request))) for spec in specs]
+    shutil.rmtree(runs[1].stdout.parent, ignore_errors=True)
+    for spec, found in compared:
+        if not found.equal:
+            return f"two runs of the unchanged program differ in {spec.name}: {found.detail}"
+    spread = [f"{spec.name}: {found.detail}" for spec, found in compared if found.spread]
+    return _Reference(runs[0], "; ".join(spread) or None)
+
+
+def _baseline_problem(specs: tuple[OutputSpec, ...], run: ProgramRun) -> str | None:
+    if run.failure is not None:
+        return run.explained()
+    touched = run.copy.touched()
+    if touched is not None:
+        return f"the program writes to {touched}, which is not named as an output"
+    missing = [spec.name for spec in specs if _file(spec, run) is None]
+    if missing:
+        return f"the unchanged program does not write {missing[0]}"
+    if run.stdout_problem is not None and any(spec.path is None for spec in specs):
+        return f"its standard output can't be compared: {run.stdout_problem}"
+    return None
+
+
+def _judge(
+    specs: tuple[OutputSpec, ...], reference: _Reference, run: ProgramRun, tolerance: Tolerance
+) -> EquivalenceReport:
+    if run.failure is not None:
+        detail = f"the unchanged program ends well, but {run.explained()}"
+        return EquivalenceReport(EquivalenceVerdict.DIFFERENT, detail, run.crashed)
+    found = [(spec, _compare(spec, reference.run, run, tolerance)) for spec in specs]
+    verdict = _verdict([comparison for _, comparison in found])
+    if verdict is EquivalenceVerdict.EQUAL and _all_empty(specs, run):
+        return _not_run("all outputs are empty, in the unchanged program too")
+    shown = [(s, c) for s, c in found if verdict is EquivalenceVerdict.EQUAL or not c.equal]
+    evidence = "; ".join(f"{spec.name}: {comparison.detail}" for spec, comparison in shown)
+    touched = run.copy.touched()
+    if touched is not None and verdict is EquivalenceVerdict.EQUAL:
+        return _not_run(f"the program writes to {touched}, which is not named as an output")
+    if reference.spread is not None:
+        evidence += f" (two runs of the unchanged program: {reference.spread})"
+    return EquivalenceReport(verdict, evidence)
+
+
+def _verdict(found: list[Comparison]) -> EquivalenceVerdict:
+    if any(comparison.equal is False for comparison in found):
+        return EquivalenceVerdict.DIFFERENT
+    if any(comparison.equal is None for comparison in found):
+        return EquivalenceVerdict.NOT_RUN
+    return EquivalenceVerdict.EQUAL
+
+
+def _compare(spec: OutputSpec, baseline: ProgramRun, other: ProgramRun, tolerance: Tolerance) -> Comparison:
+    left, right = _file(spec, baseline), _file(spec, other)
+    if left is None:
+        return Comparison(None, "the unchanged program's file is gone")
+    if right is None:
+        return Comparison(False, "it is not written")
+    if spec.path is None and other.stdout_problem is not None:
+        return Comparison(None, other.stdout_problem)
+    return compare_outputs(spec, left, right, tolerance)
+
+
+def _file(spec: OutputSpec, run: ProgramRun) -> Path | None:
+    """The output as a plain file inside the run's own directory, or ``None``.
+
+    A link could lead to a file that another run wrote.
+    """
+    if spec.path is None:
+        return run.stdout
+    path = run.copy.directory / spec.path
+    parents = [run.copy.directory.joinpath(parent) for parent in spec.path.parents]
+    linked = any(part.is_symlink() for part in (path, *parents[:-1]))
+    return path if path.is_file() and not linked else None
+
+
+def _all_empty(specs: tuple[OutputSpec, ...], run: ProgramRun) -> bool:
+    files = [_file(spec, run) for spec in specs]
+    return all(file is None or file.stat().st_size == 0 for file in files)
+
+
+def _not_run(reason: str) -> EquivalenceReport:
+    return EquivalenceReport(EquivalenceVerdict.NOT_RUN, reason)

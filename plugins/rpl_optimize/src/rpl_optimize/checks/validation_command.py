@@ -1,0 +1,139 @@
+"""The check ``validation-command``: a command of the user's exits 0 when the program is right."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import InterruptedRunError, RplError, UsageError
+from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.checks.output_spec import output_paths
+from rpl_optimize.checks.places import fresh_place
+from rpl_optimize.checks.program_run import ProgramRun, RunPlan, program_of, run_in
+from rpl_optimize.checks.working_copy import make_working_copy
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.equivalence import EquivalenceRequest
+
+_PLACEHOLDER = re.compile(r"\{(?:program|directory|command)\}")
+_NAMES_THE_PROGRAM = ("{program}", "{command}")
+
+
+@attrs.frozen
+class _Side:
+    """One of the two builds; ``program`` may be unknown to a caller who has a command line only."""
+
+    directory: Path
+    command: tuple[str, ...]
+    program: str
+    what: str
+
+
+class ValidationCommandCheck(EquivalenceCheck):
+    """Runs the command for the baseline, which must pass, and for the candidate.
+
+    ``{program}`` stands for the built program, ``{command}`` for the whole command line and ``{directory}``
+    for the scratch directory, a stand-in for the user's own, in which it runs. There is no shell.
+    """
+
+    name = "validation-command"
+    summary = "runs the user's own validation (--validate), which exits 0 when the program is right"
+
+    def __init__(self) -> None:
+        self._passed: set[tuple[Path, str, tuple[str, ...]]] = set()
+
+    def check(self, request: EquivalenceRequest) -> EquivalenceReport:
+        try:
+            return self._check(request)
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            return _not_run(error.fact)
+
+    def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
+        validate = request.options.validate
+        if validate is None:
+            return _not_run("no validation command was given (--validate)")
+        if not any(name in validate for name in _NAMES_THE_PROGRAM):
+            return _not_run("the validation names neither {program} nor {command}, so it can't see a change")
+        if not request.baseline_command or request.baseline_command == request.candidate_command:
+            return _not_run("no two command lines to validate")
+        problem = self._baseline_problem(request, validate)
+        if problem is not None:
+            return _not_run(problem)
+        run = _validate(request, _candidate(request))
+        if run.failure is None:
+            words = f": {run.last_line}" if run.last_line else ""
+            return EquivalenceReport(EquivalenceVerdict.EQUAL, f"the validation passed{words}")
+        return EquivalenceReport(EquivalenceVerdict.DIFFERENT, run.explained(), run.crashed)
+
+    def _baseline_problem(self, request: EquivalenceRequest, validate: str) -> str | None:
+        key = (request.baseline_directory, validate, request.baseline_command)
+        if key in self._passed:
+            return None
+        run = _validate(request, _baseline(request))
+        if run.failure is not None:
+            return f"it fails for the unchanged program too: {run.explained()}"
+        touched = run.copy.touched()
+        if touched is not None:
+            return f"it writes to {touched}, which is not named as an output"
+        self._passed.add(key)
+        return None
+
+
+def _baseline(request: EquivalenceRequest) -> _Side:
+    program = request.baseline_program or program_of(request.command, request.baseline_command)
+    what = "the validation of the unchanged program"
+    return _Side(request.baseline_directory, request.baseline_command, str(program), what)
+
+
+def _candidate(request: EquivalenceRequest) -> _Side:
+    program = request.candidate_program or program_of(request.command, request.candidate_command)
+    return _Side(request.candidate_directory, request.candidate_command, str(program), "the validation")
+
+
+def _validate(request: EquivalenceRequest, side: _Side) -> ProgramRun:
+    place = fresh_place(side.directory, "validation")
+    outputs = output_paths(request.options.outputs)
+    words = _words(request.options.validate or "")
+    original = request.working_directory or Path.cwd()
+    copy = make_working_copy(original, place / "work", outputs, (*words, *side.command))
+    plan = RunPlan(
+        command=tuple(part for word in words for part in _filled(word, side, copy.directory)),
+        original=original,
+        outputs=outputs,
+        time_limit_s=request.options.time_limit_s,
+        what=side.what,
+        split_output=False,
+    )
+    return run_in(copy, plan, place)
+
+
+def _words(validate: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(validate))
+    except ValueError as error:
+        raise UsageError(f"the validation command can't be split into words: {error}") from error
+    if not words:
+        raise UsageError("the validation command is empty")
+    return words
+
+
+def _filled(word: str, side: _Side, directory: Path) -> tuple[str, ...]:
+    """``{command}`` alone becomes several words; inside a longer word it is quoted as for a shell."""
+    if word == "{command}":
+        return side.command
+    values = {
+        "{program}": side.program,
+        "{directory}": str(directory),
+        "{command}": shlex.join(side.command),
+    }
+    return (_PLACEHOLDER.sub(lambda found: values[found[0]], word),)
+
+
+def _not_run(reason: str) -> EquivalenceReport:
+    return EquivalenceReport(EquivalenceVerdict.NOT_RUN, reason)

@@ -1,0 +1,1 @@
+"""The commands optimize, transform and ledger."""

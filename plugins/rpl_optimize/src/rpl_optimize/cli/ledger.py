@@ -1,0 +1,136 @@
+"""``rpl ledger``: show what an optimization did, and replay its verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_core.cli.output import Output
+    from rpl_optimize.ledger.line import LedgerEntry
+    from rpl_optimize.ledger.verify import ReplayedVerdict, Verification
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group("ledger")
+def ledger_group() -> None:
+    """Show the ledger of an optimization, and replay its verdicts.
+
+    PATH is a ledger.jsonl, or the directory of a session.
+    """
+
+
+@ledger_group.command("verify")
+@click.argument("path", type=_PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def verify(context: click.Context, path: Path, as_json: bool) -> int:
+    """Check the chain of hashes and work out every verdict again from its evidence.
+
+    Exit code 0: every verdict is as recorded; 1: one differs; 65: a line was changed, lost or torn.
+    """
+    from rpl_core.exit_codes import ExitCode
+    from rpl_optimize.ledger.places import ledger_path
+    from rpl_optimize.ledger.verify import verify_ledger
+
+    output = session_of(context).output
+    found = verify_ledger(ledger_path(path))
+    if as_json:
+        output.json(_plain(found))
+    else:
+        _print(output, found)
+    return int(ExitCode.OK if found.agrees else ExitCode.NEGATIVE_FINDING)
+
+
+@ledger_group.command("show")
+@click.argument("path", type=_PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def show(context: click.Context, path: Path, as_json: bool) -> None:
+    """Print the events in their order. Hashes are checked on the way, verdicts are not replayed.
+
+    Of a ledger whose last line was torn (kill -9, a full disk) the other lines are printed; of a damaged one
+    those before the damage, with exit code 65.
+    """
+    from rpl_optimize.ledger.places import ledger_path
+    from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
+
+    output = session_of(context).output
+    entries: list[LedgerEntry] = []
+    broken: BrokenLedgerError | None = None
+    try:
+        entries.extend(read_ledger(ledger_path(path)))
+    except BrokenLedgerError as error:
+        broken = error
+    if as_json:
+        events = [_event(entry) for entry in entries]
+        output.json({"schema_version": "1.0", "events": events, "broken": broken and broken.fact})
+    else:
+        _print_events(output, entries)
+    if broken is not None and not broken.torn:
+        raise broken
+    if broken is not None:
+        output.note(broken.one_line())
+
+
+def _print_events(output: Output, entries: Sequence[LedgerEntry]) -> None:
+    from rpl_optimize.ledger.summary import candidate_of, summary_of
+
+    rows = [
+        (str(e.sequence), e.time_utc[:19], e.event.value, candidate_of(e), summary_of(e)) for e in entries
+    ]
+    output.table(("LINE", "UTC", "EVENT", "CANDIDATE", "WHAT"), rows, right=(0, 3))
+
+
+def _event(entry: LedgerEntry) -> dict[str, Any]:
+    return {
+        "sequence": entry.sequence,
+        "time_utc": entry.time_utc,
+        "event": entry.event.value,
+        "data": entry.data,
+        "sha256": entry.sha256,
+    }
+
+
+def _print(output: Output, found: Verification) -> None:
+    output.line(f"chain: {found.lines} lines, each with the hash of the one before it")
+    for verdict in found.verdicts:
+        recorded = verdict.recorded
+        state = "; ".join(verdict.differences) or "the same by its evidence"
+        output.line(f"candidate {verdict.candidate}: {recorded.verdict} at {recorded.stage}: {state}")
+    for line, problem in found.problems:
+        output.line(f"line {line}: {problem}")
+    if not found.verdicts:
+        output.line("no verdict was recorded")
+    if not found.finished:
+        output.line("the session is not finished: lines that would follow may be missing")
+    output.line("every verdict is as recorded" if found.agrees else "NOT as recorded")
+
+
+def _plain(found: Verification) -> dict[str, Any]:
+    return {
+        "schema_version": "1.0",
+        "lines": found.lines,
+        "agrees": found.agrees,
+        "finished": found.finished,
+        "last_sha256": found.last_sha256,
+        "verdicts": [_verdict(verdict) for verdict in found.verdicts],
+        "problems": [{"line": line, "problem": problem} for line, problem in found.problems],
+    }
+
+
+def _verdict(verdict: ReplayedVerdict) -> dict[str, Any]:
+    return {
+        "line": verdict.line,
+        "candidate": verdict.candidate,
+        "recorded": verdict.recorded.model_dump(mode="json"),
+        "replayed": verdict.replayed.model_dump(mode="json"),
+        "differences": list(verdict.differences),
+    }

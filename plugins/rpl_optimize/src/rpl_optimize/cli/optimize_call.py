@@ -1,0 +1,149 @@
+"""One call of ``rpl optimize``: what a session remembers of it, and what ``--resume`` takes from there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from rpl_core.errors import BadDataError, UsageError
+
+#: Given anew with --resume; everything else is the session's own.
+_OF_THIS_CALL = ("resume", "auto_approve", "debug", "as_json", "time_budget")
+#: A longer file is cut off and then no JSON (chosen: command lines end at a few MiB).
+_MOST_BYTES = 16 << 20
+_NOT_AS_WRITTEN = (
+    OSError,
+    RecursionError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    click.ClickException,
+)
+
+
+@attrs.frozen
+class Call:
+    """One call of a command. ``flags`` are its options by Python name."""
+
+    words: tuple[str, ...]
+    flags: Mapping[str, Any]
+    proposer: str
+    suffix: str
+    proposer_options: Mapping[str, str] = attrs.field(factory=dict)
+    command_name: str = "rpl optimize"
+
+    @property
+    def plain_options(self) -> dict[str, Any]:
+        """All options as the ledger holds them, those of the proposer under ``proposer.``."""
+        own = {f"proposer.{name}": value for name, value in self.proposer_options.items()}
+        return {**plain_flags(self.flags), "suffix": self.suffix, **own}
+
+
+def plain_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as JSON values; several values of one option become one text for the ledger's reader."""
+
+    def value(given: Any) -> Any:
+        if isinstance(given, (list, tuple)):
+            return shlex.join(map(str, given))
+        return str(given) if isinstance(given, Path) else given
+
+    return {name: value(given) for name, given in flags.items()}
+
+
+def remembered(call: Call) -> Mapping[str, Any]:
+    """What ``--resume`` needs of this call."""
+    return {
+        "words": list(call.words),
+        "flags": plain_flags(call.flags),
+        "proposer": call.proposer,
+        "suffix": call.suffix,
+        "proposer_options": dict(call.proposer_options),
+        "directory": str(Path.cwd()),
+        "command_name": call.command_name,
+    }
+
+
+def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call]:
+    """The call that began the session as it was, and with what this call says anew.
+
+    Raises ``UsageError`` for what can't be said anew, ``BadDataError`` for a damaged session.
+    """
+    from rpl_optimize.loop.layout import REQUEST
+
+    if call.words:
+        raise UsageError("--resume goes on with the session's own command", next_step="leave the rest out")
+    path = root / REQUEST
+    if not path.is_file():
+        raise UsageError(f"{root} holds no session", next_step="name a directory that `rpl optimize` made")
+    try:
+        with path.open("rb") as stream:
+            begun, directory = _parsed(stream.read(_MOST_BYTES).decode(), call.flags, context)
+    except _NOT_AS_WRITTEN as error:
+        raise _damaged(path, error) from None
+    if directory != str(Path.cwd()):
+        raise UsageError(
+            f"the session was started in {directory}, and its paths are relative to it",
+            next_step=f"cd {shlex.quote(directory)} and resume there",
+        )
+    if begun.command_name != call.command_name:
+        raise UsageError(
+            f"the session was started by `{begun.command_name}`",
+            next_step=f"{begun.command_name} --resume {shlex.quote(str(root))}",
+        )
+    _require_nothing_anew(context)
+    anew = {name: call.flags[name] for name in _OF_THIS_CALL}
+    if anew["time_budget"] is None:
+        anew["time_budget"] = begun.flags["time_budget"]
+    return begun, attrs.evolve(begun, flags={**begun.flags, **anew})
+
+
+def _parsed(text: str, defaults: Mapping[str, Any], context: click.Context) -> tuple[Call, str]:
+    found = json.loads(text)
+    flags = {**defaults, **_typed(dict(found["flags"]), context)}
+    words, own = tuple(map(str, found["words"])), dict(found["proposer_options"])
+    options = {str(name): str(value) for name, value in own.items()}
+    names = str(found["proposer"]), str(found["suffix"])
+    begun = Call(words, flags, *names, options, str(found["command_name"]))
+    return begun, str(found["directory"])
+
+
+def _typed(flags: dict[str, Any], context: click.Context) -> dict[str, Any]:
+    """The options as the command line would have given them, checked like there."""
+    known = {parameter.name: parameter for parameter in context.command.params}
+    for name, value in flags.items():
+        parameter = known.get(name)
+        if parameter is None or value is None:
+            continue
+        given = tuple(shlex.split(value)) if parameter.multiple else value
+        flags[name] = parameter.type_cast_value(context, given)
+    return flags
+
+
+def _require_nothing_anew(context: click.Context) -> None:
+    from click.core import ParameterSource
+
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name is not None
+        and parameter.name not in _OF_THIS_CALL
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+        and parameter.param_type_name == "option"
+    ]
+    if given:
+        raise UsageError(
+            f"--resume goes on with the session's own options, so {', '.join(given)} can't be given anew",
+            next_step="leave it out, or start a new session",
+        )
+
+
+def _damaged(path: Path, error: Exception) -> BadDataError:
+    said = " ".join(str(error).split()) or type(error).__name__
+    return BadDataError(f"{path} can't be read: {said}", cause="it was changed or is damaged")

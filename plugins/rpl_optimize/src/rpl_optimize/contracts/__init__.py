@@ -1,0 +1,1 @@
+"""The pydantic models of optimize.json and of the ledger."""

@@ -1,0 +1,167 @@
+"""``ledger.jsonl``: one line per event of an optimization, and the data of each event.
+
+``candidate`` is the number of a candidate, from 1 on. Paths are relative to the session's directory unless
+they are the user's own.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from rpl_core.contracts.common import OriginName, Part
+from rpl_optimize.contracts.optimize import (
+    BuildPart,
+    CheckPart,
+    EvidencePart,
+    GuardPart,
+    JudgementPart,
+    MeasurementPart,
+    PolicyPart,
+    RulePart,
+    TerminationName,
+    VerdictName,
+)
+
+Sha256 = str
+
+
+class SessionStartedData(Part):
+    """What the user asked for. ``options`` are those of the command line, by name."""
+
+    tool_version: str
+    command: tuple[str, ...]
+    source: str
+    source_sha256: Sha256
+    proposer: str
+    policy: PolicyPart
+    options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+
+
+class ResumedData(Part):
+    """The session goes on; ``source_sha256`` is that of the user's file now."""
+
+    tool_version: str
+    source_sha256: Sha256
+
+
+class BaselineProfiledData(Part):
+    """``number`` counts baselines: after an acceptance the accepted version is the next one."""
+
+    number: int
+    directory: str
+    source_sha256: Sha256
+    origin: OriginName | None = None
+    runs: int = Field(ge=0, default=0)
+    makespan_ns: float | None = None
+    build: BuildPart | None = None
+    device: str | None = None
+    dominant: str | None = None  # the kernel with the most of the critical path
+
+
+class TargetChosenData(Part):
+    """``kernel`` null: none was worth it, and ``reason`` says why. Gains are fractions of the application."""
+
+    kernel: str | None
+    reason: str
+    share_of_path: float | None = None
+    ceiling_gain: float | None = None  # of the application, if the kernel cost nothing
+    base_cv: float | None = None
+    rule: RulePart | None = None
+
+
+class ProposedData(Part):
+    """A candidate. ``repairs`` counts the repair turns that led to it."""
+
+    candidate: int
+    kernel: str
+    proposer: str
+    summary: str
+    source_sha256: Sha256
+    baseline_sha256: Sha256 | None = None  # of the source that it changes
+    source: str | None = None
+    patch: str | None = None
+    repairs: int = Field(ge=0, default=0)
+    changes_loop: bool = False
+
+
+class GuardedData(Part):
+    """Answers of the guards on the source, or on the binary."""
+
+    candidate: int
+    guards: tuple[GuardPart, ...]
+
+
+class BuiltData(Part):
+    candidate: int
+    build: BuildPart
+
+
+class CheckedData(Part):
+    candidate: int
+    checks: tuple[CheckPart, ...]
+
+
+class MeasuredData(Part):
+    """``architecture_guards`` are those that were measured with it (hardware traffic)."""
+
+    candidate: int
+    measurement: MeasurementPart
+    architecture_guards: tuple[GuardPart, ...] = ()
+
+
+class JudgedData(Part):
+    """Everything that the verdict rests on: it can be worked out again from this line alone."""
+
+    candidate: int
+    evidence: EvidencePart
+    policy: PolicyPart
+    judgement: JudgementPart
+
+
+class AcceptedData(Part):
+    """Gains are fractions: of the application's makespan, and of the kernel's time."""
+
+    candidate: int
+    source_sha256: Sha256
+    predicted_gain: float | None = None
+    measured_gain: float | None = None
+    kernel_gain: float | None = None
+    kernel_gain_interval: tuple[float, float] | None = None
+
+
+class RolledBackData(Part):
+    candidate: int
+    verdict: VerdictName
+    reason: str
+
+
+class WrittenData(Part):
+    """The accepted source at the user's place. ``before_sha256``: what was there, null for a new file."""
+
+    candidate: int
+    path: str
+    sha256: Sha256
+    before_sha256: Sha256 | None = None
+    backup: str | None = None
+
+
+class FinishedData(Part):
+    termination_reason: TerminationName
+    termination_detail: str | None = None
+    verdict: VerdictName | None = None
+    source_sha256: Sha256 | None = None  # of the user's file at the end
+
+
+class RecoveredData(Part):
+    """The last line was torn (kill -9, a full disk) and has been cut off."""
+
+    dropped_bytes: int = Field(ge=1)
+    dropped_sha256: Sha256
+
+
+class NoteData(Part):
+    """Something that people should know; ``details`` are free."""
+
+    text: str
+    candidate: int | None = None
+    details: dict[str, str | int | float | bool | None] = Field(default_factory=dict)

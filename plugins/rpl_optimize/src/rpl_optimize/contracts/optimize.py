@@ -1,0 +1,173 @@
+"""What the optimizer knew about a candidate when it decided: the data of the ledger, and ``optimize.json``.
+
+Everything that a verdict rests on is here, so that it can be worked out again from the ledger alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from rpl_core.contracts.common import Document, OriginName, Part
+
+VerdictName = Literal["accepted", "rejected", "inconclusive", "no_verdict"]
+CheckVerdictName = Literal["equal", "different", "blind", "not_run"]
+TerminationName = Literal[
+    "no_improvement", "candidates_exhausted", "time_budget", "ceiling_too_low", "interrupted"
+]
+
+
+class GuardPart(Part):
+    """One guard's answer; ``passed`` null: it could not run, and ``reason`` says why."""
+
+    guard: str
+    passed: bool | None
+    reason: str
+    line: int | None = None
+
+
+class BuildPart(Part):
+    """A build of one source. ``problem`` null: it succeeded.
+
+    ``code_sha256`` is of the device code, equal in both builds exactly when ``reproducible``.
+    """
+
+    commands: tuple[tuple[str, ...], ...]  # as executed, in order
+    problem: str | None = None
+    binary: str | None = None  # relative to the session's directory
+    binary_sha256: str | None = None
+    code_sha256: str | None = None
+    reproducible: bool | None = None  # null: built once only
+    wall_s: float = Field(ge=0, default=0.0)
+    log: str | None = None
+
+
+class ControlPart(Part):
+    """A deliberately wrong program that the check was shown: it must call it different."""
+
+    control: Literal["empty", "broken"]
+    verdict: CheckVerdictName
+    evidence: str
+
+
+class CheckPart(Part):
+    """One equivalence check. ``verdict`` is ``blind`` when a control passed or none could be shown."""
+
+    check: str
+    verdict: CheckVerdictName
+    evidence: str
+    controls: tuple[ControlPart, ...] = ()
+
+
+class RulePart(Part):
+    """``accept_v1`` as it was applied; see ``rpl_compare.statistics.sequential.AcceptRule``."""
+
+    alpha: float
+    looks: tuple[int, ...]
+    least_gain: float
+    futile_gain: float
+    most_guard_loss: float
+
+
+class LookPart(Part):
+    """What the last look found; see ``rpl_compare.statistics.sequential.Look``."""
+
+    decision: Literal["continue", "accepted", "rejected", "inconclusive"]
+    pairs: int
+    p: float
+    median_log_ratio: float
+    ratio: float
+    ratio_interval: tuple[float, float]
+    minimum_detectable_gain: float | None = None
+    blocked_by: tuple[str, ...] = ()
+
+
+class MeasurementPart(Part):
+    """Interleaved pairs of baseline and candidate, in order. Log ratios are ln(base / new).
+
+    ``guards`` are the application's times that must not regress. ``problem`` says why there is no look;
+    ``candidate_failed``: because the candidate crashed or hung, and the baseline did not.
+    """
+
+    kernel: str
+    directory: str | None = None  # relative to the session's directory
+    origin: OriginName | None = None
+    rule: RulePart
+    log_ratios: tuple[float, ...] = ()
+    guards: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    base_cv: float | None = None  # robust: 1.4826 MAD / median of the baseline's times
+    base_median_ns: float | None = None
+    new_median_ns: float | None = None
+    drift: bool | None = None
+    look: LookPart | None = None
+    problem: str | None = None
+    candidate_failed: bool = False
+
+
+class PolicyPart(Part):
+    """What the user allowed and asked for, as far as verdicts depend on it."""
+
+    allow_unverified: bool = False
+    allow_occupancy_loss: bool = False
+    allow_synthetic: bool = False
+    force_noisy: bool = False
+    traffic_gate: bool = True
+
+
+class EvidencePart(Part):
+    """All that is known about one candidate; ``None`` or empty where a stage was not reached."""
+
+    source_guards: tuple[GuardPart, ...] = ()
+    build: BuildPart | None = None
+    binary_guards: tuple[GuardPart, ...] = ()
+    checks: tuple[CheckPart, ...] | None = None
+    measurement: MeasurementPart | None = None
+    architecture_guards: tuple[GuardPart, ...] = ()  # hardware traffic
+    remeasurement: MeasurementPart | None = None
+
+
+class JudgementPart(Part):
+    """A verdict, the stage that decided it and the reason in one sentence."""
+
+    verdict: VerdictName
+    stage: str
+    reason: str
+    verified: bool = False  # some check that is not blind called it equal
+
+
+class CandidatePart(Part):
+    """One candidate of a finished session."""
+
+    number: int
+    kernel: str
+    proposer: str
+    summary: str
+    source_sha256: str
+    judgement: JudgementPart
+    source: str | None = None  # the candidate, relative to the session's directory; kept whatever the verdict
+    origin: OriginName | None = None  # of its measurement; null: not measured
+    pairs: int | None = None  # of the fresh measurement, or of the first where that decided
+    first_kernel_gain: float | None = None  # of the measurement that decides, which luck helped to choose
+    predicted_gain: float | None = None  # of the application, by what-if from the measured kernel gain
+    measured_gain: float | None = None  # of the application's makespan, from the fresh measurement
+    kernel_gain: float | None = None  # from the fresh measurement
+    kernel_gain_interval: tuple[float, float] | None = None
+
+
+class OptimizeDocument(Document):
+    """``optimize.json``: the result of ``rpl optimize`` or ``rpl llm-optimize``."""
+
+    command: tuple[str, ...]
+    source: str
+    source_sha256: str
+    proposer: str
+    state: Literal["running", "finished"]
+    termination_reason: TerminationName | None = None
+    termination_detail: str | None = None
+    verdict: VerdictName | None = None  # of the session: accepted if any candidate was
+    candidates: tuple[CandidatePart, ...] = ()
+    accepted_source: str | None = None  # where it was written
+    backup: str | None = None  # of the source, with --in-place
+    dominance_shifts: tuple[str, ...] = ()
+    ledger: str = "ledger.jsonl"

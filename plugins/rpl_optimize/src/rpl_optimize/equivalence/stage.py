@@ -1,0 +1,217 @@
+"""Run every equivalence check on a candidate, and show each that says "equal" two wrong kernels.
+
+A check that calls a wrong kernel equal says nothing about the candidate: it is blind. So is one to which
+no wrong kernel could be shown, or that only saw wrong kernels crash.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from typing import TYPE_CHECKING, TypeGuard
+
+import attrs
+
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.interfaces.equivalence import EquivalenceReport, EquivalenceRequest, EquivalenceVerdict
+from rpl_core.plugins.boundary import plugin_boundary
+from rpl_optimize.contracts.optimize import CheckPart, ControlPart
+from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceOptions
+    from rpl_core.interfaces.transformation import Transformation
+    from rpl_core.plugins.catalog import NamedContributions
+    from rpl_optimize.build.model import Build, Builder
+    from rpl_optimize.equivalence.controls import ControlName
+    from rpl_optimize.equivalence.subject import EquivalenceSubject
+
+_EQUAL, _DIFFERENT = EquivalenceVerdict.EQUAL, EquivalenceVerdict.DIFFERENT
+_NOT_RUN, _BLIND = EquivalenceVerdict.NOT_RUN, EquivalenceVerdict.BLIND
+#: A control that hangs must not cost the user's whole time limit: it gets this many times what the
+#: candidate's check took, and at least so many seconds.
+CONTROL_TIME_FACTOR = 10.0
+CONTROL_TIME_S = 60.0
+
+
+@attrs.frozen
+class _Shown:
+    """What a check said about one control."""
+
+    control: ControlName
+    report: EquivalenceReport
+
+    @property
+    def noticed(self) -> bool:
+        return self.report.verdict is _DIFFERENT
+
+    def part(self) -> ControlPart:
+        return ControlPart(
+            control=self.control, verdict=self.report.verdict.value, evidence=self.report.evidence
+        )
+
+
+class EquivalenceStage:
+    """Checks candidates of one session; what controls showed is kept for later candidates."""
+
+    def __init__(
+        self,
+        checks: NamedContributions[EquivalenceCheck],
+        transformations: NamedContributions[Transformation],
+        builder: Builder,
+        options: EquivalenceOptions,
+    ) -> None:
+        self._checks = checks
+        self._builder = builder
+        self._options = options
+        self._controls = ControlBuilds(transformations, builder)
+        self._baseline_places: dict[tuple[str, str], Path] = {}
+        self._seen: dict[tuple[str, str | None, str, str], _Shown] = {}
+
+    def run(self, subject: EquivalenceSubject, directory: Path) -> tuple[CheckPart, ...]:
+        """One part per check, in the order of the checks. Everything is written inside ``directory``.
+
+        All checks see the candidate before any control is built; the first ``different`` ends the work.
+        Raises ``InterruptedRunError`` only; any other failure of a check counts as ``not_run``.
+        """
+        reports: dict[str, EquivalenceReport] = {}
+        seconds: dict[str, float] = {}
+        for name in self._checks.names:
+            begin = time.monotonic()
+            reports[name] = self._ask(name, self._request(name, subject, subject.candidate, directory))
+            seconds[name] = time.monotonic() - begin
+            if reports[name].verdict is _DIFFERENT:
+                break
+        decided = next((name for name, found in reports.items() if found.verdict is _DIFFERENT), None)
+        parts = []
+        for name in self._checks.names:
+            if name not in reports:
+                part = _part(name, _not_run(f"not needed: {decided} calls the candidate different"))
+            elif reports[name].verdict is _EQUAL and decided is None:
+                limit_s = max(CONTROL_TIME_S, CONTROL_TIME_FACTOR * seconds[name])
+                part = self._with_controls(name, reports[name], subject, directory, limit_s)
+            else:
+                part = _part(name, reports[name])
+            parts.append(part)
+        return tuple(parts)
+
+    def _with_controls(
+        self,
+        name: str,
+        report: EquivalenceReport,
+        subject: EquivalenceSubject,
+        directory: Path,
+        limit_s: float,
+    ) -> CheckPart:
+        shown: list[_Shown] = []
+        for control in CONTROLS:
+            shown.append(self._show(control, name, subject, directory, limit_s))
+            if not shown[-1].noticed:
+                break
+        problem = _blindness(shown)
+        if problem is not None:
+            report = EquivalenceReport(_BLIND, f"{problem}; of the candidate it says: {report.evidence}")
+        return _part(name, report, tuple(shown))
+
+    def _show(
+        self, control: ControlName, name: str, subject: EquivalenceSubject, directory: Path, limit_s: float
+    ) -> _Shown:
+        key = (subject.baseline.binary_sha256, subject.source.kernel, name, control)
+        if key in self._seen:
+            return self._seen[key]
+        built = self._controls.build(control, subject, _unused(directory / f"control-{control}"))
+        if isinstance(built, NoControl):
+            return _Shown(control, _not_run(built.reason))
+        request = self._request(name, subject, built, directory)
+        limit_s = min(limit_s, request.options.time_limit_s)
+        options = attrs.evolve(request.options, time_limit_s=limit_s)
+        found = _Shown(control, self._ask(name, attrs.evolve(request, options=options)))
+        shutil.rmtree(request.candidate_directory, ignore_errors=True)
+        if found.report.verdict is not _NOT_RUN:  # a full disk may be over the next time
+            self._seen[key] = found
+        return found
+
+    def _request(
+        self, name: str, subject: EquivalenceSubject, build: Build, directory: Path
+    ) -> EquivalenceRequest:
+        folder = directory.absolute() / re.sub(r"[^\w.-]", "_", name)
+        # One for all candidates of a baseline: what its runs gave need not be made again.
+        kept = self._baseline_places.setdefault((subject.baseline.binary_sha256, name), folder / "baseline")
+        return EquivalenceRequest(
+            baseline_directory=kept,
+            candidate_directory=_unused(folder / f"candidate-{build.binary_sha256[:12]}"),
+            command=subject.command,
+            baseline_command=self._command(subject.baseline),
+            candidate_command=self._command(build),
+            options=self._options,
+            baseline_program=subject.baseline.binary.absolute(),
+            candidate_program=build.binary.absolute(),
+        )
+
+    def _command(self, build: Build) -> tuple[str, ...]:
+        """With an absolute program: checks run it in other directories."""
+        program, absolute = str(build.binary), str(build.binary.absolute())
+        return tuple(absolute if word == program else word for word in self._builder.command_for(build))
+
+    def _ask(self, name: str, request: EquivalenceRequest) -> EquivalenceReport:
+        """The check's answer; whatever goes wrong in it is ``not_run``, never ``equal``."""
+        try:
+            for folder in (request.baseline_directory, request.candidate_directory):
+                folder.mkdir(parents=True, exist_ok=True)
+            with plugin_boundary(self._checks.plugin_of(name), f"equivalence check {name}"):
+                report: object = self._checks.get(name).check(request)
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            return _not_run(error.one_line())
+        except OSError as error:
+            return _not_run(f"no directory to work in: {error}")
+        return report if _is_report(report) else _not_run("it gave no report with a verdict and evidence")
+
+
+def _is_report(answer: object) -> TypeGuard[EquivalenceReport]:
+    return (
+        isinstance(answer, EquivalenceReport)
+        and isinstance(answer.verdict, EquivalenceVerdict)
+        and isinstance(answer.evidence, str)
+    )
+
+
+def _blindness(shown: list[_Shown]) -> str | None:
+    """Why the check can't be trusted, or ``None``: it noticed every control, one by its results."""
+    missed = next((entry for entry in shown if not entry.noticed), None)
+    if missed is not None and missed.report.verdict is _NOT_RUN:
+        return f"it could not be shown a wrong kernel: {missed.report.evidence}"
+    if missed is not None:
+        return f"it does not notice a kernel that {_WRONG[missed.control]}"
+    if all(entry.report.crashed for entry in shown):
+        return "every wrong kernel crashed, so nobody knows whether it notices wrong results"
+    return None
+
+
+_WRONG: dict[ControlName, str] = {"empty": "does nothing", "broken": "stores wrong values"}
+
+
+def _part(name: str, report: EquivalenceReport, shown: tuple[_Shown, ...] = ()) -> CheckPart:
+    return CheckPart(
+        check=name,
+        verdict=report.verdict.value,
+        evidence=report.evidence,
+        controls=tuple(entry.part() for entry in shown),
+    )
+
+
+def _not_run(reason: str) -> EquivalenceReport:
+    return EquivalenceReport(_NOT_RUN, reason)
+
+
+def _unused(path: Path) -> Path:
+    """``path``, or with a number behind it where it exists."""
+    number, candidate = 1, path
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate

@@ -1,0 +1,106 @@
+"""What was decided must follow from the verdicts, and be done to the sources that were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_optimize.contracts.ledger import (
+    AcceptedData,
+    FinishedData,
+    JudgedData,
+    ProposedData,
+    RolledBackData,
+    SessionStartedData,
+    WrittenData,
+)
+from rpl_optimize.ledger.figures import alike
+from rpl_optimize.loop.verdict import session_verdict
+from rpl_optimize.measurement.gains import gains_of
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import Part
+    from rpl_optimize.contracts.optimize import VerdictName
+
+
+@attrs.define(eq=False)
+class Decisions:
+    """Hears every event in order and says what is wrong with each."""
+
+    _source_sha256: str | None = None  # the version to beat
+    _most: int | None = None  # --max-iters
+    _proposed: dict[int, ProposedData] = attrs.field(factory=dict)
+    _judged: dict[int, JudgedData] = attrs.field(factory=dict)
+    _decided: dict[int, VerdictName] = attrs.field(factory=dict)
+    _accepted: dict[int, str] = attrs.field(factory=dict)
+
+    def hear(self, data: Part) -> Iterator[str]:
+        if isinstance(data, SessionStartedData):
+            most = data.options.get("max_iters")
+            self._source_sha256 = data.source_sha256
+            self._most = most if isinstance(most, int) else None
+        elif isinstance(data, ProposedData):
+            yield from self._hear_proposed(data)
+        elif isinstance(data, JudgedData):
+            self._judged[data.candidate] = data
+        elif isinstance(data, AcceptedData):
+            yield from self._hear_accepted(data)
+        elif isinstance(data, RolledBackData):
+            yield from self._hear_rolled_back(data)
+        elif isinstance(data, WrittenData):
+            if self._accepted.get(data.candidate) != data.sha256:
+                yield f"what was written is not the accepted source of candidate {data.candidate}"
+        elif isinstance(data, FinishedData) and data.verdict is not None:
+            verdict = session_verdict(self._decided.values())
+            if data.verdict != verdict:
+                yield f"the session ends {data.verdict}, {verdict} by its candidates"
+
+    def _hear_proposed(self, data: ProposedData) -> Iterator[str]:
+        self._proposed[data.candidate] = data
+        self._judged.pop(data.candidate, None)
+        if data.candidate in self._decided:
+            yield f"candidate {data.candidate} was decided before"
+        if self._most is not None and data.candidate > self._most:
+            yield f"candidate {data.candidate} is more than the {self._most} that share the error"
+        if data.baseline_sha256 not in (None, self._source_sha256):
+            yield f"candidate {data.candidate} does not change the version to beat"
+
+    def _hear_accepted(self, data: AcceptedData) -> Iterator[str]:
+        number, judged = data.candidate, self._judged.get(data.candidate)
+        if judged is None or judged.judgement.verdict != "accepted" or number in self._decided:
+            yield f"candidate {number} is accepted without such a verdict before"
+        proposed = self._proposed.get(number)
+        if proposed is not None and proposed.source_sha256 != data.source_sha256:
+            yield f"the accepted source is not the one proposed as candidate {number}"
+        if judged is not None and not _same_gains(data, judged):
+            yield f"the gains of candidate {number} are not those of its fresh measurement"
+        self._decided[number], self._accepted[number] = "accepted", data.source_sha256
+        self._source_sha256 = data.source_sha256
+
+    def _hear_rolled_back(self, data: RolledBackData) -> Iterator[str]:
+        judged = self._judged.get(data.candidate)
+        verdict = None if judged is None else judged.judgement.verdict
+        # The user may decline what the evidence accepts.
+        declined = (verdict, data.verdict) == ("accepted", "rejected")
+        if (data.verdict != verdict and not declined) or data.candidate in self._decided:
+            yield f"candidate {data.candidate} is rolled back without such a verdict before"
+        self._decided[data.candidate] = data.verdict
+
+
+def _same_gains(data: AcceptedData, judged: JudgedData) -> bool:
+    """Predicted gains can't be worked out again without the baseline's recording."""
+    fresh = judged.evidence.remeasurement
+    if fresh is None:
+        return data.kernel_gain is None and data.measured_gain is None
+    try:
+        again = gains_of(fresh)
+    except OverflowError:  # ratios that no two times have
+        return False
+    pairs = (
+        (data.kernel_gain, again.kernel),
+        (data.kernel_gain_interval, again.kernel_interval),
+        (data.measured_gain, again.application),
+    )
+    return all(recorded is None or alike(recorded, worked_out) for recorded, worked_out in pairs)

@@ -1,0 +1,105 @@
+"""Guards on a candidate's binary: ABI, resources, and that the edit changed this kernel and no other."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rpl_codeobject.compare import compare_code_objects
+from rpl_codeobject.disassembly import disassemble
+from rpl_codeobject.guards import binary_guards
+from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_core.errors import RplError
+from rpl_core.text.kernel_names import is_instance
+from rpl_optimize.contracts.optimize import GuardPart
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_codeobject.disassembly import Instruction
+    from rpl_codeobject.isa_diff import IsaDiff
+    from rpl_codeobject.values import CodeObject
+
+Code = dict[tuple[str, str], "Sequence[Instruction]"]
+
+
+def guard_binary(
+    before: Sequence[CodeObject],
+    after: Sequence[CodeObject],
+    kernel: str,
+    *,
+    launch: LaunchAssumption,
+    must_change_loop: bool,
+    allow_occupancy_loss: bool = False,
+) -> tuple[GuardPart, ...]:
+    """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
+    diff = compare_code_objects(before, after, launch=launch)
+    verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)
+    parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
+    return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
+
+
+def launch_of(profile: ProfileDocument, recorded: str) -> LaunchAssumption:
+    """How the baseline launches the kernel, as far as the profile knows."""
+    for kernel in profile.kernels:
+        if kernel.name == recorded and kernel.kernel.block:
+            return LaunchAssumption(workgroup_size=math.prod(kernel.kernel.block))
+    return LaunchAssumption()
+
+
+def _code_guards(
+    before: Sequence[CodeObject], after: Sequence[CodeObject], kernel: str, *, must_change_loop: bool
+) -> tuple[GuardPart, ...]:
+    try:
+        old, new = _code(before), _code(after)
+    except RplError as error:
+        reason = f"not comparable: {error.fact}"
+        return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in ("binary-isa", "binary-others"))
+    both = sorted(old.keys() & new.keys())
+    own = [compare_instructions(old[key], new[key]) for key in both if is_instance(key[1], kernel)]
+    others = [key for key in both if not is_instance(key[1], kernel)]
+    changed = [key[1] for key in others if _position_free(old[key]) != _position_free(new[key])]
+    return (_changed(own, kernel, must_change_loop=must_change_loop), _others(changed))
+
+
+def _code(objects: Sequence[CodeObject]) -> Code:
+    found: Code = {}
+    for code_object in objects:
+        functions: Mapping[str, Sequence[Instruction]] = disassemble(code_object)
+        found |= {(code_object.target, name): code for name, code in functions.items()}
+    return found
+
+
+def _position_free(code: Sequence[Instruction]) -> list[tuple[str, str]]:
+    """The instructions without the distances to data, which move when another kernel grows.
+
+    Such a distance is the literal of the two additions behind ``s_getpc_b64``.
+    """
+    found, relative = [], 0
+    for instruction in code:
+        operands = instruction.operands
+        if relative and instruction.mnemonic in {"s_add_u32", "s_addc_u32"}:
+            operands = operands.rpartition(",")[0]
+        relative = 2 if instruction.mnemonic == "s_getpc_b64" else max(0, relative - 1)
+        found.append((instruction.mnemonic, operands))
+    return found
+
+
+def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool) -> GuardPart:
+    if not own:
+        return GuardPart(
+            guard="binary-isa", passed=None, reason=f"no machine code of {kernel} in both builds"
+        )
+    order = (IsaVerdict.LOOPS_CHANGED, IsaVerdict.OUTSIDE_LOOPS, IsaVerdict.IDENTICAL)
+    best = min(own, key=lambda diff: order.index(diff.verdict))
+    wanted = order[:1] if must_change_loop else order[:2]
+    return GuardPart(guard="binary-isa", passed=best.verdict in wanted, reason=best.sentence())
+
+
+def _others(changed: Sequence[str]) -> GuardPart:
+    if changed:
+        names = ", ".join(changed[:5])
+        return GuardPart(guard="binary-others", passed=False, reason=f"the code of {names} changed as well")
+    return GuardPart(guard="binary-others", passed=True, reason="the code of every other kernel is as before")

@@ -1,0 +1,115 @@
+"""One built candidate through all gates after the build; what each found goes to the ledger at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.interfaces.transformation import KernelSource
+from rpl_optimize.contracts.optimize import EvidencePart
+from rpl_optimize.equivalence.subject import EquivalenceSubject
+from rpl_optimize.ledger.events import LedgerEvent
+from rpl_optimize.loop.binary_stage import guard_binary, launch_of
+from rpl_optimize.loop.layout import fresh
+from rpl_optimize.loop.verdict import is_verified
+from rpl_optimize.loop.verdict_measurement import find_against
+
+if TYPE_CHECKING:
+    from rpl_optimize.build.model import Build
+    from rpl_optimize.contracts.optimize import GuardPart
+    from rpl_optimize.loop.baseline import Baseline
+    from rpl_optimize.loop.proposing import Built
+    from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.loop.target import Target
+    from rpl_optimize.measurement.stage import MeasureStage
+
+    Record = Callable[[LedgerEvent, dict[str, object]], None]
+
+
+@attrs.frozen(eq=False)
+class Trial:
+    """A candidate on its way: what it must beat and which kernel it changes."""
+
+    built: Built
+    build: Build
+    baseline: Baseline
+    target: Target
+
+    @property
+    def number(self) -> int:
+        return self.built.proposed.number
+
+    @property
+    def directory(self) -> Path:
+        return self.built.proposed.directory
+
+
+@attrs.frozen(eq=False)
+class Evaluation:
+    """The gates in their order. ``step`` names each stage when it begins."""
+
+    request: OptimizeRequest
+    tools: Tools
+    measuring: MeasureStage
+    record: Record
+
+    def run(self, trial: Trial) -> EvidencePart:
+        """Evidence as far as the candidate got. Stops at the first gate that refuses it."""
+        evidence = EvidencePart(source_guards=trial.built.proposed.guards, build=trial.built.part)
+        for gate in (self._binary, self._equivalence, self._measure, self._confirm):
+            evidence, goes_on = gate(trial, evidence)
+            if not goes_on:
+                break
+        return evidence
+
+    def _say(self, trial: Trial, stage: str) -> None:
+        self.tools.step(f"candidate {trial.number}: {stage}")
+
+    def _binary(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        self._say(trial, "binary guards")
+        guards = guard_binary(
+            trial.baseline.build.code_objects,
+            trial.build.code_objects,
+            trial.target.kernel,
+            launch=launch_of(trial.baseline.documents.profile, trial.target.recorded),
+            must_change_loop=trial.built.proposed.candidate.changes_loop,
+            allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
+        )
+        self.record(LedgerEvent.BINARY_GUARDED, {"candidate": trial.number, "guards": guards})
+        reproducible = evidence.build is not None and evidence.build.reproducible is True
+        found = evidence.model_copy(update={"binary_guards": guards})
+        return found, reproducible and all(guard.passed for guard in guards)
+
+    def _equivalence(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        self._say(trial, "equivalence")
+        source = KernelSource(str(self.request.source), trial.baseline.text, trial.target.kernel)
+        subject = EquivalenceSubject(source, trial.baseline.build, trial.build, self.request.command)
+        checks = self.tools.equivalence.run(subject, fresh(trial.directory, "equivalence"))
+        self.record(LedgerEvent.EQUIVALENCE_CHECKED, {"candidate": trial.number, "checks": checks})
+        different = any(check.verdict == "different" for check in checks)
+        return evidence.model_copy(update={"checks": checks}), not different
+
+    def _measure(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        self._say(trial, "measurement")
+        measurement = self.measuring.measure(trial, fresh(trial.directory, "measure"))
+        proven = not any(find_against(measurement, self.request.policy))
+        guards: tuple[GuardPart, ...] = ()
+        if proven and self.request.policy.traffic_gate:
+            self._say(trial, "memory traffic")
+            guards = (self.measuring.traffic(trial, fresh(trial.directory, "traffic")),)
+        self.record(
+            LedgerEvent.MEASURED,
+            {"candidate": trial.number, "measurement": measurement, "architecture_guards": guards},
+        )
+        found = evidence.model_copy(update={"measurement": measurement, "architecture_guards": guards})
+        possible = is_verified(evidence) or self.request.policy.allow_unverified
+        return found, proven and possible and all(guard.passed for guard in guards)
+
+    def _confirm(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        self._say(trial, "fresh measurement")
+        again = self.measuring.confirm(trial, fresh(trial.directory, "remeasure"))
+        self.record(LedgerEvent.REMEASURED, {"candidate": trial.number, "measurement": again})
+        return evidence.model_copy(update={"remeasurement": again}), True

@@ -1,0 +1,295 @@
+"""The loop: choose a kernel, try one candidate after the other, accept what is proven, stop with a reason."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.interfaces.proposer import ProposalRequest
+from rpl_core.interfaces.transformation import KernelSource
+from rpl_core.text.safety import encodable
+from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
+from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
+from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
+from rpl_optimize.loop.evaluate import Evaluation, Trial
+from rpl_optimize.loop.layout import ORIGINAL, baseline_name, fresh
+from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
+from rpl_optimize.loop.records import SessionRecords
+from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
+from rpl_optimize.loop.unfinished import OpenEnd, Settled
+from rpl_optimize.loop.verdict import judge, session_verdict
+from rpl_optimize.measurement.candidate_gains import CandidateGains, candidate_gains, measured_facts
+from rpl_optimize.measurement.stage import MeasureStage, run_to_run_cv
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_optimize.build.model import Build
+    from rpl_optimize.contracts.optimize import BuildPart, OptimizeDocument, TerminationName
+    from rpl_optimize.loop.request import Tools
+    from rpl_optimize.loop.session import OptimizeSession
+    from rpl_optimize.loop.state import LoopState
+
+
+@attrs.frozen
+class Ending:
+    reason: TerminationName
+    detail: str
+
+
+class OptimizeLoop:
+    """One session from where ``state`` stands to its end."""
+
+    def __init__(
+        self, session: OptimizeSession, tools: Tools, state: LoopState, open_end: OpenEnd | None = None
+    ) -> None:
+        self._session = session
+        self._request = session.request
+        self._tools = tools
+        self._state = state
+        self._open_end = open_end or OpenEnd()
+        self._unfinished = self._open_end.unfinished
+        self._started = time.monotonic()
+        self._records = SessionRecords(session, tools.proposer.value.name)
+        measuring = MeasureStage(self._request, tools, session.root, self._time_left)
+        self._evaluation = Evaluation(self._request, tools, measuring, session.record)
+
+    def run(self) -> OptimizeDocument:
+        """Go on until a reason to stop. After Ctrl-C the session is closed: ``InterruptedRunError``."""
+        try:
+            if self._open_end.write_candidate is not None:
+                self._write(self._open_end.write_candidate)
+            if self._open_end.settled is not None:
+                self._settle(self._open_end.settled)
+            ending = self._iterate(self._first_baseline())
+        except (InterruptedRunError, KeyboardInterrupt):
+            self._finish(Ending("interrupted", "stopped by the user or the system"))
+            raise InterruptedRunError(
+                f"interrupted; everything so far is kept in {self._session.root}",
+                next_step=f"go on with `{self._request.command_name} --resume {self._session.root}`",
+            ) from None
+        except RplError as error:
+            self._records.failure(error)
+            raise
+        self._finish(ending)
+        return self._session.document
+
+    def _iterate(self, baseline: Baseline) -> Ending:
+        while True:
+            ending = self._reason_to_stop()
+            if ending is not None:
+                return ending
+            targets = rank_targets(baseline.documents.dag, self._request.kernel)
+            worth = worthwhile(targets, self._request.limits.min_improvement)
+            if not worth:
+                sentence = ceiling_sentence(targets, self._request.limits.min_improvement)
+                self._records.no_target(sentence)
+                return Ending("ceiling_too_low", sentence)
+            found = self._next_candidate(worth, baseline)
+            if found is None:
+                name = self._tools.proposer.value.name
+                return Ending("candidates_exhausted", f"the proposer {name} has nothing left to try")
+            baseline = self._try(*found, baseline)
+
+    def _reason_to_stop(self) -> Ending | None:
+        limits, state = self._request.limits, self._state
+        if self._unfinished is not None:
+            return None
+        # First of all: without time a candidate got no chance, and that is no lack of improvement.
+        left = self._time_left()
+        if left is not None and left <= 0:
+            return Ending("time_budget", f"the time budget of {limits.time_budget_s:g} s is used up")
+        if state.misses >= limits.patience:
+            return Ending("no_improvement", f"{state.misses} candidates in a row were not accepted")
+        if state.tried >= limits.candidates:
+            if not state.accepted:
+                return Ending("no_improvement", f"none of {state.tried} candidates was accepted")
+            detail = f"all {limits.candidates} candidates of --max-iters are tried"
+            return Ending("candidates_exhausted", detail)
+        return None
+
+    def _time_left(self) -> float | None:
+        budget = self._request.limits.time_budget_s
+        return None if budget is None else budget - (time.monotonic() - self._started)
+
+    # --- baselines -------------------------------------------------------------------------------------
+
+    def _first_baseline(self) -> Baseline:
+        self._tools.step("baseline: build")
+        directory = self._baseline_directory()
+        build, part = build_baseline(
+            self._tools.builder, self._state.text, directory / "build", self._session.root
+        )
+        self._tools.step("baseline: profile")
+        return self._profiled(build, part, directory)
+
+    def _baseline_directory(self) -> Path:
+        directory = fresh(self._session.root, baseline_name(self._state.baseline))
+        directory.mkdir(parents=True)
+        return directory
+
+    def _profiled(self, build: Build, part: BuildPart, directory: Path) -> Baseline:
+        command = self._tools.builder.command_for(build)
+        documents = profile_baseline(self._request, self._tools, command, directory / "profile")
+        baseline = Baseline(self._state.baseline, self._state.text, build, part, directory, documents)
+        self._records.baseline(baseline)
+        shift = self._state.hear_dominance(documents.dag.dominant_symbol)
+        if shift is not None:
+            self._tools.note(f"dominance shift: {shift}")
+        return baseline
+
+    # --- candidates ------------------------------------------------------------------------------------
+
+    def _next_candidate(self, targets: tuple[Target, ...], baseline: Baseline) -> tuple[Built, Target] | None:
+        """The proposer's next candidate for the most valuable kernel that it has one for."""
+        if self._unfinished is not None:
+            unfinished, self._unfinished = self._unfinished, None
+            again = unfinished.find_target(targets)
+            if again is not None:
+                self._records.target(again, run_to_run_cv(baseline, again.recorded))
+                proposed = unfinished.proposed(self._session.root)
+                return self._proposals(again).build(proposed), again
+        number = self._state.tried + 1
+        for target in targets:
+            self._tools.step(f"candidate {number}: proposal for {target.kernel}")
+            self._records.target(target, run_to_run_cv(baseline, target.recorded))
+            built = self._proposals(target).run(self._proposal_request(target, baseline), number)
+            if built is not None:
+                return built, target
+        return None
+
+    def _proposals(self, target: Target) -> ProposalStage:
+        def hear_proposal(proposed: Proposed) -> None:
+            self._records.proposal(proposed, target.kernel, self._state.text)
+            if proposed.refused is None:
+                self._tools.step(f"candidate {proposed.number}: build ({proposed.candidate.summary})")
+
+        tools = self._tools
+        return ProposalStage(
+            tools.proposer,
+            tools.host.catalog.transformations(),
+            tools.builder,
+            self._session.root,
+            hear_proposal,
+            self._records.build,
+        )
+
+    def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:
+        return ProposalRequest(
+            source=KernelSource(str(self._request.source), baseline.text, target.kernel),
+            documents=baseline.plain_documents(),
+            attempts=self._state.tried_for(target.kernel),
+            recorded_kernel=target.recorded,
+            binary=baseline.build.binary,
+            directory=self._session.root,
+            options=self._request.proposer_options,
+            note=self._tools.note,
+        )
+
+    def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:
+        """Judge a candidate; returns the baseline that holds afterwards."""
+        if built.build is None:
+            evidence = EvidencePart(source_guards=built.proposed.guards, build=built.part)
+        else:
+            evidence = self._evaluation.run(Trial(built, built.build, baseline, target))
+        judgement = judge(evidence, self._request.policy)
+        self._records.judgement(built.proposed.number, evidence, judgement)
+        gains = candidate_gains(evidence, baseline, target, self._tools.host)
+        if judgement.verdict == "accepted" and not self._approved(built, judgement, gains, baseline):
+            declined = {"verdict": "rejected", "stage": "approval", "reason": "declined by the user"}
+            judgement = judgement.model_copy(update=declined)
+        candidate = self._candidate(built.proposed, target, judgement, gains, evidence)
+        if judgement.verdict == "accepted":
+            return self._accept(built, candidate)
+        self._roll_back(candidate)
+        return baseline
+
+    def _candidate(
+        self,
+        proposed: Proposed,
+        target: Target,
+        judgement: JudgementPart,
+        gains: CandidateGains,
+        evidence: EvidencePart,
+    ) -> CandidatePart:
+        return CandidatePart(
+            number=proposed.number,
+            kernel=target.kernel,
+            proposer=self._tools.proposer.value.name,
+            summary=proposed.candidate.summary,
+            source_sha256=proposed.sha256,
+            judgement=judgement,
+            source=self._records.source_of(proposed),
+            predicted_gain=gains.predicted,
+            measured_gain=gains.measured,
+            kernel_gain=gains.kernel,
+            kernel_gain_interval=gains.kernel_interval,
+            **measured_facts(evidence),
+        )
+
+    def _approved(
+        self, built: Built, judgement: JudgementPart, gains: CandidateGains, baseline: Baseline
+    ) -> bool:
+        diff = unified_diff(baseline.text, built.proposed.text or b"", self._request.source.name)
+        return self._tools.approve(diff, f"{judgement.reason}; {gains.sentence()}")
+
+    def _settle(self, settled: Settled) -> None:
+        """Decide what the recorded evidence refuses, without giving it another chance."""
+        candidate = settled.candidate
+        if settled.evidence is not None:
+            self._records.judgement(candidate.number, settled.evidence, candidate.judgement)
+        self._roll_back(candidate)
+
+    def _roll_back(self, candidate: CandidatePart) -> None:
+        verdict = candidate.judgement
+        self._records.rolled_back(candidate)
+        self._tools.note(f"candidate {candidate.number}: {verdict.verdict}: {verdict.reason}")
+        self._state.add(candidate, accepted=False)
+        self._session.update(candidates=tuple(self._state.candidates))
+
+    def _accept(self, built: Built, candidate: CandidatePart) -> Baseline:
+        """Write the candidate; from now on it is the one to beat."""
+        assert built.build is not None
+        assert built.part is not None
+        assert built.proposed.text is not None
+        self._records.accepted(candidate)
+        self._state.text = built.proposed.text
+        self._state.add(candidate, accepted=True)
+        self._write(candidate.number)
+        self._tools.step(f"candidate {candidate.number}: profile of the accepted version")
+        return self._profiled(built.build, built.part, self._baseline_directory())
+
+    def _write(self, candidate: int) -> None:
+        """Put the accepted version where the user finds it."""
+        self._tools.step(f"candidate {candidate}: write")
+        session, state = self._session, self._state
+        written = write_accepted(self._request, state.text, session.original, state.ours)
+        state.ours = written.sha256
+        self._records.written(candidate, written)
+        session.update(
+            candidates=tuple(state.candidates),
+            accepted_source=encodable(str(written.path)),
+            backup=None if written.backup is None else encodable(str(written.backup)),
+        )
+        self._tools.note(f"candidate {candidate}: accepted, written to {written.path}")
+        if not self._request.in_place and is_changed(self._request.source, session.original):
+            place = session.root / ORIGINAL
+            self._tools.note(f"warning: the source was changed meanwhile; this is made of the one in {place}")
+
+    def _finish(self, ending: Ending) -> None:
+        candidates = tuple(self._state.candidates)
+        # An interrupted session may go on: nothing is said of it as a whole.
+        found = session_verdict(c.judgement.verdict for c in candidates)
+        verdict = None if ending.reason == "interrupted" else found
+        self._records.finished(ending.reason, ending.detail, verdict)
+        self._session.update(
+            state="finished",
+            termination_reason=ending.reason,
+            termination_detail=ending.detail,
+            verdict=verdict,
+            candidates=candidates,
+            dominance_shifts=tuple(self._state.shifts),
+        )

@@ -1,0 +1,168 @@
+"""Ask the proposer, build what it proposes, and let it repair what does not get through."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import PluginError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.interfaces.transformation import EditCandidate
+from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.process.storage import make_directory
+from rpl_optimize.build.reproducible import build_reproducibly
+from rpl_optimize.contracts.optimize import BuildPart, GuardPart
+from rpl_optimize.loop.layout import candidate_name, fresh
+from rpl_optimize.transform.edits import apply_edits, edits_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rpl_core.interfaces.proposer import ProposalRequest, Proposer
+    from rpl_core.interfaces.transformation import GuardVerdict, KernelSource, Transformation
+    from rpl_core.plugins.catalog import NamedContributions
+    from rpl_core.plugins.relay import Contribution
+    from rpl_optimize.build.model import Build, Builder
+
+#: A proposer that goes on repairing beyond this is cut off; the bound that users know is its own (2).
+_MOST_REPAIRS = 5
+
+
+@attrs.frozen(eq=False)
+class Proposed:
+    """One version of a candidate. ``text`` is ``None`` when there is nothing to build."""
+
+    number: int
+    repairs: int
+    candidate: EditCandidate
+    guards: tuple[GuardPart, ...]
+    text: bytes | None
+    directory: Path
+
+    @property
+    def refused(self) -> str | None:
+        """The first guard that does not let it through."""
+        bad = next((g for g in self.guards if not g.passed), None)
+        if bad is not None:
+            place = f", line {bad.line}" if bad.line is not None else ""
+            return f"guard {bad.guard}{place}: {bad.reason}"
+        return None if self.text is not None else "nothing to build"
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text or b"").hexdigest()
+
+
+@attrs.frozen(eq=False)
+class Built:
+    """``build`` is ``None`` when no version got through; ``part`` is then of the last that was built."""
+
+    proposed: Proposed
+    build: Build | None
+    part: BuildPart | None
+
+
+@attrs.frozen(eq=False)
+class ProposalStage:
+    """``hear_proposal`` and ``hear_build`` write each version down before and after it is built."""
+
+    proposer: Contribution[Proposer]
+    transformations: NamedContributions[Transformation]
+    builder: Builder
+    root: Path
+    hear_proposal: Callable[[Proposed], None]
+    hear_build: Callable[[Proposed, BuildPart], None]
+
+    def run(self, request: ProposalRequest, number: int) -> Built | None:
+        """The next candidate of the proposer, built; ``None`` when it has none left."""
+        first = self._ask("propose", lambda: self.proposer.value.propose(request))
+        if first is None:
+            return None
+        proposed = self._take(first, request, number, 0)
+        for repairs in range(1, _MOST_REPAIRS + 1):
+            built = self.build(proposed)
+            again = self._repaired(built, request)
+            if again is None:
+                return built
+            proposed = self._take(again, request, number, repairs)
+        return self.build(proposed)
+
+    def _repaired(self, built: Built, request: ProposalRequest) -> EditCandidate | None:
+        """Another version of what did not get through, if it did not and the proposer has one."""
+        problem = _problem(built)
+        if problem is None:
+            return None
+        failed = built.proposed.candidate
+        return self._ask("repair", lambda: self.proposer.value.repair(request, failed, problem))
+
+    def build(self, proposed: Proposed) -> Built:
+        """Build one version, unless a guard refuses it."""
+        if proposed.refused is not None or proposed.text is None:
+            return Built(proposed, None, None)
+        built = build_reproducibly(
+            self.builder, proposed.text, fresh(proposed.directory, "build"), root=self.root
+        )
+        self.hear_build(proposed, built.part)
+        return Built(proposed, built.build, built.part)
+
+    def _ask(self, activity: str, call: Callable[[], EditCandidate | None]) -> EditCandidate | None:
+        who = f"{activity} of proposer {self.proposer.value.name}"
+        with plugin_boundary(self.proposer.plugin, who):
+            answer = call()
+        if answer is not None and not isinstance(answer, EditCandidate):
+            raise PluginError(self.proposer.plugin, who, f"returned {type(answer).__name__}")
+        return answer
+
+    def _take(
+        self, candidate: EditCandidate, request: ProposalRequest, number: int, repairs: int
+    ) -> Proposed:
+        directory = fresh(self.root, candidate_name(number, repairs))
+        make_directory(directory)
+        # A candidate is what a plugin made of it: guards without a reason, edits that are none.
+        with plugin_boundary(self.proposer.plugin, f"candidate of proposer {self.proposer.value.name}"):
+            guards, text = _checked(candidate, request.source.text)
+        if text is not None:
+            guards = (*guards, *self._invariance(request.source, text, guards))
+        if text is not None:
+            write_atomic(directory / Path(request.source.path).name, text)
+        proposed = Proposed(number, repairs, candidate, guards, text, directory)
+        self.hear_proposal(proposed)
+        return proposed
+
+    def _invariance(
+        self, source: KernelSource, after: bytes, known: tuple[GuardPart, ...]
+    ) -> tuple[GuardPart, ...]:
+        """What the transformations say of the edit, as far as the proposer has not said the same."""
+        suffix = PurePath(source.path).suffix
+        found: list[GuardPart] = []
+        for offered in self.transformations.contributions:
+            if suffix in offered.value.suffixes:
+                with plugin_boundary(offered.plugin, f"invariance of transformation {offered.value.name}"):
+                    found += [_part(verdict) for verdict in offered.value.invariance(source, after)]
+        return tuple(part for part in found if part not in known)
+
+
+def _checked(candidate: EditCandidate, source: bytes) -> tuple[tuple[GuardPart, ...], bytes | None]:
+    """Its guards, and the changed source if there is one to build."""
+    if not isinstance(candidate.summary, str) or not isinstance(candidate.changes_loop, bool):
+        raise TypeError("summary is no text, or changes_loop neither true nor false")
+    guards = tuple(_part(verdict) for verdict in candidate.guards)
+    problem = edits_problem(candidate.edits, len(source))
+    if problem is not None:
+        return (*guards, GuardPart(guard="edits-fit", passed=False, reason=problem)), None
+    return guards, apply_edits(source, candidate.edits) if candidate.edits else None
+
+
+def _part(verdict: GuardVerdict) -> GuardPart:
+    return GuardPart(guard=verdict.guard, passed=verdict.passed, reason=verdict.reason, line=verdict.line)
+
+
+def _problem(built: Built) -> str | None:
+    if built.build is not None:
+        return None
+    if built.part is not None:
+        return f"it does not build: {built.part.problem}"
+    return built.proposed.refused

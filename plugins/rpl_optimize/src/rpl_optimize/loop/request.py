@@ -1,0 +1,73 @@
+"""What the user asked the optimizer for, and what it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.collector import Collector, LineSink
+    from rpl_core.interfaces.equivalence import EquivalenceOptions
+    from rpl_core.interfaces.proposer import Proposer
+    from rpl_core.pipeline.analyse import AnalysisRequest
+    from rpl_core.plugins.host import PluginHost
+    from rpl_core.plugins.relay import Contribution
+    from rpl_core.profiling.session import StepSink
+    from rpl_optimize.build.model import Builder, BuildOptions
+    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.equivalence.stage import EquivalenceStage
+
+
+@attrs.frozen
+class Limits:
+    """When the loop ends. ``min_improvement`` is the least gain of the whole application, a fraction."""
+
+    min_improvement: float = 0.02
+    candidates: int = 3  # --max-iters
+    patience: int = 3  # candidates in a row that were not accepted
+    time_budget_s: float | None = None
+
+
+@attrs.frozen
+class OptimizeRequest:
+    """One session. ``source`` is absolute; ``suffix`` is what the accepted file's name gets."""
+
+    command: tuple[str, ...]
+    source: Path
+    build: BuildOptions
+    equivalence: EquivalenceOptions
+    policy: PolicyPart
+    limits: Limits
+    analysis: AnalysisRequest
+    kernel: str | None = None
+    suffix: str = "_opt"
+    command_name: str = "rpl optimize"  # that was called, for messages
+    in_place: bool = False
+    runs: int = 3
+    roofline: bool = False
+    trace_dependencies: bool = False
+    time_limit_s: float | None = None  # of one process run
+    proposer_options: Mapping[str, str] = attrs.field(factory=dict)
+
+
+#: Shown a unified diff and the evidence in words; true lets the candidate be accepted.
+Approve = Callable[[str, str], bool]
+
+
+@attrs.frozen(eq=False)
+class Tools:
+    """The parts that a session works with, chosen before it starts."""
+
+    host: PluginHost
+    collector: Collector
+    builder: Builder
+    proposer: Contribution[Proposer]
+    equivalence: EquivalenceStage
+    approve: Approve
+    note: LineSink
+    log: LineSink
+    step: StepSink  # hears the name of each stage
+    run_step: StepSink  # hears of each process run within it

@@ -1,0 +1,177 @@
+"""Measure a candidate against its baseline, and an accepted one again with fresh pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
+from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
+from rpl_compare.statistics.sequential import AcceptRule, Decision, decide
+from rpl_core.errors import (
+    ApplicationError,
+    BadDataError,
+    InterruptedRunError,
+    NoVerdictError,
+    RplError,
+    TimeLimitError,
+)
+from rpl_optimize.measurement.times import PairSource, PairTimes, measurement_part, times_of
+
+if TYPE_CHECKING:
+    from rpl_compare.comparison.side import Side
+    from rpl_core.interfaces.collector import Collector, LineSink
+    from rpl_core.plugins.host import PluginHost
+    from rpl_core.profiling.session import StepSink
+    from rpl_optimize.contracts.optimize import MeasurementPart
+    from rpl_optimize.measurement.times import DecidedOnTimes
+
+#: Pairs of the fresh measurement: as many as the first look of `accept_v1`.
+FRESH_PAIRS = 10
+#: What the candidate itself did wrong.
+_CANDIDATE_FAILED = (ApplicationError, TimeLimitError)
+
+
+@attrs.frozen
+class CandidateMeasurement:
+    """``kernel`` is its exact displayed name; ``base`` and ``new`` are complete command lines.
+
+    ``directory`` must not hold anything yet; the evidence names it relative to ``root``, the session's
+    directory. ``time_limit_s`` is that of one process run, no pair starts after ``total_time_s``.
+    """
+
+    kernel: str
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+    directory: Path
+    rule: AcceptRule
+    root: Path | None = None
+    trace_dependencies: bool = False
+    time_limit_s: float | None = None
+    total_time_s: float | None = None
+
+    @property
+    def place(self) -> str:
+        """``directory`` as the evidence names it."""
+        root = self.root
+        inside = root is not None and self.directory.is_relative_to(root)
+        return (self.directory.relative_to(root) if root and inside else self.directory).as_posix()
+
+
+@attrs.frozen(eq=False)
+class MeasureTools:
+    """What runs the commands: the collector records each run, ``log`` and ``step`` tell people."""
+
+    collector: Collector
+    host: PluginHost
+    log: LineSink
+    step: StepSink
+
+
+def measure_candidate(request: CandidateMeasurement, tools: MeasureTools) -> MeasurementPart:
+    """Interleaved pairs until a look decides.
+
+    A candidate that crashes, hangs or lacks the kernel is a ``problem`` of the result. Raises what a run of
+    the baseline raises, and ``InterruptedRunError``; complete pairs stay in the directory.
+    """
+    return measure_from(CollectedPairs(request, tools), request.kernel, request.rule, request.place)
+
+
+def remeasure(
+    request: CandidateMeasurement, tools: MeasureTools, pairs: int = FRESH_PAIRS
+) -> MeasurementPart:
+    """Exactly ``pairs`` fresh pairs in a directory of their own, for the gain that is reported.
+
+    What was accepted looks better than it is, because luck helped to choose it; new runs know nothing of that
+    luck. They don't end early, so that no look chooses them either. Errors are those of
+    ``measure_candidate``.
+    """
+    source = CollectedPairs(request, tools)
+    return remeasure_from(source, request.kernel, request.rule, request.place, pairs=pairs)
+
+
+def measure_from(
+    source: PairSource, kernel: str, rule: AcceptRule, place: str | None = None
+) -> MeasurementPart:
+    """``measure_candidate`` for pairs from anywhere."""
+
+    def decided(times: PairTimes) -> bool:
+        if times.problem is not None:
+            return True
+        return decide(times.log_ratios, times.guard_log_ratios, rule) is not Decision.CONTINUE
+
+    return measurement_part(kernel, source.take(rule.looks, decided), rule, place)
+
+
+def remeasure_from(
+    source: PairSource,
+    kernel: str,
+    rule: AcceptRule,
+    place: str | None = None,
+    *,
+    pairs: int = FRESH_PAIRS,
+) -> MeasurementPart:
+    """``remeasure`` for pairs from anywhere."""
+    once = attrs.evolve(rule, looks=(pairs,))
+    return measurement_part(kernel, source.take(once.looks, _to_the_end), once, place)
+
+
+def _to_the_end(times: PairTimes) -> bool:
+    return times.problem is not None
+
+
+@attrs.frozen(eq=False)
+class CollectedPairs(PairSource):
+    """Pairs from process runs through the collector."""
+
+    request: CandidateMeasurement
+    tools: MeasureTools
+
+    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes) -> PairTimes:
+        request, tools = self.request, self.tools
+        measure = MeasureRequest(
+            base=request.base,
+            new=request.new,
+            directory=request.directory,
+            most_pairs=looks[-1],
+            trace_dependencies=request.trace_dependencies,
+            time_limit_s=request.time_limit_s,
+            total_time_s=request.total_time_s,
+        )
+        try:
+            measured = measure_pairs(
+                measure,
+                collector=tools.collector,
+                host=tools.host,
+                decided=lambda base, new: self._ask(base, new, looks, decided),
+                log=tools.log,
+                step=tools.step,
+            )
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            return self._problem(error)
+        return times_of(measured.base, measured.new, request.kernel)
+
+    def _ask(self, base: Side, new: Side, looks: tuple[int, ...], decided: DecidedOnTimes) -> bool:
+        # The rule of this session may leave out looks that an interleaved comparison takes.
+        return len(base.runs) in looks and decided(times_of(base, new, self.request.kernel))
+
+    def _problem(self, error: RplError) -> PairTimes:
+        """What the candidate did wrong; anything else goes on up."""
+        if isinstance(error, NoVerdictError):
+            return PairTimes(problem=error.fact)
+        if self._failed_side() != "new" or not isinstance(error, (*_CANDIDATE_FAILED, BadDataError)):
+            raise error
+        failed = isinstance(error, _CANDIDATE_FAILED)
+        return PairTimes(problem=f"the candidate failed: {error.fact}", candidate_failed=failed)
+
+    def _failed_side(self) -> str | None:
+        """The side of the run that did not finish."""
+        if not is_comparison_directory(self.request.directory):
+            return None
+        observations = read_manifest(self.request.directory).observations
+        last = observations[-1] if observations else None
+        return last.side if last is not None and not last.complete else None

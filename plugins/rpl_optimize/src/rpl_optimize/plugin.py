@@ -1,0 +1,20 @@
+"""What rpl-optimize contributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.equivalence import EquivalenceCheck
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
+    from rpl_optimize.checks.output_files import OutputFilesCheck
+    from rpl_optimize.checks.validation_command import ValidationCommandCheck
+
+    return (ValidationCommandCheck(), OutputFilesCheck())

@@ -1,0 +1,323 @@
+"""The verdict: every gate on its own, what beats what, and that a gate which saw nothing never accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rpl_core.model.origin import Origin
+from rpl_optimize.contracts.optimize import (
+    BuildPart,
+    CheckPart,
+    ControlPart,
+    EvidencePart,
+    GuardPart,
+    LookPart,
+    PolicyPart,
+)
+from rpl_optimize.loop import verdict
+from rpl_optimize.loop.verdict import GATES, judge
+
+from .conftest import measured
+
+Change = Callable[[EvidencePart], dict[str, object]]
+POLICY = PolicyPart()
+
+
+def guard(passed: bool | None, name: str = "lds") -> tuple[GuardPart, ...]:
+    return (
+        GuardPart(guard="first", passed=True, reason="fine"),
+        GuardPart(guard=name, passed=passed, reason="so"),
+    )
+
+
+def check(answer: str, *controls: str, name: str = "outputs") -> CheckPart:
+    parts = tuple(ControlPart(control="empty", verdict=shown, evidence="") for shown in controls)
+    return CheckPart(check=name, verdict=answer, evidence="seen", controls=parts)
+
+
+def build(**changes: object) -> BuildPart:
+    return BuildPart(**{"commands": (("cc",),), "reproducible": True, **changes})
+
+
+def altered(part_name: str, **changes: object) -> Change:
+    return lambda evidence: {part_name: getattr(evidence, part_name).model_copy(update=changes)}
+
+
+def rule_with(**changes: object) -> Change:
+    def change(evidence: EvidencePart) -> dict[str, object]:
+        assert evidence.measurement is not None
+        rule = evidence.measurement.rule.model_copy(update=changes)
+        return {"measurement": evidence.measurement.model_copy(update={"rule": rule})}
+
+    return change
+
+
+def having(**changes: object) -> Change:
+    return lambda _evidence: changes
+
+
+#: What is spoilt -> verdict, stage, a part of the reason.
+TABLE: dict[str, tuple[Change, str, str, str]] = {
+    "no source guard": (having(source_guards=()), "no_verdict", "source_guards", "no guard"),
+    "source guard refuses": (having(source_guards=guard(False)), "rejected", "source_guards", "lds: so"),
+    "source guard not run": (having(source_guards=guard(None)), "no_verdict", "source_guards", "not run"),
+    "not built": (having(build=None), "no_verdict", "build", "not built"),
+    "build fails": (having(build=build(problem="error: x")), "rejected", "build", "error: x"),
+    "build differs": (having(build=build(reproducible=False)), "no_verdict", "build", "differ"),
+    "built once": (having(build=build(reproducible=None)), "no_verdict", "build", "once only"),
+    "no binary guard": (having(binary_guards=()), "no_verdict", "binary_guards", "no guard"),
+    "binary guard refuses": (having(binary_guards=guard(False)), "rejected", "binary_guards", "lds"),
+    "binary guard not run": (having(binary_guards=guard(None)), "no_verdict", "binary_guards", "not run"),
+    "not compared": (having(checks=None), "no_verdict", "equivalence", "not compared"),
+    "no check": (having(checks=()), "no_verdict", "equivalence", "no equivalence check is configured"),
+    "different": (having(checks=(check("different"),)), "rejected", "equivalence", "outputs: seen"),
+    "one equal, one different": (
+        having(checks=(check("equal", "different"), check("different"))),
+        "rejected",
+        "equivalence",
+        "seen",
+    ),
+    "blind": (having(checks=(check("blind", "equal"),)), "no_verdict", "equivalence", "blind"),
+    "equal without control": (having(checks=(check("equal"),)), "no_verdict", "equivalence", "blind"),
+    "equal, control passed": (
+        having(checks=(check("equal", "different", "equal"),)),
+        "no_verdict",
+        "equivalence",
+        "blind",
+    ),
+    "equal, control not run": (having(checks=(check("equal", "not_run"),)), "no_verdict", "equivalence", ""),
+    "check not run": (having(checks=(check("not_run"),)), "no_verdict", "equivalence", "not_run"),
+    "not measured": (having(measurement=None), "no_verdict", "measurement", "not measured"),
+    "candidate crashed": (
+        altered("measurement", problem="signal 11", candidate_failed=True, look=None),
+        "rejected",
+        "measurement",
+        "signal 11",
+    ),
+    "not measurable": (altered("measurement", problem="no kernel"), "no_verdict", "measurement", "no kernel"),
+    "synthetic times": (altered("measurement", origin="synthetic"), "no_verdict", "measurement", "synthetic"),
+    "modelled times": (altered("measurement", origin="modelled"), "no_verdict", "measurement", "modelled"),
+    "unknown origin": (altered("measurement", origin=None), "no_verdict", "measurement", "unknown origin"),
+    "no application time": (altered("measurement", guards={}), "no_verdict", "measurement", "application"),
+    "guards of other pairs": (
+        altered("measurement", guards={"makespan": (0.1,)}),
+        "no_verdict",
+        "measurement",
+        "same pairs",
+    ),
+    "noise unknown": (altered("measurement", base_cv=None), "no_verdict", "measurement", "noise"),
+    "noisy": (altered("measurement", base_cv=0.11), "inconclusive", "measurement", "--force"),
+    "few pairs": (having(measurement=measured(pairs=9)), "no_verdict", "measurement", "9 pairs"),
+    "no pairs": (
+        altered("measurement", log_ratios=(), guards={"makespan": ()}),
+        "no_verdict",
+        "measurement",
+        "",
+    ),
+    "no gain": (having(measurement=measured(0.0, 30)), "rejected", "measurement", "futile"),
+    "loss": (having(measurement=measured(-0.1, 10)), "rejected", "measurement", "-10"),
+    "small gain": (having(measurement=measured(0.02, 30)), "inconclusive", "measurement", "wanted"),
+    "time was over": (having(measurement=measured(0.02, 12)), "inconclusive", "measurement", "over"),
+    "application suffers": (
+        having(measurement=measured(0.06, 30, application_gain=-0.03)),
+        "inconclusive",
+        "measurement",
+        "makespan",
+    ),
+    "lax alpha": (rule_with(alpha=0.2), "no_verdict", "measurement", "rule"),
+    "lax gain": (rule_with(least_gain=0.001, futile_gain=0.0005), "no_verdict", "measurement", "rule"),
+    "lax futility": (rule_with(futile_gain=-1.0), "no_verdict", "measurement", "rule"),
+    "lax guard": (rule_with(most_guard_loss=0.5), "no_verdict", "measurement", "rule"),
+    "early look": (rule_with(looks=(5, 10)), "no_verdict", "measurement", "rule"),
+    "looks in disorder": (rule_with(looks=(10, 10)), "no_verdict", "measurement", "rule"),
+    "a look beyond reason": (rule_with(looks=(10, 10**6)), "no_verdict", "measurement", "rule"),
+    "no looks": (rule_with(looks=()), "no_verdict", "measurement", "rule"),
+    "no traffic gate": (having(architecture_guards=()), "no_verdict", "architecture_guards", "no guard"),
+    "traffic grows": (having(architecture_guards=guard(False)), "rejected", "architecture_guards", "so"),
+    "traffic unknown": (having(architecture_guards=guard(None)), "no_verdict", "architecture_guards", "so"),
+    "not measured again": (having(remeasurement=None), "no_verdict", "remeasurement", "fresh runs"),
+    "not reproduced": (
+        having(remeasurement=measured(0.005, place="b")),
+        "inconclusive",
+        "remeasurement",
+        "not reproduced",
+    ),
+    "application suffers afresh": (
+        having(remeasurement=measured(0.06, place="b", application_gain=-0.02)),
+        "inconclusive",
+        "remeasurement",
+        "critical path +2.0%, makespan +2.0%",
+    ),
+    "crashes afresh": (
+        altered("remeasurement", problem="signal 6", candidate_failed=True),
+        "rejected",
+        "remeasurement",
+        "signal 6",
+    ),
+    "synthetic afresh": (altered("remeasurement", origin="synthetic"), "no_verdict", "remeasurement", ""),
+    "noisy afresh": (altered("remeasurement", base_cv=0.2), "inconclusive", "remeasurement", "20.0%"),
+    "few fresh pairs": (
+        having(remeasurement=measured(pairs=9, place="b").model_copy(update={"problem": None})),
+        "no_verdict",
+        "remeasurement",
+        "too few",
+    ),
+    "another kernel afresh": (
+        altered("remeasurement", kernel="k2"),
+        "no_verdict",
+        "remeasurement",
+        "another",
+    ),
+    "from nowhere": (
+        altered("remeasurement", directory=None),
+        "no_verdict",
+        "remeasurement",
+        "first one again",
+    ),
+    "the same place again": (
+        altered("remeasurement", directory="measure"),
+        "no_verdict",
+        "remeasurement",
+        "first one again",
+    ),
+}
+
+
+def spoilt(evidence: EvidencePart, name: str) -> EvidencePart:
+    return evidence.model_copy(update=TABLE[name][0](evidence))
+
+
+def test_flawless_evidence_is_accepted(accepted_evidence: EvidencePart) -> None:
+    found = judge(accepted_evidence, POLICY)
+    assert (found.verdict, found.stage, found.verified) == ("accepted", "remeasurement", True)
+    assert "5.5%" in found.reason  # the fresh gain, not the one that was chosen
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_spoilt_evidence(accepted_evidence: EvidencePart, name: str) -> None:
+    found = judge(spoilt(accepted_evidence, name), POLICY)
+    _, verdict_name, stage, words = TABLE[name]
+    assert (found.verdict, found.stage) == (verdict_name, stage), found.reason
+    assert words in found.reason
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.stage)
+def test_every_gate_is_needed(accepted_evidence, gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, evidence that it alone stops would be accepted."""
+    monkeypatch.setattr(verdict, "GATES", tuple(other for other in GATES if other is not gate))
+    stopped = [name for name, (_, _, stage, _) in TABLE.items() if stage == gate.stage]
+    passed = [n for n in stopped if judge(spoilt(accepted_evidence, n), POLICY).verdict == "accepted"]
+    assert passed
+
+
+def test_nothing_known_is_no_verdict() -> None:
+    found = judge(EvidencePart(), PolicyPart(allow_unverified=True, allow_synthetic=True, force_noisy=True))
+    assert found.verdict == "no_verdict"
+
+
+@pytest.mark.parametrize("missing", EvidencePart.model_fields)
+def test_whatever_is_missing_nothing_is_accepted(accepted_evidence, missing: str) -> None:
+    lax = PolicyPart(allow_unverified=True, allow_synthetic=True, force_noisy=True)
+    emptied = accepted_evidence.model_copy(update={missing: EvidencePart.model_fields[missing].default})
+    assert judge(emptied, lax).verdict == "no_verdict"
+
+
+@pytest.mark.parametrize("checks", [(), (check("blind", "equal"),), (check("not_run"),)])
+def test_allow_unverified_accepts_on_time_alone_and_says_so(accepted_evidence, checks) -> None:
+    evidence = accepted_evidence.model_copy(update={"checks": checks})
+    found = judge(evidence, PolicyPart(allow_unverified=True))
+    assert (found.verdict, found.verified) == ("accepted", False)
+    assert "accepted on time alone" in found.reason
+    refused = judge(evidence, POLICY)
+    assert refused.verdict == "no_verdict"
+    assert "--allow-unverified" in refused.reason
+
+
+def test_allow_unverified_does_not_excuse_different_results(accepted_evidence) -> None:
+    evidence = accepted_evidence.model_copy(update={"checks": (check("different"),)})
+    assert judge(evidence, PolicyPart(allow_unverified=True)).verdict == "rejected"
+
+
+def test_a_proven_loss_beats_unverified_results(accepted_evidence) -> None:
+    evidence = accepted_evidence.model_copy(
+        update={"checks": (), "measurement": measured(-0.05), "remeasurement": None}
+    )
+    found = judge(evidence, POLICY)
+    assert (found.verdict, found.stage) == ("rejected", "measurement")
+
+
+def test_unverified_and_undecided_time_stays_no_verdict_with_the_time_in_it(accepted_evidence) -> None:
+    evidence = accepted_evidence.model_copy(update={"checks": (), "measurement": measured(0.02, 30)})
+    found = judge(evidence, POLICY)
+    assert (found.verdict, found.stage) == ("no_verdict", "equivalence")
+    assert "2.5% wanted" in found.reason
+
+
+def test_an_early_stop_by_a_guard_needs_no_later_stage() -> None:
+    refused = judge(EvidencePart(source_guards=guard(False)), POLICY)
+    assert (refused.verdict, refused.stage) == ("rejected", "source_guards")
+
+
+def test_synthetic_times_count_where_they_are_allowed(accepted_evidence) -> None:
+    update = {
+        "measurement": measured(origin=Origin.SYNTHETIC),
+        "remeasurement": measured(origin=Origin.SYNTHETIC, seed=3, place="b"),
+    }
+    evidence = accepted_evidence.model_copy(update=update)
+    assert judge(evidence, POLICY).verdict == "no_verdict"
+    assert judge(evidence, PolicyPart(allow_synthetic=True)).verdict == "accepted"
+
+
+@pytest.mark.parametrize("part", ["measurement", "remeasurement"])
+def test_noise_is_overruled_by_force_only(accepted_evidence, part: str) -> None:
+    evidence = accepted_evidence.model_copy(update=altered(part, base_cv=0.3)(accepted_evidence))
+    assert judge(evidence, POLICY).verdict == "inconclusive"
+    assert judge(evidence, PolicyPart(force_noisy=True)).verdict == "accepted"
+
+
+def test_noisy_times_prove_nothing_against_it_either(accepted_evidence) -> None:
+    futile = measured(0.0, 10).model_copy(update={"base_cv": 0.3})
+    evidence = accepted_evidence.model_copy(update={"measurement": futile, "remeasurement": None})
+    found = judge(evidence, POLICY)
+    assert (found.verdict, found.stage) == ("inconclusive", "measurement")
+    assert judge(evidence, PolicyPart(force_noisy=True)).verdict == "rejected"
+
+
+@pytest.mark.parametrize("guards", [(), guard(None)])
+def test_without_the_traffic_gate_unknown_traffic_passes_and_grown_does_not(
+    accepted_evidence, guards
+) -> None:
+    ungated = PolicyPart(traffic_gate=False)
+    evidence = accepted_evidence.model_copy(update={"architecture_guards": guards})
+    assert judge(evidence, ungated).verdict == "accepted"
+    grown = accepted_evidence.model_copy(update={"architecture_guards": guard(False)})
+    assert judge(grown, ungated).verdict == "rejected"
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.02])
+def test_a_recorded_look_is_not_believed(accepted_evidence, gain: float) -> None:
+    first = accepted_evidence.measurement
+    lying = measured(gain, 30).model_copy(update={"look": first.look})
+    assert isinstance(lying.look, LookPart)
+    assert lying.look.decision == "accepted"
+    evidence = accepted_evidence.model_copy(update={"measurement": lying})
+    assert judge(evidence, POLICY).verdict in ("rejected", "inconclusive")
+
+
+def test_pairs_behind_the_look_that_rejected_change_nothing(accepted_evidence) -> None:
+    bad, good = measured(0.0, 10), measured(0.1, 20)
+    update = {
+        "log_ratios": bad.log_ratios + good.log_ratios,
+        "guards": {name: bad.guards[name] + good.guards[name] for name in bad.guards},
+    }
+    evidence = accepted_evidence.model_copy(update={"measurement": good.model_copy(update=update)})
+    found = judge(evidence, POLICY)
+    assert found.verdict == "rejected"
+    assert "after 10 pairs" in found.reason
+
+
+def test_the_same_evidence_gives_the_same_words(accepted_evidence) -> None:
+    again = EvidencePart.model_validate_json(accepted_evidence.model_dump_json())
+    assert judge(again, POLICY) == judge(accepted_evidence, POLICY)

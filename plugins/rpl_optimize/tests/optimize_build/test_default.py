@@ -1,0 +1,56 @@
+"""No instruction at all: hipcc, else clang, for the architecture that is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_core.errors import MissingError, UsageError
+from rpl_optimize.build import default_build
+
+pytestmark = pytest.mark.clang
+
+
+def test_hipcc_builds_one_file_for_the_given_architecture(hipcc, project, build_ok):
+    before = project.hash
+    build = build_ok(project.builder(architecture="gfx942", link_flags=("-lm",)), project.whole)
+    (command,) = build.commands
+    assert command[:3] == ("hipcc", "-O3", "--offload-arch=gfx942")
+    assert command[-1] == "-lm"
+    assert project.printed((str(build.binary),)) == "3"
+    assert project.hash == before
+
+
+def test_the_architecture_is_that_of_the_users_program_with_its_features(hipcc, project, build_ok):
+    template = "hipcc --offload-arch=gfx942:xnack- {source} -o {output}"
+    users = build_ok(project.builder(template=template), project.whole)
+    (project.root / "app").write_bytes(users.binary.read_bytes())
+    for architecture in (None, "gfx942"):
+        assert "--offload-arch=gfx942:xnack-" in project.builder(architecture=architecture).summary
+    assert "--offload-arch=gfx90a" in project.builder(architecture="gfx90a").summary
+
+
+def test_clang_takes_over_where_there_is_no_hipcc(project, monkeypatch):
+    monkeypatch.setattr(default_build, "_HIPCC", ())
+    monkeypatch.setattr(default_build, "_CLANG", ("clang++-22",))
+    summary = project.builder(architecture="gfx942", link_flags=("libx.a",)).summary
+    assert "-x hip {source} -x none --hip-link -o {output} libx.a" in summary
+    with pytest.raises(UsageError, match="architecture"):
+        project.builder()
+
+
+def test_without_any_compiler_it_says_what_to_install(project, monkeypatch):
+    monkeypatch.setattr(default_build, "_HIPCC", ())
+    monkeypatch.setattr(default_build, "_CLANG", ())
+    with pytest.raises(MissingError, match="no HIP compiler") as caught:
+        project.builder(architecture="gfx942")
+    assert "--build" in caught.value.one_line()
+
+
+def test_a_header_can_not_be_built_alone(hipcc, project):
+    with pytest.raises(UsageError, match="is a header"):
+        project.builder(source=project.root / "include" / "scale.h")
+
+
+def test_a_source_that_is_not_there_is_named(project):
+    with pytest.raises(UsageError, match="no source file"):
+        project.builder(source=project.root / "absent.hip")

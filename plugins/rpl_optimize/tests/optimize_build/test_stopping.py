@@ -1,0 +1,116 @@
+"""A build that hangs or is interrupted leaves no process behind and nothing changed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rpl_core.errors import InterruptedRunError, MissingError, UsageError
+from rpl_core.process import supervision
+from rpl_optimize.build.model import BuildFailure
+
+#: Writes its process id and its child's, then hangs. ``exec`` would make one process of the two.
+_HANG = "sh -c 'sleep 300 & echo $$ $! > \"$0\".pids; wait' {output} {source}"
+_HANG_PROJECT = "sh -c 'sleep 300 & echo $$ $! > app.pids; wait'"
+
+
+@pytest.fixture(autouse=True)
+def short_graces(monkeypatch):
+    """The background process of a shell ignores SIGINT, and would be given its full time to end."""
+    sequence = ((signal.SIGINT, 0.2), (signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0))
+    monkeypatch.setattr(supervision, "STOP_SEQUENCE", sequence)
+
+
+def pids_below(folder: Path) -> list[int]:
+    return [int(word) for path in folder.rglob("*.pids") for word in path.read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def hanging(project, way: str, limit_s: float):
+    if way == "template":
+        return project.builder(template=_HANG, time_limit_s=limit_s)
+    return project.builder(template=_HANG_PROJECT, project=project.root, time_limit_s=limit_s)
+
+
+@pytest.mark.parametrize("way", ["template", "project"])
+def test_the_time_limit_ends_a_build_and_its_children(project, tmp_path, way):
+    before = project.hash
+    failure = hanging(project, way, 0.5).build(b"", tmp_path / "scratch")
+    assert isinstance(failure, BuildFailure)
+    assert failure.reason == "the build did not end within 0.5 s and was stopped"
+    pids = pids_below(tmp_path / "scratch")
+    assert len(pids) == 2
+    assert not any(map(alive, pids))
+    assert project.hash == before
+
+
+@pytest.mark.parametrize("way", ["template", "project"])
+def test_an_interrupt_ends_a_build_and_its_children(project, tmp_path, way):
+    def interrupt() -> None:
+        while len(pids_below(tmp_path / "scratch")) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = project.hash
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(InterruptedRunError, match="the build was stopped"):
+        hanging(project, way, 60).build(b"", tmp_path / "scratch")
+    thread.join()
+    assert not any(map(alive, pids_below(tmp_path / "scratch")))
+    assert project.hash == before
+
+
+def test_nothing_is_built_over_what_is_already_there(project, tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch" / "mine").write_text("")
+    with pytest.raises(UsageError, match="is not empty"):
+        project.builder(template="true {source} {output}").build(b"", tmp_path / "scratch")
+
+
+def test_the_limit_is_for_all_commands_of_a_build_together(project, tmp_path, require):
+    compiler = tmp_path / "slow"
+    compiler.write_text('#!/bin/sh\nsleep 0.4\nfor last; do :; done\n: > "$last"\n')
+    compiler.chmod(0o755)
+    path = project.write_database(project.root / "compile_commands.json")
+    path.write_text(path.read_text().replace("hipcc", str(compiler)))
+    failure = project.builder(time_limit_s=0.6).build(b"", tmp_path / "scratch")
+    assert isinstance(failure, BuildFailure)
+    assert "did not end within 0.6 s" in failure.reason
+    assert len(failure.commands) == 2
+
+
+@pytest.mark.parametrize("way", ["template", "project", "database"])
+def test_a_full_disk_ends_in_one_clear_line(project, tmp_path, monkeypatch, way):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    database = project.write_database(tmp_path / "database" / "compile_commands.json")
+    database.write_text(database.read_text().replace("hipcc", str(compiler)))
+    options = {
+        "template": {"template": "true {source} {output}"},
+        "project": {"template": "true"},
+        "database": {"compile_database": database},
+    }
+    builder, before = project.builder(**options[way]), project.hash
+    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(shutil, "copy2", full)
+    with pytest.raises(MissingError, match="no space left"):
+        builder.build(b"", tmp_path / "scratch")
+    assert project.hash == before

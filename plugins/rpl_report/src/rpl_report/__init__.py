@@ -1,0 +1,1 @@
+"""What people look at: text, HTML, timeline, exports and explanations."""

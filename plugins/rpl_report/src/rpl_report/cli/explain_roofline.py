@@ -1,0 +1,91 @@
+"""The roofline of one kernel in words and small tables, as ``rpl explain`` shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.text.figures import number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rpl_analysis.contracts.roofline import CeilingsPart, KernelRooflineDoc, RooflineDocument
+    from rpl_core.contracts.common import MetricDoc
+
+_LEVELS = {"hbm": "HBM/fabric", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
+
+
+def roofline_lines(document: RooflineDocument, kernel: str) -> Iterator[str]:
+    """Lines about ``kernel``; one line with the reason where there is no roofline."""
+    found = next((entry for entry in document.kernels if entry.name == kernel), None)
+    if found is None or document.status != "available":
+        yield f"roofline    {document.status.replace('_', ' ')}: {document.reason or 'no counters for it'}"
+        return
+    roof = "spec" if found.spec.peak_gbps is not None else "measured"
+    bound = found.bound or "undecided"
+    yield f"roofline    {_figure(found.position, percent)} of what is attainable; bound: {bound}"
+    yield f"{'':<12}{found.bound_reason} ({roof} ceilings)"
+    if roof == "spec" and found.measured.position.value is not None:
+        yield f"{'':<12}{_figure(found.measured.position, percent)} of the measured ceilings"
+    if found.exceeds_ceiling:
+        yield f"{'':<12}ABOVE A CEILING, so not what it seems: {', '.join(found.exceeds_ceiling)}"
+    yield from _work(found, document.ceilings)
+    yield from _models(found)
+    yield from _corrections(found)
+    yield from _levels(found)
+    for name, metric in found.caches.items():
+        yield f"{'':<12}{name:<20}{_figure(metric, percent)}"
+        yield from _how(metric)
+
+
+def _work(found: KernelRooflineDoc, ceilings: CeilingsPart) -> Iterator[str]:
+    peaks = {(c.data_type, c.pipe): c.peak_gflops for c in ceilings.compute if c.origin == "spec"}
+    for work in found.types:
+        dominant = (work.data_type, work.pipe) == (found.dominant_type, found.dominant_pipe)
+        chosen = ", picks the roof" if dominant else ""
+        title = f"{work.data_type} {work.pipe}"
+        peak = peaks.get((work.data_type, work.pipe))
+        known = work.gops.value is not None
+        of_peak = f" of {number(peak)}" if known and peak is not None else ""
+        unit = f"{of_peak} GOP/s" if known else ""
+        yield f"{'':<12}{title:<20}{_figure(work.gops)}{unit}{chosen}"
+
+
+def _corrections(found: KernelRooflineDoc) -> Iterator[str]:
+    counted = [metric for metric in found.corrections.values() if metric.value is not None]
+    if found.flops.value and any(metric.value != found.flops.value for metric in counted):
+        for name, metric in found.corrections.items():
+            yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}"
+            yield from _how(metric)
+
+
+def _models(found: KernelRooflineDoc) -> Iterator[str]:
+    """The FLOPs of one launch as both models count them."""
+    for name, metric in (("per_op", found.models.per_op), ("valu_width", found.models.valu_width)):
+        used = ", used" if name == found.flop_model else ""
+        yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}{used}"
+    if found.models.fallback:
+        yield f"{'':<14}{found.models.fallback}"
+
+
+def _levels(found: KernelRooflineDoc) -> Iterator[str]:
+    for level in found.levels:
+        known = level.achieved_gbps.value is not None
+        peak = f" of {number(level.spec_gbps)}" if known and level.spec_gbps is not None else ""
+        unit = f"{peak} GB/s" if known else ""
+        yield f"{'':<12}{_LEVELS.get(level.level, level.level):<20}{_figure(level.achieved_gbps)}{unit}"
+
+
+def _figure(metric: MetricDoc, form: Callable[[float | None], str] = number) -> str:
+    """The value with its exactness unless exact; the reason where it is unknown."""
+    if metric.value is None:
+        return f"unknown ({metric.reason})"
+    if metric.upper is not None:
+        return f"{form(metric.value)} to {form(metric.upper)}"
+    return form(metric.value) + ("" if metric.exactness in ("exact", None) else f" ({metric.exactness})")
+
+
+def _how(metric: MetricDoc) -> Iterator[str]:
+    if metric.value is not None:
+        source = f"  [{metric.source}]" if metric.source else ""
+        yield from (f"{'':<14}{text}" for text in (f"= {metric.formula}{source}", metric.note) if text)

@@ -1,0 +1,92 @@
+"""``rpl report``: the documents of a run, rendered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.cli.session import Session
+    from rpl_core.documents.bundle import Documents
+    from rpl_core.interfaces.renderer import RenderRequest
+
+
+@click.command("report")
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--format", "format_name", default="text", show_default=True, help="Renderer: text, html, json."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
+@click.option(
+    "--recording",
+    "recordings",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The recording behind RUN, where RUN holds documents only (for the timeline).",
+)
+@click.pass_context
+def report(
+    context: click.Context,
+    run: Path | None,
+    format_name: str,
+    output: Path | None,
+    recordings: tuple[Path, ...],
+) -> None:
+    """Show the documents of RUN (default: the latest run).
+
+    \b
+    rpl report rpl-runs/latest
+    rpl report --format html -o report.html rpl-runs/latest
+    """
+    import attrs
+
+    from rpl_core.cli.terminal import text_width
+    from rpl_core.documents.load import load_documents
+    from rpl_core.files.atomic import write_atomic
+    from rpl_core.plugins.boundary import plugin_boundary
+
+    session = session_of(context)
+    renderers = session.host.catalog.renderers()
+    renderer = renderers.get(format_name)
+    directory = run or session.latest_run
+    documents = load_documents(directory)
+    request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
+    if output is None:
+        request = attrs.evolve(request, width=text_width())
+    with plugin_boundary(renderers.plugin_of(format_name), f"renderer {format_name!r}"):
+        text = renderer.render(request)
+    if output is None:
+        session.output.raw(text)
+    else:
+        write_atomic(output, text)
+        session.output.note(f"written to {output}")
+
+
+def _request(
+    session: Session,
+    directory: Path,
+    documents: Documents,
+    recordings: tuple[Path, ...],
+    *,
+    with_timeline: bool,
+) -> RenderRequest:
+    from rpl_core.errors import UsageError
+    from rpl_core.interfaces.renderer import RenderRequest
+
+    if not with_timeline:
+        if recordings:
+            raise UsageError(
+                "--recording changes nothing in this format", next_step="leave it out, or add --format html"
+            )
+        return RenderRequest(documents.by_name())
+    from rpl_core.cli.long_work import shown_while_long
+    from rpl_report.timeline.recorded import recorded_timeline
+
+    readers = session.host.catalog.readers().contributions
+    with shown_while_long("report", recordings or (directory,)):
+        found = recorded_timeline(directory, recordings, documents.dag, readers)
+    return RenderRequest(documents.by_name(), timeline=found.timeline, timeline_reason=found.reason)

@@ -1,0 +1,255 @@
+"""``perfetto``: a trace for ui.perfetto.dev: streams by process, host threads, counters, critical path.
+
+Tracks and names are messages of the perfetto package; slices, of which there are millions, are stamped
+from one message per kind (see ``varint_stamps``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from rpl_core.errors import MissingError
+from rpl_core.text.safety import encodable, printable
+from rpl_report.export.counter_tracks import counter_tracks, describe_counters
+from rpl_report.export.perfetto_tracks import (
+    ProcessTrack,
+    SliceTrack,
+    api_tracks,
+    path_track,
+    process_tracks,
+    stream_tracks,
+)
+from rpl_report.export.varint_stamps import placeholder, stamp_messages, varint_width
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Float64Column
+    from rpl_report.export.counter_tracks import CounterTrack
+    from rpl_report.timeline.work import TimedWork
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["to_perfetto"]
+
+_SEQUENCE = 1
+_FIRST_PROCESS = 1 << 20
+_FIRST_TRACK = 1 << 21
+
+
+def to_perfetto(work: TimedWork, counters: Mapping[str, Float64Column] | None = None) -> bytes:
+    """A serialised ``perfetto.protos.Trace``. Raises ``MissingError`` without the perfetto package.
+
+    Times are as recorded on one machine; on several each begins at 0, since their clocks do not compare.
+    ``counters`` are values per dispatch of the trace, NaN where unknown.
+    """
+    messages = _messages()
+    shift = work.origin_ns if len(work.machines) > 1 else np.minimum(work.origin_ns, 0)
+    functions = work.trace.api_functions
+    tracks = [path_track(work, shift), *stream_tracks(work, shift)]
+    tracks += api_tracks(work, shift, len(work.nodes.symbol_names))
+    names = [printable(encodable(name)) for name in (*work.nodes.symbol_names, *functions)]
+    counted, left_out = counter_tracks(work, counters or {}, shift)
+    head = _head(messages, process_tracks(work.trace.processes), tracks, names)
+    described = describe_counters(messages, counted, _FIRST_TRACK + len(tracks), _FIRST_PROCESS, left_out)
+    events = [*_slices(messages, tracks, work), *_counter_events(messages, counted, len(tracks))]
+    return head + described + _joined(events)
+
+
+def _messages() -> Any:
+    """The package's generated messages."""
+    try:
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+    except ImportError:
+        raise MissingError(
+            "the format perfetto needs the package perfetto, which is not installed",
+            next_step="pip install 'rpl-core[perfetto]'",
+        ) from None
+    return perfetto_trace_pb2
+
+
+def _head(
+    messages: Any, processes: Sequence[ProcessTrack], tracks: Sequence[SliceTrack], names: Sequence[str]
+) -> bytes:
+    """Descriptors of all tracks, and the names of all slices."""
+    trace = messages.Trace()
+    for process in processes:
+        packet = trace.packet.add()
+        packet.trusted_packet_sequence_id = _SEQUENCE
+        packet.track_descriptor.uuid = _FIRST_PROCESS + process.number
+        packet.track_descriptor.process.pid = process.pid & 0x7FFF_FFFF
+        packet.track_descriptor.process.process_name = process.name
+    for number, track in enumerate(tracks):
+        _describe(trace.packet.add().track_descriptor, number, track, processes)
+    interned = trace.packet.add()
+    interned.trusted_packet_sequence_id = _SEQUENCE
+    interned.sequence_flags = messages.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+    for number, name in enumerate(names):
+        interned.interned_data.event_names.add(iid=number + 1, name=name)
+    for number, category in enumerate(_CATEGORIES):
+        interned.interned_data.event_categories.add(iid=number + 1, name=category)
+    for number, argument in enumerate(_ARGUMENTS):
+        interned.interned_data.debug_annotation_names.add(iid=number + 1, name=argument)
+    return bytes(trace.SerializeToString())
+
+
+_CATEGORIES = ("gpu", "critical path", "hip")
+_ARGUMENTS = ("dispatch_id", "slack_ns", "on_critical_path")
+
+
+def _describe(descriptor: Any, number: int, track: SliceTrack, processes: Sequence[ProcessTrack]) -> None:
+    descriptor.uuid = _FIRST_TRACK + number
+    descriptor.name = track.label
+    if track.process is None:
+        return
+    descriptor.parent_uuid = _FIRST_PROCESS + track.process
+    if track.thread is not None:
+        descriptor.thread.pid = processes[track.process].pid & 0x7FFF_FFFF
+        descriptor.thread.tid = track.thread & 0x7FFF_FFFF
+        descriptor.thread.thread_name = track.label
+
+
+@attrs.frozen(eq=False)
+class _Events:
+    """Begins or ends of slices of one shape, with the place of each in the file."""
+
+    time_ns: Int64Column
+    place: Int64Column
+    encoded: NDArray[np.uint8]
+
+
+def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> list[_Events]:
+    """Begin and end of every slice by time; at equal times in the order of its track."""
+    columns = {
+        name: np.concatenate([getattr(track, name) for track in tracks])
+        for name in ("begin_ns", "end_ns", "name", "row", "flow")
+    }
+    track = np.repeat(np.arange(len(tracks)), [track.row.size for track in tracks])
+    category = np.array([_CATEGORIES.index(t.category) for t in tracks])[track]
+    width = varint_width(int(columns["end_ns"].max(initial=0)))
+    ends = _ends(messages, columns["end_ns"], track, width)
+    parts = [_Events(columns["end_ns"], np.arange(track.size) * 2 + 1, ends)]
+    for with_row in (True, False):
+        for with_flow in (True, False):
+            chosen = np.flatnonzero(
+                ((columns["row"] >= 0) == with_row) & ((columns["flow"] > 0) == with_flow)
+            )
+            if chosen.size:
+                own = {name: column[chosen] for name, column in columns.items()}
+                encoded = _begins(messages, own, track[chosen], category[chosen], work, width)
+                parts.append(_Events(own["begin_ns"], chosen * 2, encoded))
+    return parts
+
+
+def _counter_events(messages: Any, tracks: Sequence[CounterTrack], first_track: int) -> list[_Events]:
+    """Steps of counters come behind the slices of the same time."""
+    if not tracks:
+        return []
+    time = np.concatenate([track.time_ns for track in tracks])
+    number = np.repeat(np.arange(len(tracks)) + first_track, [track.time_ns.size for track in tracks])
+    trace, event, stamps = _prototype(messages, varint_width(int(time.max(initial=0))))
+    event.type = messages.TrackEvent.TYPE_COUNTER
+    event.double_counter_value = _VALUE
+    encoded = stamp_messages(trace, stamps(time, number))
+    at = trace.SerializeToString().index(np.float64(_VALUE).tobytes())
+    values = np.concatenate([track.value for track in tracks]).astype("<f8")
+    encoded[:, at : at + 8] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 8)
+    return [_Events(time, np.arange(time.size) + _BEHIND, encoded)]
+
+
+def _ends(messages: Any, end_ns: Int64Column, track: Int64Column, width: int) -> NDArray[np.uint8]:
+    trace, event, stamps = _prototype(messages, width)
+    event.type = messages.TrackEvent.TYPE_SLICE_END
+    return stamp_messages(trace, stamps(end_ns, track))
+
+
+def _begins(
+    messages: Any,
+    columns: dict[str, Int64Column],
+    track: Int64Column,
+    category: Int64Column,
+    work: TimedWork,
+    width: int,
+) -> NDArray[np.uint8]:
+    """All of them have work nodes and flows, or none has."""
+    trace, event, stamps = _prototype(messages, width)
+    event.type = messages.TrackEvent.TYPE_SLICE_BEGIN
+    names = varint_width(int(columns["name"].max(initial=0)) + 1)
+    event.name_iid = placeholder(names, 3)
+    event.category_iids.append(placeholder(2, 4))
+    stamped = stamps(columns["begin_ns"], track)
+    stamped |= {(names, 3): columns["name"] + 1, (2, 4): category + 1}
+    if columns["row"][0] >= 0:
+        stamped |= _arguments(event, columns["row"], work)
+    if columns["flow"][0] > 0:
+        event.flow_ids.append(_FLOW)
+    messages_of_kind = stamp_messages(trace, stamped)
+    if columns["flow"][0] > 0:
+        _stamp_flow(messages_of_kind, trace.SerializeToString(), columns["flow"])
+    return messages_of_kind
+
+
+def _arguments(event: Any, rows: Int64Column, work: TimedWork) -> dict[tuple[int, int], Int64Column]:
+    nodes = work.nodes
+    identity = np.zeros(rows.size, dtype=np.int64)
+    own = ~nodes.is_copy[rows]
+    identity[own] = np.maximum(work.trace.dispatches.dispatch_id[nodes.row[rows[own]]], 0)
+    values = (identity, work.slack_ns[rows], work.on_path()[rows].astype(np.int64))
+    stamped = {}
+    for number, column in enumerate(values):
+        width = varint_width(int(column.max(initial=0)))
+        annotation = event.debug_annotations.add(name_iid=number + 1)
+        annotation.uint_value = placeholder(width, 8 + number)
+        stamped[width, 8 + number] = column
+    return stamped
+
+
+_FLOW = 0x7EDC_BA98_7654_3210
+#: Stands for a counter's value: no other eight bytes of a message are these.
+_VALUE = 1.2345678912345678e300
+_BEHIND = 1 << 62
+
+
+def _stamp_flow(encoded: NDArray[np.uint8], prototype: bytes, flow: Int64Column) -> None:
+    """Flow ids are of fixed size, little-endian."""
+    at = prototype.index(_FLOW.to_bytes(8, "little"))
+    encoded[:, at : at + 8] = np.ascontiguousarray(flow.astype("<u8")).view(np.uint8).reshape(-1, 8)
+
+
+def _prototype(messages: Any, width: int) -> tuple[Any, Any, Any]:
+    """A trace of one packet, its event, and how time and track are stamped into it."""
+    trace = messages.Trace()
+    packet = trace.packet.add()
+    packet.timestamp = placeholder(width, 1)
+    packet.trusted_packet_sequence_id = _SEQUENCE
+    packet.sequence_flags = messages.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+    packet.track_event.track_uuid = placeholder(4, 2)
+
+    def stamps(time_ns: Int64Column, track: Int64Column) -> dict[tuple[int, int], Int64Column]:
+        return {(width, 1): time_ns, (4, 2): track + _FIRST_TRACK}
+
+    return trace, packet.track_event, stamps
+
+
+def _joined(parts: Sequence[_Events]) -> bytes:
+    """All events by (time, place), as bytes."""
+    time = np.concatenate([part.time_ns for part in parts])
+    place = np.concatenate([part.place for part in parts])
+    length = np.concatenate([np.full(part.time_ns.size, part.encoded.shape[1]) for part in parts])
+    order = np.lexsort((place, time))
+    end = np.cumsum(length[order])
+    start = np.empty_like(end)
+    start[order] = end - length[order]
+    out = np.zeros(int(end[-1]) if end.size else 0, dtype=np.uint8)
+    first = 0
+    for part in parts:
+        own = start[first : first + part.time_ns.size]
+        for i in range(part.encoded.shape[1]):
+            out[own + i] = part.encoded[:, i]
+        first += part.time_ns.size
+    return out.tobytes()

@@ -1,0 +1,151 @@
+"""What goes on which track of a Perfetto trace, before it is encoded: columns of slices."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.text.safety import encodable, printable
+from rpl_report.export.tracks import path_intervals, split_overlaps, work_tracks
+from rpl_testkit.rocpd_writer.writer import SYNTHETIC_COMMAND_MARK
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import ApiCalls, Process
+    from rpl_report.export.tracks import WorkTrack
+    from rpl_report.timeline.work import TimedWork
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["ProcessTrack", "SliceTrack", "api_tracks", "path_track", "process_tracks", "stream_tracks"]
+
+
+@attrs.frozen
+class ProcessTrack:
+    number: int  # index into the trace's processes
+    pid: int
+    name: str
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class SliceTrack:
+    """Disjoint slices, ascending by begin. ``name`` indexes a table of names that the encoder gets too.
+
+    ``row`` is the work node of each slice (-1: none), ``flow`` an id that a launch and what it launched share
+    (0: none). ``process`` is None for tracks of their own; ``thread`` is an OS thread id.
+    """
+
+    label: str
+    process: int | None
+    category: str
+    begin_ns: Int64Column
+    end_ns: Int64Column
+    name: Int64Column
+    row: Int64Column
+    flow: Int64Column
+    thread: int | None = None
+
+
+def process_tracks(processes: tuple[Process, ...]) -> list[ProcessTrack]:
+    """Processes are named after their program alone: arguments may hold what nobody wants to publish.
+
+    The mark of synthetic recordings stays.
+    """
+    found = []
+    for number, process in enumerate(processes):
+        command = process.command or ""
+        plain = command.removeprefix(SYNTHETIC_COMMAND_MARK)
+        words = plain.split()
+        program = PurePath(words[0]).name if words else ""
+        if plain != command:
+            program = f"{program} [synthetic]".lstrip()
+        found.append(ProcessTrack(number, process.pid, printable(encodable(program))))
+    return found
+
+
+def path_track(work: TimedWork, shift_ns: Int64Column) -> SliceTrack:
+    """The critical path."""
+    rows = work.path_rows
+    begin, end = path_intervals(work)
+    shift = shift_ns[work.machine[rows]]
+    return SliceTrack(
+        label="Critical path",
+        process=None,
+        category="critical path",
+        begin_ns=begin - shift,
+        end_ns=end - shift,
+        name=work.nodes.symbol[rows].astype(np.int64),
+        row=rows,
+        flow=np.zeros(rows.size, dtype=np.int64),
+    )
+
+
+def stream_tracks(work: TimedWork, shift_ns: Int64Column) -> list[SliceTrack]:
+    """One track per stream. ``shift_ns`` (machines,) is taken off all times."""
+    return [_stream_track(work, track, shift_ns) for track in work_tracks(work)]
+
+
+def _stream_track(work: TimedWork, track: WorkTrack, shift_ns: Int64Column) -> SliceTrack:
+    nodes, rows = work.nodes, track.rows
+    shift = shift_ns[work.machine[rows]]
+    return SliceTrack(
+        label=track.label,
+        process=track.process,
+        category="gpu",
+        begin_ns=nodes.begin_ns[rows] - shift,
+        end_ns=nodes.end_ns[rows] - shift,
+        name=nodes.symbol[rows].astype(np.int64),
+        row=rows,
+        flow=_flow(nodes.process[rows], nodes.correlation_id[rows]),
+    )
+
+
+def _flow(process: NDArray[np.integer], correlation_id: Int64Column) -> Int64Column:
+    """Correlation ids count per process; 40 bits of them and 20 of processes make an id of the trace."""
+    known = (correlation_id > 0) & (correlation_id < 1 << 40) & (process < 1 << 20)
+    return np.where(known, (process.astype(np.int64) << 40) + correlation_id, 0)
+
+
+def api_tracks(work: TimedWork, shift_ns: Int64Column, first_name: int) -> list[SliceTrack]:
+    """One track per host thread; ``first_name`` is added to the number of the function."""
+    calls = work.trace.api_calls
+    if calls is None or not len(calls):
+        return []
+    usable = np.flatnonzero(calls.end_ns >= calls.begin_ns)
+    key = np.lexsort((calls.begin_ns[usable], calls.thread_id[usable], calls.process[usable]))
+    rows = usable[key]
+    changes = (np.diff(calls.thread_id[rows]) != 0) | (np.diff(calls.process[rows]) != 0)
+    found = []
+    for part in np.split(rows, np.flatnonzero(changes) + 1):
+        found += _thread_tracks(work, calls, part, shift_ns, first_name)
+    return found
+
+
+def _thread_tracks(
+    work: TimedWork, calls: ApiCalls, rows: Int64Column, shift_ns: Int64Column, first_name: int
+) -> list[SliceTrack]:
+    process, thread = int(calls.process[rows[0]]), int(calls.thread_id[rows[0]])
+    machine = work.machines.index(work.trace.processes[process].node) if len(work.machines) > 1 else 0
+    shift = int(shift_ns[machine])
+    found = []
+    for number, part in enumerate(split_overlaps(calls.begin_ns[rows], calls.end_ns[rows])):
+        own = rows[part]
+        label = f"HIP calls of thread {thread}"
+        found.append(
+            SliceTrack(
+                label=label if number == 0 else f"{label} (overlapping {number})",
+                process=process,
+                thread=thread if number == 0 else None,
+                category="hip",
+                begin_ns=calls.begin_ns[own] - shift,
+                end_ns=calls.end_ns[own] - shift,
+                name=calls.function[own].astype(np.int64) + first_name,
+                row=np.full(own.size, -1, dtype=np.int64),
+                flow=_flow(calls.process[own], calls.correlation_id[own]),
+            )
+        )
+    return found

@@ -1,0 +1,82 @@
+"""Work nodes as tracks for viewers: one per lane, more where nodes of a lane overlap.
+
+Viewers draw an interval inside another one as its callee; kernels that run at once are none of each other's.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_report.timeline.lanes import identify_lane
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_report.timeline.work import TimedWork
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["WorkTrack", "path_intervals", "split_overlaps", "work_tracks"]
+
+
+@attrs.frozen(eq=False)
+class WorkTrack:
+    """``rows`` of work nodes, ascending by begin, without overlap. ``process`` indexes the trace's."""
+
+    label: str
+    process: int
+    rows: Int64Column
+
+
+def work_tracks(work: TimedWork) -> list[WorkTrack]:
+    """All nodes, by lane."""
+    nodes = work.nodes
+    by_lane = np.argsort(nodes.lane, kind="stable")
+    bounds = np.searchsorted(nodes.lane[by_lane], np.arange(len(nodes.lanes) + 1))
+    found = []
+    for lane in range(len(nodes.lanes)):
+        rows = by_lane[bounds[lane] : bounds[lane + 1]]
+        identity = identify_lane(work, lane)
+        for number, part in enumerate(split_overlaps(nodes.begin_ns[rows], nodes.end_ns[rows])):
+            label = identity.label() if number == 0 else f"{identity.label()} (overlapping {number})"
+            found.append(WorkTrack(label, identity.process, rows[part]))
+    return found
+
+
+def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:
+    """Begin and end of the path's nodes, in the order of ``work.path_rows``, as recorded but for overlap.
+
+    Neighbours may overlap by the tolerance of the clock; the earlier one is cut there.
+    """
+    nodes, rows = work.nodes, work.path_rows
+    begin = np.maximum.accumulate(nodes.begin_ns[rows]) if rows.size else nodes.begin_ns[rows]
+    end = np.maximum(nodes.end_ns[rows], begin)
+    end[:-1] = np.minimum(end[:-1], begin[1:])
+    return begin, end
+
+
+def split_overlaps(begin_ns: Int64Column, end_ns: Int64Column) -> list[Int64Column]:
+    """Indices of intervals (n,), ascending by begin, in as few groups as hold no overlap.
+
+    An interval goes to the first group that is free, so that one overlap leaves all others where they were.
+    """
+    everything = np.arange(begin_ns.size)
+    if not begin_ns.size:
+        return []
+    if bool((begin_ns[1:] >= end_ns[:-1]).all()):
+        return [everything]
+    group = np.zeros(begin_ns.size, dtype=np.int64)
+    busy: list[tuple[int, int]] = []  # end of the interval that runs in a group, its number
+    free: list[int] = []
+    for i, (begin, end) in enumerate(zip(begin_ns.tolist(), end_ns.tolist(), strict=True)):
+        while busy and busy[0][0] <= begin:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        number = heapq.heappop(free) if free else len(busy)
+        group[i] = number
+        heapq.heappush(busy, (end, number))
+    order = np.argsort(group, kind="stable")
+    return [np.sort(part) for part in np.split(order, np.flatnonzero(np.diff(group[order])) + 1)]

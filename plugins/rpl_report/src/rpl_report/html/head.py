@@ -1,0 +1,116 @@
+"""The head of the page: what was profiled, how far to trust it, and the figures that everybody asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_report.html.names import readable
+from rpl_report.html.quantities import count, duration, factor, share
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_report.html.names import KernelNames
+
+__all__ = ["Figure", "Head", "head_of"]
+
+_ORIGINS = {
+    "synthetic": "A test or demonstration wrote this recording. Nothing here is a measurement.",
+    "modelled": "Computed by an emulator or a formula, not measured on hardware.",
+}
+
+
+@attrs.frozen
+class Figure:
+    """One headline figure with the sentence that says what it is."""
+
+    label: str
+    value: str
+    note: str
+
+
+@attrs.frozen
+class Head:
+    title: str
+    facts: tuple[str, ...]
+    origin: str | None  # set when it is not "measured"
+    origin_text: str | None
+    incomplete: str | None
+    figures: tuple[Figure, ...]
+
+
+def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Head:
+    gpu = profile.gpu
+    title = gpu.product or gpu.architecture or "Unknown device"
+    origin = profile.provenance.origin if profile.provenance else None
+    return Head(
+        title=readable(title, 120),
+        facts=tuple(_facts(profile)),
+        origin=origin if origin != "measured" else None,
+        origin_text=_ORIGINS.get(origin or ""),
+        incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
+        figures=tuple(_figures(profile, dag, names)),
+    )
+
+
+def _facts(profile: ProfileDocument) -> list[str]:
+    gpu, facts = profile.gpu, []
+    if gpu.architecture:
+        facts.append(readable(gpu.architecture, 160))
+    if gpu.compute_units:
+        facts.append(f"{gpu.compute_units} compute units")
+    if gpu.clock_mhz:
+        facts.append(f"{gpu.clock_mhz:.10g} MHz")
+    if gpu.partition:
+        facts.append(readable(gpu.partition, 160))
+    if profile.launches is not None:
+        kernels = len(profile.kernels)
+        noun = "kernel" if kernels == 1 else "kernels"
+        facts.append(f"{count(profile.launches)} dispatches of {count(kernels)} {noun} per run")
+    if profile.stability.runs:
+        runs = profile.stability.runs
+        facts.append("one timing run" if runs == 1 else f"{runs} timing runs")
+    return facts
+
+
+def _figures(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> list[Figure]:
+    figures = [_runtime(profile)]
+    if dag.status == "available":
+        path = dag.critical_path_ns or 0
+        of_makespan = share(path / dag.makespan_ns) if dag.makespan_ns else "-"
+        figures.append(Figure("Makespan", duration(dag.makespan_ns), "first begin to last end on the GPU"))
+        figures.append(
+            Figure("Critical path", duration(path), f"{of_makespan} of the makespan is on it as work")
+        )
+        domain = max(dag.clock_domains, key=lambda part: part.critical_path_ns, default=None)
+        if domain is not None and domain.makespan_ns:
+            figures.append(
+                Figure(
+                    "Idle",
+                    share(domain.idle_ns / domain.makespan_ns),
+                    f"{duration(domain.idle_ns)} in which nothing ran",
+                )
+            )
+        if dag.dominant_symbol:
+            figures.append(
+                Figure(
+                    "Ceiling of one kernel",
+                    factor(dag.speedup_ceiling),
+                    f"at most, from {names.plain(dag.dominant_symbol)} alone",
+                )
+            )
+    return figures
+
+
+def _runtime(profile: ProfileDocument) -> Figure:
+    if profile.runtime_ms is None:
+        return Figure("Kernel time", "unknown", readable(profile.runtime_reason or "", 160))
+    note = "sum over all dispatches"
+    if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
+        low, high = profile.runtime_range_ms
+        note = f"estimate from counter passes: {low:.4g} to {high:.4g} ms"
+    elif profile.stability.cv is not None:
+        note += f", mean of runs, CV {share(profile.stability.cv, 2)} ({profile.stability.classification})"
+    return Figure("Kernel time", duration(profile.runtime_ms * 1e6), note)

@@ -1,0 +1,205 @@
+"""Details of one kernel: its full name, why it has its label, what was measured and how exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_report.html import quantities as q
+from rpl_report.html.metric_rows import MetricRow, metric_rows
+from rpl_report.html.names import DETAILED_KERNELS, readable
+from rpl_report.html.ranking import time_ns
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.analysis import (
+        AnalysisDocument,
+        ConditionEvidence,
+        KernelAnalysis,
+        RuleEvidence,
+    )
+    from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_report.html.colours import Colours
+    from rpl_report.html.names import KernelNames
+
+__all__ = ["ConditionRow", "KernelDetail", "RuleView", "kernel_details"]
+
+
+@attrs.frozen
+class ConditionRow:
+    quantity: str
+    test: str
+    value: str
+    verdict: str  # "yes", "no" or "unknown"
+    source: str
+    exactness: str
+    how: str
+
+
+@attrs.frozen
+class RuleView:
+    rule: str
+    label: str
+    explanation: str
+    conditions: tuple[ConditionRow, ...]
+
+
+@attrs.frozen
+class KernelDetail:
+    id: str
+    css: str
+    short: str
+    full: str
+    label: str
+    confidence: str
+    reason: str
+    headroom: str
+    facts: tuple[tuple[str, str], ...]
+    evidence: tuple[RuleView, ...]
+    near_misses: tuple[RuleView, ...]
+    unknown: tuple[str, ...]
+    metrics: tuple[MetricRow, ...]
+    metrics_left_out: bool
+
+
+def kernel_details(
+    profile: ProfileDocument,
+    dag: DagDocument,
+    analysis: AnalysisDocument,
+    roofline: RooflineDocument,
+    names: KernelNames,
+    colours: Colours,
+) -> tuple[KernelDetail, ...]:
+    """One per kernel that has an id, in the order of the ids."""
+    kernels = {kernel.name: kernel for kernel in profile.kernels}
+    labels = {entry.kernel: entry for entry in analysis.kernels}
+    symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
+    rooflines = {entry.name: entry for entry in roofline.kernels}
+    found = []
+    for rank, (name, identity) in enumerate(names.ids.items()):
+        label = labels.get(name)
+        entry = rooflines.get(name)
+        found.append(
+            KernelDetail(
+                id=identity,
+                css=f"c{colours.of(name)}",
+                short=names.short(name),
+                full=names.full[name],
+                label=label.bottleneck.replace("_", " ") if label else "unclassified",
+                confidence=label.confidence if label else "none",
+                reason=readable(label.reason, 800) if label else "not classified",
+                headroom=_headroom(label),
+                facts=tuple(_facts(kernels[name], symbols.get(name))),
+                evidence=tuple(_rule(rule) for rule in label.evidence) if label else (),
+                near_misses=tuple(_rule(rule) for rule in label.near_misses) if label else (),
+                unknown=tuple(readable(text, 300) for text in label.unknown) if label else (),
+                metrics=metric_rows(entry) if entry and rank < DETAILED_KERNELS else (),
+                metrics_left_out=entry is not None and rank >= DETAILED_KERNELS,
+            )
+        )
+    return tuple(found)
+
+
+def _headroom(label: KernelAnalysis | None) -> str:
+    if label is None:
+        return ""
+    if label.headroom_fraction is None:
+        return f"unknown ({readable(label.headroom_reason, 300)})" if label.headroom_reason else ""
+    return f"{q.share(label.headroom_fraction)} ({readable(label.headroom_source or 'source unknown', 160)})"
+
+
+def _facts(kernel: KernelProfile, symbol: SymbolCriticality | None) -> list[tuple[str, str]]:
+    resources = kernel.resources
+    registers = (resources.arch_vgpr, resources.accum_vgpr, resources.sgpr_per_wave)
+    vgpr, agpr, sgpr = (_or_dash(value) for value in registers)
+    launches = f"{q.count(kernel.launches)} dispatches"
+    extent = f"{q.duration(kernel.min_ns)} to {q.duration(kernel.max_ns)}"
+    facts = [
+        ("Time per run", f"{q.duration(time_ns(kernel))} ({kernel.runtime_exactness}), {launches}"),
+        (
+            "One dispatch",
+            f"median {q.duration(kernel.median_ns)}, {extent}",
+        ),
+        ("Launch", _launch(kernel)),
+        ("Registers", f"{vgpr} VGPR + {agpr} AGPR, {sgpr} SGPR"),
+        ("LDS", f"{_or_dash(resources.lds_bytes)} B per workgroup"),
+        ("Scratch", f"{_or_dash(resources.scratch_bytes)} B per work-item"),
+        ("Occupancy", _occupancy(kernel)),
+    ]
+    if symbol is not None:
+        facts += _on_graph(symbol)
+    if kernel.kernel.reason:
+        facts.append(("Note", kernel.kernel.reason))
+    return [(label, readable(text, 300)) for label, text in facts]
+
+
+def _on_graph(symbol: SymbolCriticality) -> list[tuple[str, str]]:
+    of = f"{q.count(symbol.critical_nodes)} of {q.count(symbol.nodes)} dispatches critical"
+    slack = f"{q.duration(symbol.min_slack_ns)} least, {q.duration(symbol.median_slack_ns)} median"
+    facts = [
+        ("On the critical path", f"{q.duration(symbol.on_path_ns)}, {of}"),
+        ("Slack of one dispatch", slack),
+    ]
+    if symbol.slack_ns is not None:
+        facts.append(("May slow down by", f"{q.duration(symbol.slack_ns)} in all, spread evenly, at no cost"))
+    return facts
+
+
+def _launch(kernel: KernelProfile) -> str:
+    part = kernel.kernel
+    if part.grid is None or part.block is None:
+        return "not recorded"
+    shapes = f", {part.shape_count} shapes" if part.shape_count and part.shape_count > 1 else ""
+    return f"{_axes(part.grid)} workgroups of {_axes(part.block)}{shapes}"
+
+
+def _axes(values: tuple[int, ...]) -> str:
+    return " × ".join(str(value) for value in values)
+
+
+def _or_dash(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _occupancy(kernel: KernelProfile) -> str:
+    found = kernel.occupancy
+    if found.theoretical is None:
+        return f"unknown: {found.reason or 'no reason given'}"
+    waves = f"{found.waves_per_simd} of {found.max_waves_per_simd} waves per SIMD"
+    text = f"{q.share(found.theoretical, 0)}: {waves}"
+    if found.limiter:
+        text += f", limited by {found.limiter.replace('_', ' ')}"
+    if found.next_threshold:
+        text += f"; one more wave at {found.next_threshold}"
+    return text
+
+
+def _rule(rule: RuleEvidence) -> RuleView:
+    return RuleView(
+        rule=readable(rule.rule, 80),
+        label=rule.label.replace("_", " "),
+        explanation=readable(rule.explanation, 400),
+        conditions=tuple(_condition(condition) for condition in rule.conditions),
+    )
+
+
+def _condition(condition: ConditionEvidence) -> ConditionRow:
+    verdict = {True: "yes", False: "no", None: "unknown"}[condition.holds]
+    comparison = "≥" if condition.comparison == ">=" else condition.comparison
+    return ConditionRow(
+        quantity=readable(condition.quantity, 80),
+        test=f"{comparison} {q.plain(condition.threshold)}",
+        value=_value(condition),
+        verdict=verdict,
+        source=readable(condition.source, 300),
+        exactness=condition.exactness or "-",
+        how=readable("; ".join(text for text in (condition.formula, condition.note) if text), 300),
+    )
+
+
+def _value(condition: ConditionEvidence) -> str:
+    if condition.value is None or condition.upper is None:
+        return q.plain(condition.value)
+    return f"{q.plain(condition.value)} to {q.plain(condition.upper)}"

@@ -1,0 +1,127 @@
+"""The table of kernels: one row each, with the values that the script sorts by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_report.html import quantities as q
+from rpl_report.html.names import SHOWN_KERNELS
+from rpl_report.html.ranking import by_time, time_ns
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
+    from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_report.html.colours import Colours
+    from rpl_report.html.names import KernelNames
+
+__all__ = ["Cell", "Column", "KernelRow", "KernelTable", "kernel_table"]
+
+
+@attrs.frozen
+class Column:
+    title: str
+    meaning: str
+    numeric: bool = True
+
+
+@attrs.frozen
+class Cell:
+    """``key`` is what sorting compares: a number, or text; "" for the unknown, which sorts last."""
+
+    text: str
+    key: str
+    bar: float | None = None  # percent of the cell's width
+    label: str | None = None  # a bottleneck label; ``text`` is then its confidence
+
+
+@attrs.frozen
+class KernelRow:
+    id: str
+    name: str
+    css: str
+    cells: tuple[Cell, ...]
+
+
+@attrs.frozen
+class KernelTable:
+    columns: tuple[Column, ...]
+    rows: tuple[KernelRow, ...]
+    left_out: int
+
+
+_COLUMNS = (
+    Column("Time", "mean over runs of the summed dispatch time"),
+    Column("Share", "of all kernel time"),
+    Column("Criticality", "share of the critical path"),
+    Column("Slack", "least that one dispatch may grow before the path does; 0 is critical"),
+    Column("Bottleneck", "label and confidence of the classifier", numeric=False),
+    Column("Calls", "dispatches per run"),
+    Column("Median", "of single dispatches"),
+    Column("Occup.", "theoretical occupancy: an upper bound from resources"),
+    Column("Bandwidth", "achieved, beyond L2"),
+    Column("FLOP/s", "achieved"),
+    Column("FLOP/B", "operational intensity"),
+)
+
+
+def kernel_table(
+    profile: ProfileDocument,
+    dag: DagDocument,
+    analysis: AnalysisDocument,
+    names: KernelNames,
+    colours: Colours,
+) -> KernelTable:
+    """The kernels with the most time, longest first."""
+    labels = {entry.kernel: entry for entry in analysis.kernels}
+    symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
+    ranked = by_time(profile)[:SHOWN_KERNELS]
+    return KernelTable(
+        columns=_COLUMNS,
+        rows=tuple(
+            _row(kernel, labels.get(kernel.name), symbols.get(kernel.name), names, colours)
+            for kernel in ranked
+            if names.of(kernel.name)
+        ),
+        left_out=len(profile.kernels) - len(ranked),
+    )
+
+
+def _row(
+    kernel: KernelProfile,
+    found: KernelAnalysis | None,
+    symbol: SymbolCriticality | None,
+    names: KernelNames,
+    colours: Colours,
+) -> KernelRow:
+    roofline = kernel.roofline
+    gbps = roofline.achieved_gbps if roofline else None
+    gflops = roofline.achieved_gflops if roofline else None
+    per_byte = roofline.operational_intensity if roofline else None
+    slack = symbol.min_slack_ns if symbol else kernel.slack_ns
+    weight = kernel.criticality_weight
+    label = found.bottleneck if found else "unclassified"
+    return KernelRow(
+        id=names.of(kernel.name) or "",
+        name=names.short(kernel.name),
+        css=f"c{colours.of(kernel.name)}",
+        cells=(
+            _cell(kernel.runtime_ms, q.duration(time_ns(kernel))),
+            _cell(kernel.time_share, q.share(kernel.time_share), bar=kernel.time_share),
+            _cell(weight, q.share(weight), bar=weight),
+            _cell(slack, q.duration(slack)),
+            Cell(found.confidence if found else "none", label, label=label),
+            _cell(kernel.launches, q.count(kernel.launches)),
+            _cell(kernel.median_ns, q.duration(kernel.median_ns)),
+            _cell(kernel.occupancy.theoretical, q.share(kernel.occupancy.theoretical, 0)),
+            _cell(gbps, q.bytes_per_s(gbps)),
+            _cell(gflops, q.flops(gflops)),
+            _cell(per_byte, q.plain(per_byte)),
+        ),
+    )
+
+
+def _cell(value: float | None, text: str, bar: float | None = None) -> Cell:
+    return Cell(text, "" if value is None else repr(value), None if bar is None else 100 * bar)

@@ -1,0 +1,189 @@
+"""The critical path section: what the makespan went into, who is on the path, which edges it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_report.html.names import readable
+from rpl_report.html.quantities import count, share
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.dag import (
+        ClockDomainPart,
+        DagDocument,
+        DevicePart,
+        EdgeCount,
+        NearPathPart,
+        ProcessPart,
+        SymbolEdgePart,
+    )
+    from rpl_report.html.colours import Colours
+    from rpl_report.html.names import KernelNames
+
+__all__ = ["BarPart", "NearPathRow", "PathView", "SharedBar", "SymbolEdgeRow", "path_view"]
+
+_ON_PATH_SHOWN = 12
+_ROWS_SHOWN = 16
+_EDGES_SHOWN = 30
+
+_BREAKDOWN = (
+    ("kernel_ns", "kernels", "kernel"),
+    ("copy_ns", "copies", "copy"),
+    ("launch_gap_ns", "launch gaps", "launch"),
+    ("host_gap_ns", "host gaps", "host"),
+    ("sync_wait_ns", "sync waits", "sync"),
+)
+
+
+@attrs.frozen
+class BarPart:
+    """A part of a stacked bar: from ``start`` for ``width`` percent. ``css`` names its colour."""
+
+    label: str
+    ns: int
+    start: float
+    width: float
+    css: str
+
+
+@attrs.frozen
+class SharedBar:
+    """Parts that add up to ``total_ns``."""
+
+    total_ns: int
+    parts: tuple[BarPart, ...]
+
+
+@attrs.frozen
+class NearPathRow:
+    through: str
+    length_ns: int
+    slack_ns: int
+    shares: str
+
+
+@attrs.frozen
+class SymbolEdgeRow:
+    source: str
+    target: str
+    kind: str
+    count: int
+    gap_ns: int
+
+
+@attrs.frozen
+class PathView:
+    """``reason`` is set when there is no graph, and nothing else then."""
+
+    reason: str | None
+    breakdown: SharedBar | None = None
+    gaps_attributed: bool = False
+    on_path: SharedBar | None = None
+    dag: DagDocument | None = None
+    domains: tuple[ClockDomainPart, ...] = ()
+    devices: tuple[DevicePart, ...] = ()
+    edges: tuple[tuple[EdgeCount, int], ...] = ()  # all, and how many of them on the path
+    near: tuple[NearPathRow, ...] = ()
+    waits: tuple[SymbolEdgeRow, ...] = ()
+    waits_left_out: int = 0
+    doubts: tuple[str, ...] = ()
+    processes: tuple[ProcessPart, ...] = ()
+    sync_info: str = ""
+    run_number: int = 0
+
+
+_SYNC_INFO = {
+    "none": "none: order is known inside streams only",
+    "api_names": "names of API calls without their arguments",
+    "api_calls": "API calls with their arguments",
+    "measured_events": "events measured by the runtime",
+}
+
+
+def path_view(dag: DagDocument, names: KernelNames, colours: Colours) -> PathView:
+    if dag.status != "available":
+        return PathView(reason=readable(dag.reason or "unknown", 400))
+    on_path = {(edge.kind, edge.confidence): edge.count for edge in dag.path_edges}
+    return PathView(
+        reason=None,
+        breakdown=_breakdown(dag),
+        gaps_attributed=dag.gaps_attributed,
+        on_path=_symbols_on_path(dag, names, colours),
+        dag=dag,
+        domains=dag.clock_domains[:_ROWS_SHOWN],
+        devices=dag.devices[:_ROWS_SHOWN],
+        edges=tuple((edge, on_path.get((edge.kind, edge.confidence), 0)) for edge in dag.edges),
+        near=tuple(_near(path, names) for path in dag.near_paths[:_ROWS_SHOWN]),
+        waits=tuple(_edge(edge, names) for edge in dag.symbol_edges[:_EDGES_SHOWN]),
+        waits_left_out=dag.symbol_edges_left_out + max(0, len(dag.symbol_edges) - _EDGES_SHOWN),
+        doubts=tuple(text.format(count(number)) for number, text in _doubts(dag) if number),
+        processes=dag.processes[:_ROWS_SHOWN] if len(dag.processes) > 1 else (),
+        sync_info=_SYNC_INFO.get(dag.sync_info or "none", "unknown"),
+        run_number=(dag.run or 0) + 1,
+    )
+
+
+def _doubts(dag: DagDocument) -> tuple[tuple[int, str], ...]:
+    """What the graph does not know or had to repair, each with its number."""
+    unresolved = dag.unresolved
+    return (
+        (unresolved.waits, "{} waits for events of an unknown stream gave no edge"),
+        (
+            unresolved.waits_without_record,
+            "{} waits for events that were never recorded (no edge by definition)",
+        ),
+        (unresolved.syncs, "{} synchronisations with an unknown stream, event or device gave no edge"),
+        (unresolved.submissions, "{} dispatches and copies have no API call in the recording"),
+        (unresolved.late_syncs, "{} synchronisations contradict the clocks"),
+        (dag.inconsistent_edges, "{} edges were dropped: their source ended after their target began"),
+        (dag.chain_overlaps, "{} dispatches overlap their own stream"),
+        (dag.submission_disagreements, "{} neighbours of a stream began in another order than submitted"),
+    )
+
+
+def _edge(edge: SymbolEdgePart, names: KernelNames) -> SymbolEdgeRow:
+    return SymbolEdgeRow(
+        source=names.short(edge.source),
+        target=names.short(edge.target),
+        kind=readable(edge.kind.replace("_", " "), 40),
+        count=edge.count,
+        gap_ns=edge.gap_ns,
+    )
+
+
+def _breakdown(dag: DagDocument) -> SharedBar | None:
+    if dag.breakdown is None or not dag.makespan_ns:
+        return None
+    values = [(label, int(getattr(dag.breakdown, field)), css) for field, label, css in _BREAKDOWN]
+    return _bar(values, dag.makespan_ns)
+
+
+def _symbols_on_path(dag: DagDocument, names: KernelNames, colours: Colours) -> SharedBar | None:
+    found = sorted((s for s in dag.symbols if s.on_path_ns > 0), key=lambda s: (-s.on_path_ns, s.name))
+    total = sum(symbol.on_path_ns for symbol in found)
+    if not total:
+        return None
+    shown, rest = found[:_ON_PATH_SHOWN], found[_ON_PATH_SHOWN:]
+    values = [(names.short(s.name), s.on_path_ns, f"c{colours.of(s.name, s.kind)}") for s in shown]
+    if rest:
+        values.append((f"{len(rest)} others", sum(s.on_path_ns for s in rest), "c9"))
+    return _bar(values, total)
+
+
+def _bar(values: list[tuple[str, int, str]], total: int) -> SharedBar:
+    parts, start = [], 0
+    for label, ns, css in values:
+        parts.append(BarPart(label, ns, 100 * start / total, 100 * ns / total, css))
+        start += ns
+    return SharedBar(total, tuple(parts))
+
+
+def _near(path: NearPathPart, names: KernelNames) -> NearPathRow:
+    shares = ", ".join(
+        f"{names.short(part.name)} {share(part.on_path_ns / path.length_ns)}"
+        for part in path.shares
+        if path.length_ns
+    )
+    return NearPathRow(names.short(path.through), path.length_ns, path.slack_ns, shares)

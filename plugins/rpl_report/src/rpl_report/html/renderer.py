@@ -1,0 +1,43 @@
+"""The renderer ``html``: documents and timeline in, one self-contained page out."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.renderer import Renderer, RenderRequest
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+class HtmlRenderer(Renderer):
+    name = "html"
+    summary = "one self-contained page with roofline, timeline and what-if, for a browser"
+    suffix = ".html"
+    wants_timeline = True
+
+    def render(self, request: RenderRequest) -> str:
+        from rpl_report.html.page import page_of
+
+        return _environment().get_template("page.html.j2").render(page=page_of(request))
+
+
+@cache
+def _environment() -> Environment:
+    """Every value is escaped; a name that a template misspells is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from rpl_report.html import quantities
+
+    environment = Environment(
+        loader=PackageLoader("rpl_report.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update({name: getattr(quantities, name) for name in quantities.__all__})
+    environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
+    return environment

@@ -1,0 +1,127 @@
+"""Kernels as points on the roofline plot, one per memory level; their area is the share of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_report.html import quantities as q
+from rpl_report.html.roofs import level_name, pipe_name
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, LevelPart
+    from rpl_report.html.colours import Colours
+    from rpl_report.html.log_axes import Frame
+    from rpl_report.html.names import KernelNames
+
+__all__ = ["Point", "PointContext", "points_of"]
+
+_SMALLEST, _LARGEST = 5.0, 26.0
+
+
+@attrs.frozen
+class PointContext:
+    """What points need to know beside their kernels; ``shares`` of time by kernel name."""
+
+    frame: Frame
+    names: KernelNames
+    colours: Colours
+    shares: Mapping[str, float]
+
+
+@attrs.frozen
+class Point:
+    """``name`` is as recorded; ``lines`` are the details, one figure each."""
+
+    name: str
+    short: str
+    target: str | None
+    level: str
+    css: str
+    shape: str  # "circle" for VALU, "square" for MFMA, "edge" for intensity 0
+    x: float
+    y: float
+    radius: float
+    exceeds: bool
+    lines: tuple[str, ...]
+
+
+def points_of(kernels: Iterable[KernelRooflineDoc], context: PointContext) -> tuple[Point, ...]:
+    """Large points first, so that small ones are drawn over them. Kernels without a place have none.
+
+    A kernel without floating-point operations stands on the left edge, at the height that its bandwidth
+    reaches there: as far below a memory roof as its bandwidth is below that of the roof.
+    """
+    points = []
+    for kernel in kernels:
+        for level in kernel.levels:
+            place = _place(kernel, level, context.frame)
+            if place is not None:
+                points.append(_point(kernel, level, place, context))
+    return tuple(sorted(points, key=lambda point: -point.radius))
+
+
+def _place(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float, bool] | None:
+    """Intensity and rate to draw at, and whether that is the left edge."""
+    intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
+    gbps = level.achieved_gbps.value
+    if intensity == 0 and gflops == 0 and gbps:
+        intensity, gflops = frame.x.first, gbps * frame.x.first
+        return (intensity, gflops, True) if frame.y.holds(gflops) else None
+    if intensity is None or gflops is None:
+        return None
+    return (intensity, gflops, False) if frame.x.holds(intensity) and frame.y.holds(gflops) else None
+
+
+def _point(
+    kernel: KernelRooflineDoc, level: LevelPart, place: tuple[float, float, bool], context: PointContext
+) -> Point:
+    share = context.shares.get(kernel.name, 0.0)
+    intensity, gflops, on_edge = place
+    shape = "square" if kernel.dominant_pipe == "mfma" else "circle"
+    return Point(
+        name=kernel.name,
+        short=context.names.short(kernel.name),
+        target=context.names.of(kernel.name),
+        level=level.level,
+        css=f"c{context.colours.of(kernel.name)}",
+        shape="edge" if on_edge else shape,
+        x=context.frame.x.place(intensity),
+        y=context.frame.y.place(gflops),
+        radius=max(_SMALLEST, _LARGEST * sqrt(share)),
+        exceeds=bool(kernel.exceeds_ceiling),
+        lines=_lines(kernel, level, share),
+    )
+
+
+def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[str, ...]:
+    intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
+    rate = f"{q.flops(gflops)} at {q.plain(intensity)} FLOP/B ({level_name(level.level)})"
+    lines = [rate if gflops else "no floating-point operations", f"{q.share(share)} of kernel time"]
+    if kernel.dominant_type and kernel.dominant_pipe:
+        lines.append(f"mostly {kernel.dominant_type} on {pipe_name(kernel.dominant_pipe)}")
+    gbps = level.achieved_gbps.value
+    if gbps is not None:
+        of = [
+            f"{q.share(gbps / peak)} of {origin} {q.bytes_per_s(peak)}"
+            for origin, peak in (("spec", level.spec_gbps), ("measured", level.measured_gbps))
+            if peak
+        ]
+        lines.append(
+            f"{level_name(level.level)} {q.bytes_per_s(gbps)}" + (f": {', '.join(of)}" if of else "")
+        )
+    if kernel.spec.compute_share.value is not None:
+        lines.append(f"{q.share(kernel.spec.compute_share.value)} of the arithmetic ceiling")
+    if kernel.position.value is not None:
+        lines.append(f"{q.share(kernel.position.value)} of what this intensity allows")
+    if kernel.bound:
+        lines.append(f"under the {kernel.bound} roof")
+    lines.append(f"intensity: {kernel.operational_intensity.exactness or 'unknown exactness'}")
+    if kernel.exceeds_ceiling:
+        lines.append(
+            f"ABOVE A CEILING: {', '.join(kernel.exceeds_ceiling)}: check the ceiling or the counters"
+        )
+    return tuple(lines)

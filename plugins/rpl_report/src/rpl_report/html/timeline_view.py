@@ -1,0 +1,144 @@
+"""The timeline section: what the page's script draws from, and what stands there without a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_report.html.embedding import script_json
+from rpl_report.html.names import readable
+from rpl_report.html.quantities import count, duration
+from rpl_report.html.timeline_data import timeline_data
+from rpl_report.html.timeline_drawing import Drawing, draw_timeline
+from rpl_report.timeline.kept import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from rpl_core.interfaces.timeline import Timeline, TimelineLane
+    from rpl_report.html.colours import Colours
+    from rpl_report.html.names import KernelNames
+
+__all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_view"]
+
+_LEGEND = 10
+
+
+@attrs.frozen
+class LaneRow:
+    label: str
+    nodes: int
+    busy: float
+    on_path: float
+
+
+@attrs.frozen
+class LegendEntry:
+    name: str
+    css: str
+    target: str | None
+
+
+@attrs.frozen
+class TimelineView:
+    """``reason`` is set when there is nothing to show."""
+
+    reason: str | None
+    drawing: Drawing | None = None
+    data: Markup | None = None
+    lanes: tuple[LaneRow, ...] = ()
+    legend: tuple[LegendEntry, ...] = ()
+    visible: str = ""  # what stays individually visible
+    notes: tuple[str, ...] = ()
+
+
+def timeline_view(
+    timeline: Timeline | None, reason: str | None, names: KernelNames, colours: Colours
+) -> TimelineView:
+    if timeline is None:
+        return TimelineView(reason=readable(reason or "this renderer was given documents alone", 400))
+    labels = [lane_label(lane, timeline) for lane in timeline.lanes]
+    return TimelineView(
+        reason=None,
+        drawing=draw_timeline(timeline, labels, colours),
+        data=script_json(timeline_data(timeline, labels, names, colours)),
+        lanes=tuple(_lane(lane, label, timeline) for lane, label in zip(timeline.lanes, labels, strict=True)),
+        legend=_legend(timeline, names, colours),
+        visible=_visible(timeline),
+        notes=tuple(_notes(timeline)),
+    )
+
+
+def lane_label(lane: TimelineLane, timeline: Timeline) -> str:
+    """As short as it can be: process and machine only where there are several."""
+    parts = []
+    if timeline.machines > 1:
+        parts.append(readable(lane.machine, 24))
+    if len({(entry.machine, entry.process) for entry in timeline.lanes}) > 1:
+        parts.append(f"pid {lane.process}")
+    if lane.agent is not None:
+        parts.append(f"GPU {lane.agent}")
+    if lane.id is None:
+        parts.append("no stream")
+    else:
+        parts.append(f"{'queue' if lane.by_queue else 'stream'} {lane.id}")
+    return " · ".join(parts)
+
+
+def _lane(lane: TimelineLane, label: str, timeline: Timeline) -> LaneRow:
+    span = max(timeline.span_ns, 1)
+    path = max(timeline.critical_path_ns, 1)
+    return LaneRow(label, lane.nodes, lane.busy_ns / span, min(1.0, lane.on_path_ns / path))
+
+
+def _legend(timeline: Timeline, names: KernelNames, colours: Colours) -> tuple[LegendEntry, ...]:
+    """Coloured symbols by total time, then copies and all others, if they occur."""
+    entries: list[LegendEntry] = []
+    kinds = set()
+    for symbol in timeline.symbols:
+        number = colours.of(symbol.name, symbol.kind)
+        if number >= 8:
+            kinds.add(number)
+        elif len(entries) < _LEGEND:
+            entries.append(LegendEntry(names.short(symbol.name), f"c{number}", names.of(symbol.name)))
+    if 8 in kinds:
+        entries.append(LegendEntry("copies", "c8", None))
+    if 9 in kinds:
+        entries.append(LegendEntry("other kernels", "c9", None))
+    return tuple(entries)
+
+
+def _visible(timeline: Timeline) -> str:
+    if timeline.complete:
+        return (
+            f"All {count(len(timeline.kept))} dispatches and copies of these lanes are individually visible "
+            "when zoomed in."
+        )
+    shown, every = count(len(timeline.kept)), count(timeline.nodes)
+    return (
+        f"{shown} of {every} dispatches and copies are individually visible when zoomed in: the "
+        f"{count(LONGEST_OF_ALL)} longest, the {count(LONGEST_ON_PATH)} longest on the critical path, the "
+        f"{LONGEST_PER_SYMBOL} longest of each kernel, and those where the path changes lanes. All others "
+        f"are counted and summed in bins of {duration(timeline.levels[0].width_ns)} per lane, which show how "
+        "busy the lane is, with which kernel most, and how much of it is critical; zoomed in, bins are drawn "
+        "lower than dispatches."
+    )
+
+
+def _notes(timeline: Timeline) -> list[str]:
+    notes = []
+    if timeline.lanes_left_out:
+        nodes = f"{count(timeline.nodes_left_out)} dispatches and copies"
+        notes.append(f"{count(timeline.lanes_left_out)} lanes with the least work ({nodes}) are not shown.")
+    if timeline.machines > 1:
+        notes.append(
+            "Machines have clocks of their own: each begins at 0 here, and nothing compares between them."
+        )
+    if timeline.links.left_out:
+        notes.append(
+            f"{count(timeline.links.left_out)} more changes of lane of the critical path are not drawn."
+        )
+    if timeline.symbols_merged:
+        notes.append(f"{count(timeline.symbols_merged)} kernels with the least time share one entry.")
+    return notes

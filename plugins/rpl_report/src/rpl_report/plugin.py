@@ -1,0 +1,21 @@
+"""What rpl-report contributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.renderer import Renderer
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_renderers() -> tuple[Renderer, ...]:
+    from rpl_report.html.renderer import HtmlRenderer
+    from rpl_report.json_bundle import JsonRenderer
+    from rpl_report.text.report import TextRenderer
+
+    return (TextRenderer(), JsonRenderer(), HtmlRenderer())

@@ -1,0 +1,1 @@
+"""The text report, one file per section."""

@@ -1,0 +1,88 @@
+"""Work nodes of a trace with their path and slack, one row each: what pictures and exports show.
+
+The graph is solved again from the recording, with the very steps of the execution-graph analyzer, because
+``dag.json`` keeps no row per dispatch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.execution_graph.dependences import find_dependences
+from rpl_analysis.execution_graph.domain import machine_domains, solve_domain
+from rpl_analysis.execution_graph.nodes import work_nodes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.execution_graph.domain import SolvedDomain
+    from rpl_analysis.execution_graph.nodes import WorkNodes
+    from rpl_core.model.trace import Trace
+
+    Int32Column = NDArray[np.int32]
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["TimedWork", "timed_work"]
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class TimedWork:
+    """Columns of shape (n,) over ``nodes``, which ascend by begin.
+
+    ``path_rows`` are the rows of the critical path in its order: that of the machine with the longest one.
+    ``slack_ns`` is within the row's machine. ``machine`` indexes ``machines``; ``origin_ns`` holds the first
+    begin on each, since clocks of different machines do not compare.
+    """
+
+    trace: Trace
+    nodes: WorkNodes
+    machines: tuple[str, ...]
+    machine: Int32Column
+    origin_ns: Int64Column
+    slack_ns: Int64Column
+    path_rows: Int64Column
+    critical_path_ns: int
+
+    def on_path(self) -> NDArray[np.bool_]:
+        """Whether each row lies on the critical path."""
+        found = np.zeros(len(self.nodes), dtype=np.bool_)
+        found[self.path_rows] = True
+        return found
+
+    def begin_ns(self) -> Int64Column:
+        """Begin after the first begin on the row's machine."""
+        return self.nodes.begin_ns - self.origin_ns[self.machine]
+
+
+def timed_work(trace: Trace, *, include_copies: bool = True) -> TimedWork | None:
+    """Solve ``trace``; ``None`` if it holds no dispatch with usable times."""
+    nodes = work_nodes(trace, include_copies=include_copies)
+    if not len(nodes):
+        return None
+    domains = [solve_domain(part) for part in machine_domains(trace, nodes, find_dependences(trace, nodes))]
+    longest = max(domains, key=lambda solved: solved.path.critical_path_ns)
+    machine = np.zeros(len(nodes), dtype=np.int32)
+    slack = np.zeros(len(nodes), dtype=np.int64)
+    for number, solved in enumerate(domains):
+        rows = solved.domain.work_rows
+        machine[rows] = number
+        slack[rows] = solved.slack_ns[: rows.size]
+    return TimedWork(
+        trace=trace,
+        nodes=nodes,
+        machines=tuple(solved.domain.machine for solved in domains),
+        machine=machine,
+        origin_ns=np.array([int(s.domain.work.begin_ns[0]) for s in domains], dtype=np.int64),
+        slack_ns=slack,
+        path_rows=_path_rows(longest),
+        critical_path_ns=longest.path.critical_path_ns,
+    )
+
+
+def _path_rows(solved: SolvedDomain) -> Int64Column:
+    """Rows on the path without the host's part of it."""
+    rows = solved.path.rows
+    return solved.domain.work_rows[rows[rows < solved.domain.work_rows.size]]

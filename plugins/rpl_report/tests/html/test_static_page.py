@@ -1,0 +1,220 @@
+"""The report without a script: complete, self-contained, the same bytes each time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import pytest
+
+from rpl_testkit.recordings import Launch
+
+SECTIONS = ("timeline", "path", "what-if", "kernels", "roofline", "evidence", "provenance")
+
+
+def test_every_section_is_there_and_linked(demo_report, parsed):
+    root = parsed(demo_report)
+    links = {a.attributes["href"] for nav in root.find_all("nav") for a in nav.find_all("a")}
+    for section in SECTIONS:
+        assert root.by_id(section).find_all("h2"), section
+        assert f"#{section}" in links
+
+
+def test_links_lead_to_places_on_the_page(demo_report, parsed):
+    root = parsed(demo_report)
+    ids = [e.attributes["id"] for e in root.all() if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    for link in root.find_all("a"):
+        href = link.attributes["href"] or ""
+        assert href.startswith("#"), "a link that leaves the page"
+        assert href[1:] in ids, href
+
+
+def test_nothing_is_loaded_from_elsewhere(demo_report, parsed):
+    root = parsed(demo_report)
+    loading = [
+        (element.tag, name, value)
+        for element in root.all()
+        for name, value in element.attributes.items()
+        if name in ("src", "srcset", "action", "poster", "data", "xlink:href")
+        or (name == "href" and element.tag != "a")
+    ]
+    assert loading == [("link", "href", "data:,")]
+    style = root.find_all("style")[0].text
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_policy_allows_the_two_scripts_and_the_style_alone(demo_report, parsed):
+    root = parsed(demo_report)
+    policy = (
+        next(m for m in root.find_all("meta") if "http-equiv" in m.attributes).attributes["content"] or ""
+    )
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    code = [s.text for s in root.find_all("script") if s.attributes.get("type") != "application/json"]
+    for text in (*code, root.find_all("style")[0].text):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert not [e.tag for e in root.all() if "style" in e.attributes], "style attributes would be refused"
+    assert not [e.tag for e in root.all() for name in e.attributes if name.startswith("on")]
+
+
+def test_kernels_and_their_figures_are_in_the_markup(demo_run, demo_report, parsed):
+    profile = json.loads((demo_run / "profile.json").read_text())
+    rows = parsed(demo_report).by_id("kernel-table").find_all("tbody")[0].find_all("tr")
+    assert len(rows) == len(profile["kernels"])
+    for row, kernel in zip(rows, sorted(profile["kernels"], key=lambda k: -k["runtime_ms"]), strict=True):
+        assert kernel["name"][:30] in row.text
+        cells = [cell.attributes["data-key"] for cell in row.find_all("td")]
+        assert float(cells[0] or 0) == kernel["runtime_ms"]
+        assert float(cells[2] or 0) == kernel["criticality_weight"]
+        assert cells[4] == kernel["bottleneck"]
+
+
+def test_breakdown_parts_have_the_widths_of_their_times(demo_run, demo_report, parsed):
+    dag = json.loads((demo_run / "dag.json").read_text())
+    bar = parsed(demo_report).by_id("path").find_all("svg", cls="stacked")[0]
+    widths = [float(rect.attributes["width"] or 0) for rect in bar.find_all("rect")]
+    expected = [1000 * ns / dag["makespan_ns"] for ns in dag["breakdown"].values()]
+    assert widths == pytest.approx(expected, abs=0.01)
+    assert sum(widths) == pytest.approx(1000, abs=0.05)
+
+
+def test_what_if_bars_are_in_proportion_to_their_gains(demo_run, demo_report, parsed):
+    dag = json.loads((demo_run / "dag.json").read_text())
+    bars = parsed(demo_report).by_id("what-if").find_all("svg", cls="gain")
+    most = max(s["application_gain_ns"] for f in dag["forecasts"] for s in f["speedups"])
+    assert len(bars) == len(dag["forecasts"])
+    for bar, forecast in zip(bars, dag["forecasts"], strict=True):
+        widths = [float(rect.attributes["width"] or 0) for rect in bar.find_all("rect")]
+        gains = [100 * s["application_gain_ns"] / most for s in reversed(forecast["speedups"])]
+        assert widths == pytest.approx(gains, abs=0.01)
+
+
+def test_evidence_shows_thresholds_and_their_sources(demo_run, demo_report, parsed):
+    analysis = json.loads((demo_run / "analysis.json").read_text())
+    text = parsed(demo_report).by_id("evidence").text
+    for kernel in analysis["kernels"]:
+        assert kernel["reason"] in text
+        for rule in kernel["evidence"]:
+            for condition in rule["conditions"]:
+                assert condition["quantity"] in text
+                assert condition["source"][:60] in text
+
+
+def test_synthetic_origin_is_a_banner_at_the_top(demo_report, parsed):
+    header = parsed(demo_report).find_all("header")[0]
+    assert header.find_all("p", cls="origin-synthetic")[0].text.startswith("SYNTHETIC")
+
+
+def test_the_same_run_gives_the_same_bytes(demo_run, demo_report, rpl_cli, tmp_path):
+    again = tmp_path / "again.html"
+    rpl_cli("report", demo_run, "--format", "html", "-o", again).assert_ok()
+    assert again.read_bytes() == demo_report.read_bytes()
+
+
+def test_documents_alone_make_a_report_that_says_what_is_missing(demo_run, rpl_cli, parsed, tmp_path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for name in ("profile", "roofline", "dag", "analysis"):
+        (folder / f"{name}.json").write_bytes((demo_run / f"{name}.json").read_bytes())
+    target = tmp_path / "report.html"
+    rpl_cli("report", folder, "--format", "html", "-o", target).assert_ok()
+    timeline = parsed(target).by_id("timeline")
+    assert "name their recording with --recording" in timeline.text
+    assert not timeline.find_all("svg")
+
+
+def test_a_recording_that_is_not_the_documents_is_refused(demo_run, rpl_cli, make_rocpd, tmp_path):
+    other = make_rocpd([("k", 10, 20)])
+    outcome = rpl_cli("report", demo_run, "--format", "html", "--recording", other).assert_exit(65)
+    assert "not in the recording" in outcome.stderr or "SHA-256" in outcome.stderr
+
+
+def test_recording_without_html_is_a_usage_error(demo_run, rpl_cli):
+    assert "--recording" in rpl_cli("report", demo_run, "--recording", demo_run).assert_exit(64).stderr
+
+
+def test_a_timeline_of_other_documents_is_not_shown(demo_run, rpl_cli, parsed, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(demo_run, copy)
+    dag = json.loads((copy / "dag.json").read_text())
+    dag["critical_path_ns"] += 1
+    (copy / "dag.json").write_text(json.dumps(dag))
+    target = tmp_path / "report.html"
+    rpl_cli("report", copy, "--format", "html", "-o", target).assert_ok()
+    assert "does not give the critical path" in parsed(target).by_id("timeline").text
+
+
+def test_ids_and_classes_hold_no_recorded_text(demo_report, parsed):
+    for element in parsed(demo_report).all():
+        for name in ("id", "class"):
+            assert re.fullmatch(r"[a-zA-Z0-9_ -]*", element.attributes.get(name) or "")
+
+
+def test_renderer_keeps_its_contract(demo_run):
+    from rpl_core.documents.load import load_documents
+    from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_report.html.renderer import HtmlRenderer
+    from rpl_testkit.contracts import assert_renderer
+
+    assert_renderer(HtmlRenderer(), RenderRequest(load_documents(demo_run).by_name()))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "recording",
+    [
+        "rocpd/vllm-mi300x-8gpu-rpd/trace_0.rpd.gz",
+        "rocpd/flydsl-gfx1250-v3",
+        "rocpd/wave-mi350x-csv",
+        "counters_gfx942/vcopy_MI300X_A1_rocpd",
+        "rocpd/hipkittens-mi350x-pmc-csv/lds_conflict_counter_collection.csv",
+    ],
+)
+def test_real_recordings_make_a_well_formed_page(recording, shared_data, rpl_cli, parsed, tmp_path):
+    rpl_cli("analyze", shared_data / recording, "-o", tmp_path / "out").assert_ok()
+    target = tmp_path / "report.html"
+    words = ("--format", "html", "-o", target)
+    dag = json.loads((tmp_path / "out" / "dag.json").read_text())
+    if dag["status"] == "available":
+        words = (*words, "--recording", shared_data / recording)
+    rpl_cli("report", tmp_path / "out", *words).assert_ok()
+    root = parsed(target)
+    assert bool(root.by_id("timeline").find_all("svg")) == (dag["status"] == "available")
+    assert target.stat().st_size < 5_000_000
+
+
+@pytest.fixture
+def gemm_report(report_of):
+    """Two generated kernels that differ in their middle only, launched more than a thousand times."""
+    names = [f"Cijk_{'a' * 60}_MT{tile}x64x32_{'b' * 60}_WGM8" for tile in (64, 128)]
+    return report_of([Launch(names[i % 2], 1000 * i, 1000 * i + 900) for i in range(1, 1202)])
+
+
+def test_thousands_are_apart_by_a_thin_space(gemm_report, parsed):
+    (facts,) = (p for p in parsed(gemm_report).find_all("p") if p.attributes.get("class") == "facts")
+    assert "1\N{NARROW NO-BREAK SPACE}201 dispatches of 2 kernels" in facts.text
+
+
+def test_kernels_that_differ_in_their_middle_read_differently_everywhere(gemm_report, parsed):
+    root = parsed(gemm_report)
+    for table in ("kernel-table", "what-if"):
+        names = [link.text for link in root.by_id(table).find_all("a")]
+        assert len(names) == 2
+        assert {"MT64x" in name for name in names} == {True, False}, names
+
+
+def test_diagnostics_are_sentences(gemm_report, parsed):
+    (listed,) = (
+        ul for ul in parsed(gemm_report).find_all("ul") if ul.attributes.get("class") == "diagnostics"
+    )
+    for entry in listed.find_all("li"):
+        for word in ("Likely cause:", "Next:"):
+            before, found, _ = entry.text.partition(word)
+            assert not found or before.rstrip().endswith(".")

@@ -1,0 +1,35 @@
+"""Contract checks: each takes one contribution and raises ``ContractViolation`` naming the broken rule.
+
+They test what every host relies on (names, types, determinism, "unknown is None with a reason", "a plan
+runs nothing"), not whether the contribution is any good.
+"""
+
+from __future__ import annotations
+
+from rpl_testkit.contracts.analyzer import assert_analyzer
+from rpl_testkit.contracts.collector import assert_collector
+from rpl_testkit.contracts.device_model import assert_device_model
+from rpl_testkit.contracts.doctor_check import assert_doctor_check
+from rpl_testkit.contracts.equivalence_check import assert_equivalence_check
+from rpl_testkit.contracts.proposer import assert_proposer
+from rpl_testkit.contracts.reader import assert_reader
+from rpl_testkit.contracts.renderer import assert_renderer
+from rpl_testkit.contracts.replayer import assert_replayer
+from rpl_testkit.contracts.rule import assert_rule
+from rpl_testkit.contracts.transformation import assert_transformation
+from rpl_testkit.contracts.violation import ContractViolation
+
+__all__ = [
+    "ContractViolation",
+    "assert_analyzer",
+    "assert_collector",
+    "assert_device_model",
+    "assert_doctor_check",
+    "assert_equivalence_check",
+    "assert_proposer",
+    "assert_reader",
+    "assert_renderer",
+    "assert_replayer",
+    "assert_rule",
+    "assert_transformation",
+]

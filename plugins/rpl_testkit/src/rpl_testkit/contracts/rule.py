@@ -1,0 +1,26 @@
+"""The contract of a classifier rule: conditions with sources that can fail, and an explanation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rpl_testkit.contracts.violation import demand, demand_kind
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.rule import Rule
+
+
+def assert_rule(rule: Rule) -> None:
+    """Check one rule."""
+    from rpl_core.interfaces.rule import BottleneckLabel, Comparison
+
+    subject = demand_kind("rpl_classifier_rules", rule)
+    demand(isinstance(rule.label, BottleneckLabel), subject, f"label {rule.label!r} is not a BottleneckLabel")
+    demand(bool(rule.conditions), subject, "a rule without conditions would always win")
+    for condition in rule.conditions:
+        what = f"condition on {condition.quantity!r}"
+        demand(condition.quantity.isidentifier(), subject, f"{what} names no quantity")
+        demand(isinstance(condition.comparison, Comparison), subject, f"{what} has no Comparison")
+        demand(math.isfinite(condition.threshold), subject, f"{what} has no finite threshold")
+        demand(bool(condition.source.strip()), subject, f"{what} must cite its source or say 'chosen'")

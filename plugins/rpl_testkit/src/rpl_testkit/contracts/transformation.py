@@ -1,0 +1,64 @@
+"""The contract of a transformation: proposals depend on the source alone and fit into it.
+
+So do the controls that it may offer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_testkit.contracts.asked_twice import asked_twice
+from rpl_testkit.contracts.controls import check_controls
+from rpl_testkit.contracts.edits import check_candidate
+from rpl_testkit.contracts.violation import demand, demand_kind
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
+
+_STRANGE_TEXTS = (
+    b"",
+    b"\n",
+    bytes(range(256)),
+    b"__global__",
+    b"// only a comment",
+    b"\xff" * 100,
+    b"{{{((\"'",
+)
+
+
+def assert_transformation(transformation: Transformation, source: KernelSource) -> None:
+    """Check proposals for ``source``, which must hold at least one candidate, and for strange files.
+
+    Controls are checked for every kernel that has a candidate.
+    """
+    subject = demand_kind("rpl_transformations", transformation)
+    suffixes = transformation.suffixes
+    demand(isinstance(suffixes, tuple) and bool(suffixes), subject, "suffixes is a non-empty tuple")
+    demand(all(suffix.startswith(".") for suffix in suffixes), subject, "a suffix begins with a dot")
+    candidates = _propose(transformation, source, subject)
+    demand(bool(candidates), subject, "the test's source gives no candidate")
+    for kernel in sorted({c.kernel for c in candidates if c.kernel is not None}):
+        only = _propose(transformation, attrs.evolve(source, kernel=kernel), subject)
+        expected = [c.id for c in candidates if c.kernel == kernel]
+        demand([c.id for c in only] == expected, subject, f"asked for {kernel!r} it proposes something else")
+        check_controls(transformation, attrs.evolve(source, kernel=kernel), subject)
+    for text in _STRANGE_TEXTS:
+        _propose(transformation, attrs.evolve(source, text=text), subject)
+        check_controls(transformation, attrs.evolve(source, text=text, kernel="k"), subject)
+    unknown = attrs.evolve(source, kernel="no such kernel")
+    demand(
+        not _propose(transformation, unknown, subject), subject, "proposes for a kernel that does not exist"
+    )
+    found = check_controls(transformation, unknown, subject)
+    demand(not found, subject, "makes controls for a kernel that does not exist")
+
+
+def _propose(transformation: Transformation, source: KernelSource, subject: str) -> tuple[EditCandidate, ...]:
+    first = asked_twice(transformation.propose, "propose", source, subject, "answers")
+    ids = [candidate.id for candidate in first]
+    demand(len(set(ids)) == len(ids), subject, f"candidate ids repeat: {ids}")
+    for candidate in first:
+        check_candidate(candidate, source, subject)
+    return first

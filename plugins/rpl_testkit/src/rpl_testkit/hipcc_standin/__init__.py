@@ -1,0 +1,24 @@
+"""A stand-in for hipcc: real host programs with real gfx942 code, where neither ROCm nor a GPU is at hand.
+
+``install_hipcc(directory)`` puts a program ``hipcc`` there. It needs clang++-22 with ld.lld-22, no ROCm. Of
+each HIP source it makes two things, as hipcc does: the device code (clang's, as a bundle in ``.hip_fatbin``),
+and a host program in which every kernel is a C++ function run work-item by work-item on the CPU. So results
+are really computed and a wrong kernel computes wrong ones; how long it takes says nothing about a GPU.
+
+    bench = closed_loop_bench          # pytest fixture: hipcc and rocprofv3 stand-ins first on PATH
+    bench.hipcc("-O3", "smooth.hip", "-o", "smooth", cwd=folder)
+    read_code_objects(folder / "smooth")
+
+What a source may use of HIP is in ``include/``: launches with ``<<<>>>`` and ``hipLaunchKernelGGL``, memory,
+streams, events and error calls (all synchronous), LDS, ``__syncthreads``, shuffles and ballots of 64 lanes,
+atomics, float mathematics (for ``std::`` it includes ``<cmath>`` itself). The bytes of each source are kept
+in the section ``.rpl_source`` of what was built: the timing model of the rocprofv3 stand-in looks there.
+As with hipcc, device code holds an id of the source's path and the options, the output's name among them.
+``RPL_STANDIN_CLANG`` names another clang++.
+"""
+
+from __future__ import annotations
+
+from rpl_testkit.hipcc_standin.install import install_hipcc
+
+__all__ = ["install_hipcc"]

@@ -1,0 +1,310 @@
+"""The tables of rocpd schema 3 with their columns in the recorded order.
+
+Column facts come from a real recording of schema 3 (gfx1250) and, for later patch levels, from the
+published schema history. `rocpd_hip_event` (3.0.4) is the one table whose column order is not confirmed
+by a recording. id and guid are common to all tables and added by `table_model.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rpl_testkit.rocpd_writer.table_model import Column, Table
+
+__all__ = ["TABLES", "tables_at"]
+
+_NODE = Column("nid", "INTEGER", "NOT NULL", "rocpd_info_node")
+_PROCESS = Column("pid", "INTEGER", "NOT NULL", "rocpd_info_process")
+_THREAD = Column("tid", "INTEGER", refers_to="rocpd_info_thread")
+_EVENT = Column("event_id", "INTEGER", refers_to="rocpd_event")
+_START = Column("start", "BIGINT", "NOT NULL")
+_END = Column("end", "BIGINT", "NOT NULL")
+_EXTDATA = Column("extdata", "JSONB", "NOT NULL DEFAULT '{}'")
+_GRAPH = (
+    Column("graph_exec_id", "INTEGER", "NOT NULL DEFAULT 0", since=2),
+    Column("graph_node_id", "INTEGER", "NOT NULL DEFAULT 0", since=2),
+)
+
+
+def _plain(sql_type: str, names: str, constraint: str = "") -> tuple[Column, ...]:
+    return tuple(Column(name, sql_type, constraint) for name in names.split())
+
+
+def _one_of(name: str, *values: str) -> Column:
+    allowed = ", ".join(f"'{value}'" for value in values)
+    return Column(name, "TEXT", f'CHECK ("{name}" IN ({allowed}))')
+
+
+def _link(name: str, table: str, constraint: str = "") -> Column:
+    return Column(name, "INTEGER", constraint, table)
+
+
+_INFO_TABLES = (
+    Table(
+        "rocpd_info_node",
+        (
+            Column("hash", "BIGINT", "NOT NULL UNIQUE"),
+            Column("machine_id", "TEXT", "NOT NULL UNIQUE"),
+            *_plain("TEXT", "system_name hostname release version hardware_name domain_name"),
+        ),
+    ),
+    Table(
+        "rocpd_info_process",
+        (
+            _NODE,
+            Column("ppid", "INTEGER"),
+            Column("pid", "INTEGER", "NOT NULL"),
+            *_plain("BIGINT", "init fini start end"),
+            Column("command", "TEXT"),
+            Column("environment", "JSONB", "NOT NULL DEFAULT '{}'"),
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_info_thread",
+        (
+            _NODE,
+            Column("ppid", "INTEGER"),
+            _PROCESS,
+            Column("tid", "INTEGER", "NOT NULL"),
+            Column("name", "TEXT"),
+            *_plain("BIGINT", "start end"),
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_info_agent",
+        (
+            _NODE,
+            _PROCESS,
+            _one_of("type", "CPU", "GPU"),
+            *_plain("INTEGER", "absolute_index logical_index type_index uuid"),
+            *_plain("TEXT", "name model_name vendor_name product_name user_name"),
+            _EXTDATA,
+        ),
+    ),
+    Table("rocpd_info_queue", (_NODE, _PROCESS, Column("name", "TEXT"), _EXTDATA)),
+    Table("rocpd_info_stream", (_NODE, _PROCESS, Column("name", "TEXT"), _EXTDATA)),
+    Table(
+        "rocpd_info_pmc",
+        (
+            _NODE,
+            _PROCESS,
+            _link("agent_id", "rocpd_info_agent"),
+            _one_of("target_arch", "CPU", "GPU"),
+            Column("event_code", "INT"),
+            Column("instance_id", "INTEGER"),
+            *_plain("TEXT", "name symbol", "NOT NULL"),
+            Column("description", "TEXT"),
+            Column("long_description", "TEXT", "DEFAULT ''"),
+            Column("component", "TEXT"),
+            Column("units", "TEXT", "DEFAULT ''"),
+            _one_of("value_type", "ABS", "ACCUM", "RELATIVE"),
+            *_plain("TEXT", "block expression"),
+            *_plain("INTEGER", "is_constant is_derived"),
+            Column("spm_support", "INTEGER", since=3),
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_info_code_object",
+        (
+            _NODE,
+            _PROCESS,
+            _link("agent_id", "rocpd_info_agent"),
+            Column("uri", "TEXT"),
+            *_plain("BIGINT", "load_base load_size load_delta"),
+            _one_of("storage_type", "FILE", "MEMORY"),
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_info_kernel_symbol",
+        (
+            _NODE,
+            _PROCESS,
+            _link("code_object_id", "rocpd_info_code_object", "NOT NULL"),
+            *_plain("TEXT", "kernel_name display_name"),
+            *_plain("INTEGER", "kernel_object kernarg_segment_size kernarg_segment_alignment"),
+            *_plain("INTEGER", "group_segment_size private_segment_size"),
+            *_plain("INTEGER", "sgpr_count arch_vgpr_count accum_vgpr_count"),
+            _EXTDATA,
+        ),
+    ),
+)
+
+_EVENT_TABLES = (
+    Table(
+        "rocpd_track",
+        (_NODE, _link("pid", "rocpd_info_process"), _THREAD, _link("name_id", "rocpd_string"), _EXTDATA),
+    ),
+    Table(
+        "rocpd_event",
+        (
+            _link("category_id", "rocpd_string"),
+            *_plain("INTEGER", "stack_id parent_stack_id correlation_id"),
+            *_plain("JSONB", "call_stack line_info extdata", "NOT NULL DEFAULT '{}'"),
+        ),
+    ),
+    Table(
+        "rocpd_arg",
+        (
+            _link("event_id", "rocpd_event", "NOT NULL"),
+            Column("position", "INTEGER", "NOT NULL"),
+            *_plain("TEXT", "type name", "NOT NULL"),
+            Column("value", "TEXT"),
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_pmc_event",
+        (
+            _EVENT,
+            Column("sample_id", "INTEGER", refers_to="rocpd_sample", since=3),
+            _link("pmc_id", "rocpd_info_pmc", "NOT NULL"),
+            Column("value", "REAL", "DEFAULT 0.0"),
+            Column("xcc", "INTEGER", since=3),
+            Column("shader_engine", "INTEGER", since=3),
+            Column("shader_array", "INTEGER", since=5),
+            Column("wgp", "INTEGER", since=5),
+            Column("instance", "INTEGER", since=3),
+            Column("extdata", "JSONB", "DEFAULT '{}'"),
+        ),
+    ),
+    Table(
+        "rocpd_region",
+        (
+            _NODE,
+            _PROCESS,
+            _link("tid", "rocpd_info_thread", "NOT NULL"),
+            _START,
+            _END,
+            _link("name_id", "rocpd_string", "NOT NULL"),
+            _EVENT,
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_sample",
+        (
+            _link("track_id", "rocpd_track", "NOT NULL"),
+            Column("timestamp", "BIGINT", "NOT NULL"),
+            _EVENT,
+            _EXTDATA,
+        ),
+    ),
+)
+
+_WORK_TABLES = (
+    Table(
+        "rocpd_kernel_dispatch",
+        (
+            _NODE,
+            _PROCESS,
+            _THREAD,
+            _link("agent_id", "rocpd_info_agent", "NOT NULL"),
+            _link("kernel_id", "rocpd_info_kernel_symbol", "NOT NULL"),
+            Column("dispatch_id", "INTEGER", "NOT NULL"),
+            _link("queue_id", "rocpd_info_queue", "NOT NULL"),
+            _link("stream_id", "rocpd_info_stream", "NOT NULL"),
+            _START,
+            _END,
+            *_plain("INTEGER", "private_segment_size group_segment_size"),
+            *_plain("INTEGER", "workgroup_size_x workgroup_size_y workgroup_size_z", "NOT NULL"),
+            *_plain("INTEGER", "grid_size_x grid_size_y grid_size_z", "NOT NULL"),
+            *_GRAPH,
+            _link("region_name_id", "rocpd_string"),
+            _EVENT,
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_memory_copy",
+        (
+            _NODE,
+            _PROCESS,
+            _THREAD,
+            _START,
+            _END,
+            _link("name_id", "rocpd_string", "NOT NULL"),
+            _link("dst_agent_id", "rocpd_info_agent"),
+            Column("dst_address", "INTEGER"),
+            _link("src_agent_id", "rocpd_info_agent"),
+            Column("src_address", "INTEGER"),
+            Column("size", "INTEGER", "NOT NULL"),
+            _link("queue_id", "rocpd_info_queue"),
+            _link("stream_id", "rocpd_info_stream"),
+            *_GRAPH,
+            _link("region_name_id", "rocpd_string"),
+            _EVENT,
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_memory_allocate",
+        (
+            _NODE,
+            _PROCESS,
+            _THREAD,
+            _link("agent_id", "rocpd_info_agent"),
+            _one_of("type", "ALLOC", "FREE", "REALLOC", "RECLAIM"),
+            _one_of("level", "REAL", "VIRTUAL", "SCRATCH"),
+            _START,
+            _END,
+            Column("address", "INTEGER"),
+            Column("size", "INTEGER", "NOT NULL"),
+            _link("queue_id", "rocpd_info_queue"),
+            _link("stream_id", "rocpd_info_stream"),
+            _EVENT,
+            _EXTDATA,
+        ),
+    ),
+    Table(
+        "rocpd_graph_launch",
+        (
+            _NODE,
+            _PROCESS,
+            _THREAD,
+            _link("agent_id", "rocpd_info_agent"),
+            _link("queue_id", "rocpd_info_queue"),
+            _START,
+            _END,
+            Column("graph_exec_id", "INTEGER", "NOT NULL"),
+            Column("kernel_dispatch_count", "INTEGER", "NOT NULL DEFAULT 0"),
+            _EVENT,
+            _EXTDATA,
+        ),
+        since=2,
+    ),
+    Table(
+        "rocpd_hip_event",
+        (
+            _NODE,
+            _PROCESS,
+            _THREAD,
+            _link("agent_id", "rocpd_info_agent"),
+            _link("name_id", "rocpd_string", "NOT NULL"),
+            Column("hip_event_handle", "INTEGER"),
+            _link("queue_id", "rocpd_info_queue"),
+            _link("source_queue_id", "rocpd_info_queue"),
+            _START,
+            _END,
+            _EVENT,
+            _EXTDATA,
+        ),
+        since=4,
+    ),
+)
+
+TABLES: Final = (
+    Table("rocpd_metadata", _plain("TEXT", "tag value", "NOT NULL"), has_guid=False),
+    Table("rocpd_string", (Column("string", "TEXT", "NOT NULL UNIQUE ON CONFLICT ABORT"),)),
+    *_INFO_TABLES,
+    *_EVENT_TABLES,
+    *_WORK_TABLES,
+)
+
+
+def tables_at(level: int) -> tuple[Table, ...]:
+    """Return the tables that exist at patch level `level`, in creation order."""
+    return tuple(table for table in TABLES if table.since <= level)

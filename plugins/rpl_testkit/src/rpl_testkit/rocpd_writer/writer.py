@@ -1,0 +1,100 @@
+"""Write a recording as one rocpd file: complete or not at all.
+
+The file appears under its name only after everything was written (temporary file, then rename). Synthetic
+files say so inside: `rocpd_metadata` tag `rpl_origin` and a mark in the recorded command line.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from rpl_core.errors import RplError, UsageError
+from rpl_testkit.rocpd_writer.identifiers import Events, Strings
+from rpl_testkit.rocpd_writer.insert_counters import CounterInsert
+from rpl_testkit.rocpd_writer.insert_info import write_info
+from rpl_testkit.rocpd_writer.insert_work import WorkInsert
+from rpl_testkit.rocpd_writer.schema import create_schema, table_suffix
+from rpl_testkit.rocpd_writer.schema_version import patch_level, recorded_version
+from rpl_testkit.rocpd_writer.table_insert import TableInsert
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_testkit.rocpd_writer.rows import RocpdContents
+
+__all__ = ["ORIGIN_TAG", "SYNTHETIC_COMMAND_MARK", "write_rocpd"]
+
+#: Tag in rocpd_metadata by which readers recognise files that no profiler measured.
+ORIGIN_TAG: Final = "rpl_origin"
+SYNTHETIC_COMMAND_MARK: Final = "[synthetic, written by rpl] "
+
+
+def write_rocpd(path: Path, contents: RocpdContents, *, synthetic: bool, schema_version: str = "3") -> None:
+    """Write `contents` to `path`, replacing what was there.
+
+    `schema_version` is "3" (ROCm 7.0 to 7.2) or "3.0.0" to "3.0.5"; rows that a version can't hold are an
+    error. Raises `UsageError` for contents that contradict themselves or the version and `RplError` when
+    the file can't be written. Same contents and version give the same bytes.
+    """
+    level = patch_level(schema_version)
+    _check_rows_fit(contents, level, schema_version)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        _write_file(temporary, contents, level, recorded_version(schema_version), synthetic=synthetic)
+        temporary.replace(path)
+    except (sqlite3.Error, OSError) as error:
+        raise RplError(
+            f"can't write {path}: {error}", next_step="check free space and permissions"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _check_rows_fit(contents: RocpdContents, level: int, schema_version: str) -> None:
+    for name, since in (("graph_launches", 2), ("streamed_counters", 3), ("hip_events", 4)):
+        if getattr(contents, name) and level < since:
+            raise UsageError(
+                f"{name} need rocpd schema 3.0.{since}, not {schema_version}",
+                next_step=f"write with schema_version='3.0.{since}' or later",
+            )
+
+
+def _write_file(
+    temporary: Path, contents: RocpdContents, level: int, version: str, *, synthetic: bool
+) -> None:
+    with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+        # The rename makes the file appear whole, so neither journal nor sync is needed.
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN")
+        create_schema(connection, level, contents.guid)
+        _fill(connection, contents, level, version, synthetic=synthetic)
+        connection.execute("COMMIT")
+
+
+def _fill(
+    connection: sqlite3.Connection, contents: RocpdContents, level: int, version: str, *, synthetic: bool
+) -> None:
+    strings = Strings()
+    events = Events(strings)
+    suffix = table_suffix(contents.guid)
+    insert = TableInsert(connection, suffix, events)
+    tags = [("schema_version", version), ("uuid", suffix), ("guid", contents.guid)]
+    insert.rows("rocpd_metadata", "tag value", [*tags, (ORIGIN_TAG, "synthetic")] if synthetic else tags)
+    mark = SYNTHETIC_COMMAND_MARK if synthetic else ""
+    write_info(insert, contents, mark + contents.process.command)
+    work = WorkInsert(insert, strings, events, contents, level)
+    work.write_regions()
+    work.write_dispatches(keep_links=bool(contents.counters) or bool(contents.streamed_counters))
+    work.write_copies()
+    work.write_allocations()
+    if level >= 2:
+        work.write_graph_launches()
+    if level >= 4:
+        work.write_hip_events()
+    CounterInsert(insert, contents, work.links, level).write()
+    insert.rows("rocpd_string", "id string", strings.rows())

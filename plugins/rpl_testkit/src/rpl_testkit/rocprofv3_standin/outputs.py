@@ -1,0 +1,100 @@
+"""Write the result files of one process: names, announcements, planned damage.
+
+An existing file of the same name is replaced, whoever wrote it (rocpd reference, section 2).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from rpl_testkit.rocpd_writer import ORIGIN_TAG, write_rocpd
+from rpl_testkit.rocprofv3_standin.names import output_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rpl_testkit.rocpd_writer.rows import RocpdContents
+    from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+    from rpl_testkit.rocprofv3_standin.messages import Log
+    from rpl_testkit.rocprofv3_standin.names import NameKeys
+    from rpl_testkit.rocprofv3_standin.passes import Pass
+
+__all__ = ["DiskFullError", "NotEmulatedError", "write_outputs"]
+
+_ORIGIN_NOTE: Final = {ORIGIN_TAG: "synthetic", "written_by": "rpl stand-in for rocprofv3"}
+
+
+class DiskFullError(Exception):
+    """The planned failure of a full disk happened; the real tool aborts here."""
+
+
+class NotEmulatedError(Exception):
+    """A format that only the real profiler can write was asked for."""
+
+
+def write_outputs(
+    contents: RocpdContents,
+    one: Pass,
+    keys: NameKeys,
+    release: EmulatedRocm,
+    log: Log,
+    damage: Mapping[str, str],
+) -> None:
+    """Write every requested format. OSError when a place can't be written."""
+    for binary in ("pftrace", "otf2"):
+        if binary in one.formats:
+            raise NotEmulatedError(f"rpl's stand-in can't write {binary}; ask for rocpd, csv or json")
+    if "empty" in damage:
+        contents = attrs.evolve(contents, dispatches=(), copies=(), regions=(), counters=())
+    writer = _Files(one, keys, log, damage)
+    kernel_trace = "kernel_trace" in one.traces
+    # Each format's writer is imported on demand: most of a run's time is the start of the program.
+    if "csv" in one.formats:
+        from rpl_testkit.rocprofv3_standin.outputs_csv import csv_files
+
+        for ending, text in csv_files(contents, wide=release.wide_csv, kernel_trace=kernel_trace):
+            writer.text(ending, text)
+        writer.text("rpl_origin.json", json.dumps(_ORIGIN_NOTE) + "\n", announced=False)
+    if "json" in one.formats:
+        from rpl_testkit.rocprofv3_standin.outputs_json import json_text
+
+        writer.text("results.json", json_text(contents, kernel_trace=kernel_trace))
+    if "rocpd" in one.formats and release.schema_version:
+        writer.database(contents, release.schema_version)
+
+
+@attrs.frozen
+class _Files:
+    one: Pass
+    keys: NameKeys
+    log: Log
+    damage: Mapping[str, str]
+
+    def _prepare(self, ending: str) -> Path:
+        path = output_file(self.one.directory, self.one.name, ending, self.keys)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def text(self, ending: str, text: str, *, announced: bool = True) -> None:
+        path = self._prepare(ending)
+        if announced:
+            self.log.opened(path)
+        cut = len(text) // 2 if {"truncated", "disk_full"} & self.damage.keys() and announced else len(text)
+        path.write_text(text[:cut], encoding="utf-8")
+
+    def database(self, contents: RocpdContents, schema_version: str) -> None:
+        self.log.writing_database(contents.process.pid, contents.node.node_id)
+        path = self._prepare("results.db")
+        self.log.opened(path, contents.guid)
+        if "disk_full" in self.damage:
+            path.write_bytes(b"SQLite format 3\0")
+            self.log.sqlite_failure(13, "database or disk is full")
+            raise DiskFullError
+        write_rocpd(path, contents, synthetic=True, schema_version=schema_version)
+        if "truncated" in self.damage:
+            os.truncate(path, path.stat().st_size // 2)

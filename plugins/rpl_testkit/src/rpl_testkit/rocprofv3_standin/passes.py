@@ -1,0 +1,89 @@
+"""Which passes a command line means, and where each one writes.
+
+One pass from the command line writes into -d itself; jobs of an input file and repeated --pmc get
+sub-folders `pass_N` (`pmc_N` for text files), as described in the rocpd reference, section 2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_testkit.rocprofv3_standin.arguments import expand_aggregates, split_counters
+from rpl_testkit.rocprofv3_standin.input_file import merge_options, read_input_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+
+__all__ = ["Pass", "plan_passes"]
+
+
+@attrs.frozen
+class Pass:
+    """One run of the application: its options, traces, counters, formats and output place."""
+
+    options: Mapping[str, Any]
+    traces: frozenset[str]
+    counters: tuple[str, ...]
+    formats: tuple[str, ...]
+    directory: str
+    name: str | None
+
+    @property
+    def thread_trace(self) -> bool:
+        return bool(self.options.get("advanced_thread_trace"))
+
+
+def plan_passes(
+    options: dict[str, Any], release: EmulatedRocm, environment: Mapping[str, str]
+) -> tuple[Pass, ...]:
+    """Return the passes in order. InputFileError and RuntimeError for input files, as in reality."""
+    if "input" in options:
+        jobs = read_input_file(Path(options["input"]))
+        return tuple(
+            _make_pass(
+                merge_options(options, job),
+                _counters(job.get("pmc") or options.get("pmc")),
+                f"{prefix}{number}" if len(jobs) > 1 or job.get("pmc") else "",
+                release,
+                environment,
+            )
+            for number, (job, prefix) in enumerate(jobs, 1)
+        )
+    given = options.get("pmc") or []
+    sets = given if given and isinstance(given[0], list) else [given]
+    return tuple(
+        _make_pass(options, _counters(names), f"pass_{i}" if len(sets) > 1 else "", release, environment)
+        for i, names in enumerate(sets, 1)
+    )
+
+
+def _counters(value: Any) -> tuple[str, ...]:
+    if not value:
+        return ()
+    return split_counters([value] if isinstance(value, str) else value)
+
+
+def _make_pass(
+    options: dict[str, Any],
+    counters: tuple[str, ...],
+    sub_directory: str,
+    release: EmulatedRocm,
+    environment: Mapping[str, str],
+) -> Pass:
+    base = options.get("output_directory") or str(Path.cwd())
+    chosen = options.get("output_format") or [release.default_format]
+    # The variable is extended, not replaced: callers that do not clean it get more formats.
+    inherited = environment.get("ROCPROF_OUTPUT_FORMAT", "").lower().replace(",", " ").split()
+    return Pass(
+        options=options,
+        traces=frozenset(expand_aggregates(options)),
+        counters=counters,
+        formats=tuple(dict.fromkeys([*inherited, *([chosen] if isinstance(chosen, str) else chosen)])),
+        directory=str(Path(base) / sub_directory) if sub_directory else base,
+        name=options.get("output_file"),
+    )

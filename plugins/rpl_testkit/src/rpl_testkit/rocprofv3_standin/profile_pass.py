@@ -1,0 +1,147 @@
+"""One pass from start to end: check the request, run the application, write, end as it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_testkit.rocpd_writer.counter_twin import available_counters
+from rpl_testkit.rocpd_writer.mi300x_agents import GPU_AGENT
+from rpl_testkit.rocprofv3_standin import messages
+from rpl_testkit.rocprofv3_standin.application_run import die_by, run_application
+from rpl_testkit.rocprofv3_standin.behaviour import active_misbehaviours, parse_misbehaviours
+from rpl_testkit.rocprofv3_standin.capacity import overfull_blocks
+from rpl_testkit.rocprofv3_standin.names import NameKeys
+from rpl_testkit.rocprofv3_standin.outputs import DiskFullError, NotEmulatedError, write_outputs
+from rpl_testkit.rocprofv3_standin.recorded_process import record_processes
+from rpl_testkit.rocprofv3_standin.run_index import run_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_testkit.rocprofv3_standin.application_run import ApplicationRun
+    from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+    from rpl_testkit.rocprofv3_standin.passes import Pass
+    from rpl_testkit.rocprofv3_standin.scenario import Scenario
+
+__all__ = ["Session", "profile_pass"]
+
+
+@attrs.frozen
+class Session:
+    """What all passes of one invocation share."""
+
+    application: Sequence[str]
+    release: EmulatedRocm
+    environment: Mapping[str, str]
+    scenario: Scenario
+    run_index: int | None
+
+
+def profile_pass(one: Pass, session: Session) -> int:
+    """Run one pass and return its exit code; does not return when the process dies by a signal."""
+    log = messages.Log(one.options.get("log_level") or "warning")
+    if not one.traces and not one.counters and not one.thread_trace:
+        messages.warning("No tracing options were enabled.")
+    if one.thread_trace and (problem := _decoder_missing(one, session)):
+        return messages.fatal_error(problem)
+    failures = _failures(one, session)
+    counters = _usable_counters(one.counters, failures.get("unavailable", ""), log)
+    if overfull_blocks(counters):
+        # The real tool notices inside the first dispatch and aborts the application with itself.
+        log.over_capacity()
+        die_by(signal.SIGABRT)
+    try:
+        run = run_application(session.application, session.environment)
+    except OSError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    _misbehave(failures)
+    if "no_output" not in failures and run.signal_number != signal.SIGKILL:
+        if run.signal_number:
+            log.caught_signal(run.pid, run.signal_number)
+        _write(one, session, counters, run, log, failures)
+    if run.signal_number:
+        die_by(run.signal_number)
+    return int(failures.get("exit", run.exit_code))
+
+
+def _decoder_missing(one: Pass, session: Session) -> str | None:
+    from rpl_testkit.rocprofv3_standin.thread_trace import decoder_missing
+
+    return decoder_missing(one.options, session.environment)
+
+
+def _scenario(session: Session) -> Scenario:
+    """What this run of the application does; a declared timing model counts it."""
+    if not session.environment.get("RPL_STANDIN_TIMING_MODEL"):
+        return session.scenario
+    from rpl_testkit.rocprofv3_standin.timing_model import with_timing_model
+
+    return with_timing_model(session.scenario, session.environment, session.application)
+
+
+def _failures(one: Pass, session: Session) -> dict[str, str]:
+    text = session.environment.get("RPL_STANDIN_MISBEHAVE") or session.scenario.misbehaviour
+    given = parse_misbehaviours(text)
+    return active_misbehaviours(given, counting=bool(one.counters), run=session.run_index)
+
+
+def _usable_counters(requested: tuple[str, ...], withheld: str, log: messages.Log) -> tuple[str, ...]:
+    """Drop counters the device lacks, with the real warning; `NAME:device=N` binds to GPU N."""
+    known = set(available_counters()) - set(withheld.split(","))
+    here = tuple(name for name in requested if name.partition(":device=")[2] in ("", "0"))
+    found = tuple(name for name in here if name.partition(":")[0] in known)
+    if found != here:
+        log.missing_counters(GPU_AGENT, 0, "gfx942", here, found)
+    return tuple(dict.fromkeys(name.partition(":")[0] for name in found))
+
+
+def _misbehave(failures: Mapping[str, str]) -> None:
+    if "slow" in failures:
+        time.sleep(float(failures["slow"]))
+    if "hang_hard" in failures:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    while "hang" in failures or "hang_hard" in failures:
+        signal.pause()
+    if "abort" in failures:
+        die_by(signal.SIGABRT)
+
+
+def _write(
+    one: Pass,
+    session: Session,
+    counters: tuple[str, ...],
+    run: ApplicationRun,
+    log: messages.Log,
+    failures: Mapping[str, str],
+) -> None:
+    seed = run_seed(session.environment, session.run_index, one.directory)
+    launched = time.strftime("%Y-%m-%d %Y-%m-%d_%H.%M")
+    ids = (os.getppid(), os.getpgrp(), os.getsid(0))
+    try:
+        scenario = _scenario(session)
+        for contents in record_processes(one, counters, scenario, run.pid, session.application, seed):
+            pid = contents.process.pid
+            keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
+            write_outputs(contents, one, keys, session.release, log, failures)
+            if one.thread_trace:
+                from rpl_testkit.rocprofv3_standin.thread_trace import write_thread_traces
+
+                write_thread_traces(contents, one, keys, session.environment, log, failures)
+    except NotEmulatedError as error:
+        messages.warning(str(error))
+    except DiskFullError:
+        die_by(signal.SIGABRT)
+    except OSError as error:
+        # An unwritable place ends the real tool by an uncaught C++ exception.
+        text = f"filesystem error: cannot create directories: {error.strerror} [{error.filename}]"
+        kind = "std::filesystem::filesystem_error"
+        print(f"terminate called after throwing an instance of '{kind}'\n  what():  {text}", file=sys.stderr)
+        die_by(signal.SIGABRT)

@@ -1,0 +1,88 @@
+"""Thread trace: whether the decoder is there, which dispatches are traced, and where the traces are written.
+
+The stand-in can't trace; it serves decoded folders of real traces that `RPL_STANDIN_ATT` names (separated as
+in PATH), one per traced dispatch in turn. The names of the scenario's kernels should be those of the traces.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpl_testkit.rocprofv3_standin.kernel_filter import kernel_filter
+from rpl_testkit.rocprofv3_standin.names import output_file
+from rpl_testkit.rocprofv3_standin.thread_trace_folder import Aim, serve_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
+    from rpl_testkit.rocprofv3_standin.messages import Log
+    from rpl_testkit.rocprofv3_standin.names import NameKeys
+    from rpl_testkit.rocprofv3_standin.passes import Pass
+
+__all__ = ["decoder_missing", "write_thread_traces"]
+
+_LIBRARY = "librocprof-trace-decoder.so"
+
+
+def decoder_missing(options: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
+    """Return the message about the folders that were searched in vain for the decoder library."""
+    given = options.get("att_library_path")
+    if given:
+        folders: object = list(given)
+        searched = list(given)
+    elif environment.get("ROCPROF_ATT_LIBRARY_PATH"):
+        folders = environment["ROCPROF_ATT_LIBRARY_PATH"]
+        searched = []  # the script of 2025-08 walks over the letters of the value (att reference, 3.1)
+    else:
+        folders = searched = [*environment.get("LD_LIBRARY_PATH", "").split(":"), "/opt/rocm/lib"]
+    if any((Path(folder) / _LIBRARY).is_file() for folder in searched if folder):
+        return None
+    return f"rocprof-trace-decoder library path not found in {folders}"
+
+
+def write_thread_traces(
+    contents: RocpdContents,
+    one: Pass,
+    keys: NameKeys,
+    environment: Mapping[str, str],
+    log: Log,
+    failures: Mapping[str, str],
+) -> None:
+    """Write raw and decoded traces of the dispatches that the options select. OSError as for any output."""
+    sources = [Path(p) for p in environment.get("RPL_STANDIN_ATT", "").split(os.pathsep) if p]
+    aim = Aim.from_options(one.options)
+    base = output_file(one.directory, "x", "x", keys).parent
+    for number, row in enumerate(_traced(contents, one.options)):
+        handle = _handle(contents, row)
+        raw = output_file(one.directory, one.name, f"{handle}_shader_engine_0_{row.dispatch_id}.att", keys)
+        raw.parent.mkdir(parents=True, exist_ok=True)
+        raw.write_bytes(b"synthetic\0")
+        if "att_undecoded" in failures:
+            log.decoder_failed(37)
+            continue
+        if "att_data_lost" in failures:
+            log.data_lost()
+        if sources:
+            target = base / f"ui_output_agent_{handle}_dispatch_{row.dispatch_id}"
+            serve_folder(sources[number % len(sources)], target, aim, blind="att_empty" in failures)
+
+
+def _traced(contents: RocpdContents, options: Mapping[str, Any]) -> Iterator[DispatchRow]:
+    """Without an iteration range only the first launch of each kernel is traced (att reference, 3.1)."""
+    selects = kernel_filter(options)
+    names = {kernel.kernel_id: kernel.name for kernel in contents.kernels}
+    launches: dict[str, int] = {}
+    for row in sorted(contents.dispatches, key=lambda d: d.dispatch_id):
+        name = names[row.kernel_id]
+        launches[name] = launches.get(name, 0) + 1
+        first_only = not options.get("kernel_iteration_range")
+        if selects(name, launches[name]) and (launches[name] == 1 or not first_only):
+            yield row
+
+
+def _handle(contents: RocpdContents, row: DispatchRow) -> int:
+    (agent,) = [agent for agent in contents.agents if agent.index == row.agent]
+    return int(agent.extdata["id"]["handle"])

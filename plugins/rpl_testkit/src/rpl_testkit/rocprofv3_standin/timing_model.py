@@ -1,0 +1,166 @@
+"""A declared timing model: what the GPU would have taken, with noise and drift, for each program that runs.
+
+`RPL_STANDIN_TIMING_MODEL` names a JSON file:
+
+- `kernels`: `name` as displayed, `nominal_ns`, and optionally `launches` (1), `stream` (0: the null stream)
+  and what a kernel of a scenario has (`symbol`, `grid`, `workgroup`, `work`, `arch_vgpr`, ...). They are
+  launched in turns, then awaited. Without `kernels` the application is the scenario's.
+- `cv`: standard deviation of the logarithm of a kernel's time in one process run, each kernel on its own.
+- `dispatch_cv`: the same for each dispatch in addition (0).
+- `drift`: step of a random walk before every process run, in units of `cv`; common to all kernels.
+- `outliers`: share of process runs that are slower by `outlier_factor` (1.3).
+- `build_offset`: standard deviation of the logarithm of a constant factor that each embedded source has.
+- `speed`: rules `{"source_matches": regex, "kernel": name, "factor": 0.95, "hbm_factor": 1.0}`. A rule
+  applies when the source in the program that runs (see `embedded_source`) matches; `kernel` absent: to all
+  kernels. `factor` multiplies times, `hbm_factor` the bytes read and written beyond the L2. Rules multiply.
+- `seed`; `state`: a file that counts process runs and keeps the walk (default: the model's name + `.state`).
+
+The same model, state and programs give the same times.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import re
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_testkit.rocpd_writer import application_model as model
+from rpl_testkit.rocprofv3_standin.embedded_source import embedded_source
+from rpl_testkit.rocprofv3_standin.scenario import ScenarioError, kernel_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rpl_testkit.rocprofv3_standin.scenario import Scenario
+
+__all__ = ["with_timing_model"]
+
+
+@attrs.frozen
+class _Rule:
+    source_matches: str
+    kernel: str | None = None
+    factor: float = 1.0
+    hbm_factor: float = 1.0
+
+    def applies(self, source: str, kernel: str) -> bool:
+        return self.kernel in (None, kernel) and re.search(self.source_matches, source) is not None
+
+
+def _rules(entries: Iterable[Mapping[str, Any]]) -> tuple[_Rule, ...]:
+    return tuple(_Rule(**entry) for entry in entries)
+
+
+@attrs.frozen
+class _TimingModel:
+    kernels: tuple[Mapping[str, Any], ...] = attrs.field(default=(), converter=tuple)
+    cv: float = 0.0
+    dispatch_cv: float = 0.0
+    drift: float = 0.0
+    outliers: float = 0.0
+    outlier_factor: float = 1.3
+    build_offset: float = 0.0
+    speed: tuple[_Rule, ...] = attrs.field(default=(), converter=_rules)
+    seed: int = 0
+    state: str | None = None
+
+
+def with_timing_model(scenario: Scenario, environment: Mapping[str, str], command: Sequence[str]) -> Scenario:
+    """`scenario` with the application and times of the declared model; unchanged when none is declared.
+
+    Counts one process run. ScenarioError when the file is missing or not understood.
+    """
+    name = environment.get("RPL_STANDIN_TIMING_MODEL")
+    if not name:
+        return scenario
+    path = Path(name)
+    try:
+        declared = _TimingModel(**json.loads(path.read_text(encoding="utf-8")))
+        application = _application(declared) if declared.kernels else scenario.application
+        source = (embedded_source(command) or b"").decode("utf-8", "replace")
+        times = _Times(declared, source, *_next_run(declared, Path(declared.state or f"{name}.state")))
+        return attrs.evolve(
+            scenario,
+            application=attrs.evolve(application, kernels=tuple(map(times.moved, application.kernels))),
+            duration_ns=times.duration_ns,
+        )
+    except (OSError, ValueError, KeyError, TypeError, re.error) as error:
+        raise ScenarioError(f"timing model {path}: {type(error).__name__}: {error}") from error
+
+
+def _application(declared: _TimingModel) -> model.Application:
+    kernels: list[model.KernelModel] = []
+    launches: list[tuple[int, int, model.Launch]] = []
+    for entry in declared.kernels:
+        fields = {"grid": (65536, 1, 1), "workgroup": (256, 1, 1), **entry}
+        times, stream = int(fields.pop("launches", 1)), int(fields.pop("stream", 0))
+        kernels.append(kernel_model(fields))
+        launches += [(turn, len(kernels), model.Launch(entry["name"], stream)) for turn in range(times)]
+    turns = tuple(launch for _turn, _kernel, launch in sorted(launches, key=lambda item: item[:2]))
+    steps: tuple[model.Step, ...] = (
+        model.Allocate(1 << 20),
+        model.Copy("HtoD", 1 << 20, blocking=True),
+        *turns,
+        model.SyncDevice(),
+    )
+    streams = max(launch.stream for launch in turns) if turns else 0
+    return model.Application(name="declared", kernels=tuple(kernels), steps=steps, streams=streams)
+
+
+def _next_run(declared: _TimingModel, state: Path) -> tuple[int, float]:
+    """Number of this process run, from 1, and the level of the walk (a logarithm)."""
+    with state.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        before = json.loads(file.read() or '{"runs": 0, "level": 0.0}')
+        number = before["runs"] + 1
+        step = Random(f"{declared.seed}/walk/{number}").gauss(0.0, declared.drift * declared.cv)
+        level = before["level"] + step
+        file.truncate(0)
+        file.write(json.dumps({"runs": number, "level": level}))
+    return number, level
+
+
+class _Times:
+    """The times of one process run."""
+
+    def __init__(self, declared: _TimingModel, source: str, number: int, level: float) -> None:
+        self._declared = declared
+        self._source = source
+        self._random = Random(f"{declared.seed}/run/{number}")
+        slow = self._random.random() < declared.outliers
+        self._common = math.exp(level + self._build_offset()) * (declared.outlier_factor if slow else 1.0)
+        self._factors: dict[str, float] = {}
+
+    def _build_offset(self) -> float:
+        if not self._source or not self._declared.build_offset:
+            return 0.0
+        return Random(f"{self._declared.seed}/build/{self._source}").gauss(0.0, self._declared.build_offset)
+
+    def duration_ns(self, kernel: model.KernelModel) -> int:
+        """The time of the next dispatch of `kernel`, at least 1."""
+        if kernel.name not in self._factors:
+            noise = math.exp(self._random.gauss(0.0, self._declared.cv))
+            self._factors[kernel.name] = self._common * noise * self._product(kernel.name, "factor")
+        jitter = math.exp(self._random.gauss(0.0, self._declared.dispatch_cv))
+        return max(1, round(kernel.nominal_ns * self._factors[kernel.name] * jitter))
+
+    def moved(self, kernel: model.KernelModel) -> model.KernelModel:
+        """`kernel` with the memory traffic that the rules give it."""
+        factor = self._product(kernel.name, "hbm_factor")
+        work = attrs.evolve(
+            kernel.work,
+            read_bytes=round(kernel.work.read_bytes * factor),
+            write_bytes=round(kernel.work.write_bytes * factor),
+        )
+        return attrs.evolve(kernel, work=work)
+
+    def _product(self, kernel: str, field: str) -> float:
+        rules = (rule for rule in self._declared.speed if rule.applies(self._source, kernel))
+        return math.prod((float(getattr(rule, field)) for rule in rules), start=1.0)

@@ -1,1 +1,0 @@
-"""Device-independent analyses: one folder per step, values in, values out."""

@@ -1,1 +1,0 @@
-"""Built-in renderers: documents in, text out."""

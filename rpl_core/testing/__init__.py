@@ -1,5 +1,0 @@
-"""Test kit for plugin authors: a pytest plugin with fixtures, and contract checks per kind of plugin.
-
-pytest loads ``rpl_core.testing.pytest_plugin`` by itself wherever rpl-core is installed. The contract checks
-are plain functions in ``rpl_core.testing.contracts``.
-"""
