@@ -1,0 +1,46 @@
+"""Exporters write a run in the format of another tool."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.model.recording import Recording
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["ExportInput", "ExportRequest", "Exporter"]
+
+
+class ExportInput(Enum):
+    """What an exporter is made from: the recording, or the documents of its analysis."""
+
+    RECORDING = "recording"
+    DOCUMENTS = "documents"
+
+
+@attrs.frozen(eq=False)
+class ExportRequest:
+    """``recording`` or ``documents`` is given, as the exporter's ``needs`` says."""
+
+    recording: Recording | None = None
+    documents: Mapping[str, BaseModel] = attrs.field(factory=dict)
+
+
+class Exporter(ABC):
+    """One format, chosen by ``rpl export --format NAME``. ``binary`` output is not for a terminal."""
+
+    name: str
+    summary: str
+    suffix: str
+    needs: ExportInput = ExportInput.RECORDING
+    binary: bool = False
+
+    @abstractmethod
+    def export(self, request: ExportRequest) -> bytes:
+        """The whole file. Raises ``BadDataError`` where there is nothing to export."""

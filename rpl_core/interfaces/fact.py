@@ -1,0 +1,115 @@
+"""Facts: what analyzers give each other and documents are made from, each behind a typed key.
+
+A key is made once, in a module that its users import; two keys are the same fact when their names are equal.
+The key's type lives with the lowest distribution that uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from rpl_core.model.metric import Metric
+
+T = TypeVar("T")
+
+__all__ = ["AppFigure", "Fact", "Facts", "KernelFigure"]
+
+
+@attrs.frozen
+class Fact(Generic[T]):
+    """The key of one fact.
+
+    ``kind`` is the class of the value, checked where the fact is given; ``None`` is always allowed and means
+    that nothing was found. A ``published`` fact is JSON-ready and stands in ``analysis.json`` under
+    ``extensions`` by its name.
+    """
+
+    name: str
+    kind: type[Any] | tuple[type[Any], ...] = attrs.field(default=object, eq=False, repr=False)
+    published: bool = attrs.field(default=False, eq=False, kw_only=True, repr=False)
+
+    def violation(self, value: object) -> str | None:
+        """Why ``value`` can't be this fact, or ``None``."""
+        if value is None or isinstance(value, self.kind):
+            return None
+        kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        return f"the fact {self.name!r} is {wanted}, not {type(value).__name__}"
+
+
+@attrs.frozen
+class KernelFigure(Fact[Mapping[str, Metric]]):
+    """A scalar fact of every kernel: kernel name -> ``Metric``. Rules can test it by its name."""
+
+    kind: type[Any] | tuple[type[Any], ...] = attrs.field(default=Mapping, eq=False, repr=False)
+
+    def violation(self, value: object) -> str | None:
+        problem = super().violation(value)
+        if problem is not None or value is None:
+            return problem
+        assert isinstance(value, Mapping)
+        for kernel, metric in value.items():
+            if not isinstance(kernel, str) or not isinstance(metric, Metric):
+                return f"the fact {self.name!r} maps kernel names to Metric, found {metric!r:.60}"
+        return None
+
+
+@attrs.frozen
+class AppFigure(Fact[Metric]):
+    """A scalar fact of the whole application. Rules can test it by its name, for every kernel alike."""
+
+    kind: type[Any] | tuple[type[Any], ...] = attrs.field(default=Metric, eq=False, repr=False)
+
+
+class Facts:
+    """A read-only view of facts by key: ``facts[KEY]`` has the type of the key.
+
+    Mappings and lists in it are handed out as they are; a fact that is a plain dict is given read-only.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[Fact[Any], Any] = MappingProxyType({})) -> None:
+        self._values = {key: _read_only(value) for key, value in values.items()}
+
+    def __getitem__(self, key: Fact[T]) -> T:
+        """The value; ``KeyError`` for a fact that nobody gave. A fact given as ``None`` is ``None``."""
+        value: T = self._values[key]
+        return value
+
+    def get(self, key: Fact[T]) -> T | None:
+        """The value, or ``None`` when nobody gave it."""
+        return self._values.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[Fact[Any]]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def figures(self, kernel: str) -> Mapping[str, Metric]:
+        """All scalar facts of ``kernel`` by name, those of the application included."""
+        found: dict[str, Metric] = {}
+        for key, value in self._values.items():
+            if value is None:
+                continue
+            if isinstance(key, AppFigure):
+                found[key.name] = value
+            elif isinstance(key, KernelFigure) and kernel in value:
+                found[key.name] = value[kernel]
+        return found
+
+    def with_values(self, values: Mapping[Fact[Any], Any]) -> Facts:
+        """A view that holds ``values`` too."""
+        return Facts({**self._values, **values})
+
+
+def _read_only(value: Any) -> Any:
+    return MappingProxyType(value) if type(value) is dict else value

@@ -1,0 +1,74 @@
+"""Options of commands, declared by whoever understands them: type, default, setting and help in one place.
+
+An option object is also the key to its value: ``options[MY_OPTION]`` has the option's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+
+__all__ = ["CommandOption", "OptionForm", "Options"]
+
+
+class OptionForm(Enum):
+    """How an option is written on the command line."""
+
+    VALUE = "value"  # --name VALUE
+    FLAG = "flag"  # --name
+    SWITCH = "switch"  # --name/--no-name
+    REPEATED = "repeated"  # --name VALUE, several times; the value is a tuple
+
+
+@attrs.frozen
+class CommandOption(Generic[T]):
+    """``--name`` of the commands in ``commands``.
+
+    ``parse`` turns text (or a TOML value) into the value and raises ``UsageError`` for what can't be one; see
+    ``rpl_core.config.values``. With ``setting`` the option can also be set in ``rpl.toml`` and by
+    ``RPL_<NAME>``. A ``recorded`` option is kept in the manifest of a run, and later analyses of that run take
+    it over unless told otherwise. ``reserved`` is what the value must not be combined with.
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    parse: Callable[[Any], T] = attrs.field(eq=False, repr=False)
+    default: T
+    help: str = attrs.field(eq=False, repr=False)
+    form: OptionForm = OptionForm.VALUE
+    metavar: str | None = None
+    setting: bool = False
+    recorded: bool = False
+    meaning: str | None = attrs.field(default=None, eq=False, repr=False)  # of the setting; else ``help``
+
+    @property
+    def key(self) -> str:
+        """The name as Python and manifests spell it."""
+        return self.name.replace("-", "_")
+
+
+class Options:
+    """Resolved values by option. An option that the command does not have gives its default."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, option: CommandOption[T]) -> T:
+        value: T = self._values.get(option.name, option.default)
+        return value
+
+    def with_value(self, option: CommandOption[T], value: T) -> Options:
+        """The same options with another value for one of them."""
+        return Options({**self._values, option.name: value})
+
+    def by_name(self) -> Mapping[str, Any]:
+        """The values that were resolved, for manifests and messages."""
+        return MappingProxyType(self._values)

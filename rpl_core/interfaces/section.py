@@ -1,0 +1,76 @@
+"""Sections that plugins add to what people read: the text report, the HTML report and ``explain``.
+
+A section is given as blocks, which each report draws in its own way; where that is not enough, a plugin
+draws its own HTML.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Union
+
+import attrs
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["Block", "Paragraph", "ReportSection", "SectionRequest", "Table"]
+
+
+@attrs.frozen
+class Paragraph:
+    """Running text, wrapped by the report. Names from recordings need no escaping here."""
+
+    text: str
+
+
+@attrs.frozen
+class Table:
+    """Rows of text under ``columns``; ``right`` names the columns that are right-aligned."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[str, ...] = ()
+
+
+Block = Union[Paragraph, Table]
+
+
+@attrs.frozen
+class SectionRequest:
+    """The validated documents by name, and how many characters a line of text may have.
+
+    ``short_names`` maps a kernel's name to the form in which the report shows it.
+    """
+
+    documents: Mapping[str, BaseModel]
+    width: int = 100
+    short_names: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class ReportSection(ABC):
+    """One section. ``title`` heads it; sections come in plugin order behind the built-in ones."""
+
+    name: str
+    summary: str
+    title: str
+
+    @abstractmethod
+    def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
+        """What the text and HTML reports show; empty: the section is left out."""
+
+    def text(self, request: SectionRequest) -> str | None:
+        """The section as finished lines of text instead of ``blocks``; ``None`` to have them drawn."""
+        _ = request
+        return None
+
+    def html(self, request: SectionRequest) -> str | None:
+        """The section as HTML instead of ``blocks``. Whatever is inserted must be escaped by the plugin."""
+        _ = request
+        return None
+
+    def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
+        """What ``rpl explain`` adds for one kernel."""
+        _ = (request, kernel)
+        return ()
