@@ -31,7 +31,7 @@ def workplace(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def profiled(workplace, standin_rocprofv3, rpl_cli):
+def profiled(workplace, rpl_standin_rocprofv3, rpl_cli):
     """``profiled(*words)``: run ``rpl profile`` with the stand-in profiler, once per run for speed."""
 
     def call(*words, **options):

@@ -62,7 +62,7 @@ def sleeper(program):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_in_the_first_run(workplace, standin_rocprofv3, sleeper, rpl_cli, number):
+def test_in_the_first_run(workplace, rpl_standin_rocprofv3, sleeper, rpl_cli, number):
     process = start("profile", sleeper)
     wait_for((workplace / "pid").is_file)
     code, out, err = end(process, number)
@@ -75,7 +75,7 @@ def test_in_the_first_run(workplace, standin_rocprofv3, sleeper, rpl_cli, number
     assert "holds no finished pass" in outcome.stderr
 
 
-def test_in_a_later_run_keeps_the_finished_ones(workplace, standin_rocprofv3, program, rpl_cli):
+def test_in_a_later_run_keeps_the_finished_ones(workplace, rpl_standin_rocprofv3, program, rpl_cli):
     second_sleeps = program(
         "#!/bin/sh\nif [ -e once ]; then echo $$ > pid; exec sleep 300; fi\ntouch once\n", "second"
     )
@@ -89,7 +89,7 @@ def test_in_a_later_run_keeps_the_finished_ones(workplace, standin_rocprofv3, pr
     assert document["incomplete"] == "interrupted"
 
 
-def test_in_a_counter_pass_keeps_the_times(workplace, standin_rocprofv3, rpl_cli):
+def test_in_a_counter_pass_keeps_the_times(workplace, rpl_standin_rocprofv3, rpl_cli):
     process = start(
         "profile", "--runs", "1", "--roofline", "./kernel_binary", RPL_STANDIN_MISBEHAVE="slow=300:counters"
     )
@@ -101,7 +101,9 @@ def test_in_a_counter_pass_keeps_the_times(workplace, standin_rocprofv3, rpl_cli
     assert document["roofline"] is None
 
 
-def test_during_the_analysis_the_recording_is_complete(workplace, standin_rocprofv3, rpl_cli, monkeypatch):
+def test_during_the_analysis_the_recording_is_complete(
+    workplace, rpl_standin_rocprofv3, rpl_cli, monkeypatch
+):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
@@ -114,7 +116,7 @@ def test_during_the_analysis_the_recording_is_complete(workplace, standin_rocpro
     assert (run_directory(workplace) / "profile.json").is_file()
 
 
-def test_while_the_profiler_ignores_polite_signals(workplace, standin_rocprofv3):
+def test_while_the_profiler_ignores_polite_signals(workplace, rpl_standin_rocprofv3):
     process = start("profile", "--runs", "1", "./kernel_binary", RPL_STANDIN_MISBEHAVE="hang_hard")
     wait_for(lambda: run_directory(workplace) and (workplace / "arguments").is_file())
     os.killpg(process.pid, signal.SIGINT)
@@ -123,7 +125,7 @@ def test_while_the_profiler_ignores_polite_signals(workplace, standin_rocprofv3)
     assert code == 130, err
 
 
-def test_a_signal_that_is_ignored_stays_ignored(workplace, standin_rocprofv3, program):
+def test_a_signal_that_is_ignored_stays_ignored(workplace, rpl_standin_rocprofv3, program):
     """As under nohup: closing the terminal does not end the profile."""
     short = program("#!/bin/sh\necho $$ > pid\nwhile [ ! -e go ]; do sleep 0.05; done\n")
     process = subprocess.Popen(
@@ -141,7 +143,7 @@ def test_a_signal_that_is_ignored_stays_ignored(workplace, standin_rocprofv3, pr
     assert float(out) > 0
 
 
-def test_kill_leaves_a_directory_that_can_be_analysed(workplace, standin_rocprofv3, program, rpl_cli):
+def test_kill_leaves_a_directory_that_can_be_analysed(workplace, rpl_standin_rocprofv3, program, rpl_cli):
     second_sleeps = program(
         "#!/bin/sh\nif [ -e once ]; then echo $$ > pid; exec sleep 300; fi\ntouch once\n", "second"
     )

@@ -21,7 +21,7 @@ def test_three_names_are_one_program():
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_each_name_profiles(name, workplace, standin_rocprofv3):
+def test_each_name_profiles(name, workplace, rpl_standin_rocprofv3):
     done = subprocess.run(
         [_script(name), "profile", "./kernel_binary", "--quiet", "--runs", "1"],
         capture_output=True,
@@ -33,7 +33,7 @@ def test_each_name_profiles(name, workplace, standin_rocprofv3):
 
 
 def test_standard_profile_shows_runtime_stability_occupancy_and_resources(
-    workplace, standin_rocprofv3, rpl_cli
+    workplace, rpl_standin_rocprofv3, rpl_cli
 ):
     shown = rpl_cli("profile", "./kernel_binary").assert_ok().stdout
     for word in ("runtime", "stability", "3 runs, CV", "occup.", "limiter"):
@@ -42,7 +42,7 @@ def test_standard_profile_shows_runtime_stability_occupancy_and_resources(
     assert documents == {"profile.json", "roofline.json", "dag.json", "analysis.json", "run.json"}
 
 
-def test_json_is_exactly_one_document_with_the_documented_members(workplace, standin_rocprofv3, rpl_cli):
+def test_json_is_exactly_one_document_with_the_documented_members(workplace, rpl_standin_rocprofv3, rpl_cli):
     outcome = rpl_cli("profile", "./kernel_binary", "--json").assert_ok()
     document = outcome.json()
     assert {

@@ -73,7 +73,7 @@ def test_quoted_words_beside_others_are_not_split(profiled, received):
         (("./kernel_binary", "--device"), "requires an argument"),
     ],
 )
-def test_wrong_usage_is_one_line_and_64(workplace, standin_rocprofv3, rpl_cli, words, message):
+def test_wrong_usage_is_one_line_and_64(workplace, rpl_standin_rocprofv3, rpl_cli, words, message):
     outcome = rpl_cli("profile", *words).assert_exit(64)
     assert message in outcome.stderr
     assert outcome.stderr.startswith("rpl: ")
@@ -107,8 +107,8 @@ def test_clock_override_works_with_a_family_name(profiled):
     assert document["gpu"]["theoretical_peak_flops"] == pytest.approx(81.7e12 / 2, rel=1e-3)
 
 
-def test_override_without_a_device_says_that_it_changed_nothing(workplace, rpl_cli, make_rocpd):
-    recording = make_rocpd([("kernel", 0, 1000)])
+def test_override_without_a_device_says_that_it_changed_nothing(workplace, rpl_cli, rpl_make_rocpd):
+    recording = rpl_make_rocpd([("kernel", 0, 1000)])
     outcome = rpl_cli(
         "--disable-plugin", "gfx942", "profile", "--from", recording, "--memory-bandwidth-gbps", "100"
     ).assert_ok()

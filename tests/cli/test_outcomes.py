@@ -39,7 +39,7 @@ def test_application_that_fails_at_once(profiled, workplace, program):
 
 
 def test_application_that_fails_in_its_second_run_keeps_the_first(
-    workplace, program, standin_rocprofv3, rpl_cli
+    workplace, program, rpl_standin_rocprofv3, rpl_cli
 ):
     failing = program(fails_in_run(2, 3))
     outcome = rpl_cli("profile", "--json", "--runs", "3", failing).assert_exit(76)
@@ -74,7 +74,9 @@ def test_time_limit_ends_the_whole_process_group(profiled, workplace, program):
     assert not _is_alive(child)
 
 
-def test_time_limit_in_a_later_run_keeps_the_first(workplace, program, standin_rocprofv3, rpl_cli, tmp_path):
+def test_time_limit_in_a_later_run_keeps_the_first(
+    workplace, program, rpl_standin_rocprofv3, rpl_cli, tmp_path
+):
     environment = {"RPL_STANDIN_MISBEHAVE": "hang:run=2", "RPL_STANDIN_STATE": str(tmp_path / "count")}
     outcome = rpl_cli(
         "profile", "--runs", "2", "--time-limit", "2", "--json", "./kernel_binary", env=environment
@@ -110,8 +112,8 @@ def test_core_alone_names_the_next_command(workplace, rpl_cli):
     assert "pip install rpl-gfx942" in outcome.stderr
 
 
-def test_core_alone_can_not_read_recordings(rpl_cli, make_rocpd):
-    recording = make_rocpd([("kernel", 0, 1000)])
+def test_core_alone_can_not_read_recordings(rpl_cli, rpl_make_rocpd):
+    recording = rpl_make_rocpd([("kernel", 0, 1000)])
     outcome = rpl_cli("--disable-plugin", "rocprofv3", "analyze", recording).assert_exit(69)
     assert "pip install rpl-rocprofv3" in outcome.stderr
 
@@ -148,7 +150,7 @@ def test_one_unavailable_counter_is_named_and_the_rest_is_used(profiled, latest)
     assert all(roofline["exactness"] != "exact" for roofline in computing)
 
 
-def test_counters_of_a_device_that_nobody_knows(workplace, standin_rocprofv3, rpl_cli):
+def test_counters_of_a_device_that_nobody_knows(workplace, rpl_standin_rocprofv3, rpl_cli):
     outcome = rpl_cli(
         "--disable-plugin", "gfx942", "profile", "--runs", "1", "--roofline", "--json", "./kernel_binary"
     ).assert_ok()
@@ -219,9 +221,9 @@ def test_report_without_a_run_says_what_to_do(workplace, rpl_cli):
 
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit: no such program")
-def test_file_size_limit_is_one_clear_line(workplace, standin_rocprofv3, rpl_cli, make_rocpd):
+def test_file_size_limit_is_one_clear_line(workplace, rpl_standin_rocprofv3, rpl_cli, rpl_make_rocpd):
     """A limit on file sizes fails in the middle of a write, as a full disk does."""
-    recording = make_rocpd([(f"kernel_{i}", i * 1000, i * 1000 + 500) for i in range(50)])
+    recording = rpl_make_rocpd([(f"kernel_{i}", i * 1000, i * 1000 + 500) for i in range(50)])
     done = _with_file_limit("analyze", str(recording), "-o", "out", limit_bytes=2000)
     assert done.returncode == 69, done.stderr
     assert done.stderr.strip().count("\n") == 0

@@ -64,7 +64,7 @@ def test_no_terminal_means_no_escape_sequences(profiled, variable):
     assert "\x1b" not in outcome.stdout + outcome.stderr
 
 
-def test_no_color_keeps_colours_off_a_terminal(workplace, standin_rocprofv3):
+def test_no_color_keeps_colours_off_a_terminal(workplace, rpl_standin_rocprofv3):
     shown = _on_terminal("profile", "--runs", "1", "./kernel_binary", NO_COLOR="1")
     assert "runtime" in shown
     assert not any(f"\x1b[{code}m" in shown for code in range(30, 50))
@@ -95,8 +95,8 @@ def test_a_note_stands_above_the_bar_on_a_line_of_its_own(monkeypatch):
     assert lines[-2:] == ["after", ""]
 
 
-def test_names_in_recordings_do_not_steer_the_terminal(rpl_cli, make_rocpd, workplace):
-    recording = make_rocpd([("evil\x1b[2J\r\nname", 0, 1000)])
+def test_names_in_recordings_do_not_steer_the_terminal(rpl_cli, rpl_make_rocpd, workplace):
+    recording = rpl_make_rocpd([("evil\x1b[2J\r\nname", 0, 1000)])
     outcome = rpl_cli("analyze", recording).assert_ok()
     assert "\x1b" not in outcome.stdout
     assert "\r" not in outcome.stdout
@@ -157,9 +157,9 @@ def _on_terminal(*words, start=START, **environment):
         (("analyze", "--quiet"), ""),
     ],
 )
-def test_long_work_shows_on_a_terminal_that_it_goes_on(words, shown, make_rocpd, tmp_path, monkeypatch):
+def test_long_work_shows_on_a_terminal_that_it_goes_on(words, shown, rpl_make_rocpd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    recording = str(make_rocpd([Launch("kernel", 1000, 2000)]))
+    recording = str(rpl_make_rocpd([Launch("kernel", 1000, 2000)]))
     all_is_long = f"from rpl_core.cli import long_work; long_work._LARGE_BYTES = 1; {START}"
     answer = _on_terminal(*words, recording, start=all_is_long)
     assert (" MiB" in answer) == bool(shown)

@@ -10,9 +10,9 @@ from rpl_testkit.recordings import Launch
 
 
 @pytest.fixture
-def run(make_rocpd, rpl_cli, workplace):
+def run(rpl_make_rocpd, rpl_cli, workplace):
     """The documents of a recording with kernels of two names, one of them inside the other."""
-    recording = make_rocpd(
+    recording = rpl_make_rocpd(
         [
             Launch("gemm", 0, 9000, grid=(4096, 1, 1)),
             Launch("gemm_tail", 9000, 10000),
@@ -23,15 +23,15 @@ def run(make_rocpd, rpl_cli, workplace):
     return workplace / "out"
 
 
-def test_analyze_without_output_writes_nothing(make_rocpd, rpl_cli, workplace):
-    recording = make_rocpd([("kernel", 0, 1000)])
+def test_analyze_without_output_writes_nothing(rpl_make_rocpd, rpl_cli, workplace):
+    recording = rpl_make_rocpd([("kernel", 0, 1000)])
     before = sorted(workplace.iterdir())
     rpl_cli("analyze", recording).assert_ok()
     assert sorted(workplace.iterdir()) == before
 
 
-def test_analyze_opens_recordings_read_only(make_rocpd, rpl_cli, workplace):
-    recording = make_rocpd([("kernel", 0, 1000)])
+def test_analyze_opens_recordings_read_only(rpl_make_rocpd, rpl_cli, workplace):
+    recording = rpl_make_rocpd([("kernel", 0, 1000)])
 
     def state():
         return recording.read_bytes(), recording.stat().st_mtime_ns, sorted(recording.parent.iterdir())
@@ -46,8 +46,8 @@ def test_analyze_of_documents_alone_points_to_report(run, rpl_cli):
     assert "not the recording that they were made from" in outcome.stderr
 
 
-def test_repeated_recordings_give_a_spread(make_rocpd, rpl_cli):
-    runs = [make_rocpd([("kernel", 0, 1000 + 20 * i)], name=f"{i}_results.db", pid=i) for i in (1, 2, 3)]
+def test_repeated_recordings_give_a_spread(rpl_make_rocpd, rpl_cli):
+    runs = [rpl_make_rocpd([("kernel", 0, 1000 + 20 * i)], name=f"{i}_results.db", pid=i) for i in (1, 2, 3)]
     document = rpl_cli("analyze", "--json", "--each-is-a-run", *runs).assert_ok().json()
     assert document["stability"]["runs"] == 3
     assert document["stability"]["mean_ms"] == pytest.approx(1040e-6)
@@ -137,8 +137,8 @@ def test_unknown_setting_in_the_file_is_a_usage_error(rpl_cli, workplace):
     assert "unknown setting 'runz'" in rpl_cli("config", "show").assert_exit(64).stderr
 
 
-def test_explain_shows_the_roofline_with_levels_types_and_caches(rpl_cli, tmp_path, shared_data):
-    recording = shared_data / "counters_gfx942" / "path_MI300X_A1"
+def test_explain_shows_the_roofline_with_levels_types_and_caches(rpl_cli, tmp_path, rpl_shared_data):
+    recording = rpl_shared_data / "counters_gfx942" / "path_MI300X_A1"
     rpl_cli("analyze", recording, "-o", tmp_path / "copy").assert_ok()
     shown = rpl_cli("explain", "vecCopy", "--run", tmp_path / "copy").assert_ok().stdout
     assert "HBM/fabric          1,130 of 5,325 GB/s" in shown

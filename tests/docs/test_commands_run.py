@@ -15,7 +15,7 @@ PROGRAMS = {"rpl", "rocm-perf", "rocm-perf-lab"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path, standin_rocprofv3: Path) -> Path:
+def folder(tmp_path: Path, rpl_standin_rocprofv3: Path) -> Path:
     app = tmp_path / "work" / "app"
     app.parent.mkdir()
     app.write_text("#!/bin/sh\nexit 0\n")
@@ -40,9 +40,11 @@ def test_marked_commands_run(documentation, page, folder, rpl_cli):
 
 @pytest.mark.data
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_on_recordings_print_what_the_page_shows(documentation, page, folder, rpl_cli, shared_data):
+def test_commands_on_recordings_print_what_the_page_shows(
+    documentation, page, folder, rpl_cli, rpl_shared_data
+):
     for name in ("path_MI300X_A1",):
-        (folder / name).symlink_to(shared_data / "counters_gfx942" / name)
+        (folder / name).symlink_to(rpl_shared_data / "counters_gfx942" / name)
     for block in documentation.blocks(documentation.page(page)):
         if block.need != "recording":
             continue

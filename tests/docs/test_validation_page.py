@@ -49,11 +49,11 @@ def _number(cell: str) -> float | None:
 
 
 @pytest.mark.data
-def test_the_counter_table_is_what_rpl_gives(documentation, shared_data, rpl_cli, tmp_path):
+def test_the_counter_table_is_what_rpl_gives(documentation, rpl_shared_data, rpl_cli, tmp_path):
     rows = documentation.rows(PAGE, *COUNTER_COLUMNS)
     assert len(rows) == 6
     for name, _, moved, deviation, to_l2, flops, time in rows:
-        folder = shared_data / "counters_gfx942" / name.strip("`")
+        folder = rpl_shared_data / "counters_gfx942" / name.strip("`")
         out = tmp_path / folder.name
         rpl_cli("analyze", "--device", "gfx942", folder, "-o", out).assert_ok()
         (kernel,) = json.loads((out / "roofline.json").read_text())["kernels"]
@@ -69,18 +69,18 @@ def test_the_counter_table_is_what_rpl_gives(documentation, shared_data, rpl_cli
 
 
 @pytest.mark.data
-def test_kernel_times_equal_the_timestamps(documentation, shared_data):
+def test_kernel_times_equal_the_timestamps(documentation, rpl_shared_data):
     for row in documentation.rows(PAGE, *COUNTER_COLUMNS)[:5]:
-        table = shared_data / "counters_gfx942" / row[0].strip("`") / "timestamps.csv"
+        table = rpl_shared_data / "counters_gfx942" / row[0].strip("`") / "timestamps.csv"
         assert _csv_sum(table)[1] == _number(row[-1])
 
 
 @pytest.mark.data
-def test_the_table_of_times_is_true(documentation, shared_data, rpl_cli, tmp_path):
+def test_the_table_of_times_is_true(documentation, rpl_shared_data, rpl_cli, tmp_path):
     rows = documentation.rows(PAGE, "recording", "device", "dispatches", "sum, ns", "rpl")
     assert {row[0] for row in rows} == set(TIMES)
     for name, _, dispatches, total, _ in rows:
-        file = shared_data / "rocpd" / TIMES[name]
+        file = rpl_shared_data / "rocpd" / TIMES[name]
         assert _plain_sum(file, tmp_path) == (int(dispatches), _number(total)), name
         target = file if file.suffix in {".db", ".gz", ".rpd"} and ".csv" not in file.name else file.parent
         profile = rpl_cli("analyze", "--json", target).assert_ok().json()
@@ -107,8 +107,8 @@ def _csv_sum(file: Path) -> tuple[int, int]:
 
 
 @pytest.mark.data
-def test_the_number_of_occupancy_facts_is_stated(documentation, shared_data):
-    facts = json.loads((shared_data / "occupancy" / "llvm_facts.json").read_text())
+def test_the_number_of_occupancy_facts_is_stated(documentation, rpl_shared_data):
+    facts = json.loads((rpl_shared_data / "occupancy" / "llvm_facts.json").read_text())
     text = " ".join(documentation.page(PAGE).read_text(encoding="utf-8").split())
     assert f"All {len(facts)} facts of the compiler sweep" in text
     assert f"{len(facts)} occupancy facts" in documentation.page("README.md").read_text(encoding="utf-8")

@@ -91,12 +91,12 @@ def test_a_draft_names_what_was_not_given():
         "counters_gfx942/vcopy_MI300X_A1_rocpd",
     ],
 )
-def test_real_recordings_give_the_bytes_of_the_models(place, shared_data, rpl_host):
+def test_real_recordings_give_the_bytes_of_the_models(place, rpl_shared_data, rpl_host):
     from rpl_core.pipeline.analyse import AnalysisRequest
     from rpl_core.pipeline.offline import analyse_only
 
     documents = analyse_only(
-        [shared_data / place], AnalysisRequest(), rpl_host("core", "rocprofv3", "gfx942", "att")
+        [rpl_shared_data / place], AnalysisRequest(), rpl_host("core", "rocprofv3", "gfx942", "att")
     )
     for name, model in documents.by_name().items():
         assert documents.json(name) == to_json(model)

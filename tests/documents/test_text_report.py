@@ -11,14 +11,14 @@ from rpl_testkit.recordings import Launch
 
 
 @pytest.fixture
-def shown(make_rocpd, rpl_cli, tmp_path):
+def shown(rpl_make_rocpd, rpl_cli, tmp_path):
     """``shown(launches, path_first=True)``: the report of a recording with these launches."""
 
     def render(launches, *, path_first=False, words=(), width=100):
         from rpl_core.documents.load import load_documents
 
         out = tmp_path / "out"
-        rpl_cli("analyze", make_rocpd(launches), "-o", out, *words).assert_ok()
+        rpl_cli("analyze", rpl_make_rocpd(launches), "-o", out, *words).assert_ok()
         documents = load_documents(out).by_name()
         return TextRenderer().render(RenderRequest(documents, path_first=path_first, width=width))
 

@@ -89,7 +89,7 @@ def test_documents(name, damage, documents):
     run()
 
 
-def test_run_manifest(corpus, digest, tmp_path, monkeypatch, standin_rocprofv3, rpl_cli):
+def test_run_manifest(corpus, digest, tmp_path, monkeypatch, rpl_standin_rocprofv3, rpl_cli):
     run_directory = tmp_path / "run"
     rpl_cli("profile", "--runs", "1", "-o", run_directory, "--", "true").assert_ok()
     manifest = run_directory / "run.json"

@@ -45,11 +45,11 @@ def analysed(rpl_cli, tmp_path):
 
 
 @pytest.fixture
-def edited(make_rocpd):
+def edited(rpl_make_rocpd):
     """``edited(launches, "UPDATE {kernel_dispatch} SET ...")``: a rocpd file changed by SQL."""
 
     def build(launches, *statements, **options):
-        path = make_rocpd(launches, **options)
+        path = rpl_make_rocpd(launches, **options)
         with closing(sqlite3.connect(path)) as database:
             names = [
                 row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -129,12 +129,12 @@ def test_duplicate_dispatch_ids_are_counted_and_lose_nothing(edited, analysed):
     assert documents["profile"]["kernels"][0]["launches"] == 5
 
 
-def test_long_name_is_cut_on_the_terminal_and_whole_in_the_documents(make_rocpd, analysed):
+def test_long_name_is_cut_on_the_terminal_and_whole_in_the_documents(rpl_make_rocpd, analysed):
     name = "void kernel<" + "std::tuple<int>, " * 120 + "int>(float*)"
     assert len(name) > 2000
     outlier = (name, 90_000, 190_000)
     outcome, documents = analysed(
-        make_rocpd([*((name, 9000 * i, 9000 * i + 500) for i in range(1, 9)), outlier])
+        rpl_make_rocpd([*((name, 9000 * i, 9000 * i + 500) for i in range(1, 9)), outlier])
     )
     assert documents["profile"]["kernel"]["name"] == name
     assert max(len(line) for line in outcome.stdout.splitlines()) < 250
@@ -144,10 +144,10 @@ def test_long_name_is_cut_on_the_terminal_and_whole_in_the_documents(make_rocpd,
 
 
 def test_terminal_escapes_and_markup_in_names_are_shown_and_not_obeyed(
-    make_rocpd, analysed, rpl_cli, tmp_path
+    rpl_make_rocpd, analysed, rpl_cli, tmp_path
 ):
     name = "k\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\u202e\r\nx"
-    outcome, documents = analysed(make_rocpd([(name, 1000, 2000)]))
+    outcome, documents = analysed(rpl_make_rocpd([(name, 1000, 2000)]))
     explained = rpl_cli("explain", "--run", tmp_path / "out").assert_ok()
     for shown in (outcome.stdout, outcome.stderr, explained.stdout):
         assert not any(c in shown for c in "\x1b\x07\r\u202e")
@@ -206,9 +206,9 @@ def test_graph_that_launches_itself_ends_and_keeps_its_kernels(tmp_path, analyse
 
 
 @pytest.mark.long
-def test_a_million_streams(make_rocpd, tmp_path):
+def test_a_million_streams(rpl_make_rocpd, tmp_path):
     million = 1_000_000
-    path = make_rocpd(launches(1))
+    path = rpl_make_rocpd(launches(1))
     with closing(sqlite3.connect(path)) as database:
         tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         (dispatch,) = [name for name in tables if name.startswith("rocpd_kernel_dispatch")]

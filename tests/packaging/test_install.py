@@ -9,9 +9,9 @@ import pytest
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
-def test_device_plugin_alone_profiles_a_recording(wheelhouse, fresh_environment, shared_data):
+def test_device_plugin_alone_profiles_a_recording(wheelhouse, fresh_environment, rpl_shared_data):
     fresh_environment.install("rpl-gfx942", wheels=[wheelhouse])
-    recording = shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
+    recording = rpl_shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
     shown = fresh_environment.output(
         "rpl", "profile", "--device", "gfx942", "--from", recording, "-o", "out", "--json"
     )
@@ -34,12 +34,12 @@ def test_demo_works_from_wheels(wheelhouse, fresh_environment):
     assert "memory_bandwidth_bound" in shown
 
 
-def test_core_alone_names_the_next_command(wheelhouse, fresh_environment, make_rocpd):
+def test_core_alone_names_the_next_command(wheelhouse, fresh_environment, rpl_make_rocpd):
     fresh_environment.install("rpl-core", wheels=[wheelhouse])
     done = fresh_environment.run("rpl", "profile", "--device", "gfx942", "--", "true")
     assert done.returncode == 69
     assert "pip install rpl-gfx942" in done.stderr
-    recorded = fresh_environment.run("rpl", "analyze", make_rocpd([("kernel", 0, 1000)]))
+    recorded = fresh_environment.run("rpl", "analyze", rpl_make_rocpd([("kernel", 0, 1000)]))
     assert recorded.returncode == 69
     assert "pip install rpl-rocprofv3" in recorded.stderr
     assert fresh_environment.run("rpl", "doctor").returncode in (0, 69)

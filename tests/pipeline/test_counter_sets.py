@@ -19,8 +19,8 @@ FOLDERS = (*WITH_ALL_COUNTERS, "ipblocks_SQ_SPI_TA_TCC_CPF_MI300X_A1", "ipblocks
 
 
 @pytest.fixture
-def sets(shared_data):
-    return shared_data / "counters_gfx942"
+def sets(rpl_shared_data):
+    return rpl_shared_data / "counters_gfx942"
 
 
 @pytest.fixture

@@ -79,11 +79,11 @@ DATABASES = {
 
 
 @pytest.fixture
-def expected(shared_data, tmp_path):
+def expected(rpl_shared_data, tmp_path):
     """``expected("set")``: the sums of a set, by plain csv or sqlite3."""
 
     def compute(name: str) -> Sums:
-        folder = shared_data / "rocpd" / name
+        folder = rpl_shared_data / "rocpd" / name
         if name in CSV_SETS:
             return of_csv(folder / CSV_SETS[name])
         files, query = DATABASES[name]
@@ -95,9 +95,9 @@ def expected(shared_data, tmp_path):
 
 
 @pytest.mark.parametrize("name", [*CSV_SETS, *DATABASES])
-def test_runtime_launches_and_kernels_are_those_of_the_file(name, expected, shared_data, rpl_cli):
+def test_runtime_launches_and_kernels_are_those_of_the_file(name, expected, rpl_shared_data, rpl_cli):
     truth = expected(name)
-    document = rpl_cli("analyze", "--json", shared_data / "rocpd" / name).assert_ok().json()
+    document = rpl_cli("analyze", "--json", rpl_shared_data / "rocpd" / name).assert_ok().json()
     assert document["runtime_ms"] == pytest.approx(truth.total_ns / 1e6, rel=1e-12)
     assert document["runtime_exactness"] == "exact"
     assert document["launches"] == truth.launches
@@ -113,9 +113,9 @@ def test_runtime_launches_and_kernels_are_those_of_the_file(name, expected, shar
 
 @pytest.mark.parametrize("name", [*CSV_SETS, *DATABASES])
 def test_critical_path_lies_between_the_longest_dispatch_and_the_makespan(
-    name, shared_data, rpl_cli, tmp_path
+    name, rpl_shared_data, rpl_cli, tmp_path
 ):
-    rpl_cli("analyze", shared_data / "rocpd" / name, "-o", tmp_path / "out").assert_ok()
+    rpl_cli("analyze", rpl_shared_data / "rocpd" / name, "-o", tmp_path / "out").assert_ok()
     dag = json.loads((tmp_path / "out" / "dag.json").read_text())
     profile = json.loads((tmp_path / "out" / "profile.json").read_text())
     assert dag["status"] == "available"
@@ -125,16 +125,16 @@ def test_critical_path_lies_between_the_longest_dispatch_and_the_makespan(
 
 
 @pytest.mark.parametrize("name", [*CSV_SETS, *DATABASES, "hipkittens-mi350x-pmc-csv"])
-def test_documents_follow_their_schemas(name, shared_data, rpl_cli, tmp_path):
-    rpl_cli("analyze", shared_data / "rocpd" / name, "-o", tmp_path / "out").assert_ok()
+def test_documents_follow_their_schemas(name, rpl_shared_data, rpl_cli, tmp_path):
+    rpl_cli("analyze", rpl_shared_data / "rocpd" / name, "-o", tmp_path / "out").assert_ok()
     for path in (tmp_path / "out").iterdir():
         jsonschema.validate(json.loads(path.read_text()), json_schema(path.stem))
 
 
-def test_recognised_devices(shared_data, rpl_cli):
+def test_recognised_devices(rpl_shared_data, rpl_cli):
     found = {}
     for name in ("hipkittens-mi325x-csv", "synthetic-gfx942", "wave-mi350x-csv", "flydsl-gfx1250-v3"):
-        gpu = rpl_cli("analyze", "--json", shared_data / "rocpd" / name).assert_ok().json()["gpu"]
+        gpu = rpl_cli("analyze", "--json", rpl_shared_data / "rocpd" / name).assert_ok().json()["gpu"]
         found[name] = gpu["product"] or gpu["reason"]
     assert found["hipkittens-mi325x-csv"] == "AMD Instinct MI325X"
     assert found["synthetic-gfx942"] == "AMD Instinct MI325X"
@@ -142,14 +142,14 @@ def test_recognised_devices(shared_data, rpl_cli):
     assert "gfx1250" in found["flydsl-gfx1250-v3"]
 
 
-def test_agent_file_names_the_device_of_the_whole_folder(shared_data, rpl_cli):
-    folder = shared_data / "rocpd" / "hipkittens-mi350x-pmc-csv"
+def test_agent_file_names_the_device_of_the_whole_folder(rpl_shared_data, rpl_cli):
+    folder = rpl_shared_data / "rocpd" / "hipkittens-mi350x-pmc-csv"
     outcome = rpl_cli("analyze", "--device", "gfx942", folder).assert_exit(65)
     assert "made on gfx950" in outcome.stderr
 
 
-def test_times_of_counter_passes_are_estimates_and_null_when_strict(shared_data, rpl_cli):
-    folder = shared_data / "rocpd" / "hipkittens-mi350x-pmc-csv"
+def test_times_of_counter_passes_are_estimates_and_null_when_strict(rpl_shared_data, rpl_cli):
+    folder = rpl_shared_data / "rocpd" / "hipkittens-mi350x-pmc-csv"
     document = rpl_cli("analyze", "--json", folder).assert_ok().json()
     assert document["runtime_exactness"] == "estimate"
     low, high = document["runtime_range_ms"]
@@ -169,8 +169,8 @@ def test_times_of_counter_passes_are_estimates_and_null_when_strict(shared_data,
         ("partial_schema3_test_rocm_database.db", "rocpd schema 3 but lacks"),
     ],
 )
-def test_foreign_files_are_recognised_and_refused(name, words, shared_data, rpl_cli):
-    outcome = rpl_cli("analyze", shared_data / "rocpd" / "reject-cases" / name).assert_exit(65)
+def test_foreign_files_are_recognised_and_refused(name, words, rpl_shared_data, rpl_cli):
+    outcome = rpl_cli("analyze", rpl_shared_data / "rocpd" / "reject-cases" / name).assert_exit(65)
     assert words in outcome.stderr
     assert outcome.stderr.count("\n") == 1
     assert outcome.stdout == ""
@@ -183,15 +183,15 @@ def test_files_that_are_nothing_are_refused(content, tmp_path, rpl_cli):
     assert outcome.stderr.count("\n") == 1
 
 
-def test_truncated_database_is_refused(shared_data, tmp_path, rpl_cli):
-    whole = (shared_data / "rocpd/flydsl-gfx1250-v3/146104_results.db").read_bytes()
+def test_truncated_database_is_refused(rpl_shared_data, tmp_path, rpl_cli):
+    whole = (rpl_shared_data / "rocpd/flydsl-gfx1250-v3/146104_results.db").read_bytes()
     for share in (0.1, 0.5, 0.9):
         (tmp_path / "x_results.db").write_bytes(whole[: int(len(whole) * share)])
         assert rpl_cli("analyze", tmp_path / "x_results.db").assert_exit(65).stderr.count("\n") == 1
 
 
-def test_ranks_are_processes_of_one_run_or_runs_on_request(shared_data, rpl_cli):
-    folder = shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd"
+def test_ranks_are_processes_of_one_run_or_runs_on_request(rpl_shared_data, rpl_cli):
+    folder = rpl_shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd"
     files = sorted(folder.glob("*.gz"))
     together = rpl_cli("analyze", "--json", *files).assert_ok().json()
     assert together["runtime_ms"] == rpl_cli("analyze", "--json", folder).json()["runtime_ms"]

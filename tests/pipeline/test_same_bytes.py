@@ -32,19 +32,19 @@ def program(tmp_path):
         "counters_gfx942/vcopy_MI300X_A1_rocpd",
     ],
 )
-def test_recording_analysed_twice_and_from_elsewhere(place, shared_data, rpl_cli, tmp_path, monkeypatch):
+def test_recording_analysed_twice_and_from_elsewhere(place, rpl_shared_data, rpl_cli, tmp_path, monkeypatch):
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
-    rpl_cli("analyze", shared_data / place, "-o", first).assert_ok()
-    rpl_cli.process("analyze", shared_data / place, "-o", second, env={"PYTHONHASHSEED": "7"}).assert_ok()
-    shutil.copytree(shared_data / place, tmp_path / "elsewhere" / "copy")
+    rpl_cli("analyze", rpl_shared_data / place, "-o", first).assert_ok()
+    rpl_cli.process("analyze", rpl_shared_data / place, "-o", second, env={"PYTHONHASHSEED": "7"}).assert_ok()
+    shutil.copytree(rpl_shared_data / place, tmp_path / "elsewhere" / "copy")
     monkeypatch.chdir(tmp_path / "elsewhere")
     rpl_cli("analyze", "copy", "-o", third).assert_ok()
     assert documents(first) == documents(second)
     assert documents(first) == documents(third)
 
 
-def test_no_document_names_a_place_of_this_machine(make_rocpd, rpl_cli, tmp_path):
-    recording = make_rocpd([("kernel", 0, 1000), ("kernel", 2000, 2000)])
+def test_no_document_names_a_place_of_this_machine(rpl_make_rocpd, rpl_cli, tmp_path):
+    recording = rpl_make_rocpd([("kernel", 0, 1000), ("kernel", 2000, 2000)])
     rpl_cli("analyze", recording, "-o", tmp_path / "out").assert_ok()
     for content in documents(tmp_path / "out").values():
         assert str(tmp_path).encode() not in content
@@ -60,7 +60,7 @@ def test_no_document_names_a_place_of_this_machine(make_rocpd, rpl_cli, tmp_path
     ],
 )
 def test_analyze_gives_the_documents_that_profile_wrote(
-    options, program, standin_rocprofv3, rpl_cli, tmp_path
+    options, program, rpl_standin_rocprofv3, rpl_cli, tmp_path
 ):
     run = tmp_path / "run"
     rpl_cli("profile", "--runs", "2", *options, "-o", run, program).assert_ok()
@@ -73,7 +73,9 @@ def test_analyze_gives_the_documents_that_profile_wrote(
     assert documents(tmp_path / "again") == written
 
 
-def test_option_of_a_later_analysis_wins_over_the_recorded_one(program, standin_rocprofv3, rpl_cli, tmp_path):
+def test_option_of_a_later_analysis_wins_over_the_recorded_one(
+    program, rpl_standin_rocprofv3, rpl_cli, tmp_path
+):
     run = tmp_path / "run"
     rpl_cli("profile", "--runs", "1", "--memory-bandwidth-gbps", "4000", "-o", run, program).assert_ok()
     document = rpl_cli("analyze", "--json", "--memory-bandwidth-gbps", "1000", run).assert_ok().json()
@@ -81,7 +83,7 @@ def test_option_of_a_later_analysis_wins_over_the_recorded_one(program, standin_
 
 
 def test_from_a_run_directory_copies_nothing_and_changes_nothing(
-    program, standin_rocprofv3, rpl_cli, tmp_path
+    program, rpl_standin_rocprofv3, rpl_cli, tmp_path
 ):
     run = tmp_path / "run"
     rpl_cli("profile", "--runs", "1", "--device", "gfx942", "-o", run, program).assert_ok()

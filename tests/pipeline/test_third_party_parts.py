@@ -79,8 +79,8 @@ def stranger(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def recording(make_rocpd):
-    return make_rocpd([("kernel", 0, 1000)])
+def recording(rpl_make_rocpd):
+    return rpl_make_rocpd([("kernel", 0, 1000)])
 
 
 def test_fact_of_a_stranger_appears_under_extensions(stranger, recording, rpl_cli, tmp_path):

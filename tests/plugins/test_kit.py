@@ -89,8 +89,8 @@ def test_only_one_valid_json_document_is_json(text):
         Outcome((), 0, text, "").json()
 
 
-def test_a_recording_holds_exactly_the_given_dispatches(make_rocpd):
-    path = make_rocpd(
+def test_a_recording_holds_exactly_the_given_dispatches(rpl_make_rocpd):
+    path = rpl_make_rocpd(
         [("copy", 1000, 3000), Launch("gemm", 4000, 9000, stream=2, counters={"SQ_WAVES": 64.0})]
     )
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
@@ -101,15 +101,15 @@ def test_a_recording_holds_exactly_the_given_dispatches(make_rocpd):
     assert counters == [("SQ_WAVES", 64.0)]
 
 
-def test_equal_recordings_have_equal_bytes(make_rocpd):
-    first, second = (make_rocpd([("k", 1, 2)]).read_bytes() for _ in range(2))
+def test_equal_recordings_have_equal_bytes(rpl_make_rocpd):
+    first, second = (rpl_make_rocpd([("k", 1, 2)]).read_bytes() for _ in range(2))
     assert first == second
 
 
-def test_the_stand_in_is_found_on_the_path(standin_rocprofv3):
+def test_the_stand_in_is_found_on_the_path(rpl_standin_rocprofv3):
     import shutil
 
-    assert shutil.which("rocprofv3") == str(standin_rocprofv3)
+    assert shutil.which("rocprofv3") == str(rpl_standin_rocprofv3)
 
 
 def run_suite(pytester, monkeypatch, source, **environment):
@@ -121,7 +121,7 @@ def run_suite(pytester, monkeypatch, source, **environment):
     return pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
 
-NEEDS_A_COMPILER = "def test_it(require):\n    require('no-such-compiler-22')\n"
+NEEDS_A_COMPILER = "def test_it(rpl_require):\n    rpl_require('no-such-compiler-22')\n"
 
 
 def test_an_absent_program_skips_and_is_counted(pytester, monkeypatch):
@@ -144,14 +144,14 @@ def test_in_ci_a_named_absence_is_allowed(pytester, monkeypatch):
 
 
 def test_absent_recordings_skip(pytester, monkeypatch, tmp_path):
-    source = "def test_it(shared_data):\n    pass\n"
+    source = "def test_it(rpl_shared_data):\n    pass\n"
     result = run_suite(pytester, monkeypatch, source, RPL_SHARED_DATA=str(tmp_path / "nowhere"))
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*something is absent: data 1*"])
 
 
 def test_recordings_are_found_where_the_variable_says(pytester, monkeypatch, tmp_path):
-    source = f"def test_it(shared_data):\n    assert str(shared_data) == {str(tmp_path)!r}\n"
+    source = f"def test_it(rpl_shared_data):\n    assert str(rpl_shared_data) == {str(tmp_path)!r}\n"
     run_suite(pytester, monkeypatch, source, RPL_SHARED_DATA=str(tmp_path)).assert_outcomes(passed=1)
 
 

@@ -48,7 +48,7 @@ def test_their_collectors(host, tmp_path):
         contracts.assert_collector(collector, folder)
 
 
-def test_their_collectors_with_a_profiler(host, tmp_path, standin_rocprofv3):
+def test_their_collectors_with_a_profiler(host, tmp_path, rpl_standin_rocprofv3):
     contracts.assert_collector(host.catalog.collectors().get("rocprofv3"), tmp_path)
 
 
@@ -98,11 +98,11 @@ def test_their_renderers(host, recording):
 
 
 @pytest.mark.parametrize("number_of_launches", [1, 40])
-def test_the_rocpd_reader(host, make_rocpd, tmp_path, number_of_launches):
+def test_the_rocpd_reader(host, rpl_make_rocpd, tmp_path, number_of_launches):
     launches = [(f"kernel{i % 3}", 1000 * i, 1000 * i + 500) for i in range(1, number_of_launches + 1)]
     folder = tmp_path / "scratch"
     folder.mkdir()
-    contracts.assert_reader(host.catalog.readers().get("rocpd"), make_rocpd(launches), folder)
+    contracts.assert_reader(host.catalog.readers().get("rocpd"), rpl_make_rocpd(launches), folder)
 
 
 def test_every_diagnostic_so_far_is_empty(host):

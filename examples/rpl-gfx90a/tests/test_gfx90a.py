@@ -28,8 +28,8 @@ def _agent(**facts):
 
 
 @pytest.fixture
-def workload(shared_data):
-    folder = shared_data / "counters_gfx942" / "path_MI200"
+def workload(rpl_shared_data):
+    folder = rpl_shared_data / "counters_gfx942" / "path_MI200"
     if not folder.is_dir():
         pytest.skip("the recording path_MI200 is absent")
     return folder

@@ -146,8 +146,8 @@ def test_overloads_are_left_alone():
 
 
 @pytest.mark.parametrize("kernel", ["saxpy", "transpose"])
-def test_the_compiler_takes_the_promise(require, tmp_path, kernel):
-    compiler = require("clang-22")
+def test_the_compiler_takes_the_promise(rpl_require, tmp_path, kernel):
+    compiler = rpl_require("clang-22")
     text = SAXPY.read_bytes()
     before, after = (
         compile_device(compiler, tmp_path, t) for t in (text, applied(text, propose(text)[kernel]))

@@ -27,9 +27,9 @@ HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 
 
 @pytest.fixture(scope="session")
-def att_folder(shared_data: Path):
+def att_folder(rpl_shared_data: Path):
     """``att_folder("wave_gemm")``: the path of a real decoded folder."""
-    return lambda name: shared_data / "att" / FOLDERS[name]
+    return lambda name: rpl_shared_data / "att" / FOLDERS[name]
 
 
 @pytest.fixture(scope="session")

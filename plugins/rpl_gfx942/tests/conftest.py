@@ -51,11 +51,11 @@ class Analysed:
 
 
 @pytest.fixture
-def analysed(shared_data: Path) -> Callable[..., Analysed]:
+def analysed(rpl_shared_data: Path) -> Callable[..., Analysed]:
     """``analysed("path_MI300X_A1")``: one of the real gfx942 counter sets, analysed."""
 
     def run(name: str, **options: Any) -> Analysed:
-        path = shared_data / "counters_gfx942" / name
+        path = rpl_shared_data / "counters_gfx942" / name
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         claims = [(reader, claim) for reader in all_readers() for claim in reader.claim(files)]
         traces = tuple(t for reader, claim in claims if not claim.refusal for t in reader.read(claim))

@@ -49,13 +49,13 @@ def test_the_product_and_its_partition_are_recognised(analysed, name, device):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_bytes_are_within_two_permille_of_the_truth(analysed, shared_data, name):
+def test_bytes_are_within_two_permille_of_the_truth(analysed, rpl_shared_data, name):
     quantities = analysed(name).quantities
     read, write = quantities.per_launch("hbm_read_bytes"), quantities.per_launch("hbm_write_bytes")
     assert read.value == pytest.approx(READ_BYTES, rel=0.002)
     assert write.value == pytest.approx(WRITE_BYTES, rel=0.002)
     assert quantities.per_launch("hbm_bytes").exactness is Exactness.EXACT
-    sums = _sums(shared_data / "counters_gfx942" / name)
+    sums = _sums(rpl_shared_data / "counters_gfx942" / name)
     by_hand = (
         128 * sums["TCC_BUBBLE_sum"]
         + 64 * (sums["TCC_EA0_RDREQ_sum"] - sums["TCC_BUBBLE_sum"] - sums["TCC_EA0_RDREQ_32B_sum"])
@@ -65,8 +65,8 @@ def test_bytes_are_within_two_permille_of_the_truth(analysed, shared_data, name)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_bytes_equal_the_independent_figures(analysed, shared_data, name):
-    expected = json.loads((shared_data / "counters_gfx942" / "expected.json").read_text())["files"][name]
+def test_bytes_equal_the_independent_figures(analysed, rpl_shared_data, name):
+    expected = json.loads((rpl_shared_data / "counters_gfx942" / "expected.json").read_text())["files"][name]
     mean = sum(dispatch["hbm_read_bytes"] for dispatch in expected) / len(expected)
     assert analysed(name).quantities.per_launch("hbm_read_bytes").value == pytest.approx(mean)
 

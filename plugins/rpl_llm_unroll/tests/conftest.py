@@ -13,12 +13,12 @@ _CORPUS = Path(__file__).parent / "corpus"
 
 
 @pytest.fixture
-def gfx942(require: Callable[[str], Path]) -> DeviceCompiler:
+def gfx942(rpl_require: Callable[[str], Path]) -> DeviceCompiler:
     """Needs no ROCm; the test is skipped without clang-22 or its linker.
 
     A pragma that the compiler could not follow is an error here, not a warning.
     """
-    require("ld.lld-22")
+    rpl_require("ld.lld-22")
     standin = ("-include", str(_CORPUS / "hip_standin.h"))
     flags = ("-nogpuinc", "-nogpulib", "-Werror=pass-failed", *standin)
-    return DeviceCompiler(require("clang++-22"), "gfx942", flags, _CORPUS)
+    return DeviceCompiler(rpl_require("clang++-22"), "gfx942", flags, _CORPUS)

@@ -60,8 +60,8 @@ def _program() -> str:
 
 
 @pytest.mark.parametrize("factor", [2, 4, 8])
-def test_explicit_copies_visit_the_same_values(factor, require, tmp_path):
-    compiler = require("clang++-22")
+def test_explicit_copies_visit_the_same_values(factor, rpl_require, tmp_path):
+    compiler = rpl_require("clang++-22")
     text = _program().encode()
     edits = tuple(
         edit

@@ -47,8 +47,8 @@ def test_constructed_case(name, documents_of):
 
 @pytest.mark.data
 @pytest.mark.parametrize("entry", TABLE["real"], ids=lambda entry: entry["path"].rsplit("/", 1)[-1])
-def test_real_recording(entry, shared_data, rpl_cli, tmp_path):
-    rpl_cli("analyze", shared_data / entry["path"], "-o", tmp_path / "out").assert_ok()
+def test_real_recording(entry, rpl_shared_data, rpl_cli, tmp_path):
+    rpl_cli("analyze", rpl_shared_data / entry["path"], "-o", tmp_path / "out").assert_ok()
 
     (found,) = json.loads((tmp_path / "out" / "analysis.json").read_text())["kernels"]
 

@@ -21,8 +21,8 @@ def _analyze(*arguments: str) -> None:
 
 
 @pytest.mark.data
-def test_full_writes_the_columns_and_a_later_analysis_leaves_no_stale_ones(shared_data, tmp_path) -> None:
-    recording = shared_data / "rocpd" / "synthetic-gfx942" / "trace_results.db"
+def test_full_writes_the_columns_and_a_later_analysis_leaves_no_stale_ones(rpl_shared_data, tmp_path) -> None:
+    recording = rpl_shared_data / "rocpd" / "synthetic-gfx942" / "trace_results.db"
     _analyze(str(recording), "-o", str(tmp_path), "--full")
     columns = tmp_path / "dag_full.npz"
     first = columns.read_bytes()

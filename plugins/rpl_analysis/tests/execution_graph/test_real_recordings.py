@@ -34,8 +34,8 @@ def _csv_rows(path):
 
 
 @pytest.mark.data
-def test_the_true_edges_of_the_synthetic_set_and_no_others(shared_data, edges_of) -> None:
-    folder = shared_data / "rocpd" / "synthetic-gfx942"
+def test_the_true_edges_of_the_synthetic_set_and_no_others(rpl_shared_data, edges_of) -> None:
+    folder = rpl_shared_data / "rocpd" / "synthetic-gfx942"
     expected = json.loads((folder / "expected.json").read_text())
     trace = _read("rocpd", [folder / "trace_results.db"])
     found = edges_of(trace)
@@ -64,9 +64,9 @@ def test_the_true_edges_of_the_synthetic_set_and_no_others(shared_data, edges_of
 
 
 @pytest.mark.data
-def test_the_path_of_the_synthetic_set_is_that_of_its_true_edges(shared_data) -> None:
+def test_the_path_of_the_synthetic_set_is_that_of_its_true_edges(rpl_shared_data) -> None:
     """Longest path over expected.json, with durations by plain sqlite3."""
-    folder = shared_data / "rocpd" / "synthetic-gfx942"
+    folder = rpl_shared_data / "rocpd" / "synthetic-gfx942"
     expected = json.loads((folder / "expected.json").read_text())
     with sqlite3.connect(f"file:{folder / 'trace_results.db'}?mode=ro", uri=True) as database:
         rows = [("k", *row) for row in database.execute("SELECT id, start, end FROM rocpd_kernel_dispatch")]
@@ -84,8 +84,8 @@ def test_the_path_of_the_synthetic_set_is_that_of_its_true_edges(shared_data) ->
 
 
 @pytest.mark.data
-def test_graph_launches_are_recognised_in_a_csv_set(shared_data) -> None:
-    folder = shared_data / "rocpd" / "llama-gfx1151-csv"
+def test_graph_launches_are_recognised_in_a_csv_set(rpl_shared_data) -> None:
+    folder = rpl_shared_data / "rocpd" / "llama-gfx1151-csv"
     paths = [folder / "decode_kernel_trace.csv", folder / "decode_hip_api_trace.csv"]
     launched, called = ([row["Correlation_Id"] for row in _csv_rows(path)] for path in paths)
     trace = _read("csv", paths)
@@ -101,11 +101,11 @@ def test_graph_launches_are_recognised_in_a_csv_set(shared_data) -> None:
 
 
 @pytest.mark.data
-def test_two_ranks_of_an_old_trace_never_wait_for_each_other(shared_data, tmp_path) -> None:
+def test_two_ranks_of_an_old_trace_never_wait_for_each_other(rpl_shared_data, tmp_path) -> None:
     paths = []
     for rank in (0, 1):
         paths.append(tmp_path / f"trace_{rank}.rpd")
-        packed = shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd" / f"trace_{rank}.rpd.gz"
+        packed = rpl_shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd" / f"trace_{rank}.rpd.gz"
         with gzip.open(packed) as source, paths[-1].open("wb") as target:
             shutil.copyfileobj(source, target)
     together = execution_graph(_read("rpd", paths), 0, include_copies=True)

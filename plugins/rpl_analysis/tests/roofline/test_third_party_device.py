@@ -12,7 +12,7 @@ EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "rpl-gfx90a"
 
 
 @pytest.mark.data
-def test_the_example_device_plugin_passes_its_own_tests(shared_data):
+def test_the_example_device_plugin_passes_its_own_tests(rpl_shared_data):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE)]
     done = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -31,7 +31,7 @@ def decoder(tmp_path: Path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def profiler(tmp_path: Path, monkeypatch, standin_rocprofv3, att_folder):
+def profiler(tmp_path: Path, monkeypatch, rpl_standin_rocprofv3, att_folder):
     """``profiler("wave_gemm", misbehave="...")``: what the stand-in serves and how it fails."""
     monkeypatch.delenv("RPL_ROCPROFV3", raising=False)
     scenario = tmp_path / "scenario.json"

@@ -139,13 +139,13 @@ def test_a_hanging_trace_ends_with_its_own_time_limit(
     assert "did not end within 1 s" in problem["fact"]
 
 
-def test_two_traced_dispatches_are_both_analysed(tmp_path, profiler, decoder, rpl_cli, standin_rocprofv3):
+def test_two_traced_dispatches_are_both_analysed(tmp_path, profiler, decoder, rpl_cli, rpl_standin_rocprofv3):
     import subprocess
 
     profiler("wave_gemm")
     subprocess.run(
         [
-            standin_rocprofv3,
+            rpl_standin_rocprofv3,
             "--att",
             "--att-library-path",
             decoder,

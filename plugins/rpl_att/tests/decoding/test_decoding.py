@@ -119,8 +119,8 @@ def test_a_damaged_table_is_said(recording, table):
         recording.decode("S")
 
 
-def test_a_code_object_is_disassembled(recording, require, tmp_path):
-    require("llvm-objdump-22")
+def test_a_code_object_is_disassembled(recording, rpl_require, tmp_path):
+    rpl_require("llvm-objdump-22")
     source = tmp_path / "kernel.s"
     body = ".p2align 8\nkernel:\ns_load_dwordx2 s[2:3], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\ns_endpgm\n"
     source.write_text(f".text\n.globl kernel\n.type kernel,@function\n{body}.size kernel, .-kernel\n")
@@ -128,7 +128,7 @@ def test_a_code_object_is_disassembled(recording, require, tmp_path):
     code = recording.folder / "12_gfx942_code_object_id_5.out"
     target = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-nogpulib", "-nostdlib"]
     linker = ["-Wl,-Ttext=0x1000", "-Wl,-z,norelro"]
-    subprocess.run([require("clang-22"), *target, *linker, "-o", code, source], check=True)
+    subprocess.run([rpl_require("clang-22"), *target, *linker, "-o", code, source], check=True)
     block = recording.block("S")
     assert (block.kernel, block.instructions, block.unresolved_instructions) == ("kernel", 3, 0)
     assert {row.isa for row in block.hot_instructions} >= {"s_waitcnt lgkmcnt(0)"}

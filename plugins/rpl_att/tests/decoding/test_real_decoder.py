@@ -43,10 +43,10 @@ def decoder() -> Path:
 
 
 @pytest.fixture
-def decoded(decoder, shared_data, tmp_path):
+def decoded(decoder, rpl_shared_data, tmp_path):
     def decode(name: str):
         place, table = SAMPLES[name]
-        source = shared_data / "att" / place
+        source = rpl_shared_data / "att" / place
         shutil.copy(source.parent / table, tmp_path)
         paths = []
         for path in sorted(source.glob("*.att")):

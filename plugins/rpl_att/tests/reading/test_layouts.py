@@ -155,22 +155,22 @@ def test_statistics_with_a_header_only_are_an_empty_trace(trace_folder):
 
 
 @pytest.mark.parametrize("name", ["gfx942_elementwise_rocprofv2", "gfx950_wave_gemm/smci350-zts-gtu-b20-05"])
-def test_raw_traces_are_recognised_and_said_to_be_undecoded(shared_data, rpl_cli, name, monkeypatch):
+def test_raw_traces_are_recognised_and_said_to_be_undecoded(rpl_shared_data, rpl_cli, name, monkeypatch):
     monkeypatch.setattr("rpl_att.reading.raw_trace.find_decoder", lambda _: None)
-    folder = shared_data / "att" / name
+    folder = rpl_shared_data / "att" / name
     att = rpl_cli("analyze", folder, "--json").assert_ok().json()["att"]
     assert (att["status"], att["level"]) == ("empty", "raw")
     assert "raw .att files were not decoded" in att["reason"]
 
 
-def test_waves_inside_the_archive_of_rocprofv2_are_read(shared_data, tmp_path):
+def test_waves_inside_the_archive_of_rocprofv2_are_read(rpl_shared_data, tmp_path):
     """The shipped folder is packed; 564 waves of a fill kernel."""
     import tarfile
 
     from rpl_att.analysis.att_block import att_block
     from rpl_att.reading.decoded_trace import read_decoded_trace
 
-    (archive,) = (shared_data / "att" / "gfx942_elementwise_rocprofv2").glob("*.tar.gz")
+    (archive,) = (rpl_shared_data / "att" / "gfx942_elementwise_rocprofv2").glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()

@@ -40,10 +40,10 @@ _DEFAULTS = {
 
 
 @pytest.fixture
-def compile_hip(require: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+def compile_hip(rpl_require: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
     """``compile_hip("source", "--flag", name="a.hsaco")``: the path of what clang wrote."""
-    require("ld.lld-22")
-    compiler = require("clang++-22")
+    rpl_require("ld.lld-22")
+    compiler = rpl_require("clang++-22")
 
     def build(text: str, *flags: str, name: str = "kernel.hsaco", bundle: bool = False) -> Path:
         source, output = tmp_path / f"{name}.hip", tmp_path / name

@@ -38,8 +38,8 @@ ALL_PACKED = {"F32": PackedMix(32, 32)}
 
 
 @pytest.fixture
-def packed_code(compile_hip, require):
-    require("llvm-objdump-22")
+def packed_code(compile_hip, rpl_require):
+    rpl_require("llvm-objdump-22")
     return compile_hip(SOURCE, name="app.hsaco")
 
 

@@ -23,8 +23,8 @@ __global__ void second(const float* in, float* out) { out[LANE] = in[LANE] * tab
 
 
 @pytest.fixture
-def build(compile_hip, require):
-    require("llvm-objdump-22")
+def build(compile_hip, rpl_require):
+    rpl_require("llvm-objdump-22")
 
     def make(name, *, pragma="", second=""):
         text = SOURCE.replace("PRAGMA", pragma).replace("SECOND", second)

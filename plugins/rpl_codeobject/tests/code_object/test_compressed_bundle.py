@@ -58,10 +58,10 @@ def test_what_clang_compressed_is_what_it_bundled(compile_hip, monkeypatch, plai
 
 @pytest.mark.clang
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_our_zlib_bundles_are_what_llvm_reads_and_are_read(plain_bundle, tmp_path, require, version):
+def test_our_zlib_bundles_are_what_llvm_reads_and_are_read(plain_bundle, tmp_path, rpl_require, version):
     data = packed_with_zlib(plain_bundle, version)
     (tmp_path / "in").write_bytes(data)
-    tool = require("clang-offload-bundler-22")
+    tool = rpl_require("clang-offload-bundler-22")
     listed = subprocess.run(
         [tool, "-type=o", "-list", f"-input={tmp_path / 'in'}"], capture_output=True, text=True, check=True
     )

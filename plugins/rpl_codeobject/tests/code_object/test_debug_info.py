@@ -69,11 +69,11 @@ def test_without_debug_information_nothing_is_found_and_nothing_is_started(compi
     assert kernel_sources(codes) == {}
 
 
-def test_the_units_of_a_host_program_are_found(tmp_path, require):
+def test_the_units_of_a_host_program_are_found(tmp_path, rpl_require):
     import subprocess
 
     (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
-    command = [require("clang-22"), "-g", "-c", "main.c", "-o", "main.o"]
+    command = [rpl_require("clang-22"), "-g", "-c", "main.c", "-o", "main.o"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert unit_sources(tmp_path / "main.o") == (tmp_path / "main.c",)
     assert unit_sources(tmp_path / "absent") == ()

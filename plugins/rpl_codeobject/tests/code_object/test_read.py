@@ -28,11 +28,11 @@ void scale(float* out, const float* in, int n, double factor) {
 
 
 @pytest.mark.clang
-def test_kernel_facts_agree_with_readelf(compile_hip, require):
+def test_kernel_facts_agree_with_readelf(compile_hip, rpl_require):
     path = compile_hip(_SOURCE)
     (code_object,) = read_code_objects(path)
     (kernel,) = code_object.kernels
-    command = [require("llvm-readelf-22"), "--notes", path]
+    command = [rpl_require("llvm-readelf-22"), "--notes", path]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def noted(key: str) -> int:
@@ -74,7 +74,7 @@ def test_a_bundle_holds_one_code_object_per_architecture(compile_hip):
 
 
 @pytest.mark.clang
-def test_a_host_program_gives_the_bundles_of_all_its_units(compile_hip, tmp_path, require):
+def test_a_host_program_gives_the_bundles_of_all_its_units(compile_hip, tmp_path, rpl_require):
     bundles = [
         compile_hip(_SOURCE.replace("scale", name), name=f"{name}.hipfb", bundle=True)
         for name in ("first", "second")
@@ -83,8 +83,16 @@ def test_a_host_program_gives_the_bundles_of_all_its_units(compile_hip, tmp_path
     section.write_bytes(b"".join(b.read_bytes().ljust(1 << 16, b"\0") for b in bundles))
     source, program = tmp_path / "main.c", tmp_path / "program"
     source.write_text("int main(void) { return 0; }\n")
-    subprocess.run([require("clang-22"), "-c", source, "-o", f"{program}.o"], check=True, capture_output=True)
-    copy = [require("llvm-objcopy-22"), "--add-section", f".hip_fatbin={section}", f"{program}.o", program]
+    subprocess.run(
+        [rpl_require("clang-22"), "-c", source, "-o", f"{program}.o"], check=True, capture_output=True
+    )
+    copy = [
+        rpl_require("llvm-objcopy-22"),
+        "--add-section",
+        f".hip_fatbin={section}",
+        f"{program}.o",
+        program,
+    ]
     subprocess.run(copy, check=True, capture_output=True)
     assert [k.name for c in read_code_objects(program) for k in c.kernels] == ["first", "second"]
 

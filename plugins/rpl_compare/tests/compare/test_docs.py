@@ -34,7 +34,7 @@ APPLICATION = Application(
 
 
 @pytest.fixture
-def place(make_runs, steady, standin_rocprofv3, synthetic_counts, monkeypatch, tmp_path: Path) -> Path:
+def place(make_runs, steady, rpl_standin_rocprofv3, synthetic_counts, monkeypatch, tmp_path: Path) -> Path:
     runs = make_runs.under("rpl-runs")
 
     def recorded(name: str, gemm_ns: int, count: int, **more: int) -> None:

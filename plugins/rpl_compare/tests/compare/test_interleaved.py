@@ -269,7 +269,7 @@ APPLICATION = Application(
 
 
 @pytest.fixture
-def slow_and_fast(standin_rocprofv3: Path, monkeypatch, tmp_path: Path) -> None:
+def slow_and_fast(rpl_standin_rocprofv3: Path, monkeypatch, tmp_path: Path) -> None:
     (tmp_path / "scenario.py").write_text(SCENARIO)
     monkeypatch.setenv("RPL_STANDIN_SCENARIO", str(tmp_path / "scenario.py"))
     monkeypatch.setenv("RPL_STANDIN_STATE", str(tmp_path / "state"))

@@ -15,7 +15,7 @@ SECRET = "9f8a7b6c5d4e3f2a1b0c9f8a7b6c5d4e"
 
 
 @pytest.fixture
-def place(tmp_path: Path, standin_rocprofv3: Path) -> Path:
+def place(tmp_path: Path, rpl_standin_rocprofv3: Path) -> Path:
     """A folder with a source, and an application that the stand-in for the profiler records."""
     folder = tmp_path / "work"
     folder.mkdir()
@@ -108,9 +108,9 @@ SMOOTH = "smooth(float const*, float const*, float*, int, int)"
 @pytest.mark.long
 @pytest.mark.clang
 def test_a_session_accepts_what_is_proven_and_replays_to_the_same_bytes(
-    closed_loop_bench, rpl_cli, monkeypatch
+    rpl_closed_loop_bench, rpl_cli, monkeypatch
 ):
-    bench, text = closed_loop_bench, EXAMPLE.read_text(encoding="utf-8")
+    bench, text = rpl_closed_loop_bench, EXAMPLE.read_text(encoding="utf-8")
     source = bench.folder / EXAMPLE.name
     source.write_text(text, encoding="utf-8")
     bench.build(source)

@@ -242,8 +242,8 @@ __global__ void blend(float* out, const float* in, int n, int m) {
 
 
 @pytest.mark.clang
-def test_the_machine_code_shows_an_innermost_loop(looping, require):
-    require("llvm-objdump-22")
+def test_the_machine_code_shows_an_innermost_loop(looping, rpl_require):
+    rpl_require("llvm-objdump-22")
     request = _request(documents={}, binary=looping)
     text = _section(request, "Machine code")
     assert "of 2 innermost loops; which is hottest is not collected" in text
@@ -253,8 +253,8 @@ def test_the_machine_code_shows_an_innermost_loop(looping, require):
 
 
 @pytest.mark.clang
-def test_the_thread_trace_chooses_the_loop(looping, require):
-    require("llvm-objdump-22")
+def test_the_thread_trace_chooses_the_loop(looping, rpl_require):
+    rpl_require("llvm-objdump-22")
     request = _request(binary=looping)
     whole = _section(request, "Machine code")
     row = request.documents["profile"]["kernels"][0]["att"]["hot_instructions"][0]

@@ -44,8 +44,8 @@ _WRONG = _SOURCE.replace("i < 16", "i < 15")
 
 
 @pytest.fixture
-def verdicts(closed_loop_bench, rpl_host, monkeypatch):
-    bench = closed_loop_bench
+def verdicts(rpl_closed_loop_bench, rpl_host, monkeypatch):
+    bench = rpl_closed_loop_bench
     source = bench.folder / "sums.hip"
     source.write_text(_SOURCE)
     monkeypatch.chdir(bench.folder)

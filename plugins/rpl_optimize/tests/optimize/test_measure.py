@@ -277,9 +277,9 @@ def test_noise_is_warned_about_from_5_percent_with_what_can_be_found(cv: float, 
         assert "can't be shown" in text
 
 
-def test_what_if_predicts_the_gain_of_the_application(make_rocpd, rpl_host) -> None:
+def test_what_if_predicts_the_gain_of_the_application(rpl_make_rocpd, rpl_host) -> None:
     """The kernel takes 60 of 100 us: at 0.9 of its time the application gains 6 %."""
-    path = make_rocpd([("k", 1000, 61_000), ("other", 61_000, 101_000)])
+    path = rpl_make_rocpd([("k", 1000, 61_000), ("other", 61_000, 101_000)])
     readers = rpl_host("rocprofv3").catalog.readers().contributions
     found = predicted_gain((path,), readers, "k", 0.9)
     assert found.gain == pytest.approx(0.06, abs=1e-3)

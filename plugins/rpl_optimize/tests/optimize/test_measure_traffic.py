@@ -168,7 +168,7 @@ def test_an_interrupt_goes_on_up(gate) -> None:
         gate(BASE, collector=collector)
 
 
-def test_with_the_profilers_stand_in_and_the_real_device(rpl_host, standin_rocprofv3, tmp_path) -> None:
+def test_with_the_profilers_stand_in_and_the_real_device(rpl_host, rpl_standin_rocprofv3, tmp_path) -> None:
     host = rpl_host("rocprofv3", "gfx942")
     collector = next(c.value for c in host.catalog.collectors().contributions if c.value.name == "rocprofv3")
     device = next(d for d in host.catalog.devices() if d.architecture == "gfx942")

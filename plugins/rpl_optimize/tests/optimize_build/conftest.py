@@ -104,10 +104,10 @@ class SmallProject:
 
 
 @pytest.fixture
-def hipcc(require: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def hipcc(rpl_require: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The stand-in for hipcc, first on PATH."""
-    require("clang++-22")
-    require("ld.lld-22")
+    rpl_require("clang++-22")
+    rpl_require("ld.lld-22")
     program = install_hipcc(tmp_path / "tools")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return program

@@ -21,8 +21,8 @@ def changed(project) -> bytes:
 
 
 @pytest.fixture
-def make(require):
-    return str(require("make"))
+def make(rpl_require):
+    return str(rpl_require("make"))
 
 
 def test_make_runs_in_a_copy_and_the_tree_stays_as_it_was(hipcc, make, project, build_ok):
@@ -153,8 +153,8 @@ def test_a_cmake_build_in_the_source_directory_is_refused(project):
         project.builder(template="make app", project=project.root)
 
 
-def test_cmake_configures_a_build_directory_of_the_copy(hipcc, project, build_ok, require):
-    require("cmake")
+def test_cmake_configures_a_build_directory_of_the_copy(hipcc, project, build_ok, rpl_require):
+    rpl_require("cmake")
     text = "cmake_minimum_required(VERSION 3.16)\nproject(app LANGUAGES CXX)\n"
     text += "add_custom_target(app ALL COMMAND hipcc ${CMAKE_SOURCE_DIR}/src/scale.hip "
     text += "${CMAKE_SOURCE_DIR}/src/main.cpp -o app)\n"

@@ -81,7 +81,7 @@ def test_nothing_is_built_over_what_is_already_there(project, tmp_path):
         project.builder(template="true {source} {output}").build(b"", tmp_path / "scratch")
 
 
-def test_the_limit_is_for_all_commands_of_a_build_together(project, tmp_path, require):
+def test_the_limit_is_for_all_commands_of_a_build_together(project, tmp_path, rpl_require):
     compiler = tmp_path / "slow"
     compiler.write_text('#!/bin/sh\nsleep 0.4\nfor last; do :; done\n: > "$last"\n')
     compiler.chmod(0o755)

@@ -73,8 +73,8 @@ def test_a_build_that_writes_nothing_is_a_failure(project, built):
     assert failure.reason == "the build command ended well, but wrote no {output}"
 
 
-def test_a_program_without_device_code_is_a_failure(project, built, require):
-    require("clang++-22")
+def test_a_program_without_device_code_is_a_failure(project, built, rpl_require):
+    rpl_require("clang++-22")
     text = b"int main() { return 0; }"
     failure = built(project.builder(template="clang++-22 -x c++ {source} -o {output}"), text)
     assert "device code" in failure.reason

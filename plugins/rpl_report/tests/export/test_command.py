@@ -34,16 +34,16 @@ def test_a_file_gives_the_same_rows_as_its_run(demo_run, rpl_cli):
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["csv", "dot"])
-def test_counter_passes_alone_are_refused(name, shared_data, rpl_cli):
-    recording = shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
+def test_counter_passes_alone_are_refused(name, rpl_shared_data, rpl_cli):
+    recording = rpl_shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
     outcome = rpl_cli("export", "--format", name, recording).assert_exit(65)
     assert "only counter passes" in outcome.stderr
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["csv", "speedscope"])
-def test_ranks_are_exported_together(name, shared_data, rpl_cli):
-    folder = shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd"
+def test_ranks_are_exported_together(name, rpl_shared_data, rpl_cli):
+    folder = rpl_shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd"
     outcome = rpl_cli("export", "--format", name, folder / "trace_0.rpd.gz", folder / "trace_1.rpd.gz")
     assert "81682" in outcome.assert_ok().stdout
 

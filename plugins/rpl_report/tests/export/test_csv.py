@@ -34,9 +34,9 @@ def test_path_and_slack_add_up_to_the_document(demo_run, rpl_cli):
         assert len(slack) == symbol["nodes"]
 
 
-def test_names_with_commas_quotes_and_escapes_stay_one_cell(make_rocpd, rpl_cli):
+def test_names_with_commas_quotes_and_escapes_stay_one_cell(rpl_make_rocpd, rpl_cli):
     names = ['a,b"c"', "line\nfeed", "\x1b[31m", "=cmd()"]
-    recording = make_rocpd([Launch(name, 100 * i, 100 * i + 9) for i, name in enumerate(names, 1)])
+    recording = rpl_make_rocpd([Launch(name, 100 * i, 100 * i + 9) for i, name in enumerate(names, 1)])
     rows = _rows(rpl_cli("export", "--format", "csv", recording).assert_ok().stdout)
     assert [row["name"] for row in rows] == ['a,b"c"', "line\nfeed", "\\x1b[31m", "=cmd()"]
     assert tuple(rows[0]) == CSV_COLUMNS

@@ -132,8 +132,8 @@ def test_flows_join_a_launch_with_what_it_launched(exported):
 
 
 @needs_perfetto
-def test_touching_and_empty_slices_keep_their_order(make_rocpd, rpl_cli, tmp_path):
-    recording = make_rocpd([("a", 100, 200), ("b", 200, 200), ("c", 200, 300), ("d", 300, 301)])
+def test_touching_and_empty_slices_keep_their_order(rpl_make_rocpd, rpl_cli, tmp_path):
+    recording = rpl_make_rocpd([("a", 100, 200), ("b", 200, 200), ("c", 200, 300), ("d", 300, 301)])
     rpl_cli("export", "--format", "perfetto", "-o", tmp_path / "t", recording).assert_ok()
     found = Read((tmp_path / "t").read_bytes()).named("stream")
     assert sorted((begin, end) for _, begin, end, _ in found) == [
@@ -145,8 +145,8 @@ def test_touching_and_empty_slices_keep_their_order(make_rocpd, rpl_cli, tmp_pat
 
 
 @needs_perfetto
-def test_overlapping_slices_get_tracks_of_their_own(make_rocpd, rpl_cli, tmp_path):
-    recording = make_rocpd([("a", 100, 500), ("b", 200, 300), ("c", 250, 700)])
+def test_overlapping_slices_get_tracks_of_their_own(rpl_make_rocpd, rpl_cli, tmp_path):
+    recording = rpl_make_rocpd([("a", 100, 500), ("b", 200, 300), ("c", 250, 700)])
     rpl_cli("export", "--format", "perfetto", "-o", tmp_path / "t", recording).assert_ok()
     read = Read((tmp_path / "t").read_bytes())
     assert sorted(t.name for t in read.tracks.values() if "overlapping" in t.name) == [
@@ -157,8 +157,8 @@ def test_overlapping_slices_get_tracks_of_their_own(make_rocpd, rpl_cli, tmp_pat
 
 @needs_perfetto
 @pytest.mark.parametrize("name", ["</script>", "\x1b[0m", "n" * 2048])
-def test_any_name_is_kept_without_control_characters(name, make_rocpd, rpl_cli, tmp_path):
-    recording = make_rocpd([(name, 100, 200)])
+def test_any_name_is_kept_without_control_characters(name, rpl_make_rocpd, rpl_cli, tmp_path):
+    recording = rpl_make_rocpd([(name, 100, 200)])
     rpl_cli("export", "--format", "perfetto", "-o", tmp_path / "t", recording).assert_ok()
     found = {each[0] for each in Read((tmp_path / "t").read_bytes()).named("stream")}
     assert found == {name.replace("\x1b", "\\x1b")}

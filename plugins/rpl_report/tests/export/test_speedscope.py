@@ -66,8 +66,8 @@ def test_critical_path_is_a_profile_of_its_length(demo_run, rpl_cli):
     assert sum(_durations(document, profile).values()) == dag["critical_path_ns"]
 
 
-def test_overlapping_kernels_of_one_stream_are_not_nested(make_rocpd, rpl_cli):
-    recording = make_rocpd([("a", 100, 500), ("b", 200, 300), ("c", 250, 700), ("a", 700, 700)])
+def test_overlapping_kernels_of_one_stream_are_not_nested(rpl_make_rocpd, rpl_cli):
+    recording = rpl_make_rocpd([("a", 100, 500), ("b", 200, 300), ("c", 250, 700), ("a", 700, 700)])
     document = rpl_cli("export", "--format", "speedscope", recording).assert_ok().json()
     _check(document)
     depth = max(
@@ -80,8 +80,8 @@ def test_overlapping_kernels_of_one_stream_are_not_nested(make_rocpd, rpl_cli):
 
 
 @pytest.mark.parametrize("name", ["</script>", "\x1b[0m", 'quote"', "\u2028", "n" * 2048])
-def test_any_name_is_valid_json(name, make_rocpd, rpl_cli):
-    recording = make_rocpd([Launch(name, 100, 200)])
+def test_any_name_is_valid_json(name, rpl_make_rocpd, rpl_cli):
+    recording = rpl_make_rocpd([Launch(name, 100, 200)])
     document = rpl_cli("export", "--format", "speedscope", recording).assert_ok().json()
     _check(document)
     assert "\x1b" not in json.dumps(document, ensure_ascii=False)

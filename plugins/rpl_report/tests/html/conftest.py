@@ -68,11 +68,11 @@ def demo_report(demo_run: Path) -> Path:
 
 
 @pytest.fixture
-def report_of(rpl_cli: CommandLine, make_rocpd, tmp_path: Path) -> Callable[..., Path]:
+def report_of(rpl_cli: CommandLine, rpl_make_rocpd, tmp_path: Path) -> Callable[..., Path]:
     """``report_of(launches)``: the report of a recording with these launches."""
 
     def build(launches, *, device: str = "MI300X") -> Path:
-        recording = make_rocpd(launches)
+        recording = rpl_make_rocpd(launches)
         rpl_cli("analyze", recording, "--device", device, "-o", tmp_path / "out").assert_ok()
         target = tmp_path / "report.html"
         words = ("--format", "html", "-o", target, "--recording", recording)

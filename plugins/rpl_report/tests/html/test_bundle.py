@@ -47,8 +47,8 @@ def test_versions_are_pinned():
 
 
 @pytest.mark.long
-def test_building_again_gives_the_same_bundle(require):
-    node = require("node")
+def test_building_again_gives_the_same_bundle(rpl_require):
+    node = rpl_require("node")
     if not (WEB / "node_modules" / "esbuild").is_dir():
         pytest.skip("needs npm packages: run `npm ci` in web/")
     done = subprocess.run(

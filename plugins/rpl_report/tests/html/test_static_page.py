@@ -128,8 +128,8 @@ def test_documents_alone_make_a_report_that_says_what_is_missing(demo_run, rpl_c
     assert not timeline.find_all("svg")
 
 
-def test_a_recording_that_is_not_the_documents_is_refused(demo_run, rpl_cli, make_rocpd, tmp_path):
-    other = make_rocpd([("k", 10, 20)])
+def test_a_recording_that_is_not_the_documents_is_refused(demo_run, rpl_cli, rpl_make_rocpd, tmp_path):
+    other = rpl_make_rocpd([("k", 10, 20)])
     outcome = rpl_cli("report", demo_run, "--format", "html", "--recording", other).assert_exit(65)
     assert "not in the recording" in outcome.stderr or "SHA-256" in outcome.stderr
 
@@ -177,13 +177,13 @@ def test_renderer_keeps_its_contract(demo_run):
         "rocpd/hipkittens-mi350x-pmc-csv/lds_conflict_counter_collection.csv",
     ],
 )
-def test_real_recordings_make_a_well_formed_page(recording, shared_data, rpl_cli, parsed, tmp_path):
-    rpl_cli("analyze", shared_data / recording, "-o", tmp_path / "out").assert_ok()
+def test_real_recordings_make_a_well_formed_page(recording, rpl_shared_data, rpl_cli, parsed, tmp_path):
+    rpl_cli("analyze", rpl_shared_data / recording, "-o", tmp_path / "out").assert_ok()
     target = tmp_path / "report.html"
     words = ("--format", "html", "-o", target)
     dag = json.loads((tmp_path / "out" / "dag.json").read_text())
     if dag["status"] == "available":
-        words = (*words, "--recording", shared_data / recording)
+        words = (*words, "--recording", rpl_shared_data / recording)
     rpl_cli("report", tmp_path / "out", *words).assert_ok()
     root = parsed(target)
     assert bool(root.by_id("timeline").find_all("svg")) == (dag["status"] == "available")

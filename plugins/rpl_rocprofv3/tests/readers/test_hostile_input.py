@@ -47,9 +47,9 @@ def add_dispatches(path, count, **changes):
     return path
 
 
-def test_a_hundred_thousand_streams_and_queues(make_rocpd, read):
+def test_a_hundred_thousand_streams_and_queues(rpl_make_rocpd, read):
     path = add_dispatches(
-        make_rocpd([("k", 100, 200)]),
+        rpl_make_rocpd([("k", 100, 200)]),
         100_000,
         stream_id="n * 1000003",
         queue_id="n * -7",
@@ -63,9 +63,9 @@ def test_a_hundred_thousand_streams_and_queues(make_rocpd, read):
     assert sorted(ids) == [0] + [n * 1000003 for n in range(1, 100_001)]
 
 
-def test_ids_at_the_ends_of_64_bits(make_rocpd, read):
+def test_ids_at_the_ends_of_64_bits(rpl_make_rocpd, read):
     path = add_dispatches(
-        make_rocpd([("k", 100, 200)]),
+        rpl_make_rocpd([("k", 100, 200)]),
         2,
         kernel_id="CASE n WHEN 1 THEN 9223372036854775807 ELSE -9223372036854775807 - 1 END",
         stream_id="9223372036854775807",
@@ -76,20 +76,20 @@ def test_ids_at_the_ends_of_64_bits(make_rocpd, read):
     assert len(trace.dispatches) == 3
 
 
-def test_repeated_dispatch_ids_stay_separate_rows(make_rocpd, read):
-    path = add_dispatches(make_rocpd([("k", 100, 200)]), 5, start="1000", end="1500")
+def test_repeated_dispatch_ids_stay_separate_rows(rpl_make_rocpd, read):
+    path = add_dispatches(rpl_make_rocpd([("k", 100, 200)]), 5, start="1000", end="1500")
     (trace,) = read(path)
     assert trace.dispatches.dispatch_id.tolist() == [1] * 6
 
 
-def test_names_of_megabytes_are_kept(make_rocpd, read):
-    path = make_rocpd([("k" * 2_000_000, 100, 200)])
+def test_names_of_megabytes_are_kept(rpl_make_rocpd, read):
+    path = rpl_make_rocpd([("k" * 2_000_000, 100, 200)])
     (trace,) = read(path)
     assert len(trace.kernels[0].name) == 2_000_000
 
 
-def test_texts_that_are_no_utf8_are_readable(make_rocpd, read):
-    path = make_rocpd([("k", 100, 200)])
+def test_texts_that_are_no_utf8_are_readable(rpl_make_rocpd, read):
+    path = rpl_make_rocpd([("k", 100, 200)])
     with closing(sqlite3.connect(path)) as connection:
         (name,) = [
             n
@@ -102,8 +102,8 @@ def test_texts_that_are_no_utf8_are_readable(make_rocpd, read):
     assert trace.kernels[0].name == "k\ufffd"
 
 
-def test_info_rows_of_wrong_types_are_ignored(make_rocpd, read):
-    path = make_rocpd([("k", 100, 200)])
+def test_info_rows_of_wrong_types_are_ignored(rpl_make_rocpd, read):
+    path = rpl_make_rocpd([("k", 100, 200)])
     with closing(sqlite3.connect(path)) as connection:
         names = [n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for base, change in (
@@ -123,8 +123,8 @@ def test_info_rows_of_wrong_types_are_ignored(make_rocpd, read):
     assert (trace.kernels[0].sgpr, trace.kernels[0].arch_vgpr) == (None, None)
 
 
-def test_deeply_nested_descriptions_are_ignored(make_rocpd, read):
-    path = make_rocpd([("k", 100, 200)])
+def test_deeply_nested_descriptions_are_ignored(rpl_make_rocpd, read):
+    path = rpl_make_rocpd([("k", 100, 200)])
     with closing(sqlite3.connect(path)) as connection:
         (name,) = [
             n
@@ -137,8 +137,8 @@ def test_deeply_nested_descriptions_are_ignored(make_rocpd, read):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_flipped_bytes_in_a_database_never_end_in_a_traceback(make_rocpd, tmp_path, seed):
-    content = bytearray(make_rocpd([("k", 100 * i, 100 * i + 50) for i in range(1, 40)]).read_bytes())
+def test_flipped_bytes_in_a_database_never_end_in_a_traceback(rpl_make_rocpd, tmp_path, seed):
+    content = bytearray(rpl_make_rocpd([("k", 100 * i, 100 * i + 50) for i in range(1, 40)]).read_bytes())
     rnd = random.Random(seed)
     for _ in range(rnd.choice([1, 5, 50, 500])):
         content[rnd.randrange(len(content))] = rnd.randrange(256)
@@ -147,8 +147,8 @@ def test_flipped_bytes_in_a_database_never_end_in_a_traceback(make_rocpd, tmp_pa
     read_all([path])
 
 
-def test_a_view_without_end_is_given_up(make_rocpd):
-    path = make_rocpd([("k", 100, 200)])
+def test_a_view_without_end_is_given_up(rpl_make_rocpd):
+    path = rpl_make_rocpd([("k", 100, 200)])
     with closing(sqlite3.connect(path)) as connection:
         (name,) = [
             n
@@ -256,7 +256,7 @@ def test_a_bomb_of_csv_stops_at_its_limit(tmp_path, monkeypatch):
 
 @pytest.mark.data
 @pytest.mark.parametrize("seed", range(8))
-def test_flipped_bytes_in_real_recordings_never_end_in_a_traceback(shared_data, tmp_path, seed):
+def test_flipped_bytes_in_real_recordings_never_end_in_a_traceback(rpl_shared_data, tmp_path, seed):
     rnd = random.Random(seed)
     for source in (
         "rocpd/rpd-matmul-gfx90a/matmul_result.rpd",
@@ -264,7 +264,7 @@ def test_flipped_bytes_in_real_recordings_never_end_in_a_traceback(shared_data, 
         "rocpd/csc-mi250x-csv/kernel_trace.csv",
         "counters_gfx942/path_MI200/pmc_perf.csv",
     ):
-        content = bytearray((shared_data / source).read_bytes())
+        content = bytearray((rpl_shared_data / source).read_bytes())
         for _ in range(rnd.choice([3, 30, 300])):
             content[rnd.randrange(len(content))] = rnd.randrange(256)
         path = tmp_path / f"{seed}_{source.rpartition('/')[2]}"

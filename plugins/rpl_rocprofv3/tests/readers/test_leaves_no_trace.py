@@ -47,9 +47,9 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def recording(folder, make_rocpd):
+def recording(folder, rpl_make_rocpd):
     path = folder / "run_results.db"
-    make_rocpd([("k", 100, 200)]).rename(path)
+    rpl_make_rocpd([("k", 100, 200)]).rename(path)
     return path
 
 

@@ -8,10 +8,10 @@ import pytest
 
 
 @pytest.fixture
-def recorded(tmp_path, standin_rocprofv3):
+def recorded(tmp_path, rpl_standin_rocprofv3):
     def record(form):
         command = [
-            standin_rocprofv3,
+            rpl_standin_rocprofv3,
             "--kernel-trace",
             "-f",
             form,

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.data
 
 
 @pytest.fixture
-def sets(shared_data):
-    return shared_data / "rocpd"
+def sets(rpl_shared_data):
+    return rpl_shared_data / "rocpd"
 
 
 def table(path):

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.data
 
 
 @pytest.fixture
-def flydsl(shared_data):
-    return shared_data / "rocpd" / "flydsl-gfx1250-v3" / "146104_results.db"
+def flydsl(rpl_shared_data):
+    return rpl_shared_data / "rocpd" / "flydsl-gfx1250-v3" / "146104_results.db"
 
 
 @pytest.fixture
-def synthetic(shared_data):
-    return shared_data / "rocpd" / "synthetic-gfx942"
+def synthetic(rpl_shared_data):
+    return rpl_shared_data / "rocpd" / "synthetic-gfx942"
 
 
 def rows(path, query):

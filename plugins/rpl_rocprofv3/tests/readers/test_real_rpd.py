@@ -20,9 +20,9 @@ WORK = "('KernelExecution', 'Task', 'FillBuffer')"
         "rpd-matmul-gfx90a/matmul_result.rpd",
     ]
 )
-def recording(request, shared_data, tmp_path):
+def recording(request, rpl_shared_data, tmp_path):
     """The recording, and a plain copy of it for SQL."""
-    path = shared_data / "rocpd" / request.param
+    path = rpl_shared_data / "rocpd" / request.param
     plain = tmp_path / "plain.db"
     plain.write_bytes(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
     return path, plain
@@ -79,8 +79,8 @@ def test_kernels_without_geometry_are_counted_not_invented(recording, read, code
     assert codes(trace).get("dispatch.no_geometry", 0) == unknown
 
 
-def test_kernels_of_one_graph_launch_share_its_correlation_and_stream(shared_data, read):
-    (trace,) = read(shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd" / "trace_0.rpd.gz")
+def test_kernels_of_one_graph_launch_share_its_correlation_and_stream(rpl_shared_data, read):
+    (trace,) = read(rpl_shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd" / "trace_0.rpd.gz")
     calls = trace.api_calls
     launches = {
         int(c)
@@ -103,8 +103,8 @@ def test_unknown_facts_of_an_agent_are_none(recording, read):
     assert trace.counters is None
 
 
-def test_ranks_that_lived_at_the_same_time_become_one_trace(shared_data, read, tmp_path):
-    folder = shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd"
+def test_ranks_that_lived_at_the_same_time_become_one_trace(rpl_shared_data, read, tmp_path):
+    folder = rpl_shared_data / "rocpd" / "vllm-mi300x-8gpu-rpd"
     (trace,) = read(folder)
     assert [p.guid for p in trace.processes] == ["trace_0.rpd.gz", "trace_1.rpd.gz"]
     assert len(trace.agents) == 2

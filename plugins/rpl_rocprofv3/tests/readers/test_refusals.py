@@ -34,16 +34,16 @@ def only(found):
         ),
     ],
 )
-def test_provided_foreign_databases_are_named(shared_data, claim, name, form, says):
-    found = only(claim(shared_data / "rocpd" / "reject-cases" / name))
+def test_provided_foreign_databases_are_named(rpl_shared_data, claim, name, form, says):
+    found = only(claim(rpl_shared_data / "rocpd" / "reject-cases" / name))
     assert found.format == form
     assert says in found.refusal
     assert found.next_step
 
 
 @pytest.mark.data
-def test_reading_a_refused_set_raises_with_exit_65(shared_data, claim):
-    found = only(claim(shared_data / "rocpd" / "reject-cases" / "rocprofv1_kern_results.db"))
+def test_reading_a_refused_set_raises_with_exit_65(rpl_shared_data, claim):
+    found = only(claim(rpl_shared_data / "rocpd" / "reject-cases" / "rocprofv1_kern_results.db"))
     reader = next(r for r in all_readers() if r.name == found.reader)
     with pytest.raises(ForeignFileError) as caught:
         reader.read(found)
@@ -76,8 +76,8 @@ def test_a_database_without_profiler_tables_is_named_so(tmp_path, claim):
     assert "without any profiler's tables" in found.refusal
 
 
-def test_missing_columns_are_listed(make_rocpd, claim, tmp_path):
-    path = make_rocpd([("k", 100, 200)])
+def test_missing_columns_are_listed(rpl_make_rocpd, claim, tmp_path):
+    path = rpl_make_rocpd([("k", 100, 200)])
     broken = tmp_path / "broken.db"
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(broken)) as target:
         source.backup(target)
@@ -90,8 +90,8 @@ def test_missing_columns_are_listed(make_rocpd, claim, tmp_path):
     assert "rocpd_string.string" in only(claim(broken)).refusal
 
 
-def test_truncated_empty_and_foreign_bytes_are_told_apart(make_rocpd, tmp_path, claim):
-    whole = make_rocpd([("k", 100, 200)]).read_bytes()
+def test_truncated_empty_and_foreign_bytes_are_told_apart(rpl_make_rocpd, tmp_path, claim):
+    whole = rpl_make_rocpd([("k", 100, 200)]).read_bytes()
     cases = {
         "cut.db": (whole[: len(whole) // 2], "truncated"),
         "short.db": (whole[:60], "not an SQLite database"),
@@ -104,8 +104,8 @@ def test_truncated_empty_and_foreign_bytes_are_told_apart(make_rocpd, tmp_path, 
         assert says in only(claim(path)).refusal, name
 
 
-def test_a_database_with_damaged_pages_is_one_clear_line(make_rocpd, tmp_path, claim):
-    content = bytearray(make_rocpd([("k", 100, 200)]).read_bytes())
+def test_a_database_with_damaged_pages_is_one_clear_line(rpl_make_rocpd, tmp_path, claim):
+    content = bytearray(rpl_make_rocpd([("k", 100, 200)]).read_bytes())
     content[100:4096] = b"\xff" * 3996
     path = tmp_path / "damaged.db"
     path.write_bytes(content)
@@ -148,8 +148,8 @@ def test_old_and_incomplete_csv_are_refused(tmp_path, claim):
     assert "no kernel trace" in refusals["9_agent_info.csv"]
 
 
-def test_a_file_that_vanished_between_claim_and_read_is_bad_data(make_rocpd, claim):
-    path = make_rocpd([("k", 100, 200)])
+def test_a_file_that_vanished_between_claim_and_read_is_bad_data(rpl_make_rocpd, claim):
+    path = rpl_make_rocpd([("k", 100, 200)])
     found = only(claim(path))
     path.unlink()
     with pytest.raises(BadDataError):

@@ -22,8 +22,8 @@ WIDE = (
 
 
 @pytest.fixture
-def counters(shared_data):
-    return shared_data / "counters_gfx942"
+def counters(rpl_shared_data):
+    return rpl_shared_data / "counters_gfx942"
 
 
 def table(path):

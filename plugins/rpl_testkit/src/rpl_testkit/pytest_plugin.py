@@ -36,15 +36,15 @@ def rpl_cli(monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 
 @pytest.fixture
-def make_rocpd(tmp_path: Path) -> RocpdBuilder:
-    """``make_rocpd([("kernel", begin_ns, end_ns), ...])``: the path of a small rocpd file."""
+def rpl_make_rocpd(tmp_path: Path) -> RocpdBuilder:
+    """``rpl_make_rocpd([("kernel", begin_ns, end_ns), ...])``: the path of a small rocpd file."""
     from rpl_testkit.recordings import RocpdBuilder
 
     return RocpdBuilder(tmp_path)
 
 
 @pytest.fixture
-def standin_rocprofv3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def rpl_standin_rocprofv3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program that behaves like rocprofv3, first on PATH; returns its path. What it writes is synthetic."""
     import os
 
@@ -58,7 +58,7 @@ def standin_rocprofv3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def closed_loop_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClosedLoopBench]:
+def rpl_closed_loop_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClosedLoopBench]:
     """Stand-ins for hipcc and rocprofv3 with declared times, first on PATH; needs clang-22 and its linker."""
     from rpl_testkit.closed_loop import open_bench
 
@@ -67,15 +67,15 @@ def closed_loop_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 @pytest.fixture
-def require() -> Callable[[str], Path]:
-    """``require("clang-22")``: the path of a program, or the test ends as skipped with the reason."""
+def rpl_require() -> Callable[[str], Path]:
+    """``rpl_require("clang-22")``: the path of a program, or the test ends as skipped with the reason."""
     from rpl_testkit.requirements import require as required_path
 
     return required_path
 
 
 @pytest.fixture(scope="session")
-def shared_data(pytestconfig: pytest.Config) -> Path:
+def rpl_shared_data(pytestconfig: pytest.Config) -> Path:
     """The folder of real recordings beside the project (``RPL_SHARED_DATA``), or skip."""
     from rpl_testkit.requirements import find_data
 

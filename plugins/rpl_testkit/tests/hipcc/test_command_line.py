@@ -33,13 +33,13 @@ int second() {
 
 
 @pytest.fixture
-def two(closed_loop_bench):
-    folder = closed_loop_bench.folder
+def two(rpl_closed_loop_bench):
+    folder = rpl_closed_loop_bench.folder
     (folder / "include").mkdir()
     (folder / "include" / "shared.h").write_text("int second();\n")
     (folder / "main.hip").write_text(MAIN)
     (folder / "other.cpp").write_text(OTHER)
-    return closed_loop_bench
+    return rpl_closed_loop_bench
 
 
 OPTIONS = ("-Iinclude", "-D", "VALUE=5", "-std=c++14", "-O2")

@@ -30,14 +30,14 @@ def kernels(program: Path) -> list[str]:
 
 
 @pytest.fixture
-def language(closed_loop_bench):
+def language(rpl_closed_loop_bench):
     for name in ("language.hip", "amount.h"):
-        shutil.copy(HERE / name, closed_loop_bench.folder)
-    return closed_loop_bench.folder / "language.hip"
+        shutil.copy(HERE / name, rpl_closed_loop_bench.folder)
+    return rpl_closed_loop_bench.folder / "language.hip"
 
 
-def test_the_language_of_kernels_computes_on_the_host(closed_loop_bench, language) -> None:
-    program = closed_loop_bench.build(language, "-DAMOUNT=7", "-Wall", "-Werror")
+def test_the_language_of_kernels_computes_on_the_host(rpl_closed_loop_bench, language) -> None:
+    program = rpl_closed_loop_bench.build(language, "-DAMOUNT=7", "-Wall", "-Werror")
     # 896 of 1024 values are sqrt(5 * 2 * (1+2+3+4)) + 2 = 12, the others 0 + 2.
     lines = output(program).splitlines()
     assert lines == [
@@ -53,40 +53,42 @@ def test_the_language_of_kernels_computes_on_the_host(closed_loop_bench, languag
 
 
 @pytest.fixture
-def smooth(closed_loop_bench):
-    return Path(shutil.copy(SMOOTH, closed_loop_bench.folder))
+def smooth(rpl_closed_loop_bench):
+    return Path(shutil.copy(SMOOTH, rpl_closed_loop_bench.folder))
 
 
-def test_the_example_computes_and_a_wrong_kernel_computes_something_else(closed_loop_bench, smooth) -> None:
-    program = closed_loop_bench.build(smooth, "-Wall", "-Wextra", "-Werror")
+def test_the_example_computes_and_a_wrong_kernel_computes_something_else(
+    rpl_closed_loop_bench, smooth
+) -> None:
+    program = rpl_closed_loop_bench.build(smooth, "-Wall", "-Wextra", "-Werror")
     right = output(program, "300", "2", "right.bin")
     # Without the last weight; the files tell as well.
     smooth.write_text(smooth.read_text().replace("k < taps; ++k) {", "k < taps - 1; ++k) {"))
-    wrong = output(closed_loop_bench.build(smooth), "300", "2", "wrong.bin")
+    wrong = output(rpl_closed_loop_bench.build(smooth), "300", "2", "wrong.bin")
     assert right.startswith("checksum ")
     assert right != wrong
-    folder = closed_loop_bench.folder
+    folder = rpl_closed_loop_bench.folder
     assert (folder / "right.bin").stat().st_size == (folder / "wrong.bin").stat().st_size == 1200
     assert (folder / "right.bin").read_bytes() != (folder / "wrong.bin").read_bytes()
 
 
-def test_the_example_agrees_with_plain_arithmetic(closed_loop_bench, smooth) -> None:
+def test_the_example_agrees_with_plain_arithmetic(rpl_closed_loop_bench, smooth) -> None:
     import numpy as np
 
-    program = closed_loop_bench.build(smooth)
+    program = rpl_closed_loop_bench.build(smooth)
     output(program, "500", "1", "out.bin")
     signal = np.float32([(i * 37) % 101 for i in range(564)]) / np.float32(101)
     weights = np.float32([1.0 / (64 + k % 3) for k in range(64)])
     expected = np.convolve(signal, weights[::-1], mode="valid")[:500] * np.float32(0.99)
-    found = np.fromfile(closed_loop_bench.folder / "out.bin", dtype=np.float32)
+    found = np.fromfile(rpl_closed_loop_bench.folder / "out.bin", dtype=np.float32)
     assert np.allclose(found, expected, rtol=1e-5)
 
 
-def test_the_same_command_gives_the_same_bytes(closed_loop_bench, smooth) -> None:
-    first = closed_loop_bench.build(smooth).read_bytes()
-    program = closed_loop_bench.build(smooth)
+def test_the_same_command_gives_the_same_bytes(rpl_closed_loop_bench, smooth) -> None:
+    first = rpl_closed_loop_bench.build(smooth).read_bytes()
+    program = rpl_closed_loop_bench.build(smooth)
     assert program.read_bytes() == first
-    assert closed_loop_bench.hipcc("-O3", "-g", smooth, "-o", "other").returncode == 0
+    assert rpl_closed_loop_bench.hipcc("-O3", "-g", smooth, "-o", "other").returncode == 0
     ours, other = (read_code_objects(p)[0].elf for p in (program, program.with_name("other")))
     # As with hipcc, code holds an id of path and options: other bytes, the same kernels.
     assert ours != other
@@ -106,10 +108,10 @@ int main() {{ k<<<1, 64>>>(); }}
     [("return", 0, ""), ("__shfl(1, 0)", -signal.SIGABRT, "work-items wait at different barriers")],
 )
 def test_barriers_wait_for_all_that_have_not_finished(
-    closed_loop_bench, otherwise: str, code: int, message: str
+    rpl_closed_loop_bench, otherwise: str, code: int, message: str
 ) -> None:
-    source = closed_loop_bench.folder / "barriers.hip"
+    source = rpl_closed_loop_bench.folder / "barriers.hip"
     source.write_text(BARRIERS.format(condition="threadIdx.x < 32", otherwise=otherwise))
-    done = subprocess.run([closed_loop_bench.build(source)], check=False, capture_output=True, text=True)
+    done = subprocess.run([rpl_closed_loop_bench.build(source)], check=False, capture_output=True, text=True)
     assert done.returncode == code
     assert message in done.stderr

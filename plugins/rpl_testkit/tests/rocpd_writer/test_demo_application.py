@@ -145,8 +145,8 @@ def test_unknown_counter_is_an_error() -> None:
 
 
 @pytest.mark.data
-def test_agent_fields_are_those_of_a_real_gpu(shared_data: Path) -> None:
-    path = shared_data / "rocpd/flydsl-gfx1250-v3/146104_results.db"
+def test_agent_fields_are_those_of_a_real_gpu(rpl_shared_data: Path) -> None:
+    path = rpl_shared_data / "rocpd/flydsl-gfx1250-v3/146104_results.db"
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         (text,) = connection.execute("SELECT extdata FROM rocpd_info_agent WHERE type = 'GPU'").fetchone()
     real, (*_, gpu) = json.loads(text), mi300x_agents()

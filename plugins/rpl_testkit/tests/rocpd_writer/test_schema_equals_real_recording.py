@@ -39,8 +39,8 @@ def safe_columns(connection: sqlite3.Connection, name: str) -> str:
 
 
 @pytest.fixture
-def real(shared_data: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_read_only(shared_data / REAL)) as connection:
+def real(rpl_shared_data: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_read_only(rpl_shared_data / REAL)) as connection:
         yield connection
 
 
@@ -91,9 +91,11 @@ def test_constraints_are_those_of_a_real_recording(
 
 @pytest.mark.data
 @pytest.mark.parametrize("recording", [REAL, *SYNTHETIC_PAIR])
-def test_views_say_the_same_as_the_real_views_over_the_same_rows(recording: str, shared_data: Path) -> None:
+def test_views_say_the_same_as_the_real_views_over_the_same_rows(
+    recording: str, rpl_shared_data: Path
+) -> None:
     with (
-        closing(open_read_only(shared_data / recording)) as source,
+        closing(open_read_only(rpl_shared_data / recording)) as source,
         closing(sqlite3.connect(":memory:")) as target,
     ):
         create_schema(target, 0, guid_of(source))

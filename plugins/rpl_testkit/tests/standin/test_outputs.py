@@ -55,10 +55,10 @@ def test_default_format_depends_on_the_release(profiler, results, release: str, 
     ],
 )
 def test_csv_columns_are_those_of_a_real_file(
-    profiler, results, shared_data: Path, release: str, arguments: tuple[str, ...], ours: str, real: str
+    profiler, results, rpl_shared_data: Path, release: str, arguments: tuple[str, ...], ours: str, real: str
 ) -> None:
     profiler(*arguments, "-f", "csv", "-d", "o", "-o", "x", "--", "true", RPL_STANDIN_ROCM=release)
-    assert header(profiler.directory / f"o/x_{ours}.csv") == header(shared_data / "rocpd" / real)
+    assert header(profiler.directory / f"o/x_{ours}.csv") == header(rpl_shared_data / "rocpd" / real)
 
 
 def test_agent_ids_are_text_from_7_on(profiler) -> None:

@@ -158,13 +158,13 @@ int main() { float f; big<<<1, 1>>>(&f); }
 
 
 @pytest.mark.clang
-def test_the_program_that_runs_decides_which_rule_applies(closed_loop_bench, profiler, results) -> None:
+def test_the_program_that_runs_decides_which_rule_applies(rpl_closed_loop_bench, profiler, results) -> None:
     rule = {"source_matches": "// fast", "kernel": "big(float*)", "factor": 0.5, "hbm_factor": 3.0}
-    model = closed_loop_bench.declare(KERNELS[:1], [rule])
+    model = rpl_closed_loop_bench.declare(KERNELS[:1], [rule])
     for name, text in (("fast", SOURCE), ("plain", SOURCE.replace("// fast", "// slow"))):
-        source = closed_loop_bench.folder / f"{name}.hip"
+        source = rpl_closed_loop_bench.folder / f"{name}.hip"
         source.write_text(text)
-        program = closed_loop_bench.build(source)
+        program = rpl_closed_loop_bench.build(source)
         options = ("--kernel-trace", "--pmc", "TCC_EA0_RDREQ_sum", "-d", name, "-o", name)
         done = profiler(*options, "--", "env", str(program), RPL_STANDIN_TIMING_MODEL=str(model))
         assert done.returncode == 0, done.stderr
@@ -176,4 +176,4 @@ def test_the_program_that_runs_decides_which_rule_applies(closed_loop_bench, pro
         found[name] = (duration[0], requests[0])
     # 1000 bytes are 7 requests of 128 bytes and 2 of 64; 3000 bytes 23 and 1.
     assert found == {"fast": (500_000, 24.0), "plain": (1_000_000, 9.0)}
-    assert closed_loop_bench.process_runs() == 2
+    assert rpl_closed_loop_bench.process_runs() == 2

@@ -5,7 +5,7 @@ each HIP source it makes two things, as hipcc does: the device code (clang's, as
 and a host program in which every kernel is a C++ function run work-item by work-item on the CPU. So results
 are really computed and a wrong kernel computes wrong ones; how long it takes says nothing about a GPU.
 
-    bench = closed_loop_bench          # pytest fixture: hipcc and rocprofv3 stand-ins first on PATH
+    bench = rpl_closed_loop_bench          # pytest fixture: hipcc and rocprofv3 stand-ins first on PATH
     bench.hipcc("-O3", "smooth.hip", "-o", "smooth", cwd=folder)
     read_code_objects(folder / "smooth")
 
