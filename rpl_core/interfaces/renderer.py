@@ -11,15 +11,27 @@ import attrs
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from rpl_core.interfaces.section import ReportSection
     from rpl_core.interfaces.timeline import Timeline
+
+__all__ = ["RenderRequest", "Renderer", "SectionOf"]
+
+
+@attrs.frozen
+class SectionOf:
+    """A section and the plugin that gave it."""
+
+    plugin: str
+    section: ReportSection
 
 
 @attrs.frozen
 class RenderRequest:
     """The validated documents by name; ``path_first`` puts the critical path before everything else.
 
-    ``timeline`` is given to renderers that want it, where the recording is at hand; otherwise
-    ``timeline_reason`` says why there is none. ``width`` is how many characters a line of text may have.
+    ``sections`` are what plugins add. ``timeline`` is given to renderers that want it, where the recording is
+    at hand; otherwise ``timeline_reason`` says why there is none. ``width`` is how many characters a line of
+    text may have.
     """
 
     documents: Mapping[str, BaseModel]
@@ -27,6 +39,7 @@ class RenderRequest:
     timeline: Timeline | None = None
     timeline_reason: str | None = None
     width: int = 100
+    sections: tuple[SectionOf, ...] = ()
 
 
 class Renderer(ABC):

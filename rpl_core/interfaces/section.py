@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -34,23 +34,25 @@ class Table:
     right: tuple[str, ...] = ()
 
 
-Block = Union[Paragraph, Table]
+Block: TypeAlias = "Paragraph | Table"
 
 
 @attrs.frozen
 class SectionRequest:
     """The validated documents by name, and how many characters a line of text may have.
 
-    ``short_names`` maps a kernel's name to the form in which the report shows it.
+    ``short_names`` maps a kernel's name to the form in which the report shows it, ``anchors`` to the id of
+    its place on the HTML page, if it has one there.
     """
 
     documents: Mapping[str, BaseModel]
     width: int = 100
     short_names: Mapping[str, str] = attrs.field(factory=dict)
+    anchors: Mapping[str, str] = attrs.field(factory=dict)
 
 
 class ReportSection(ABC):
-    """One section. ``title`` heads it; sections come in plugin order behind the built-in ones."""
+    """One section. ``title`` heads it in HTML; sections come in plugin order behind the kernels."""
 
     name: str
     summary: str

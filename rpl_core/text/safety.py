@@ -19,6 +19,12 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def readable(text: str, width: int | None = None) -> str:
+    """``text`` on one line, without control characters or broken encoding, cut in the middle to ``width``."""
+    safe = printable(encodable(text)).replace("\n", "\\n").replace("\t", "\\t")
+    return safe if width is None else shorten(safe, width)
+
+
 def shorten(text: str, width: int) -> str:
     """``text`` cut in the middle to ``width`` characters, so that both ends of a long name stay visible."""
     if len(text) <= width:

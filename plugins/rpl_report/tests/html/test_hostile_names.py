@@ -7,8 +7,9 @@ import json
 import pytest
 from markupsafe import escape
 
-from rpl_report.html.embedding import script_json
-from rpl_report.html.names import base_name, kernel_names, readable
+from rpl_core.text.safety import readable
+from rpl_report.html.kernel_identity import base_name, kernel_names
+from rpl_report.html.timeline_data import script_json
 
 
 def _shape(root):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html.names import readable
-from rpl_report.html.quantities import duration, factor, share
+from rpl_core.text.html_figures import duration, factor, share
+from rpl_core.text.safety import readable
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
     from rpl_analysis.contracts.dag import DagDocument, ForecastPart, SpeedupForecastPart
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import KernelNames
 
 __all__ = ["Finding", "findings_of"]
 

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html.quantities import factor
+from rpl_core.text.html_figures import factor
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, DominancePart, ForecastPart
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["ForecastBar", "ForecastView", "GainStep", "forecast_view"]
 

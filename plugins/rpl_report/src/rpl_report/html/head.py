@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html.names import readable
-from rpl_report.html.quantities import count, duration, factor, share
+from rpl_core.text.html_figures import count, duration, factor, share
+from rpl_core.text.safety import readable
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import KernelNames
 
 __all__ = ["Figure", "Head", "head_of"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html import quantities as q
+from rpl_core.text import html_figures as q
+from rpl_core.text.safety import readable
+from rpl_report.html.kernel_identity import DETAILED_KERNELS, time_ns
 from rpl_report.html.metric_rows import MetricRow, metric_rows
-from rpl_report.html.names import DETAILED_KERNELS, readable
-from rpl_report.html.ranking import time_ns
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import (
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
     from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["ConditionRow", "KernelDetail", "RuleView", "kernel_details"]
 

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html import quantities as q
-from rpl_report.html.names import SHOWN_KERNELS
-from rpl_report.html.ranking import by_time, time_ns
+from rpl_core.text import html_figures as q
+from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_ns
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
     from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["Cell", "Column", "KernelRow", "KernelTable", "kernel_table"]
 

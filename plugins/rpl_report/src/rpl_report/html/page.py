@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, cast
 
 import attrs
+from markupsafe import Markup
 
-from rpl_report.html.assets import Assets, load_assets
-from rpl_report.html.colours import assign_colours
 from rpl_report.html.findings import Finding, findings_of
 from rpl_report.html.forecast_view import ForecastView, forecast_view
 from rpl_report.html.head import Head, head_of
 from rpl_report.html.kernel_details import KernelDetail, kernel_details
+from rpl_report.html.kernel_identity import assign_colours, by_time, kernel_names
 from rpl_report.html.kernel_rows import KernelTable, kernel_table
-from rpl_report.html.names import kernel_names
 from rpl_report.html.path_view import PathView, path_view
 from rpl_report.html.provenance_view import ProvenanceView, provenance_view
-from rpl_report.html.ranking import by_time
 from rpl_report.html.roofline_view import RooflineView, roofline_view
 from rpl_report.html.thread_trace_view import ThreadTraceView, thread_trace_views
 from rpl_report.html.timeline_view import TimelineView, timeline_view
@@ -28,7 +30,21 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_core.interfaces.renderer import RenderRequest
 
-__all__ = ["Page", "page_of"]
+__all__ = ["Assets", "Page", "load_assets", "page_of"]
+
+#: Before anything is drawn: what only works with a script may take its room.
+_EARLY_SCRIPT = 'document.documentElement.className="js"'
+
+
+@attrs.frozen
+class Assets:
+    """``early_script`` runs in the head; ``licence`` is that of the plotting library inside the script."""
+
+    early_script: Markup
+    script: Markup
+    style: Markup
+    licence: str
+    policy: str
 
 
 @attrs.frozen
@@ -72,3 +88,33 @@ def page_of(request: RenderRequest) -> Page:
         thread_traces=thread_trace_views(profile, names),
         provenance=provenance_view(profile, documents),
     )
+
+
+@cache
+def load_assets() -> Assets:
+    """What ``web/`` was built into; the policy names both by hash, so nothing else is ever executed."""
+    folder = files("rpl_report.html") / "assets"
+    script, style = (
+        (folder / name).read_text(encoding="utf-8").strip() for name in ("report.js", "report.css")
+    )
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_hash(_EARLY_SCRIPT)}' '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return Assets(
+        early_script=Markup(_EARLY_SCRIPT),  # noqa: S704 - a constant
+        script=Markup(script),  # noqa: S704 - built from web/, checked by the tests
+        style=Markup(style),  # noqa: S704
+        licence=(folder / "LICENSE.uPlot.txt").read_text(encoding="utf-8").strip(),
+        policy=policy,
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"

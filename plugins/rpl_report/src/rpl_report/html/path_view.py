@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html.names import readable
-from rpl_report.html.quantities import count, share
+from rpl_core.text.html_figures import count, share
+from rpl_core.text.safety import readable
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import (
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
         ProcessPart,
         SymbolEdgePart,
     )
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["BarPart", "NearPathRow", "PathView", "SharedBar", "SymbolEdgeRow", "path_view"]
 

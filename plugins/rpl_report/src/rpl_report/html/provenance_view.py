@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html.names import readable
+from rpl_core.text.safety import readable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

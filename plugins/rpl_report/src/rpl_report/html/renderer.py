@@ -28,7 +28,7 @@ def _environment() -> Environment:
     """Every value is escaped; a name that a template misspells is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from rpl_report.html import quantities
+    from rpl_core.text import html_figures
 
     environment = Environment(
         loader=PackageLoader("rpl_report.html", "templates"),
@@ -38,6 +38,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update({name: getattr(quantities, name) for name in quantities.__all__})
+    environment.filters.update({name: getattr(html_figures, name) for name in html_figures.__all__})
     environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
     return environment

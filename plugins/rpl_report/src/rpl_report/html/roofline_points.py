@@ -1,4 +1,7 @@
-"""Kernels as points on the roofline plot, one per memory level; their area is the share of time."""
+"""Kernels as points on the roofline plot, one per memory level, and their names beside them.
+
+The area of a point is the share of time.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,19 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html import quantities as q
+from rpl_core.text import html_figures as q
+from rpl_report.html.kernel_identity import base_name
 from rpl_report.html.roofs import level_name, pipe_name
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, LevelPart
-    from rpl_report.html.colours import Colours
+    from rpl_report.html.kernel_identity import Colours, KernelNames
     from rpl_report.html.log_axes import Frame
-    from rpl_report.html.names import KernelNames
 
-__all__ = ["Point", "PointContext", "points_of"]
+__all__ = ["Point", "PointContext", "PointLabel", "place_labels", "points_of"]
 
 _SMALLEST, _LARGEST = 5.0, 26.0
+_LETTER, _LINE = 6.2, 13.0
 
 
 @attrs.frozen
@@ -125,3 +129,40 @@ def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[s
             f"ABOVE A CEILING: {', '.join(kernel.exceeds_ceiling)}: check the ceiling or the counters"
         )
     return tuple(lines)
+
+
+@attrs.frozen
+class PointLabel:
+    """Text beside the point of this level: from (x, y) on, or up to there where it is ``before``."""
+
+    text: str
+    level: str
+    x: float
+    y: float
+    before: bool
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Left and right end, estimated from the number of letters."""
+        width = len(self.text) * _LETTER
+        return (self.x - width, self.x) if self.before else (self.x, self.x + width)
+
+
+def place_labels(points: Iterable[Point], frame: Frame) -> tuple[PointLabel, ...]:
+    """Right of the point, or left of it at the edge; a label that would cover another one is left out."""
+    found: list[PointLabel] = []
+    for point in points:
+        text = base_name(point.short)
+        beside = point.radius * (1.6 if point.shape == "edge" else 1) + 5
+        before = point.x + beside + len(text) * _LETTER > frame.x.end
+        x = point.x - beside if before else point.x + beside
+        label = PointLabel(text, point.level, x, point.y + 4, before)
+        if not any(_cover(label, other) for other in found if other.level == label.level):
+            found.append(label)
+    return tuple(found)
+
+
+def _cover(label: PointLabel, other: PointLabel) -> bool:
+    left, right = label.extent
+    other_left, other_right = other.extent
+    return left < other_right and other_left < right and abs(label.y - other.y) < _LINE

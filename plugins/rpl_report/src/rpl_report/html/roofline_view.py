@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.text.safety import readable
+from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_shares
 from rpl_report.html.log_axes import Frame, axis_over
-from rpl_report.html.names import SHOWN_KERNELS, readable
-from rpl_report.html.point_labels import PointLabel, place_labels
-from rpl_report.html.ranking import by_time, time_shares
-from rpl_report.html.roofline_points import Point, PointContext, points_of
+from rpl_report.html.roofline_points import Point, PointContext, PointLabel, place_labels, points_of
 from rpl_report.html.roofs import (
     ComputeRoof,
     MemoryRoof,
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
     from rpl_core.contracts.common import MetricDoc
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["LevelChoice", "RooflineRow", "RooflineView", "roofline_view"]
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html import quantities as q
-from rpl_report.html.names import KernelNames, readable
+from rpl_core.text import html_figures as q
+from rpl_core.text.safety import readable
+from rpl_report.html.kernel_identity import KernelNames
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument

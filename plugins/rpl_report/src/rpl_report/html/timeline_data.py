@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import TYPE_CHECKING, Any
 
-from rpl_report.html.embedding import column, counts
-from rpl_report.html.names import base_name, readable
+from markupsafe import Markup
+
+from rpl_core.text.safety import readable
+from rpl_report.html.kernel_identity import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.interfaces.timeline import BinLevel, KeptNodes, PathLinks, Timeline
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    import numpy as np
+    from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["timeline_data"]
+    from rpl_core.interfaces.timeline import BinLevel, KeptNodes, PathLinks, Timeline
+    from rpl_report.html.kernel_identity import Colours, KernelNames
+
+__all__ = ["script_json", "timeline_data"]
+
+#: Inside a script element only these could begin a tag or a comment or, in old parsers, end a line.
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def timeline_data(
@@ -44,13 +53,13 @@ def timeline_data(
 
 def _kept(kept: KeptNodes) -> dict[str, Any]:
     return {
-        "lane": column(kept.lane, "u2"),
-        "symbol": column(kept.symbol, "u2"),
-        "begin": counts(kept.begin_ns),
-        "duration": counts(kept.duration_ns),
-        "slack": counts(kept.slack_ns),
-        "path": column(kept.on_path, "u1"),
-        "id": counts(kept.identity + 1),
+        "lane": _column(kept.lane, "u2"),
+        "symbol": _column(kept.symbol, "u2"),
+        "begin": _counts(kept.begin_ns),
+        "duration": _counts(kept.duration_ns),
+        "slack": _counts(kept.slack_ns),
+        "path": _column(kept.on_path, "u1"),
+        "id": _counts(kept.identity + 1),
     }
 
 
@@ -58,17 +67,39 @@ def _level(level: BinLevel) -> dict[str, Any]:
     return {
         "width": level.width_ns,
         "bins": level.bins,
-        "busy": column(level.busy, "u1"),
-        "path": column(level.on_path, "u1"),
-        "symbol": column(level.symbol, "u2"),
-        "count": column(level.count, "u4"),
+        "busy": _column(level.busy, "u1"),
+        "path": _column(level.on_path, "u1"),
+        "symbol": _column(level.symbol, "u2"),
+        "count": _column(level.count, "u4"),
     }
 
 
 def _links(links: PathLinks) -> dict[str, Any]:
     return {
-        "from": column(links.source_lane, "u2"),
-        "to": column(links.target_lane, "u2"),
-        "left": counts(links.source_end_ns),
-        "right": counts(links.target_begin_ns),
+        "from": _column(links.source_lane, "u2"),
+        "to": _column(links.target_lane, "u2"),
+        "left": _counts(links.source_end_ns),
+        "right": _counts(links.target_begin_ns),
     }
+
+
+def script_json(value: Any) -> Markup:
+    """``value`` as JSON for a ``<script type="application/json">`` element."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return Markup(text)  # noqa: S704 - every character that HTML knows is escaped above
+
+
+def _column(values: NDArray[np.generic], kind: DTypeLike) -> str:
+    """``values`` as little-endian ``kind`` in base64; what typed arrays of the script read."""
+    import numpy as np
+
+    wanted = np.dtype(kind).newbyteorder("<")
+    return base64.b64encode(np.ascontiguousarray(values.astype(wanted)).tobytes()).decode("ascii")
+
+
+def _counts(values: NDArray[np.int64]) -> dict[str, str]:
+    """Whole numbers from 0 on: 4 bytes each where they all fit, else float64, exact below 2^53."""
+    kind = "u4" if not values.size or int(values.max()) < 1 << 32 else "f8"
+    return {"kind": kind, "data": _column(values, kind)}

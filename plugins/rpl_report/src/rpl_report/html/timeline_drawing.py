@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.interfaces.timeline import NO_SYMBOL
-from rpl_report.html.quantities import duration
+from rpl_core.text.html_figures import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_core.interfaces.timeline import BinLevel, Timeline
-    from rpl_report.html.colours import Colours
+    from rpl_report.html.kernel_identity import Colours
 
 __all__ = ["Drawing", "LaneDrawing", "draw_timeline"]
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_report.html.embedding import script_json
-from rpl_report.html.names import readable
-from rpl_report.html.quantities import count, duration
-from rpl_report.html.timeline_data import timeline_data
+from rpl_core.text.html_figures import count, duration
+from rpl_core.text.safety import readable
+from rpl_report.html.timeline_data import script_json, timeline_data
 from rpl_report.html.timeline_drawing import Drawing, draw_timeline
 from rpl_report.timeline.kept import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rpl_core.interfaces.timeline import Timeline, TimelineLane
-    from rpl_report.html.colours import Colours
-    from rpl_report.html.names import KernelNames
+    from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_view"]
 

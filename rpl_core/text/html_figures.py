@@ -1,4 +1,4 @@
-"""How figures look on the page: a dash for the unknown, units with their prefix, no exponents."""
+"""How figures look in HTML: a dash for the unknown, units with their prefix, no exponents."""
 
 from __future__ import annotations
 

@@ -1,18 +1,33 @@
-"""Names from recordings on the page: safe to read, short where space is short, in full exactly once."""
+"""How a kernel is recognised all over the page: its rank, its id, its names and its colour."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
 from markupsafe import escape
 
 from rpl_core.text.distinct import shorten_apart
-from rpl_core.text.safety import encodable, printable, shorten
+from rpl_core.text.safety import readable, shorten
 
-__all__ = ["DETAILED_KERNELS", "SHOWN_KERNELS", "KernelNames", "base_name", "kernel_names", "readable"]
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+
+__all__ = [
+    "DETAILED_KERNELS",
+    "SHOWN_KERNELS",
+    "Colours",
+    "KernelNames",
+    "assign_colours",
+    "base_name",
+    "by_time",
+    "kernel_names",
+    "time_ns",
+    "time_shares",
+]
 
 #: Kernels with a row and details of their own (chosen); the documents hold all.
 SHOWN_KERNELS = 200
@@ -24,12 +39,25 @@ _ALL_NAMES = 600_000
 _SHORT = 64
 _OWN = 32
 _NO_NAME = "(no name)"
+#: Distinct colours in the style sheet (``--c0`` to ``--c7``: Okabe and Ito's set, told apart with every
+#: common colour vision deficiency); ``c8`` stands for copies, ``c9`` for all other kernels.
+COLOURS = 8
+COPY = 8
+OTHER = 9
 
 
-def readable(text: str, width: int | None = None) -> str:
-    """``text`` without control characters or broken encoding, cut in the middle to ``width``."""
-    safe = printable(encodable(text)).replace("\n", "\\n").replace("\t", "\\t")
-    return safe if width is None else shorten(safe, width)
+def by_time(profile: ProfileDocument) -> list[KernelProfile]:
+    """Ties keep the document's order."""
+    return sorted(profile.kernels, key=lambda kernel: -(kernel.runtime_ms or 0.0))
+
+
+def time_ns(kernel: KernelProfile) -> float | None:
+    return None if kernel.runtime_ms is None else kernel.runtime_ms * 1e6
+
+
+def time_shares(profile: ProfileDocument) -> dict[str, float]:
+    """Share of kernel time by name, 0 where it is unknown."""
+    return {kernel.name: kernel.time_share or 0.0 for kernel in profile.kernels}
 
 
 @attrs.frozen
@@ -80,3 +108,19 @@ def base_name(name: str) -> str:
     """The function's own name: without return type, scope, template arguments and parameters."""
     head = re.split(r"[<(\[]", name, maxsplit=1)[0].strip()
     return shorten(re.split(r"[\s:]+", head)[-1] or name, _OWN)
+
+
+@attrs.frozen
+class Colours:
+    """Colour numbers by recorded name."""
+
+    by_name: dict[str, int]
+
+    def of(self, name: str, kind: str = "kernel") -> int:
+        return COPY if kind == "copy" else self.by_name.get(name, OTHER)
+
+
+def assign_colours(ranked: Iterable[str]) -> Colours:
+    """The first kernels of ``ranked`` get a colour of their own."""
+    names = list(dict.fromkeys(ranked))[:COLOURS]
+    return Colours({name: number for number, name in enumerate(names)})
