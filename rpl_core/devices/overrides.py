@@ -7,9 +7,6 @@ import attrs
 from rpl_core.errors import UsageError
 from rpl_core.model.device import CeilingOrigin, DeviceModel, MemoryCeiling
 
-#: Levels whose bandwidth is bytes per engine clock, so that it follows ``--clock-mhz``.
-_ON_ENGINE_CLOCK = frozenset({"l2", "vl1d", "lds"})
-
 
 def with_overrides(
     device: DeviceModel, *, clock_mhz: float | None = None, memory_bandwidth_gbps: float | None = None
@@ -41,7 +38,7 @@ def _at_clock(device: DeviceModel, clock_mhz: float) -> DeviceModel:
     )
     memory = tuple(
         attrs.evolve(c, peak_gbps=c.peak_gbps * ratio, source=f"{c.source}; {note}")
-        if c.origin is CeilingOrigin.SPEC and c.level in _ON_ENGINE_CLOCK
+        if c.origin is CeilingOrigin.SPEC and c.on_engine_clock
         else c
         for c in device.memory_ceilings
     )

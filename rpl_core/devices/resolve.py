@@ -38,7 +38,7 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
     if not known:
         raise MissingError(
             f"device {name!r} is unknown: no device plugin is installed",
-            next_step="pip install rpl-gfx942",
+            next_step="install the plugin of your device (`pip install rpl-<device>`)",
         )
     raise MissingError(
         f"device {name!r} is unknown; known: {', '.join(known)}",

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import attrs
 
+from rpl_core.model.architecture import Architecture
 from rpl_core.model.origin import Exactness
 
 
@@ -28,7 +29,7 @@ class Pipe(str, Enum):
 
 @attrs.frozen
 class ComputeCeiling:
-    """Highest arithmetic rate of a data type ("F64", "F32", "F16", "BF16", "F8", "I8", "XF32") on a pipe."""
+    """Highest arithmetic rate of a data type on a pipe. Types are names: "F64", "BF16", "I8", any other."""
 
     data_type: str
     pipe: Pipe
@@ -39,12 +40,16 @@ class ComputeCeiling:
 
 @attrs.frozen
 class MemoryCeiling:
-    """Highest bandwidth of a memory level: "hbm", "llc", "l2", "vl1d", "lds"."""
+    """Highest bandwidth of a memory level: "hbm", "llc", "l2", "vl1d", "lds".
+
+    ``on_engine_clock``: it is bytes per engine clock, so that it follows ``--clock-mhz``.
+    """
 
     level: str
     peak_gbps: float
     origin: CeilingOrigin
     source: str
+    on_engine_clock: bool = False
 
 
 @attrs.frozen
@@ -97,6 +102,23 @@ class Quantity:
     additive: bool = True
 
 
+@attrs.frozen
+class TypedWork:
+    """The quantity that counts the operations of one data type on one pipe, which has a ceiling of its own."""
+
+    quantity: str
+    data_type: str
+    pipe: Pipe
+
+
+def _work_by_name(quantity: str) -> TypedWork | None:
+    pipe, _, rest = quantity.partition("_")
+    counted, _, data_type = rest.partition("_")
+    if pipe not in (Pipe.VALU.value, Pipe.MFMA.value) or counted not in ("flops", "ops") or not data_type:
+        return None
+    return TypedWork(quantity, data_type.upper(), Pipe(pipe))
+
+
 def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:
     return MappingProxyType(dict(value))
 
@@ -108,6 +130,11 @@ class CounterMap:
     ``recommended`` is the set that a roofline run collects; ``block_limits`` bounds what one pass can hold
     (counters per hardware block); the longest matching entry of ``block_prefixes`` gives a counter's block.
     ``dangerous`` maps counter-name prefixes to the reason why they are refused by default.
+
+    ``work`` names the quantities of arithmetic by data type, in the order in which they are shown. Left empty,
+    quantities named ``valu_flops_<type>``, ``mfma_flops_<type>`` or ``mfma_ops_<type>`` are taken for it.
+    ``memory_bytes`` are the quantities that give the traffic of memory, the best one first; those behind the
+    first are used with a warning.
     """
 
     quantities: tuple[Quantity, ...]
@@ -116,6 +143,13 @@ class CounterMap:
     block_limits: Mapping[str, int] = attrs.field(factory=dict, converter=_read_only)
     block_prefixes: tuple[tuple[str, str], ...] = ()  # (counter prefix, block)
     dangerous: tuple[tuple[str, str], ...] = ()  # (counter prefix, reason)
+    work: tuple[TypedWork, ...] = ()
+    memory_bytes: tuple[str, ...] = ("hbm_bytes",)
+
+    @property
+    def typed_work(self) -> tuple[TypedWork, ...]:
+        """``work``, or what the names of the quantities say."""
+        return self.work or tuple(one for q in self.quantities if (one := _work_by_name(q.name)) is not None)
 
 
 @attrs.frozen
@@ -148,6 +182,7 @@ class DeviceModel:
     source: str = ""
     unknown_facts: tuple[str, ...] = ()  # why a field is None
     overrides: tuple[str, ...] = ()  # what the user changed, for provenance
+    architecture_facts: Architecture | None = None  # occupancy limits, rates, quirks of records
 
     def compute_ceiling(self, data_type: str, pipe: Pipe, origin: CeilingOrigin) -> ComputeCeiling | None:
         for ceiling in self.compute_ceilings:

@@ -42,7 +42,7 @@ def device(name, compute_units, bandwidth):
         ),
         memory_ceilings=(
             MemoryCeiling("hbm", bandwidth, CeilingOrigin.SPEC, "sheet"),
-            MemoryCeiling("l2", 30.0, CeilingOrigin.SPEC, "sheet"),
+            MemoryCeiling("l2", 30.0, CeilingOrigin.SPEC, "sheet", on_engine_clock=True),
         ),
         counter_map=CounterMap(quantities=(), recommended=()),
     )

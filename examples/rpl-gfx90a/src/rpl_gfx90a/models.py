@@ -58,6 +58,7 @@ def _memory(compute_units: int, clock_mhz: float) -> tuple[MemoryCeiling, ...]:
             width * counts[unit] * clock_mhz / 1000,
             _SPEC,
             f"{width} B/clk/{unit} x {counts[unit]} x {clock_mhz:g} MHz; {_PANEL}",
+            on_engine_clock=True,
         )
         for level, width, unit in _WIDTHS
     )

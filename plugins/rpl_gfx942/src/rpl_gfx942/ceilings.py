@@ -58,6 +58,7 @@ def on_chip_ceilings(
             _BYTES_PER_CLOCK * count * clock_mhz / 1000,
             CeilingOrigin.SPEC,
             f"{_BYTES_PER_CLOCK} B/clk/{unit} x {count} x {clock_mhz:g} MHz; {_PANEL}",
+            on_engine_clock=True,
         )
         for level, count, unit in units
         if count is not None and clock_mhz is not None
