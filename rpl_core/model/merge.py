@@ -19,8 +19,8 @@ from rpl_core.model.trace import (
     ApiCalls,
     Copies,
     CounterValues,
+    DeviceEvents,
     Dispatches,
-    HipEvents,
     LaunchShapes,
     Trace,
     TraceRole,
@@ -30,6 +30,7 @@ from rpl_core.model.trace import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_core.model.calls import CallMeaning
     from rpl_core.model.trace import Int32Column, Int64Column
 
 __all__ = ["merge_traces"]
@@ -81,7 +82,9 @@ class _Merge:
         self.queue_offset = _offsets([t.queues for t in traces])
         self.agents, self.agent_maps = _shared([t.agents for t in traces])
         self.directions, self.direction_maps = _shared([t.copy_directions for t in traces])
-        self.functions, self.function_maps = _shared([t.api_functions for t in traces])
+        self.functions, self.function_maps = _shared(
+            [tuple(zip(t.api_functions, t.meanings(), strict=True)) for t in traces]
+        )
         self.counter_names, self.counter_maps = _shared([t.counter_names for t in traces])
 
     def trace(self) -> Trace:
@@ -102,9 +105,11 @@ class _Merge:
             queues=self._owned("queues"),
             copies=self._copies(),
             copy_directions=self.directions,
+            host_api=next((t.host_api for t in self.traces if t.host_api), None),
             api_calls=self._api_calls(),
-            api_functions=self.functions,
-            hip_events=self._hip_events(),
+            api_functions=tuple(name for name, _ in self.functions),
+            api_meanings=self._api_meanings(),
+            device_events=self._device_events(),
             counters=self._counters(row_maps),
             counter_names=self.counter_names,
             grouped_by_queue=any(t.grouped_by_queue for t in self.traces),
@@ -192,22 +197,27 @@ class _Merge:
             return None
         return ApiCalls(**_ordered(_stacked(parts, ApiCalls), "correlation_id", "process", "begin_ns"))
 
-    def _hip_events(self) -> HipEvents | None:
+    def _api_meanings(self) -> tuple[CallMeaning, ...]:
+        if not any(t.api_meanings for t in self.traces):
+            return ()
+        return tuple(meaning for _, meaning in self.functions)
+
+    def _device_events(self) -> DeviceEvents | None:
         parts = [
             attrs.evolve(
-                t.hip_events,
-                process=_shifted(t.hip_events.process, self.process_offset[i]),
-                agent=_mapped(t.hip_events.agent, self.agent_maps[i]),
-                queue=_shifted(t.hip_events.queue, self.queue_offset[i]),
-                source_queue=_shifted(t.hip_events.source_queue, self.queue_offset[i]),
+                t.device_events,
+                process=_shifted(t.device_events.process, self.process_offset[i]),
+                agent=_mapped(t.device_events.agent, self.agent_maps[i]),
+                queue=_shifted(t.device_events.queue, self.queue_offset[i]),
+                source_queue=_shifted(t.device_events.source_queue, self.queue_offset[i]),
             )
             for i, t in enumerate(self.traces)
-            if t.hip_events is not None
+            if t.device_events is not None
         ]
         if not parts:
             return None
-        return HipEvents(
-            **_ordered(_stacked(parts, HipEvents), "correlation_id", "process", "end_ns", "begin_ns")
+        return DeviceEvents(
+            **_ordered(_stacked(parts, DeviceEvents), "correlation_id", "process", "end_ns", "begin_ns")
         )
 
     def _counters(self, row_maps: list[Int64Column]) -> CounterValues | None:

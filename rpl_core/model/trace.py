@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from rpl_core.model.calls import CallKind, CallMeaning, HostApi
 from rpl_core.model.origin import Origin
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Copies:
 
 @attrs.frozen(eq=False)
 class ApiCalls:
-    """HIP runtime calls with the arguments that order work. Handles are pointers as numbers."""
+    """Calls of the host's runtime with the arguments that order work. Handles are pointers as numbers."""
 
     process: Int32Column
     thread_id: Int64Column
@@ -192,8 +193,8 @@ class ApiCalls:
 
 
 @attrs.frozen(eq=False)
-class HipEvents:
-    """Event records and waits as the GPU executed them (rocpd schema 3.0.4 and later)."""
+class DeviceEvents:
+    """Event records and waits as the GPU executed them."""
 
     process: Int32Column
     agent: Int32Column
@@ -254,12 +255,24 @@ class Trace:
     queues: tuple[Queue, ...] = ()
     copies: Copies | None = None  # None: copies were not traced
     copy_directions: tuple[str, ...] = ()
-    api_calls: ApiCalls | None = None  # None: the HIP API was not traced
+    host_api: HostApi | None = None
+    api_calls: ApiCalls | None = None  # None: the API was not traced
     api_functions: tuple[str, ...] = ()
-    hip_events: HipEvents | None = None  # None: GPU-side events were not traced
+    #: What each of ``api_functions`` means; empty where the reader doesn't know the runtime.
+    api_meanings: tuple[CallMeaning, ...] = attrs.field(default=())
+    device_events: DeviceEvents | None = None  # None: they were not traced
     counters: CounterValues | None = None  # None: no counter was collected
     counter_names: tuple[str, ...] = ()
     grouped_by_queue: bool = False  # --group-by-queue: stream ids carry no information
     diagnostics: tuple[Diagnostic, ...] = ()
     #: What a reader found beside the columns, for analyzers that know it by name.
     extras: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
+
+    @api_meanings.validator
+    def _one_meaning_per_function(self, _: object, value: tuple[CallMeaning, ...]) -> None:
+        if value and len(value) != len(self.api_functions):
+            raise ValueError(f"{len(value)} api_meanings for {len(self.api_functions)} api_functions")
+
+    def meanings(self) -> tuple[CallMeaning, ...]:
+        """One meaning per function, UNKNOWN where the reader gives none."""
+        return self.api_meanings or (CallMeaning(CallKind.UNKNOWN),) * len(self.api_functions)

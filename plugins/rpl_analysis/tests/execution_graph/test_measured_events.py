@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rpl_core.model.merge import merge_traces
-from rpl_core.model.trace import HipEvents, Trace
+from rpl_core.model.trace import DeviceEvents, Trace
 
 EVENT = 0xE1
 
@@ -18,7 +18,7 @@ def _with_events(trace: Trace, rows: list[tuple[bool, int, int, int]]) -> Trace:
     count = len(rows)
     return attrs.evolve(
         trace,
-        hip_events=HipEvents(
+        device_events=DeviceEvents(
             process=np.zeros(count, dtype=np.int32),
             agent=np.zeros(count, dtype=np.int32),
             queue=np.array([queues.index(row[1]) for row in rows], dtype=np.int32),
@@ -82,10 +82,10 @@ def test_measured_waits_without_a_record_are_counted(recorded, edges_of) -> None
 def test_measured_events_of_several_processes_keep_their_process_when_merged(recorded, edges_of) -> None:
     program, rows = recorded
     one = _with_events(program.trace(with_calls=False), rows)
-    merged = merge_traces([one, attrs.evolve(one, hip_events=None)])
+    merged = merge_traces([one, attrs.evolve(one, device_events=None)])
     found = edges_of(merged)
     assert len(found.of_kind("measured_event")) == 1
-    assert merged.hip_events.process.tolist() == [0, 0]
+    assert merged.device_events.process.tolist() == [0, 0]
     both = merge_traces([one, one])
-    assert both.hip_events.process.tolist() == [0, 1, 0, 1]
+    assert both.device_events.process.tolist() == [0, 1, 0, 1]
     assert len(edges_of(both).found.edges) == 2

@@ -61,7 +61,7 @@ def test_records_and_waits_are_read_with_their_queues_and_calls(read) -> None:
         HipEventRow(WAIT, handle - 2**64, 2, 1, 1600, 1610, stack_id=16, agent=2),
     ]
     trace = read(events)
-    found = trace.hip_events
+    found = trace.device_events
     assert found.is_wait.tolist() == [False, True]
     assert [trace.queues[i].id for i in found.queue] == [1, 2]
     assert [trace.queues[i].id for i in found.source_queue] == [1, 1]
@@ -72,18 +72,18 @@ def test_records_and_waits_are_read_with_their_queues_and_calls(read) -> None:
 
 
 def test_a_database_without_the_table_has_no_events(read) -> None:
-    assert read([], schema_version="3.0.3").hip_events is None
-    assert read([]).hip_events is None
+    assert read([], schema_version="3.0.3").device_events is None
+    assert read([]).device_events is None
 
 
 def test_rows_that_are_neither_record_nor_wait_are_counted(read) -> None:
     good = HipEventRow(RECORD, 5, 1, 1, 1500, 1510, stack_id=15)
     trace = read([good, attrs.evolve(good, operation="HIP_EVENT_PONDER"), attrs.evolve(good, end_ns=1400)])
-    assert len(trace.hip_events) == 1
+    assert len(trace.device_events) == 1
     (finding,) = [d for d in trace.diagnostics if d.code == "hip_event.unusable"]
     assert finding.count == 2
 
 
 def test_a_queue_on_which_nothing_ran_is_not_recorded(read) -> None:
     trace = read([HipEventRow(RECORD, 5, 9, 9, 1500, 1510, stack_id=15)])
-    assert trace.hip_events.queue.tolist() == [-1]
+    assert trace.device_events.queue.tolist() == [-1]

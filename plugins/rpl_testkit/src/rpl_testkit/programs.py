@@ -160,6 +160,7 @@ class RecordedProgram:
             TraceRole,
             TraceSource,
         )
+        from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
 
         work = [self.work[i] for i in rows] if rows is not None else self.work
         kernels = sorted({row.name for row in work if not row.is_copy})
@@ -181,7 +182,9 @@ class RecordedProgram:
             copies=_copies([row for row in work if row.is_copy], directions, streams),
             copy_directions=tuple(directions),
             api_calls=_api_calls(self.calls, functions) if with_calls else None,
+            host_api=HIP_API,
             api_functions=tuple(functions) if with_calls else (),
+            api_meanings=hip_meanings(functions) if with_calls else (),
         )
 
 

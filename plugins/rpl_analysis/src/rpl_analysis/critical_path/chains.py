@@ -1,6 +1,6 @@
 """Rows to chains: canonical order, and who follows whom inside a chain when intervals overlap.
 
-A chain is what a runtime runs in order: a HIP stream, or a hardware queue where streams are unknown. The
+A chain is what a runtime runs in order: a stream, or a hardware queue where streams are unknown. The
 order is (chain, begin, end, identity). Times leave this module relative to the first begin of the graph.
 Edges between chains are ``edges``'.
 """

@@ -27,7 +27,7 @@ class ExecutionGraphAnalyzer(Analyzer):
         graph = execution_graph(
             trace, run, include_copies=options.include_copies, with_columns=options.full_graph
         )
-        return AnalysisOutcome({"execution_graph": graph}, graph_diagnostics(graph))
+        return AnalysisOutcome({"execution_graph": graph}, graph_diagnostics(graph, trace))
 
 
 def median_run(recording: Recording) -> tuple[int, Trace] | None:

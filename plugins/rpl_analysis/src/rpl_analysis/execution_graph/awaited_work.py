@@ -14,10 +14,10 @@ import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max
-from rpl_analysis.execution_graph.calls import CallKind
 from rpl_analysis.execution_graph.device_waits import AwaitedPairs, device_waits
 from rpl_analysis.execution_graph.edge_table import Confidence
 from rpl_analysis.execution_graph.submission import call_place
+from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 
 if TYPE_CHECKING:

@@ -1,18 +1,17 @@
-"""Host API calls by what they mean for the order of GPU work.
+"""The host API calls of a trace by what they mean for the order of GPU work.
 
-Names are those of the HIP runtime (critical_path.md, section 5); the ``_spt`` variants, in which the stream
-0 is the calling thread's own, mean the same. Calls that are recorded into a graph order nothing when made.
+The meaning of each function is the reader's. Calls that are recorded into a graph order nothing when made.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.numbering import join_keys, number_keys
+from rpl_core.model.calls import CallKind, CallMeaning
 from rpl_core.model.trace import NO_HANDLE
 
 if TYPE_CHECKING:
@@ -22,60 +21,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["CallKind", "HostCalls", "host_calls", "kind_of"]
-
-
-class CallKind(IntEnum):
-    """``FREE`` and ``BLOCKING_COPY`` wait for the GPU as a side effect; ``EVENT_RESET`` forgets a record."""
-
-    OTHER = 0
-    RECORD = 1
-    WAIT = 2
-    STREAM_SYNC = 3
-    EVENT_SYNC = 4
-    DEVICE_SYNC = 5
-    BLOCKING_COPY = 6
-    FREE = 7
-    STREAM_CREATE = 8
-    STREAM_DESTROY = 9
-    EVENT_RESET = 10
-    SET_DEVICE = 11
-    BEGIN_CAPTURE = 12
-    END_CAPTURE = 13
-
-
-_PER_THREAD = "_spt"
-_GRAPH_LAUNCH = "GraphLaunch"
-_KINDS = {
-    CallKind.RECORD: ("hipEventRecord", "hipEventRecordWithFlags"),
-    CallKind.WAIT: ("hipStreamWaitEvent",),
-    CallKind.STREAM_SYNC: ("hipStreamSynchronize",),
-    CallKind.EVENT_SYNC: ("hipEventSynchronize",),
-    CallKind.DEVICE_SYNC: ("hipDeviceSynchronize", "hipCtxSynchronize"),
-    CallKind.FREE: ("hipFree", "hipHostFree", "hipFreeHost", "hipFreeArray", "hipModuleUnload"),
-    CallKind.STREAM_CREATE: (
-        "hipStreamCreate",
-        "hipStreamCreateWithFlags",
-        "hipStreamCreateWithPriority",
-        "hipExtStreamCreateWithCUMask",
-    ),
-    CallKind.STREAM_DESTROY: ("hipStreamDestroy",),
-    CallKind.EVENT_RESET: ("hipEventCreate", "hipEventCreateWithFlags", "hipEventDestroy"),
-    CallKind.SET_DEVICE: ("hipSetDevice",),
-    CallKind.BEGIN_CAPTURE: ("hipStreamBeginCapture", "hipStreamBeginCaptureToGraph"),
-    CallKind.END_CAPTURE: ("hipStreamEndCapture",),
-}
-_KIND_OF_NAME = {name: kind for kind, names in _KINDS.items() for name in names}
-#: hipMemcpy, hipMemcpy2D, hipMemset, ...; those with "Async" in the name return at once.
-_BLOCKING_PREFIXES = ("hipMemcpy", "hipMemset", "hipDrvMemcpy")
-
-
-def kind_of(function: str) -> CallKind:
-    """What ``function`` means for the order of GPU work."""
-    name = function.removesuffix(_PER_THREAD)
-    if name.startswith(_BLOCKING_PREFIXES) and "Async" not in name:
-        return CallKind.BLOCKING_COPY
-    return _KIND_OF_NAME.get(name, CallKind.OTHER)
+__all__ = ["HostCalls", "host_calls"]
 
 
 @attrs.frozen(eq=False)
@@ -110,8 +56,10 @@ def host_calls(trace: Trace) -> HostCalls | None:
     table = trace.api_calls
     if table is None or not len(table):
         return None
-    kinds = np.array([kind_of(name) for name in trace.api_functions], dtype=np.int8)
-    own_null = np.array([name.endswith(_PER_THREAD) for name in trace.api_functions])
+    # The last one is for calls without a function (-1).
+    meanings = (*trace.meanings(), CallMeaning(CallKind.UNKNOWN))
+    kinds = np.array([meaning.kind for meaning in meanings], dtype=np.int8)
+    own_null = np.array([meaning.own_null for meaning in meanings], dtype=np.bool_)
     threads, thread = number_keys(join_keys((table.thread_id, table.process)))
     kind = _without_captured(kinds[table.function], thread)
     return HostCalls(
@@ -120,7 +68,7 @@ def host_calls(trace: Trace) -> HostCalls | None:
         thread=thread,
         threads=threads.size,
         own_null=own_null[table.function],
-        is_graph_launch=np.array([_GRAPH_LAUNCH in name for name in trace.api_functions]),
+        is_graph_launch=np.array([meaning.launches_graph for meaning in meanings], dtype=np.bool_),
         with_arguments=bool((table.stream_handle != NO_HANDLE).any()),
     )
 

@@ -1,6 +1,6 @@
-"""Which GPU a host thread works on when it makes a call: ``hipSetDevice`` per thread, ordinals to agents.
+"""Which GPU a host thread works on when it makes a call: the one it chose, ordinals to agents.
 
-A HIP ordinal is not an agent index (HIP_VISIBLE_DEVICES shifts it), so the mapping is learnt from launches:
+An ordinal is not an agent index (the environment can hide GPUs), so the mapping is learnt from launches:
 the ordinal that was current at the call and the agent that its dispatch ran on.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.calls import CallKind
+from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NOT_RECORDED
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CurrentDevice", "find_current_device"]
 
-#: HIP's device of a thread that never called hipSetDevice.
+#: The device of a thread that never chose one.
 _FIRST_DEVICE = 0
 #: Ordinals above this are damaged arguments: no host has so many GPUs.
 _MOST_DEVICES = 1024
@@ -52,7 +52,7 @@ class CurrentDevice:
         return agent
 
     def ordinal_at(self, rows: Int64Column) -> Int64Column:
-        """HIP ordinal that is current at each API call."""
+        """Ordinal that is current at each API call."""
         key = _thread_key(self.calls, rows)
         found = np.searchsorted(self.set_key, key, side="right") - 1
         ordinal = np.full(rows.size, _FIRST_DEVICE, dtype=np.int64)

@@ -68,14 +68,14 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
             program,
             edges=join_edges((null, measured.edges)),
             syncs=no_host_syncs(),
-            sync_info="none" if trace.hip_events is None else "measured_events",
+            sync_info="none" if trace.device_events is None else "measured_events",
             unresolved=Unresolved(waits=measured.unresolved),
         )
     calls = program.calls
     records = find_records(calls, program.streams, program.order)
     waits = wait_edges(nodes, calls, program.streams, program.order, records)
     # API calls tell streams, measured events only queues: those count where arguments are missing.
-    by_call = calls.with_arguments or trace.hip_events is None
+    by_call = calls.with_arguments or trace.device_events is None
     measured = _nothing_measured() if by_call else _measured(trace, program)
     awaited = awaited_work(program, records, status)
     syncs = find_host_syncs(program, awaited, _graph_begins(trace, nodes))
@@ -114,13 +114,13 @@ def _result(
 def _sync_info(trace: Trace, *, with_arguments: bool) -> SyncInfo:
     if with_arguments:
         return "api_calls"
-    return "api_names" if trace.hip_events is None else "measured_events"
+    return "api_names" if trace.device_events is None else "measured_events"
 
 
 def _measured(trace: Trace, program: HostProgram) -> MeasuredEvents:
-    if trace.hip_events is None or not len(trace.hip_events):
+    if trace.device_events is None or not len(trace.device_events):
         return _nothing_measured()
-    return measured_event_edges(trace, trace.hip_events, program)
+    return measured_event_edges(trace, trace.device_events, program)
 
 
 def _nothing_measured() -> MeasuredEvents:

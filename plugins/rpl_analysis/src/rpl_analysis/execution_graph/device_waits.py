@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.calls import CallKind
 from rpl_analysis.execution_graph.edge_table import Confidence
 from rpl_analysis.execution_graph.null_streams import Blocking
 from rpl_analysis.execution_graph.submission import call_place
+from rpl_core.model.calls import CallKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Edges of ``hipEventRecord`` and ``hipStreamWaitEvent``.
+"""Edges of event records and waits, as the API calls tell them.
 
 A record stands for the last node submitted to its stream before it; a wait makes the next node submitted to
 its stream depend on what the latest record of the event stood for (rocpd.md, section 3.3). An event handle
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.calls import CallKind
 from rpl_analysis.execution_graph.edge_table import Confidence, EdgeKind, EdgeTable
 from rpl_analysis.execution_graph.numbering import places
 from rpl_analysis.execution_graph.submission import call_place
+from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 
 if TYPE_CHECKING:

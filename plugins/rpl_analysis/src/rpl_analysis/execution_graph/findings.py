@@ -4,31 +4,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from rpl_core.model.calls import CallKind, HostApi
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_analysis.execution_graph.model import ExecutionGraph
+    from rpl_core.model.trace import Trace
 
 __all__ = ["graph_diagnostics"]
 
-_RECORD_API = "rpl profile --focus-critical, or rocprofv3 with --hip-runtime-trace --memory-copy-trace"
+
+def graph_diagnostics(graph: ExecutionGraph, trace: Trace) -> tuple[Diagnostic, ...]:
+    """Findings about the graph of ``trace`` in the order of their weight."""
+    return (
+        *_unknown_calls(trace),
+        *_missing_sync(graph, trace.host_api or HostApi("host")),
+        *_unresolved(graph),
+        *_contradictions(graph),
+    )
 
 
-def graph_diagnostics(graph: ExecutionGraph) -> tuple[Diagnostic, ...]:
-    """Findings in the order of their weight."""
-    return (*_missing_sync(graph), *_unresolved(graph), *_contradictions(graph))
+def _unknown_calls(trace: Trace) -> Iterator[Diagnostic]:
+    if trace.api_calls is None:
+        return
+    unknown = [meaning.kind is CallKind.UNKNOWN for meaning in trace.meanings()]
+    calls = int(np.isin(trace.api_calls.function, np.flatnonzero(unknown)).sum())
+    if calls:
+        names = [name for name, strange in zip(trace.api_functions, unknown, strict=True) if strange]
+        yield Diagnostic(
+            "graph.unknown_calls",
+            f"{calls} API calls have no known meaning, such as {names[0]}: their waits are not in the graph",
+            cause=f"the reader {trace.source.reader} does not say what the functions of this runtime mean",
+            remedy="use a reader that gives them (`Trace.api_meanings`): `rpl plugins list` shows them",
+            severity=Severity.WARNING,
+            count=calls,
+        )
 
 
-def _missing_sync(graph: ExecutionGraph) -> Iterator[Diagnostic]:
+def _missing_sync(graph: ExecutionGraph, api: HostApi) -> Iterator[Diagnostic]:
     lanes = any(edge.kind == "queue" for edge in graph.edges)
     if graph.sync_info == "none":
         yield Diagnostic(
             "graph.no_sync_info",
             "the recording has no API calls: the graph knows the order inside streams only",
-            cause="the HIP API was not traced, so waits between streams and on the host are unknown",
-            remedy=_RECORD_API,
+            cause=f"the {api.name} API was not traced, so waits between streams and on the host are unknown",
+            remedy="rpl profile --focus-critical" + (f", or {api.trace_with}" if api.trace_with else ""),
             severity=Severity.INFO,
         )
     if graph.sync_info == "api_names":

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.calls import CallKind
 from rpl_analysis.execution_graph.numbering import join_keys, number_keys, places
+from rpl_core.model.calls import LEGACY_STREAM, NULL_STREAM, THREAD_STREAM, CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamHandles", "learn_stream_handles"]
 
-#: hipStreamLegacy, the null stream by name, and hipStreamPerThread (HIP runtime headers).
-_LEGACY, _PER_THREAD = np.uint64(1), np.uint64(2)
-_NULL = np.uint64(0)
 _ANY_THREAD = -1
 
 
@@ -71,8 +68,8 @@ class StreamHandles:
     def is_null(self, rows: Int64Column) -> BoolColumn:
         """Whether each call's stream argument is the null stream."""
         handle = self.calls.table.stream_handle[rows]
-        null: BoolColumn = (handle == _NULL) & ~self.calls.own_null[rows]
-        null |= handle == _LEGACY
+        null: BoolColumn = (handle == NULL_STREAM) & ~self.calls.own_null[rows]
+        null |= handle == LEGACY_STREAM
         return null
 
     def range_at(self, rows: Int64Column) -> Int64Column:
@@ -96,7 +93,7 @@ class StreamHandles:
 def _thread_of_handle(calls: HostCalls, rows: Int64Column) -> Int64Column:
     """The thread where the handle means a stream of the thread's own, else -1."""
     handle = calls.table.stream_handle[rows]
-    own = (handle == _PER_THREAD) | (calls.own_null[rows] & (handle == _NULL))
+    own = (handle == THREAD_STREAM) | (calls.own_null[rows] & (handle == NULL_STREAM))
     return np.where(own, calls.thread[rows], _ANY_THREAD).astype(np.int64)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max
-from rpl_analysis.execution_graph.calls import CallKind
 from rpl_analysis.execution_graph.edge_table import Confidence, EdgeKind, EdgeTable, join_edges
+from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NOT_RECORDED
 
 if TYPE_CHECKING:

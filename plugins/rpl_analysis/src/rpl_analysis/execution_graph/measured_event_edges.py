@@ -1,4 +1,4 @@
-"""Edges of event records and waits that the GPU executed (``rocpd_hip_event``, schema 3.0.4).
+"""Edges of event records and waits that the GPU executed (``Trace.device_events``).
 
 They name hardware queues, not streams: a record stands for the last node submitted to its queue before it, a
 wait holds back the next node submitted to its queue. That is certain while the queue serves one stream
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_analysis.execution_graph.host_program import HostProgram
     from rpl_analysis.execution_graph.lane_order import LaneOrder
     from rpl_analysis.execution_graph.nodes import WorkNodes
-    from rpl_core.model.trace import HipEvents, Trace
+    from rpl_core.model.trace import DeviceEvents, Trace
 
     Int64Column = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class MeasuredEvents:
     unresolved: int
 
 
-def measured_event_edges(trace: Trace, events: HipEvents, program: HostProgram) -> MeasuredEvents:
+def measured_event_edges(trace: Trace, events: DeviceEvents, program: HostProgram) -> MeasuredEvents:
     """One edge per wait whose record is known."""
     nodes = program.nodes
     queue = nodes.queue
@@ -70,7 +70,7 @@ def _queue_order(queue: NDArray[np.int32], program: HostProgram, queues: int) ->
     return order_lanes(lane, queues + 1, program.nodes.end_ns, program.submissions)
 
 
-def _latest_records(events: HipEvents, place: Int64Column, waits: Int64Column) -> Int64Column:
+def _latest_records(events: DeviceEvents, place: Int64Column, waits: Int64Column) -> Int64Column:
     """Per wait the record of the same event of the process submitted last before it, -1 for none."""
     event = join_keys((number_keys(events.event_handle.view(np.int64))[1], events.process))
     span = np.int64(place.max(initial=-1)) + 2

@@ -1,8 +1,8 @@
 """Edges of the legacy null stream: it waits for all blocking streams of its device, and they for it.
 
-Exempt are streams created with hipStreamNonBlocking, which the create call's flags tell (rocpd.md,
-section 3.2). Without those calls a stream counts as blocking, the default, unless times prove otherwise.
-Null streams of calls with the suffix ``_spt`` are the thread's own and not legacy.
+Exempt are non-blocking streams, which the create call's flags tell (rocpd.md, section 3.2). Without those
+calls a stream counts as blocking, the default, unless times prove otherwise. Null streams that are the
+thread's own are not legacy.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
-from rpl_analysis.execution_graph.calls import CallKind
 from rpl_analysis.execution_graph.edge_table import Confidence, EdgeKind, EdgeTable, no_edges
+from rpl_core.model.calls import NON_BLOCKING, CallKind
 from rpl_core.model.trace import NO_HANDLE
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     Int64Column = NDArray[np.int64]
 
 __all__ = ["Blocking", "blocking_lanes", "null_stream_edges"]
-
-_NON_BLOCKING = 1
 
 
 class Blocking(IntEnum):
@@ -52,7 +50,7 @@ def blocking_lanes(
         return status
     creates = calls.rows(CallKind.STREAM_CREATE)
     flags = np.maximum(calls.table.flags[creates], 0)
-    non_blocking = (flags & _NON_BLOCKING).astype(np.bool_)
+    non_blocking = (flags & NON_BLOCKING).astype(np.bool_)
     lane, create = _created_lanes(calls, streams, creates)
     found = np.zeros(status.size, dtype=np.bool_)
     found[lane] = True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.trace import NOT_RECORDED, HipEvents
+from rpl_core.model.trace import NOT_RECORDED, DeviceEvents
 from rpl_rocprofv3.readers.id_lookup import positions
 from rpl_rocprofv3.readers.integer_columns import read_integers
 from rpl_rocprofv3.readers.rocpd_info import read_strings
@@ -40,7 +40,7 @@ def read_hip_events(
     agents: Agents,
     queues: Sequence[Queue],
     findings: Findings,
-) -> HipEvents | None:
+) -> DeviceEvents | None:
     """All records and waits in order of (begin, end, process, correlation id); None when there are none."""
     table = part.table("hip_event")
     if table is None:
@@ -62,7 +62,7 @@ def read_hip_events(
     )
     order = np.lexsort((correlation, process, end, begin))
     chosen = order[usable[order]]
-    return HipEvents(
+    return DeviceEvents(
         process=process[chosen].astype(np.int32),
         agent=agents.positions(raw["agent_id"])[chosen].astype(np.int32),
         queue=_queue_index(queues, process, raw["queue_id"])[chosen],

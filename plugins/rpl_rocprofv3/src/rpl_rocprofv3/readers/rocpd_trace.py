@@ -72,8 +72,8 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     trace = assembled(
         parts, lambda ordered: counters.rows(found.event_id, ordered) if counters else None, findings
     )
-    hip_events = read_hip_events(database, part, events, processes, agents, trace.queues, findings)
-    return attrs.evolve(trace, hip_events=hip_events, diagnostics=findings.diagnostics())
+    device_events = read_hip_events(database, part, events, processes, agents, trace.queues, findings)
+    return attrs.evolve(trace, device_events=device_events, diagnostics=findings.diagnostics())
 
 
 def _host_side(

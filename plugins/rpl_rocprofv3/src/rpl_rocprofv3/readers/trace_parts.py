@@ -12,6 +12,7 @@ import attrs
 
 from rpl_core.model.origin import Origin
 from rpl_core.model.trace import Queue, Stream, Trace, TraceRole, TraceSource
+from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
 from rpl_rocprofv3.readers.copy_table import ordered_copies
 from rpl_rocprofv3.readers.counter_table import checked_counters
 from rpl_rocprofv3.readers.dispatch_table import ordered_dispatches
@@ -74,8 +75,10 @@ def assembled(parts: TraceParts, counters: CounterSource, findings: Findings) ->
         queues=numbered.queues,
         copies=ordered_copies(numbered.copies, findings) if numbered.copies else None,
         copy_directions=numbered.copies.directions if numbered.copies else (),
+        host_api=HIP_API,
         api_calls=parts.calls[0] if parts.calls else None,
         api_functions=parts.calls[1] if parts.calls else (),
+        api_meanings=hip_meanings(parts.calls[1]) if parts.calls else (),
         counters=values,
         counter_names=parts.counter_names if values is not None else (),
         grouped_by_queue=parts.grouped_by_queue,
