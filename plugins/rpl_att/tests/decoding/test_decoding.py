@@ -92,7 +92,7 @@ def test_an_unmatched_instruction_is_counted_and_in_no_row(recording):
 
 def test_absolute_addresses_are_located_by_the_results_of_the_process(recording):
     from rpl_att.decoding.code_rows import CodeRows
-    from rpl_att.decoding.load_addresses import read_loads
+    from rpl_att.decoding.code_sources import read_loads
 
     (trace,) = recording.traces("S")
     entry = {"code_object_id": 5, "load_base": 0x70000000, "load_size": 0x2000, "load_delta": 0x70000000}

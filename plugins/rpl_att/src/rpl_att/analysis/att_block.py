@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_att.analysis.branch_hints import branch_hints
 from rpl_att.analysis.checks import checks
-from rpl_att.analysis.empty_trace import why_empty
+from rpl_att.analysis.control_flow import branch_hints, loops
 from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
-from rpl_att.analysis.instruction_mix import instruction_mix
-from rpl_att.analysis.loops import loops
-from rpl_att.analysis.occupancy import occupancy, occupancy_timeline, timeline
+from rpl_att.analysis.occupancy import busiest_target, occupancy, occupancy_timeline, timeline
 from rpl_att.analysis.simd_rates import ipc, issue_utilization, waves_per_simd
-from rpl_att.analysis.stall_split import memory_wait_cycles, stall_split
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.unit_utilisation import mfma_utilisation, valu_utilisation
 from rpl_att.analysis.waits import memory_latencies, vector_memory_latency, waits
+from rpl_att.analysis.wave_time import instruction_mix, memory_wait_cycles, stall_split
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates
 from rpl_att.model import Level, ThreadTrace
 
@@ -26,6 +23,8 @@ _NO_WAVES = "no wave file could be read"
 _WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilization", "memory_latency", "waits")
 _SHOWN_WAITS = 40
 _HEADROOM_SOURCE = "thread trace: (memory wait + idle) / (latency + idle) of the traced waves"
+_UNDECODED = ": there is no trace decoder on this machine; install it (`rpl doctor`)"
+_UNDECODED_ROCPROFV2 = ": of rocprofv2 rpl reads decoded folders only"
 
 
 def att_block(trace: ThreadTrace, architecture: str | None) -> AttPart:
@@ -58,8 +57,31 @@ def _without_figures(trace: ThreadTrace) -> AttPart:
         **_identity(trace),
         **_occupancy(trace),
         status="unreadable" if unreadable else "empty",
-        reason=trace.problems[0] if unreadable else why_empty(trace),
+        reason=trace.problems[0] if unreadable else _why_empty(trace),
     )
+
+
+def _why_empty(trace: ThreadTrace) -> str:
+    """One line: the fact, the cause as far as the files tell it, the remedy (att.md, 3.2 and 3.3)."""
+    if trace.pc_sampling_only:
+        return "PC samples without a thread trace: they have no cycles; record with --att"
+    if trace.code is None and trace.raw_files and trace.occupancy is None:
+        why = _UNDECODED_ROCPROFV2 if trace.dispatch_id is None else _UNDECODED
+        return f"{trace.raw_files} raw .att files were not decoded{why}"
+    fact = "no instruction was traced"
+    target = busiest_target(trace.occupancy) if trace.occupancy else None
+    if target is not None:
+        engine, cu = target
+        options = f"--att-target-cu {cu} --att-shader-engine-mask {1 << engine:#x}"
+        return (
+            f"{fact}: no wave ran on the target CU of the traced shader engines; "
+            f"most waves ran on CU {cu} of SE {engine}: record again with {options}"
+        )
+    if trace.occupancy is not None:
+        return (
+            f"{fact}, and no wave either: the dispatch was not traced (kernel filter, iteration, GPU index)"
+        )
+    return f"{fact}, and the trace does not say where waves ran"
 
 
 def _identity(trace: ThreadTrace) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from rpl_att.decoding.code_sources import code_sources
+from rpl_att.decoding.code_sources import code_sources, read_loads
 from rpl_att.decoding.job import Job
 from rpl_att.decoding.library import require_any
-from rpl_att.decoding.load_addresses import read_loads
 from rpl_att.decoding.worker_process import Limits, run_worker
 from rpl_att.join_dispatch import find_kernel
 from rpl_att.model import Level, ThreadTrace

@@ -6,6 +6,8 @@ Layouts are told apart by header and row length, never by the version, which sta
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from rpl_att.reading.folder import MAX_TABLE_BYTES, TraceFolder, open_bounded
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
 
@@ -24,6 +27,8 @@ _CURRENT = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "late
 #: Of rocprofv2: text, category, to_line, source, index, address index, hit, cycles (att.md, 1.2).
 _ROCPROFV2 = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "latency")
 _LABEL = "; "
+#: Statistics inside an early decoded folder; later ones lie beside it (att.md, 1.3).
+_EARLY_STATS = "att_output.csv"
 
 
 @attrs.frozen(eq=False)
@@ -120,7 +125,29 @@ def _integers(values: Sequence[Any], path: Path, place: str) -> Counts:
     return np.array([whole(value, path, place) for value in values], dtype=np.int64)
 
 
-def parse_stats(records: Sequence[Mapping[str, str]], path: Path) -> CodeTable | None:
+def stats_path(folder: TraceFolder) -> Path | None:
+    """The CSV that belongs to ``folder``: inside of it, or beside it under its own name."""
+    inside = folder.find(_EARLY_STATS)
+    if inside is not None:
+        return inside
+    resolved = folder.path.resolve()
+    return TraceFolder(resolved.parent).find(f"stats_{resolved.name}.csv")
+
+
+def read_stats(path: Path) -> CodeTable | None:
+    """The table; ``None`` for a file that holds only a header (an empty trace)."""
+    with open_bounded(path) as stream:
+        data = stream.read(MAX_TABLE_BYTES + 1)
+    if len(data) > MAX_TABLE_BYTES:
+        raise BadDataError(f"{path} is larger than {MAX_TABLE_BYTES >> 20} MiB")
+    try:
+        records = list(csv.DictReader(io.StringIO(data.decode("utf-8")), skipinitialspace=True))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadDataError(f"{path} is no CSV table: {error}") from None
+    return _parse_stats(records, path)
+
+
+def _parse_stats(records: Sequence[Mapping[str, str]], path: Path) -> CodeTable | None:
     """The rows of ``stats_*.csv``, columns by name; ``None`` when it has a header only."""
     if not records:
         return None

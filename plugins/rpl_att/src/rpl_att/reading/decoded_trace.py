@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from rpl_att.join_dispatch import find_kernel
 from rpl_att.model import Level, ThreadTrace
-from rpl_att.reading.code_table import CodeTable, parse_code
-from rpl_att.reading.folder import TraceFolder
+from rpl_att.reading.code_table import CodeTable, parse_code, read_stats, stats_path
+from rpl_att.reading.folder import TraceFolder, open_bounded
+from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
+from rpl_att.reading.json_values import mapping, rows, whole
+from rpl_att.reading.numeric_rows import NotRowsError, row_blocks
 from rpl_att.reading.occupancy_events import read_occupancy
-from rpl_att.reading.performance_counters import counter_sums
 from rpl_att.reading.raw_files import raw_files_of
-from rpl_att.reading.realtime import shader_clock_mhz
-from rpl_att.reading.stats_file import read_stats, stats_path
 from rpl_att.reading.wave_index import WaveIndex, read_wave_index
 from rpl_att.reading.wave_states import read_state_steps
 from rpl_att.reduction.waves import ReducedWaves, reduce_waves
@@ -22,6 +24,10 @@ from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
 
 T = TypeVar("T")
+
+#: Rows of samples are ``time, e0, e1, e2, e3, cu, bank``; bank 1 holds counters 4 to 7 (att.md, 1.6).
+_SAMPLE_WIDTH = 7
+_PER_BANK = 4
 
 
 def read_decoded_trace(path: Path) -> ThreadTrace:
@@ -57,8 +63,8 @@ def read_decoded_trace(path: Path) -> ThreadTrace:
         code=code,
         waves=waves if waves is not None and waves.waves else None,
         occupancy=occupancy,
-        counters=part(lambda: counter_sums(folder, index.counter_names)) or {},
-        shader_clock_mhz=part(lambda: shader_clock_mhz(folder)),
+        counters=part(lambda: _counter_sums(folder, index.counter_names)) or {},
+        shader_clock_mhz=part(lambda: _shader_clock_mhz(folder)),
         states=part(lambda: read_state_steps(folder)) or (),
         raw_files=len(raw),
         kernel=find_kernel(folder, code, occupancy.kernel_symbols if occupancy else {}),
@@ -84,3 +90,58 @@ def _level(waves: ReducedWaves | None, code: CodeTable | None, *, from_stats: bo
     if code is not None:
         return Level.STATS if from_stats else Level.CODE
     return Level.RAW if raw else Level.NONE
+
+
+def _counter_sums(folder: TraceFolder, names: Sequence[str]) -> dict[str, int]:
+    """Sampled counters, summed over all samples, CUs and shader engines; empty without names or samples."""
+    totals = np.zeros(2 * _PER_BANK, np.int64)
+    files = folder.names(r"se\d+_perfcounter\.json") if names else ()
+    for name in files:
+        totals += _counters_in(folder, name)
+    if not files:
+        return {}
+    return {name: int(totals[index]) for index, name in enumerate(names[: 2 * _PER_BANK])}
+
+
+def _counters_in(folder: TraceFolder, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    totals = np.zeros(2 * _PER_BANK, np.int64)
+    path = folder.find(name)
+    assert path is not None
+    with open_bounded(path) as stream:
+        try:
+            span = split_arrays(stream, rows=("data",)).arrays.get("data")
+            for block in row_blocks(stream, span, _SAMPLE_WIDTH) if span else ():
+                for bank in (0, 1):
+                    chosen = block[block[:, 6] == bank]
+                    totals[bank * _PER_BANK : (bank + 1) * _PER_BANK] += chosen[:, 1:5].sum(axis=0)
+        except (SkeletonError, NotRowsError) as error:
+            raise BadDataError(f"{path}: {error}") from None
+    return totals
+
+
+def _shader_clock_mhz(folder: TraceFolder) -> float | None:
+    """Mean shader clock: sum of clock steps over sum of time steps of all shader engines (att.md, 1.6)."""
+    table = folder.table("realtime.json")
+    if table is None:
+        return None
+    path = folder.path / "realtime.json"
+    document = mapping(table, path, "the document")
+    metadata = mapping(document.get("metadata") or {}, path, "metadata")
+    frequency_hz = whole(metadata.get("frequency") or 0, path, "frequency")
+    clocks = ticks = 0
+    for key, pairs in sorted(document.items()):
+        if key == "metadata" or not pairs:
+            continue
+        first, last = (_clock_pair(rows(pairs, path, key)[i], path, key) for i in (0, -1))
+        clocks += last[0] - first[0]
+        ticks += last[1] - first[1]
+    if frequency_hz <= 0 or ticks <= 0 or clocks <= 0:
+        return None
+    return clocks / (ticks / frequency_hz) / 1e6
+
+
+def _clock_pair(value: object, path: Path, place: str) -> Sequence[int]:
+    found = rows(value, path, place)
+    if len(found) < 2:
+        raise BadDataError(f"{path}: {place} has a row without two clocks")
+    return [whole(number, path, place) for number in found[:2]]

@@ -1,7 +1,8 @@
-"""Loops of a kernel from its backward branches, with iterations, cycles and stall.
+"""Control flow of a kernel: loops with iterations and cycles, and hints at divergence.
 
-With wave files the targets are those that waves really jumped to. With the code table alone they are
-computed from the branch's operand (target = address + 4 + 4 * simm16, gfx9 to gfx12 ISA manuals: SOPP).
+Loops come from backward branches. With wave files the targets are those that waves really jumped to. With
+the code table alone they are computed from the branch's operand (target = address + 4 + 4 * simm16, gfx9 to
+gfx12 ISA manuals: SOPP).
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import attrs
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
-from rpl_att.contract import AttLoop
+from rpl_att.contract import AttBranch, AttLoop
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
+from rpl_att.reduction.control_flow import FlowTotals
 
 _OPERAND = re.compile(r"s_c?branch\S*\s+(-?\d+)\s*\Z")
 _BRANCH_BYTES = 4
+_SHOWN_HINTS = 20
 
 
 @attrs.frozen
@@ -104,3 +107,40 @@ def _loop(one: _Range, ranges: list[_Range], code: CodeTable, totals: Totals) ->
         share=totals.fraction(None if idle is None else latency + idle),
         kinds={name: count for name, count in sorted(kinds.items()) if count},
     )
+
+
+def branch_hints(code: CodeTable, totals: Totals, flow: FlowTotals) -> tuple[AttBranch, ...]:
+    """Conditional branches that went both ways or not equally often in all waves, most executed first.
+
+    Only hints at divergence: a thread trace has no execution mask, so lanes are not observable in it.
+    """
+    outcomes = flow.taken + flow.not_taken
+    rows = [row for row in np.flatnonzero(outcomes[:-1]).tolist() if code.isa[row].startswith("s_cbranch")]
+    chosen = [row for row in rows if _hint(row, code, flow) is not None]
+    chosen.sort(key=lambda row: (-int(outcomes[row]), row))
+    return tuple(_branch(row, code, flow) for row in chosen[:_SHOWN_HINTS] if totals.hit[row])
+
+
+def _branch(row: int, code: CodeTable, flow: FlowTotals) -> AttBranch:
+    taken, not_taken = int(flow.taken[row]), int(flow.not_taken[row])
+    return AttBranch(
+        line=int(code.line[row]),
+        isa=code.isa[row],
+        source=code.source[row] or None,
+        taken=taken,
+        not_taken=not_taken,
+        taken_fraction=taken / (taken + not_taken),
+        fewest_per_wave=int(flow.fewest[row]),
+        most_per_wave=int(flow.most[row]),
+        hint=_hint(row, code, flow) or "",
+    )
+
+
+def _hint(row: int, code: CodeTable, flow: FlowTotals) -> str | None:
+    if flow.fewest[row] != flow.most[row]:
+        return "waves reach it differently often: paths or trip counts differ between waves"
+    if "exec" in code.isa[row]:
+        return "skips code when no lane is left: lanes may diverge before it; counters can tell"
+    if flow.taken[row] and flow.not_taken[row]:
+        return "goes both ways: a loop's end, or a choice that waves make differently"
+    return None
