@@ -60,9 +60,9 @@ NOT_FOR_TIMES = (
     *("rpl_analysis.counters.join", "rpl_analysis.counters.quantities"),
     *("rpl_analysis.roofline.kernel", "rpl_analysis.roofline.application"),
     *("rpl_att.analysis.att_block", "rpl_att.model", "rpl_att.reading.folder"),
-    *("rpl_rocprofv3.readers.csv_sets", "rpl_rocprofv3.readers.csv_trace"),
-    *("rpl_rocprofv3.readers.json_trace", "rpl_rocprofv3.readers.rpd_trace"),
-    *("rpl_rocprofv3.readers.workload_tables", "rpl_rocprofv3.readers.workload_trace"),
+    *("rpl_rocprofv3.readers.csv.sets", "rpl_rocprofv3.readers.csv.trace"),
+    *("rpl_rocprofv3.readers.json.trace", "rpl_rocprofv3.readers.rpd.trace"),
+    *("rpl_rocprofv3.readers.workload.tables", "rpl_rocprofv3.readers.workload.trace"),
 )
 
 

@@ -18,9 +18,9 @@ pytest.importorskip("rpl_rocprofv3")
 
 
 def _read(reader_name: str, paths):
-    from rpl_rocprofv3.readers.csv_reader import CsvReader
-    from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
-    from rpl_rocprofv3.readers.rpd_reader import RpdReader
+    from rpl_rocprofv3.readers.csv.reader import CsvReader
+    from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+    from rpl_rocprofv3.readers.rpd.reader import RpdReader
 
     reader = {"csv": CsvReader, "rocpd": RocpdReader, "rpd": RpdReader}[reader_name]()
     (inputs,) = reader.claim(paths)

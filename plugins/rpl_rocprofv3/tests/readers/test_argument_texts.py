@@ -8,11 +8,11 @@ from contextlib import closing
 
 import pytest
 
-from rpl_rocprofv3.readers import argument_texts
-from rpl_rocprofv3.readers.argument_texts import read_arguments
-from rpl_rocprofv3.readers.sqlite_file import open_database
-from rpl_rocprofv3.readers.sqlite_leaves import UnsupportedLayoutError
-from rpl_rocprofv3.readers.sqlite_tables import Tables
+from rpl_rocprofv3.readers.sqlite import argument_texts
+from rpl_rocprofv3.readers.sqlite.argument_texts import read_arguments
+from rpl_rocprofv3.readers.sqlite.file import open_database
+from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
+from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 NAMES = ("stream", "event", "flags", "device", "deviceId")
 OTHERS = ("streams", "strea", "dst", "kind", "Stream", "device\0", "", "hipDeviceProp")
@@ -74,7 +74,7 @@ def test_many_distinct_texts_are_kept_apart(tmp_path):
 
 
 def test_keys_that_collide_are_left_to_sqlite(tmp_path, monkeypatch):
-    from rpl_rocprofv3.readers import row_groups
+    from rpl_rocprofv3.readers.columns import row_groups
 
     monkeypatch.setattr(row_groups, "_MULTIPLIERS", (0,) * 8)
     rows = [(1, 0, "t", "stream", "0x10"), (2, 0, "t", "stream", "0x20")]

@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.readers import row_groups
-from rpl_rocprofv3.readers.dispatch_table import time_order
-from rpl_rocprofv3.readers.handle_text import handle_value, handle_values, number_values
-from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.kernel_names import display_name
-from rpl_rocprofv3.readers.launch_shapes import Geometry, distinct_shapes, flat_geometry
+from rpl_rocprofv3.readers.columns import row_groups
+from rpl_rocprofv3.readers.columns.handle_text import handle_value, handle_values, number_values
+from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.columns.kernel_names import display_name
+from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, distinct_shapes, flat_geometry
+from rpl_rocprofv3.readers.trace.dispatch_table import time_order
 
 KEYS = {
     "none": [],

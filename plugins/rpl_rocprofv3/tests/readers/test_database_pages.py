@@ -9,10 +9,10 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.readers.integer_columns import read_integers, read_numbers
-from rpl_rocprofv3.readers.sqlite_file import open_database
-from rpl_rocprofv3.readers.sqlite_pages import read_pages
-from rpl_rocprofv3.readers.sqlite_tables import Tables
+from rpl_rocprofv3.readers.sqlite.file import open_database
+from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers, read_numbers
+from rpl_rocprofv3.readers.sqlite.pages import read_pages
+from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 INTEGERS = [
     None,
@@ -103,7 +103,7 @@ def test_values_of_other_types_are_counted_and_unknown_in_both_ways(tmp_path):
 
 
 def test_the_way_through_sql_gives_the_same(tmp_path, monkeypatch):
-    from rpl_rocprofv3.readers import integer_columns
+    from rpl_rocprofv3.readers.sqlite import integer_columns
 
     path = make(tmp_path / "t.db", random_rows(500))
     with open_database(path) as database:

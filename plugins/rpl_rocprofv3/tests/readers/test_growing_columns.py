@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from rpl_core.model.trace import Dispatches
-from rpl_rocprofv3.readers import sqlite_leaves, sqlite_records
-from rpl_rocprofv3.readers.growing_columns import GrowingColumn
-from rpl_rocprofv3.readers.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.launch_shapes import Geometry, distinct_shapes
-from rpl_rocprofv3.readers.model_columns import typed_columns
-from rpl_rocprofv3.readers.row_groups import few_groups, is_constant
-from rpl_rocprofv3.readers.sqlite_file import open_database
-from rpl_rocprofv3.readers.sqlite_pages import read_pages
+from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, distinct_shapes
+from rpl_rocprofv3.readers.columns.model_columns import typed_columns
+from rpl_rocprofv3.readers.columns.row_groups import few_groups, is_constant
+from rpl_rocprofv3.readers.sqlite import leaves, records
+from rpl_rocprofv3.readers.sqlite.file import open_database
+from rpl_rocprofv3.readers.sqlite.growing_columns import GrowingColumn
+from rpl_rocprofv3.readers.sqlite.pages import read_pages
 
 
 @pytest.mark.parametrize("expected", [0, 3, 1000])
@@ -67,7 +67,7 @@ def make_table(path, rows):
 @pytest.mark.parametrize("kinds", [1, 2, 5, 40])
 def test_rows_of_few_kinds_are_read_like_any_others(tmp_path, monkeypatch, kinds):
     """One layout, several, and more than are worth it; batches of four pages."""
-    monkeypatch.setattr(sqlite_leaves, "_BATCH_BYTES", 4 * 4096)
+    monkeypatch.setattr(leaves, "_BATCH_BYTES", 4 * 4096)
     rnd = random.Random(kinds)
     numbers = [0, 1, 5, 300, 70_000, 1 << 28, 1 << 40, -(1 << 60), None, "text", 2.5]
     known = [
@@ -100,7 +100,7 @@ def test_kind_by_kind_and_column_by_column_agree(tmp_path, monkeypatch):
             return [c.tolist() for c in read_pages(database, "t", ["a", "b", "c"], ["v"]).integers]
 
     by_kind = read()
-    monkeypatch.setattr(sqlite_records, "_MOST_LAYOUTS", 0)
+    monkeypatch.setattr(records, "_MOST_LAYOUTS", 0)
     assert read() == by_kind
 
 

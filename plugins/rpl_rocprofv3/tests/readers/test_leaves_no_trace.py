@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_rocprofv3.readers import sqlite_file
-from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
+from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.sqlite import file
 
 
 def snapshot(folder):
@@ -90,7 +90,7 @@ def test_a_write_ahead_database_without_log_needs_no_companions(recording, folde
 def test_no_room_for_the_copy_says_what_to_do(recording, monkeypatch):
     with_log(recording)
     full = type("Usage", (), {"free": 10})
-    monkeypatch.setattr(sqlite_file.shutil, "disk_usage", lambda _: full)
+    monkeypatch.setattr(file.shutil, "disk_usage", lambda _: full)
     (found,) = RocpdReader().claim([recording])
     assert "unfinished changes in run_results.db-wal" in found.refusal
     assert "TMPDIR" in found.next_step
@@ -99,8 +99,8 @@ def test_no_room_for_the_copy_says_what_to_do(recording, monkeypatch):
 def test_a_file_that_changes_while_it_is_copied_is_not_trusted(recording, monkeypatch):
     with_log(recording)
     states = iter(range(100))
-    monkeypatch.setattr(sqlite_file, "_state", lambda _: (next(states), 0))
-    with pytest.raises(BadDataError, match="being written"), sqlite_file.open_database(recording):
+    monkeypatch.setattr(file, "_state", lambda _: (next(states), 0))
+    with pytest.raises(BadDataError, match="being written"), file.open_database(recording):
         pass
 
 
@@ -151,7 +151,7 @@ def test_the_environment_column_is_never_read(recording, monkeypatch):
         connection.set_authorizer(deny)
         return connection
 
-    monkeypatch.setattr(sqlite_file.sqlite3, "connect", guarded)
+    monkeypatch.setattr(file.sqlite3, "connect", guarded)
     reader = RocpdReader()
     (found,) = reader.claim([recording])
     assert found.refusal is None

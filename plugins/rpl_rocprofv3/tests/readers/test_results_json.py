@@ -15,7 +15,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NO_HANDLE, TraceRole
-from rpl_rocprofv3.readers.json_reader import JsonReader
+from rpl_rocprofv3.readers.json.reader import JsonReader
 
 GPU, CPU = 900, 800
 KINDS = [
@@ -279,7 +279,7 @@ def test_several_processes_in_one_file_are_refused(write):
 MEASURE = """
 import sys
 from pathlib import Path
-from rpl_rocprofv3.readers.json_reader import JsonReader
+from rpl_rocprofv3.readers.json.reader import JsonReader
 reader = JsonReader()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])
 # VmHWM is the peak of this program alone; ru_maxrss would include the parent before exec.

@@ -12,10 +12,10 @@ __all__ = ["all_readers"]
 
 def all_readers() -> tuple[Reader, ...]:
     """Every reader, in order of name."""
-    from rpl_rocprofv3.readers.csv_reader import CsvReader
-    from rpl_rocprofv3.readers.json_reader import JsonReader
-    from rpl_rocprofv3.readers.rocpd_reader import RocpdReader
-    from rpl_rocprofv3.readers.rpd_reader import RpdReader
-    from rpl_rocprofv3.readers.workload_reader import ComputeWorkloadReader
+    from rpl_rocprofv3.readers.csv.reader import CsvReader
+    from rpl_rocprofv3.readers.json.reader import JsonReader
+    from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+    from rpl_rocprofv3.readers.rpd.reader import RpdReader
+    from rpl_rocprofv3.readers.workload.reader import ComputeWorkloadReader
 
     return (ComputeWorkloadReader(), RocpdReader(), CsvReader(), JsonReader(), RpdReader())

@@ -1,0 +1,1 @@
+"""Columns of numbers and texts, as every format needs them."""

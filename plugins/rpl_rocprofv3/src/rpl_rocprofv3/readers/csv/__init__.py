@@ -1,0 +1,1 @@
+"""CSV sets of rocprofv3: one file per kind of record."""

@@ -1,0 +1,38 @@
+"""What reading a CSV table noticed, as diagnostics. Shared by all CSV formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.model.diagnostic import Severity
+
+if TYPE_CHECKING:
+    from rpl_rocprofv3.readers.csv.tables import CsvColumns
+    from rpl_rocprofv3.readers.findings import Findings
+
+__all__ = ["report_columns"]
+
+_TIMES = ("start_timestamp", "end_timestamp")
+
+
+def report_columns(columns: CsvColumns, findings: Findings) -> None:
+    """Report rows and values that could not be taken as they are."""
+    findings.add(
+        "csv.misshapen_rows",
+        columns.misshapen_rows,
+        "rows have more or fewer fields than the header and are left out",
+        severity=Severity.ERROR,
+        cause="the file was cut off or edited",
+        remedy="copy the file again, or record again",
+    )
+    findings.add(
+        "csv.unreadable_values", columns.unreadable, "values are no integers and count as not recorded"
+    )
+    findings.add(
+        "dispatch.rounded_timestamps",
+        max(columns.rounded.get(name, 0) for name in _TIMES),
+        "rows have rounded timestamps; their durations are unusable",
+        severity=Severity.ERROR,
+        cause="the file was saved by a spreadsheet, which keeps 5 or 15 digits",
+        remedy="use the original file",
+    )

@@ -1,0 +1,120 @@
+"""Which CSV files of rocprofv3 belong together: ``<prefix>_<kind>.csv`` with one prefix per process."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_rocprofv3.readers.csv.tables import csv_header
+from rpl_rocprofv3.readers.run_groups import RecordedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    *("AGENTS", "COPIES", "COUNTERS", "CSV_FORMAT", "CSV_NODE", "HIP", "KERNELS"),
+    *("CsvSet", "csv_sets", "described"),
+]
+
+CSV_FORMAT = "rocprofv3 CSV"
+#: CSV does not name the machine; files of one set share a clock.
+CSV_NODE = "node"
+_EDGE_BYTES = 1 << 16
+
+KERNELS, COUNTERS, AGENTS = "kernel_trace", "counter_collection", "agent_info"
+HIP, COPIES = "hip_api_trace", "memory_copy_trace"
+# Written beside the kernel trace and not needed for a trace.
+_UNUSED = (
+    *("hsa_api_trace", "marker_api_trace", "rccl_api_trace", "rocdecode_api_trace", "rocjpeg_api_trace"),
+    *("memory_allocation_trace", "scratch_memory_trace", "kernel_stats", "hip_api_stats", "hsa_api_stats"),
+    *("memory_copy_stats", "domain_stats", "marker_api_stats"),
+)
+_SAME_KIND = {"hip_runtime_api_trace": HIP}
+_KINDS = (KERNELS, COUNTERS, AGENTS, HIP, COPIES, *_SAME_KIND, *_UNUSED)
+_NAME = re.compile(rf"(?:(?P<prefix>.*)_)?(?P<kind>{'|'.join(_KINDS)})\.csv(?:\.gz)?")
+_TIMES = ("start_timestamp", "end_timestamp")
+_COLUMNS = {
+    KERNELS: ("kernel_name", "dispatch_id", "agent_id", *_TIMES),
+    COUNTERS: ("kernel_name", "dispatch_id", "counter_name", "counter_value"),
+    AGENTS: ("node_id", "agent_type", "name"),
+    HIP: ("function", *_TIMES),
+    COPIES: ("direction", *_TIMES),
+}
+
+
+@attrs.frozen(eq=False)
+class CsvSet:
+    """The files of one process by kind."""
+
+    folder: Path
+    prefix: str
+    files: Mapping[str, Path]
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, which is the default prefix."""
+        return int(self.prefix) if re.fullmatch(r"\d{1,9}", self.prefix) else None
+
+    def paths(self) -> tuple[Path, ...]:
+        """All files, in order of kind."""
+        return tuple(path for _, path in sorted(self.files.items()))
+
+    def refusal(self) -> str | None:
+        """Why the set gives no trace, judged by the headers."""
+        for kind, path in sorted(self.files.items()):
+            if kind in _UNUSED:
+                continue
+            if path.stat().st_size == 0:
+                return f"{path.name} is empty (0 bytes)"
+            present = {name.lower() for name in csv_header(path)}
+            missing = [column for column in _COLUMNS[kind] if column not in present]
+            if missing:
+                return f"{path.name} is no rocprofv3 {kind} table: it lacks {', '.join(missing)}"
+        if KERNELS not in self.files and COUNTERS not in self.files:
+            return "the CSV set holds no kernel trace"
+        return None
+
+
+def csv_sets(files: Iterable[Path]) -> tuple[CsvSet, ...]:
+    """The sets among ``files``, ordered by folder and prefix. Looks at names only."""
+    found: dict[tuple[Path, str], dict[str, Path]] = {}
+    for path in sorted(files):
+        match = _NAME.fullmatch(path.name)
+        if match and path.is_file():
+            kind = _SAME_KIND.get(match["kind"], match["kind"])
+            found.setdefault((path.parent, match["prefix"] or ""), {}).setdefault(kind, path)
+    return tuple(
+        CsvSet(folder, prefix, kinds)
+        for (folder, prefix), kinds in sorted(found.items())
+        if not kinds.keys() <= set(_UNUSED)
+    )
+
+
+def described(files: CsvSet) -> RecordedFile:
+    """When the process ran, by the first and last row of its trace; CSV names no machine."""
+    path = files.files.get(KERNELS) or files.files[COUNTERS]
+    times = _edge_times(path)
+    begin, end = (min(times), max(times)) if times else (None, None)
+    return RecordedFile(
+        path, CSV_NODE, None, begin, end, pids=frozenset(() if files.pid is None else (files.pid,))
+    )
+
+
+def _edge_times(path: Path) -> list[int]:
+    """Timestamps of the first and the last row; none for compressed or unusual files. Bounded reads."""
+    header = [name.lower() for name in csv_header(path)]
+    if path.suffix == ".gz" or not set(_TIMES) <= set(header):
+        return []
+    with path.open("rb") as file:
+        head = file.read(_EDGE_BYTES).decode("utf-8", "replace").splitlines()[1:2]
+        file.seek(max(path.stat().st_size - _EDGE_BYTES, 0))
+        tail = file.read(_EDGE_BYTES).decode("utf-8", "replace").splitlines()[-1:]
+    try:
+        rows = [row for row in csv.reader([*head, *tail]) if len(row) == len(header)]
+        return [int(row[header.index(name)]) for row in rows for name in _TIMES]
+    except (csv.Error, ValueError):
+        return []

@@ -1,0 +1,62 @@
+"""A CSV set of rocprofv3 (one process) as a ``Trace``.
+
+Both generations: ROCm 6.x writes segment sizes and integer agent ids, 7.x registers, streams and agent
+texts. HIP API tables carry no arguments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.model.trace import NOT_RECORDED, Process, TraceSource
+from rpl_rocprofv3.readers.csv.agents import read_csv_agents
+from rpl_rocprofv3.readers.csv.calls import read_csv_calls, read_csv_copies
+from rpl_rocprofv3.readers.csv.counters import read_csv_counters
+from rpl_rocprofv3.readers.csv.dispatches import dispatches_of_counters, read_csv_dispatches
+from rpl_rocprofv3.readers.csv.sets import AGENTS, COPIES, COUNTERS, CSV_FORMAT, CSV_NODE, HIP, KERNELS
+from rpl_rocprofv3.readers.findings import Findings
+from rpl_rocprofv3.readers.trace.checks import with_flat_geometry
+from rpl_rocprofv3.readers.trace.origin_marks import mark_beside, origin_of
+from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+
+if TYPE_CHECKING:
+    from rpl_core.model.trace import Trace
+    from rpl_rocprofv3.readers.csv.sets import CsvSet
+
+__all__ = ["read_csv_set"]
+
+
+def read_csv_set(files: CsvSet, reader: str) -> Trace:
+    """Read all tables of the set."""
+    paths = files.files
+    findings = Findings(paths.get(KERNELS) or paths[COUNTERS])
+    agents = read_csv_agents(paths.get(AGENTS), CSV_NODE)
+    readings = read_csv_counters(paths[COUNTERS], findings) if COUNTERS in paths else None
+    if KERNELS in paths:
+        found = read_csv_dispatches(paths[KERNELS], agents, findings)
+    else:
+        assert readings is not None  # a set without both is refused
+        found = dispatches_of_counters(readings, agents)
+    copies = read_csv_copies(paths[COPIES], agents, findings) if COPIES in paths else None
+    calls = read_csv_calls(paths[HIP], findings) if HIP in paths else None
+    pids = (files.pid, readings.pid if readings else None, calls.pid if calls else None)
+    pid = next((pid for pid in pids if pid is not None), NOT_RECORDED)
+    parts = TraceParts(
+        source=TraceSource(reader, CSV_FORMAT, tuple(str(path) for _, path in sorted(paths.items()))),
+        processes=(Process(f"{files.folder.name}/{files.prefix}", pid, CSV_NODE),),
+        agents=tuple(agents.agents),
+        kernels=found.kernels,
+        rows=found.rows,
+        stream_id=found.stream_id,
+        queue_id=found.queue_id,
+        copies=copies,
+        calls=(calls.values, calls.functions) if calls else None,
+        counter_names=readings.names if readings else (),
+        origin=origin_of(mark_beside(files.folder, files.prefix), findings),
+    )
+    trace = assembled(
+        parts,
+        lambda ordered: readings.rows(found.rows.dispatch_id, ordered.row_of, findings) if readings else None,
+        findings,
+    )
+    return trace if KERNELS in paths else with_flat_geometry(trace)

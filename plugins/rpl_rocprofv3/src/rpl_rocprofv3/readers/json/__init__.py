@@ -1,0 +1,1 @@
+"""Results JSON of rocprofv3: one file per process."""

@@ -1,0 +1,183 @@
+"""The few things that rocpd rows refer to: processes, agents, kernels, streams, queues, strings.
+
+Reads the small ``rocpd_info_*`` tables of one part. Columns are always named, never ``*``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process
+from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.columns.kernel_names import display_name, plain_symbol
+from rpl_rocprofv3.readers.trace.agents import agent_from_facts, parsed_facts, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_rocprofv3.readers.rocpd.parts import Part
+
+__all__ = [
+    "Agents",
+    "Processes",
+    "info_ids",
+    "read_agents",
+    "read_kernels",
+    "read_names",
+    "read_processes",
+    "read_strings",
+]
+
+
+@attrs.frozen(eq=False)
+class Processes:
+    """Processes with the row ids under which other tables refer to them."""
+
+    ids: tuple[int, ...]
+    values: tuple[Process, ...]
+    grouped_by_queue: bool
+
+    def positions(self, ids: Int64Column) -> Int32Column:
+        return positions(ids, self.ids)
+
+
+@attrs.frozen(eq=False)
+class Agents:
+    ids: tuple[int, ...]
+    values: tuple[Agent, ...]
+
+    def positions(self, ids: Int64Column) -> Int32Column:
+        return positions(ids, self.ids)
+
+
+def _rows(part: Part, base: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+    table = part.table(base)
+    return table.rows(part.connection, columns) if table else iter(())
+
+
+def _text(value: object) -> str | None:
+    return str(value) if value not in (None, "") else None
+
+
+def _node_names(part: Part) -> dict[int, str | None]:
+    return {row[0]: _text(row[1]) for row in _rows(part, "info_node", "id", "hostname")}
+
+
+def _node(nid: object, hostnames: dict[int, str | None]) -> tuple[str, str | None]:
+    # The row id is a hash of the machine id and the same in every file of that machine.
+    hostname = hostnames.get(nid) if isinstance(nid, int) else None
+    return f"{hostname or 'node'}/{nid}", hostname
+
+
+def read_processes(part: Part) -> Processes:
+    """All processes of the part, in order of their row id."""
+    hostnames = _node_names(part)
+    found: dict[int, Process] = {}
+    grouped = False
+    columns = ("id", "nid", "pid", "init", "fini", "start", "end", "command", "extdata")
+    for row_id, nid, pid, init, fini, start, end, command, extdata in _rows(part, "info_process", *columns):
+        if not isinstance(row_id, int):
+            continue
+        node, hostname = _node(nid, hostnames)
+        grouped = grouped or parsed_facts(extdata).get("group_by_queue") is True
+        found.setdefault(
+            row_id,
+            Process(
+                guid=part.guid,
+                pid=pid if isinstance(pid, int) else NOT_RECORDED,
+                node=node,
+                hostname=hostname,
+                command=_text(command),
+                begin_ns=whole_number(init) or whole_number(start) or None,
+                end_ns=whole_number(fini) or whole_number(end) or None,
+            ),
+        )
+    if not found:  # a part is one process by design: its rows belong together, whatever was lost
+        node, hostname = _node(min(hostnames, default=None), hostnames)
+        found[NOT_RECORDED] = Process(guid=part.guid, pid=NOT_RECORDED, node=node, hostname=hostname)
+    ids = tuple(sorted(found))
+    return Processes(ids, tuple(found[i] for i in ids), grouped)
+
+
+def read_agents(part: Part) -> Agents:
+    """All agents of the part, in order of their row id."""
+    hostnames = _node_names(part)
+    found: dict[int, Agent] = {}
+    columns = ("id", "nid", "type", "absolute_index", "uuid", "name", "product_name", "model_name", "extdata")
+    for row_id, nid, kind, index, chip, name, product, model, extdata in _rows(part, "info_agent", *columns):
+        if not isinstance(row_id, int):
+            continue
+        facts = {"device_id": chip, "product_name": product or model, **parsed_facts(extdata)}
+        node, _ = _node(nid, hostnames)
+        number = index if isinstance(index, int) else row_id
+        found.setdefault(row_id, agent_from_facts(node, number, kind, facts, name))
+    ids = tuple(sorted(found))
+    return Agents(ids, tuple(found[i] for i in ids))
+
+
+def read_kernels(part: Part, used: Sequence[int], process_of: dict[int, int]) -> tuple[list[Kernel], int]:
+    """One kernel per id in ``used``, and how many of them the recording does not describe.
+
+    ``process_of`` maps the row id of a process to its index.
+    """
+    wanted = set(used)
+    objects = {row[0]: _text(row[1]) for row in _rows(part, "info_code_object", "id", "uri")}
+    columns = (
+        *("id", "pid", "code_object_id", "kernel_name", "display_name", "kernarg_segment_size"),
+        *("group_segment_size", "sgpr_count", "arch_vgpr_count", "accum_vgpr_count"),
+    )
+    found: dict[int, Kernel] = {}
+    for row in _rows(part, "info_kernel_symbol", *columns):
+        row_id, pid, code_object, symbol, name, kernarg, lds, sgpr, vgpr, agpr = row
+        if row_id not in wanted or row_id in found or not (name or symbol):
+            continue
+        found[row_id] = Kernel(
+            name=display_name(str(name or symbol)),
+            symbol=plain_symbol(_text(symbol)),
+            process=process_of.get(pid, NOT_RECORDED),
+            arch_vgpr=whole_number(vgpr),
+            accum_vgpr=whole_number(agpr),
+            sgpr=whole_number(sgpr),
+            static_lds_bytes=whole_number(lds),
+            kernarg_bytes=whole_number(kernarg),
+            code_object=objects.get(code_object),
+        )
+    unknown = [i for i in used if i not in found]
+    kernels = [found.get(i) or Kernel(name=f"unknown kernel (id {i})") for i in used]
+    return kernels, len(unknown)
+
+
+def read_names(part: Part, base: str, used: Int64Column) -> dict[int, str | None]:
+    """Names of the used rows of ``info_stream`` or ``info_queue``; unknown ids are absent."""
+    wanted = set(used.tolist())
+    return {row[0]: _text(row[1]) for row in _rows(part, base, "id", "name") if row[0] in wanted}
+
+
+def info_ids(part: Part, base: str) -> Int64Column:
+    """All row ids of an info table."""
+    return np.fromiter((r[0] for r in _rows(part, base, "id") if isinstance(r[0], int)), np.int64)
+
+
+def read_strings(part: Part, ids: Int64Column) -> dict[int, str]:
+    """The strings that ``ids`` refer to, by id; unknown ids are absent."""
+    table = part.table("string")
+    if table is None:
+        return {}
+    wanted = distinct_ids(ids)
+    if len(wanted) > _MANY_STRINGS:
+        known = set(wanted.tolist())
+        rows = table.rows(part.connection, ("id", "string"))
+        return {row[0]: str(row[1]) for row in rows if row[0] in known}
+    found: dict[int, str] = {}
+    for number in wanted.tolist():
+        for row in table.rows(part.connection, ("string",), f"id = {number:d}"):
+            found.setdefault(number, str(row[0]))
+    return found
+
+
+# Up to this many strings are fetched one by one by their row id.
+_MANY_STRINGS = 2000

@@ -1,0 +1,137 @@
+"""One part of a rocpd database (one guid) as a ``Trace``.
+
+When HSA calls are traced too, the stack id of a dispatch may be that of an inner HSA call; the HIP call that
+launched it is an ancestor (critical_path.md, section 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_core.model.trace import NOT_RECORDED, TraceSource
+from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
+from rpl_rocprofv3.readers.findings import Findings
+from rpl_rocprofv3.readers.rocpd.api import api_calls, has_api_rows, read_host_calls
+from rpl_rocprofv3.readers.rocpd.counters import read_counters
+from rpl_rocprofv3.readers.rocpd.events import read_events
+from rpl_rocprofv3.readers.rocpd.hip_events import read_hip_events
+from rpl_rocprofv3.readers.rocpd.info import read_agents, read_names, read_processes
+from rpl_rocprofv3.readers.rocpd.work import read_copies, read_dispatch_columns, resolve_dispatches
+from rpl_rocprofv3.readers.trace.origin_marks import ORIGIN_MARK, origin_of
+from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rpl_core.model.origin import Origin
+    from rpl_core.model.trace import ApiCalls, Int64Column, Trace
+    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.rocpd.api import HostCalls
+    from rpl_rocprofv3.readers.rocpd.events import Events
+    from rpl_rocprofv3.readers.rocpd.info import Processes
+    from rpl_rocprofv3.readers.rocpd.parts import Part
+    from rpl_rocprofv3.readers.sqlite.file import Database
+
+__all__ = ["read_part"]
+
+# Deeper nesting of calls than this is a cycle.
+_DEEPEST = 64
+
+
+def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
+    """Read everything that a trace can hold from one part."""
+    findings = Findings(database.path)
+    processes, agents = read_processes(part), read_agents(part)
+    traced_api = has_api_rows(part)
+    events = read_events(database, part, of_api_calls=traced_api)
+    calls, tree = _host_side(database, part, events, processes, findings) if traced_api else (None, None)
+    raw = read_dispatch_columns(database, part, findings)
+    stream_id, queue_id = raw["stream_id"], raw["queue_id"]
+    found = resolve_dispatches(part, raw, events, processes, agents, findings)
+    del raw  # with millions of rows every column that is done with counts
+    copies = read_copies(database, part, events, processes, agents, findings)
+    counters = read_counters(database, part, findings)
+    rows = found.rows
+    if tree is not None:
+        rows = attrs.evolve(rows, correlation_id=tree.launching(rows.correlation_id))
+    stream_ids = [stream_id, *([copies[1]] if copies else [])]
+    parts = TraceParts(
+        source=TraceSource(reader, form, (str(database.path),)),
+        processes=processes.values,
+        agents=agents.values,
+        kernels=found.kernels,
+        rows=rows,
+        stream_id=stream_id,
+        queue_id=queue_id,
+        copies=copies,
+        calls=calls,
+        counter_names=counters.names if counters else (),
+        stream_names=read_names(part, "info_stream", _used(stream_ids)),
+        queue_names=read_names(part, "info_queue", _used([queue_id])),
+        grouped_by_queue=processes.grouped_by_queue,
+        origin=_origin(part, findings),
+    )
+    trace = assembled(
+        parts, lambda ordered: counters.rows(found.event_id, ordered) if counters else None, findings
+    )
+    device_events = read_hip_events(database, part, events, processes, agents, trace.queues, findings)
+    return attrs.evolve(trace, device_events=device_events, diagnostics=findings.diagnostics())
+
+
+def _host_side(
+    database: Database, part: Part, events: Events, processes: Processes, findings: Findings
+) -> tuple[tuple[ApiCalls, tuple[str, ...]] | None, _CallTree | None]:
+    """The HIP calls with their names, and the tree of all calls. The raw columns end here."""
+    calls = read_host_calls(database, part, events)
+    if calls is None:
+        return None, None
+    return api_calls(database, part, calls, processes, findings), _call_tree(calls)
+
+
+def _used(columns: Sequence[IntegerColumn]) -> Int64Column:
+    return np.unique(np.concatenate([distinct_ids(column) for column in columns]))
+
+
+def _origin(part: Part, findings: Findings) -> Origin:
+    table = part.table("metadata")
+    rows = table.rows(part.connection, ("tag", "value")) if table else ()
+    return origin_of([str(value) for tag, value in rows if tag == ORIGIN_MARK], findings)
+
+
+@attrs.frozen(eq=False)
+class _CallTree:
+    """Host-side calls by stack id (distinct, ascending), with their parents."""
+
+    stack_id: Int64Column
+    parent: Int64Column
+    is_hip: NDArray[np.bool_]
+
+    def launching(self, stack_id: Int64Column) -> Int64Column:
+        """The nearest HIP call for each stack id; the id itself where no HIP ancestor is recorded."""
+        current: Int64Column = stack_id.copy()
+        answer: Int64Column = stack_id.copy()
+        open_rows = np.flatnonzero(stack_id != NOT_RECORDED)
+        for _ in range(_DEEPEST):
+            place = positions(current[open_rows], self.stack_id)
+            known = place >= 0
+            open_rows, place = open_rows[known], place[known]
+            hip = self.is_hip[place]
+            answer[open_rows[hip]] = current[open_rows[hip]]
+            open_rows, place = open_rows[~hip], place[~hip]
+            if not len(open_rows):
+                break
+            current[open_rows] = taken(self.parent, place)
+        return answer
+
+
+def _call_tree(calls: HostCalls) -> _CallTree | None:
+    """The tree of all calls; None where all are HIP calls, whose stack ids stand as they are."""
+    if calls.is_hip.all():
+        return None
+    ids, first = np.unique(calls.stack_id, return_index=True)
+    return _CallTree(ids, calls.parent_stack_id[first], calls.is_hip[first])

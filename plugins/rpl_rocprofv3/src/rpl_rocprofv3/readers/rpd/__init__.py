@@ -1,0 +1,1 @@
+"""RPD databases of rocmProfileData (schema 2)."""

@@ -1,0 +1,1 @@
+"""From the rows of a file to a ``Trace``: the same for every format."""

@@ -1,0 +1,74 @@
+"""``sysinfo.csv`` of a workload folder: the machine and the GPU on which the counters were collected."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.model.trace import Agent
+from rpl_rocprofv3.readers.trace.agents import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["SystemInfo", "read_system"]
+
+_UNKNOWN = frozenset({"", "na", "n/a", "none", "nan"})
+_LARGEST_FILE = 1 << 20
+
+
+@attrs.frozen
+class SystemInfo:
+    """The facts by column name; empty when the folder has no ``sysinfo.csv``."""
+
+    facts: Mapping[str, str]
+
+    def text(self, name: str) -> str | None:
+        value = self.facts.get(name, "").strip()
+        return None if value.lower() in _UNKNOWN else value
+
+    def number(self, name: str) -> int | None:
+        return whole_number(self.text(name)) or None
+
+    @property
+    def hostname(self) -> str | None:
+        return self.text("hostname")
+
+    @property
+    def node(self) -> str:
+        return self.hostname or "node"
+
+    def agent(self, index: int) -> Agent:
+        """The GPU that tables call ``index``. LDS size is not recorded in workload folders."""
+        waves_per_cu, simds = self.number("max_waves_per_cu"), self.number("simd_per_cu")
+        return Agent(
+            node=self.node,
+            index=index,
+            kind="GPU",
+            architecture=self.text("gpu_arch"),
+            product=self.text("gpu_model"),
+            chip_id=self.number("gpu_chip_id"),
+            compute_units=self.number("cu_per_gpu"),
+            xcd_count=self.number("num_xcd"),
+            simd_per_cu=simds,
+            max_waves_per_simd=waves_per_cu // simds if waves_per_cu and simds else None,
+            wave_size=self.number("wave_size"),
+            clock_mhz=self.number("max_sclk"),
+            compute_partition=self.text("compute_partition"),
+            memory_partition=self.text("memory_partition"),
+        )
+
+
+def read_system(path: Path | None) -> SystemInfo:
+    """Read the one row of ``sysinfo.csv``; unreadable files count as absent."""
+    if path is None or not path.is_file() or path.stat().st_size > _LARGEST_FILE:
+        return SystemInfo({})
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+            row = next(csv.DictReader(text), {})
+    except (OSError, csv.Error):
+        return SystemInfo({})
+    return SystemInfo({str(key): value for key, value in row.items() if isinstance(value, str)})
