@@ -16,7 +16,8 @@ def these_plugins_only(monkeypatch):
     """Whatever else is installed beside the checkout must not change what the tests see."""
     monkeypatch.setenv(
         "RPL_LOAD_PLUGINS",
-        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942",
+        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942,"
+        "rocm-perf-lab",
     )
 
 

@@ -2,42 +2,95 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
+from contextlib import closing
+
+import pytest
 
 from rpl_analysis.contracts.analysis import AnalysisDocument
+from rpl_testkit.command_line import CommandLine
+from rpl_testkit.rocpd_writer import write_rocpd
+from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION
+from rpl_testkit.rocpd_writer.recording import Collection, ProcessIdentity, record
 
 
-def test_demo_shows_a_synthetic_profile_and_how_to_go_on(rpl_cli, workplace, latest):
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What the demo prints, and the folder that it ran in."""
+    folder = tmp_path_factory.mktemp("demo")
     before = dict(os.environ)
-    shown = rpl_cli("demo", "--runs", "1").assert_ok().stdout
-    assert shown.startswith("This is SYNTHETIC data")
-    assert "synthetic: not a measurement of hardware" in shown
-    assert "rpl profile --device gfx942 --from" in shown
-    assert latest("profile")["provenance"]["origin"] == "synthetic"
-    assert latest("roofline")["status"] == "available"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RPL_LOAD_PLUGINS", raising=False)
+        outcome = CommandLine(patch)("demo", "--runs", "2", cwd=folder).assert_ok()
     assert dict(os.environ) == before
+    return outcome.stdout, folder
 
 
-def test_demo_kernels_stand_for_every_label(rpl_cli, workplace, latest):
-    rpl_cli("demo", "--runs", "1").assert_ok()
-    found = {kernel["bottleneck"] for kernel in latest("analysis")["kernels"]}
+@pytest.fixture
+def document(shown):
+    return lambda name: json.loads((shown[1] / "rpl-runs" / "latest" / f"{name}.json").read_text())
+
+
+def test_it_shows_a_synthetic_profile_and_how_to_go_on(shown, document):
+    text, _ = shown
+    assert text.startswith("This is SYNTHETIC data")
+    assert "synthetic: not a measurement of hardware" in text
+    assert "rpl profile --device gfx942 --from" in text
+    assert document("profile")["provenance"]["origin"] == "synthetic"
+    assert document("roofline")["status"] == "available"
+
+
+def test_its_kernels_stand_for_every_label(document):
+    found = {kernel["bottleneck"] for kernel in document("analysis")["kernels"]}
     assert {"memory_bandwidth_bound", "divergence_limited", "compute_throughput_limited"} <= found
-    AnalysisDocument.model_validate(latest("analysis"))
+    AnalysisDocument.model_validate(document("analysis"))
 
 
-def test_commands_that_the_demo_names_work(rpl_cli, workplace):
-    shown = rpl_cli("demo", "--runs", "1").assert_ok().stdout
-    line = next(line for line in shown.splitlines() if line.startswith("Look again:"))
+def test_commands_that_it_names_work(shown, rpl_cli):
+    text, folder = shown
+    line = next(line for line in text.splitlines() if line.startswith("Look again:"))
     for command in line.removeprefix("Look again:").split(";"):
         program, *words = command.split()
         assert program == "rpl"
-        rpl_cli(*words).assert_ok()
+        rpl_cli(*words, cwd=folder).assert_ok()
+
+
+def test_its_recordings_hold_what_a_profile_asks_for_today(shown):
+    """Where this fails, the recording is outdated: python tools/write_demo_recording.py."""
+    run = shown[1] / "rpl-runs" / "latest"
+    passes = json.loads((run / "run.json").read_text())["passes"]
+    assert [one["role"] for one in passes][:3] == ["timing", "timing", "counters"]
+    for one in passes:
+        (artefact,) = one["artefacts"]
+        with closing(sqlite3.connect(run / artefact["path"])) as base:
+            held = {name for (name,) in base.execute("SELECT DISTINCT name FROM rocpd_info_pmc")}
+        assert held == set(one["counters"])
+
+
+def test_its_recordings_are_what_the_test_kit_writes_today(shown, tmp_path):
+    """Where this fails, the recording is outdated: python tools/write_demo_recording.py."""
+    shipped = shown[1] / "rpl-runs" / "latest" / ".rocpd_profile" / "run_2" / "run_5002_results.db"
+    identity = ProcessIdentity(5002, "python3 -c pass", ppid=5000)
+    written = tmp_path / "written.db"
+    write_rocpd(written, record(DEMO_APPLICATION, identity, Collection(), seed="0/run_2"), synthetic=True)
+    assert _dump(shipped) == _dump(written)
+
+
+def _dump(database):
+    with closing(sqlite3.connect(database)) as base:
+        return list(base.iterdump())
 
 
 def test_demo_into_a_chosen_folder(rpl_cli, workplace):
     rpl_cli("demo", "--runs", "1", "-o", "here").assert_ok()
     assert (workplace / "here" / "profile.json").is_file()
     assert not (workplace / "rpl-runs").exists()
+
+
+def test_more_runs_than_were_recorded_are_refused(rpl_cli):
+    assert "1<=x<=10" in rpl_cli("demo", "--runs", "11").assert_exit(64).stderr
 
 
 def test_demo_without_the_plugins_says_what_to_install(rpl_cli, workplace):

@@ -1,4 +1,4 @@
-"""``rpl demo``: the main job on a synthetic application, for a look without a GPU."""
+"""``rpl demo``: the main job on a recorded synthetic application, for a look without a GPU."""
 
 from __future__ import annotations
 
@@ -8,39 +8,49 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Final
 
 import click
 
 from rpl_core.cli.session import session_of
 
-if TYPE_CHECKING:
-    from rpl_core.cli.output import Output
+#: How many timing runs `demo_recording.tar.xz` holds.
+RECORDED_RUNS: Final = 10
 
-_INTRODUCTION = """\
+_INTRODUCTION: Final = """\
 This is SYNTHETIC data: a stand-in for rocprofv3 writes what the profiler would write for a made-up
 application on an MI300X. Everything behind it is what a real profile does. Nothing below is a measurement.
 """
 
-_NEXT = """\
+_NEXT: Final = """\
 
 On a recording:  rpl profile --device gfx942 --from DIR_OR_FILE
 On hardware:     rpl profile --device gfx942 --roofline -- ./your_app args
 Look again:      rpl report {directory}; rpl explain --run {directory}"""
 
+# Every pass writes into a folder of its own, whose name is the name of the recorded one.
+_STANDIN: Final = """\
+#!/bin/sh
+# Synthetic stand-in, not the profiler of ROCm: hands out a recording of the same name.
+if [ "$1" = --version ]; then printf 'version: 1.1.0\\nrocm_version: 7.2.0\\n'; exit; fi
+while [ $# -gt 0 ] && [ "$1" != -d ]; do shift; done
+recorded=${0%/*}/${2##*/}
+mkdir -p "$2" && cp "$recorded"/* "$2" && echo "synthetic recording copied to $2"
+"""
+
 
 @click.command("demo")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Run directory (default: a new one).")
-@click.option("--runs", type=int, default=3, show_default=True, help="Timing runs.")
+@click.option(
+    "--runs", type=click.IntRange(1, RECORDED_RUNS), default=3, show_default=True, help="Timing runs."
+)
 @click.pass_context
 def demo(context: click.Context, output: Path | None, runs: int) -> int:
     """Profile a synthetic application from start to end and show what comes out.
 
     Needs rpl-rocprofv3 and rpl-gfx942, no GPU and no ROCm.
     """
-    from rpl_core.cli.profile import profile
     from rpl_core.run_directory.writer import default_path, point_latest
-    from rpl_testkit.rocprofv3_standin import install_standin
 
     session = session_of(context)
     directory = output or default_path(Path(session.setting("runs-directory")), ("demo",))
@@ -48,22 +58,42 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="rpl-demo-"))
         # The variable wins over PATH and configuration, so that nothing else can run in its place.
-        held.enter_context(_variable("RPL_ROCPROFV3", str(install_standin(Path(folder)))))
-        code: Any = context.invoke(
-            profile,
-            application=(sys.executable, "-c", "pass"),
-            device="gfx942",
-            runs=runs,
-            rocprof=True,
-            roofline=True,
-            focus_critical=True,
-            output=directory,
-            recordings=(),
-        )
+        held.enter_context(_variable("RPL_ROCPROFV3", str(_install_standin(Path(folder)))))
+        words = ["--device", "gfx942", "--runs", str(runs), "--roofline", "--focus-critical"]
+        code = _profile(context, [*words, "-o", str(directory), "--", sys.executable, "-c", "pass"])
     if output is None:
         point_latest(directory)
-    _say_next(session.output, directory)
-    return int(code)
+    session.output.line(_NEXT.format(directory=directory))
+    return code
+
+
+def _profile(context: click.Context, words: list[str]) -> int:
+    """Run ``rpl profile`` as if a person had typed it, with all options that plugins add to it."""
+    group = context.find_root()
+    assert isinstance(group.command, click.Group)
+    command = group.command.get_command(group, "profile")
+    assert command is not None
+    with command.make_context("profile", words, parent=group) as typed:
+        return int(command.invoke(typed))
+
+
+def _install_standin(folder: Path) -> Path:
+    """Unpack the recording beside an executable `rocprofv3`, and return the path of that."""
+    import tarfile
+    from importlib.resources import files
+
+    packed = files(__package__) / "demo_recording.tar.xz"
+    with packed.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:xz") as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None
+            path = folder / member.name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content.read())
+    program = folder / "rocprofv3"
+    program.write_text(_STANDIN, encoding="ascii")
+    program.chmod(0o755)
+    return program
 
 
 @contextmanager
@@ -78,7 +108,3 @@ def _variable(name: str, value: str) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
-
-
-def _say_next(output: Output, directory: Path) -> None:
-    output.line(_NEXT.format(directory=directory))

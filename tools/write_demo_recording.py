@@ -1,0 +1,72 @@
+"""Record the synthetic application of `rpl demo` with the test kit, as package data of rocm-perf-lab.
+
+Needed when the application, the writer of recordings or the counters that `rpl profile --roofline` asks for
+have changed; `tests/cli/test_demo.py` tells. What is written holds no clock, path or name of this machine.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from rocm_perf_lab.demo import RECORDED_RUNS
+from rpl_testkit.rocpd_writer import write_rocpd
+from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION
+from rpl_testkit.rocpd_writer.recording import Collection, ProcessIdentity, record
+from rpl_testkit.rocprofv3_standin import install_standin
+
+RECORDING = Path(__file__).parent.parent / "metapackage/src/rocm_perf_lab/demo_recording.tar.xz"
+_PROFILE = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
+_OPTIONS = ("--device", "gfx942", "--runs", "1", "--roofline", "--focus-critical", "--quiet")
+_FIRST_PROCESS = 5001
+
+
+def main() -> None:
+    timing: dict[str, tuple[str, ...]] = {f"run_{number}": () for number in range(1, RECORDED_RUNS + 1)}
+    write(RECORDING, {**timing, **counter_passes()})
+
+
+def counter_passes() -> dict[str, tuple[str, ...]]:
+    """The counters of each pass that a profile with hardware counters makes today."""
+    with tempfile.TemporaryDirectory() as name:
+        run = Path(name, "run")
+        environment = {**os.environ, "RPL_ROCPROFV3": str(install_standin(Path(name)))}
+        words = [sys.executable, "-c", _PROFILE, "profile", *_OPTIONS, "-o", str(run), "--", "true"]
+        subprocess.run(words, check=True, env=environment, cwd=name)
+        passes = json.loads((run / "run.json").read_text(encoding="utf-8"))["passes"]
+    return {one["name"]: tuple(one["counters"]) for one in passes if one["role"] == "counters"}
+
+
+def write(path: Path, passes: Mapping[str, tuple[str, ...]]) -> None:
+    """Write one database per pass into a packed archive; the same bytes every time."""
+    packed = io.BytesIO()
+    with tempfile.TemporaryDirectory() as name, tarfile.open(fileobj=packed, mode="w") as archive:
+        for number, (pass_name, counters) in enumerate(passes.items(), _FIRST_PROCESS):
+            database = Path(name, f"{pass_name}.db")
+            write_pass(database, pass_name, counters, number)
+            content = database.read_bytes()
+            entry = tarfile.TarInfo(f"{pass_name}/run_{number}_results.db")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    path.write_bytes(lzma.compress(packed.getvalue(), preset=9 | lzma.PRESET_EXTREME))
+
+
+def write_pass(path: Path, pass_name: str, counters: tuple[str, ...], process: int) -> None:
+    """What the stand-in writes for this pass, but for the ids and the command of a made-up process."""
+    identity = ProcessIdentity(process, "python3 -c pass", ppid=_FIRST_PROCESS - 1)
+    # As the options of `rpl profile` ask: times, copies and calls in timing runs, counters alone otherwise.
+    timing = not counters
+    collection = Collection(kernels=timing, copies=timing, hip_api=timing, counters=counters)
+    write_rocpd(path, record(DEMO_APPLICATION, identity, collection, seed=f"0/{pass_name}"), synthetic=True)
+
+
+if __name__ == "__main__":
+    main()
