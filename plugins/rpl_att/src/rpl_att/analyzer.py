@@ -1,9 +1,12 @@
-"""The analyzer of thread traces: fact ``"att"``, the blocks of all traced kernels."""
+"""The analyzer of thread traces: the blocks of all traced kernels, and the figures that rules can test."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.facts import KERNEL_TIMES
+from rpl_att.analysis.figures import FIGURES, kernel_figures
+from rpl_att.facts import ATT
 from rpl_att.reader import EXTRA
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
@@ -17,25 +20,26 @@ _UNNAMED = "(unknown kernel)"
 
 
 class ThreadTraceAnalyzer(Analyzer):
-    """Fact ``"att"``: kernel name -> ``AttPart`` of its most traced dispatch, with the others inside."""
+    """Gives nothing but empty facts for recordings without a thread trace."""
 
     name = "thread-trace"
     summary = "why waves wait: stalls, latencies, loops and hot lines from instruction traces"
-    requires = frozenset({"kernel_times"})
-    provides = frozenset({"att"})
+    requires = frozenset({KERNEL_TIMES})
+    provides = frozenset({ATT, *FIGURES})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         traces = [t for recorded in context.recording.traces for t in recorded.extras.get(EXTRA, ())]
         if not traces:
-            return AnalysisOutcome({"att": {}})
+            return AnalysisOutcome({ATT: {}, **dict.fromkeys(FIGURES)})
         # Imported for thread traces only: recordings without them are the rule.
         from rpl_att.analysis.att_block import att_block
 
         architecture = context.device.architecture if context.device else None
-        known = context.facts["kernel_times"] or {}
+        known = context.facts[KERNEL_TIMES] or {}
         blocks = [_named(att_block(trace, architecture), known) for trace in traces]
         by_kernel = {name: _joined(parts) for name, parts in _grouped(blocks).items()}
-        return AnalysisOutcome({"att": by_kernel}, tuple(_diagnostics(blocks)))
+        facts = {ATT: by_kernel, **kernel_figures(by_kernel)}
+        return AnalysisOutcome(facts, tuple(_diagnostics(blocks)))
 
 
 def _named(block: AttPart, known: Iterable[str]) -> AttPart:

@@ -1,4 +1,4 @@
-"""Thread traces for rpl: their reader, the analysis of what they say, and the pass that records them."""
+"""Thread traces for rpl: recording, reading, analysing and showing them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,20 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.document import DocumentSection
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
+    from rpl_core.interfaces.section import ReportSection
 
 RPL_API = 1
 
-_config: dict[str, Any] = {}
-
 
 @hookimpl
-def rpl_configure(config: Mapping[str, Any]) -> None:
-    _config.clear()
-    _config.update(config)
-
-
-@hookimpl
-def rpl_collectors() -> tuple[Collector, ...]:
+def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
     from rpl_att.collector.att_collector import ThreadTraceCollector
     from rpl_att.collector.settings import settings_from
 
-    return (ThreadTraceCollector(settings_from(_config)),)
+    return (ThreadTraceCollector(settings_from(config)),)
 
 
 @hookimpl
@@ -45,6 +40,27 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_att.analyzer import ThreadTraceAnalyzer
 
     return (ThreadTraceAnalyzer(),)
+
+
+@hookimpl
+def rpl_documents() -> tuple[DocumentSection, ...]:
+    from rpl_att.document_sections import TimedTraces, UntimedTraces
+
+    return (TimedTraces(), UntimedTraces())
+
+
+@hookimpl
+def rpl_report_sections() -> tuple[ReportSection, ...]:
+    from rpl_att.report.section import ThreadTraceSection
+
+    return (ThreadTraceSection(),)
+
+
+@hookimpl
+def rpl_options() -> tuple[CommandOption[Any], ...]:
+    from rpl_att.options import OPTIONS
+
+    return OPTIONS
 
 
 @hookimpl

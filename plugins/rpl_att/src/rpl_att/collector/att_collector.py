@@ -10,11 +10,12 @@ import attrs
 
 from rpl_att.collector.command_line import Target, aimed_at, target_of
 from rpl_att.collector.log_findings import AttLogWatch
-from rpl_att.collector.planning import plan_traces
+from rpl_att.collector.planning import TraceTools, most_critical, plan_traces
 from rpl_att.collector.settings import AttSettings
 from rpl_att.collector.trace_output import TraceOutput, better_target, is_empty, trace_output
 from rpl_att.decoder_library import OVERRIDE_VARIABLE, REMEDY, find_decoder
-from rpl_core.errors import BadDataError, MissingError
+from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.collector import Collector, PassOutcome
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
@@ -29,7 +30,14 @@ from rpl_rocprofv3.collector.executable import require_rocprofv3
 from rpl_rocprofv3.collector.pass_directory import prepare_directory
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.collector import CollectionPlan, CollectRequest, LineSink, PlannedPass
+    from rpl_core.errors import RplError
+    from rpl_core.interfaces.collector import (
+        CollectionPlan,
+        CollectRequest,
+        FollowUpRequest,
+        LineSink,
+        PlannedPass,
+    )
     from rpl_core.process import ProcessResult
 
 _LOG_FOLDER = Path("artifacts") / "logs"
@@ -53,6 +61,7 @@ class ThreadTraceCollector(Collector):
     name = "thread-trace"
     summary = "instruction traces of single kernels by rocprofv3 --att (ROCm 7.0 or newer)"
     role = TraceRole.THREAD_TRACE
+    lost_code = "collect.no_thread_trace"
 
     def __init__(self, settings: AttSettings) -> None:
         self._settings = settings
@@ -65,9 +74,34 @@ class ThreadTraceCollector(Collector):
         return None
 
     def plan(self, request: CollectRequest) -> CollectionPlan:
+        _ = request
+        raise UsageError("thread traces add to a profile and are none", next_step="use --deep-analysis")
+
+    def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
+        """Passes for the most critical kernels of the run so far, where the options ask for them."""
+        if not request.options[DEEP_ANALYSIS]:
+            return None
+        reason = self.missing()
+        if reason is not None:
+            raise MissingError(reason)
+        kernels = most_critical(request.documents(), request.options[DEEP_TOP])
         require_program(request.command)
-        executable, library = self._tools()
-        return plan_traces(request, executable, library, self._settings)
+        return plan_traces(
+            kernels,
+            request.command,
+            self._tools(),
+            self._settings,
+            architecture=request.device.architecture if request.device else None,
+            time_limit_s=request.options[DEEP_TIMEOUT],
+        )
+
+    def lost(self, error: RplError) -> Diagnostic:
+        return Diagnostic(
+            self.lost_code,
+            f"no thread trace: {error.fact}; the profile is complete without it",
+            cause=error.cause,
+            remedy=error.next_step,
+        )
 
     def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
         """Also raises ``BadDataError`` when nothing was traced, with what to do about it."""
@@ -98,8 +132,8 @@ class ThreadTraceCollector(Collector):
             ),
         )
 
-    def _tools(self) -> tuple[Path, Path]:
-        """rocprofv3 and the folder of the decoder. Raises ``MissingError`` for either."""
+    def _tools(self) -> TraceTools:
+        """Raises ``MissingError`` for either of them."""
         executable = require_rocprofv3(os.environ, self._settings.executable)
         environment = dict(os.environ)
         if self._settings.library_path is not None:
@@ -107,7 +141,7 @@ class ThreadTraceCollector(Collector):
         library = find_decoder(environment, executable)
         if library is None:
             raise MissingError("no trace decoder was found", next_step=REMEDY)
-        return executable, library
+        return TraceTools(executable, library)
 
     def _attempt(self, planned: PlannedPass, root: Path, log: LineSink) -> _Attempt:
         directory = root / planned.directory

@@ -1,0 +1,1 @@
+"""Thread traces in the text report, the HTML report and ``rpl explain``."""

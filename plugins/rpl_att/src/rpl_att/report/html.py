@@ -1,0 +1,230 @@
+"""The section of the HTML report: where wave time went, states and occupancy over time, hottest places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.text import html_figures as q
+from rpl_core.text.safety import readable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from rpl_att.contract import AttPart, AttTimeline
+    from rpl_core.interfaces.section import SectionRequest
+
+__all__ = ["thread_traces_html"]
+
+_NAME_WIDTH = 64
+_SHOWN_ROWS = 25
+_SHOWN_ENGINES = 4
+_PLOT_WIDTH, _PLOT_HEIGHT = 1000.0, 120.0
+
+
+@attrs.frozen
+class Share:
+    """A part of the stacked bar, in percent of the bar."""
+
+    label: str
+    css: str
+    start: float
+    width: float
+
+
+@attrs.frozen
+class Curve:
+    """A step curve as the ``d`` of a path in a box of 1000 x 120; ``peak`` is its highest value."""
+
+    name: str
+    css: str
+    path: str
+    peak: int
+
+
+@attrs.frozen
+class ThreadTraceView:
+    """One traced kernel. Rows are cells of text; ``notes`` say what is missing or doubtful."""
+
+    name: str
+    target: str | None
+    summary: str
+    notes: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    shares: tuple[Share, ...]
+    states: tuple[Curve, ...]
+    occupancy: tuple[Curve, ...]
+    instructions: tuple[tuple[str, ...], ...]
+    waits: tuple[tuple[str, ...], ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+def thread_traces_html(parts: Sequence[AttPart], request: SectionRequest) -> str:
+    """All traced kernels, in the classes of the report's style sheet. Every inserted value is escaped."""
+    return _template().render(views=[_view(part, request) for part in parts])
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("rpl_att.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["share"] = q.share
+    environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
+    return environment.get_template("thread_traces.html.j2")
+
+
+def _view(part: AttPart, request: SectionRequest) -> ThreadTraceView:
+    kernel = part.kernel or "unknown kernel"
+    return ThreadTraceView(
+        name=request.short_names.get(kernel) or readable(kernel, _NAME_WIDTH),
+        target=request.anchors.get(kernel),
+        summary=_summary(part),
+        notes=tuple(readable(note, 300) for note in _notes(part)),
+        facts=tuple(_facts(part)),
+        shares=_shares(part),
+        states=_curves([t for t in part.timelines if t.name.startswith("waves ")]),
+        occupancy=_curves(_occupancy_curves(part)),
+        instructions=tuple(_instruction_rows(part)),
+        waits=tuple(_wait_rows(part)),
+        lines=tuple(_source_rows(part)),
+    )
+
+
+def _summary(part: AttPart) -> str:
+    if part.cycles is None:
+        return readable(f"{part.status}: {part.reason or ''}", 400)
+    place = ", ".join(part.compute_units) or "unknown compute unit"
+    extent = f"{q.count(part.instructions)} instructions"
+    return f"{q.count(part.waves)} waves on {readable(place, 200)}, {extent}"
+
+
+def _notes(part: AttPart) -> Iterable[str]:
+    if part.status == "partial":
+        yield f"partial: {part.reason}"
+    yield from (f"{field}: {why}" for field, why in sorted(part.unavailable.items()))
+    yield from (f"contradiction: {c.name}: {c.detail}" for c in part.checks if c.holds is False)
+    yield from part.warnings
+
+
+def _facts(part: AttPart) -> Iterable[tuple[str, str]]:
+    if part.waves_per_simd is not None:
+        yield "Waves per SIMD", q.plain(part.waves_per_simd)
+    if part.ipc is not None:
+        yield (
+            "Instructions per cycle",
+            f"{q.plain(part.ipc.per_simd)} per SIMD, {q.plain(part.ipc.per_cu)} per CU",
+        )
+    for counter, latency in part.memory_latency.items():
+        text = f"mean {latency.mean:,.0f}, median {latency.median:,.0f}, max {latency.max:,} cycles"
+        yield f"Latency ({counter})", text
+    if part.headroom_fraction is not None:
+        yield "Headroom", f"{q.share(part.headroom_fraction)} (memory wait + idle)"
+    if part.mfma_utilization is not None and part.mfma_utilization.value is not None:
+        found = part.mfma_utilization
+        yield "MFMA utilisation", f"{q.share(found.value)} ({found.origin})"
+
+
+def _shares(part: AttPart) -> tuple[Share, ...]:
+    """Parts of wave time that add up to 1: issue, then stall and idle by cause; the rest is other stall."""
+    split = part.stall_split
+    if split is None or part.idle_fraction is None:
+        return ()
+    startup = split.startup_fraction or 0.0
+    parts = [
+        ("memory wait", "c1", split.memory_wait_fraction),
+        ("barrier", "c3", split.barrier_fraction),
+        (
+            "other waits and internal",
+            "c8",
+            (split.other_wait_fraction or 0.0) + (split.internal_fraction or 0.0),
+        ),
+        ("pipes busy", "c5", split.pipe_backpressure_fraction),
+        ("start-up", "c9", startup),
+        ("idle", "c4", max(0.0, part.idle_fraction - startup)),
+    ]
+    known = [(label, css, value) for label, css, value in parts if value]
+    left = max(0.0, 1.0 - sum(value for _, _, value in known))
+    found, start = [], 0.0
+    for label, css, value in [("issue of pipes", "c2", left), *known]:
+        found.append(Share(label, css, start, 100 * value))
+        start += 100 * value
+    return tuple(found)
+
+
+def _occupancy_curves(part: AttPart) -> list[AttTimeline]:
+    """Of the shader engines whose instructions were traced, else of the first ones.
+
+    Their clocks have different origins, so each curve begins at its own first wave.
+    """
+    named = {timeline.name: timeline for timeline in part.timelines if timeline.name.startswith("occupancy ")}
+    traced = [name for engine in part.shader_engines if (name := f"occupancy SE{engine}") in named]
+    chosen = [named[name] for name in (traced or named)][:_SHOWN_ENGINES]
+    return [_from_zero(timeline) for timeline in chosen]
+
+
+def _from_zero(timeline: AttTimeline) -> AttTimeline:
+    first = timeline.clocks[0] if timeline.clocks else 0
+    return timeline.model_copy(update={"clocks": tuple(clock - first for clock in timeline.clocks)})
+
+
+def _curves(timelines: Sequence[AttTimeline]) -> tuple[Curve, ...]:
+    """All curves over one common extent of clocks and one common height."""
+    drawn = [t for t in timelines if len(t.clocks) > 1]
+    if not drawn:
+        return ()
+    first, last = min(t.clocks[0] for t in drawn), max(t.clocks[-1] for t in drawn)
+    peak = max((max(t.values) for t in drawn), default=0)
+    if last <= first or peak <= 0:
+        return ()
+    return tuple(
+        Curve(readable(t.name, 60), f"c{index}", _path(t, first, last, peak), max(t.values))
+        for index, t in enumerate(drawn)
+    )
+
+
+def _path(timeline: AttTimeline, first: int, last: int, peak: int) -> str:
+    scale = _PLOT_WIDTH / (last - first)
+    points = [f"M{(timeline.clocks[0] - first) * scale:.1f} {_PLOT_HEIGHT:g}"]
+    for clock, value in zip(timeline.clocks, timeline.values, strict=True):
+        points.append(f"H{(clock - first) * scale:.1f}V{_PLOT_HEIGHT * (1 - max(0, value) / peak):.1f}")
+    return "".join([*points, f"V{_PLOT_HEIGHT:g}Z"])
+
+
+def _instruction_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
+    for row in part.hot_instructions[:_SHOWN_ROWS]:
+        figures = (
+            q.share(row.share),
+            q.count(row.latency),
+            q.count(row.stall),
+            q.count(row.idle),
+            q.count(row.hits),
+        )
+        yield (str(row.line), *figures, readable(row.isa, 90), readable(row.source or "", 90))
+
+
+def _wait_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
+    for wait in part.waits[:_SHOWN_ROWS]:
+        decided = [p for p in wait.producers if p.deciding_cycles][:2]
+        cause = "; ".join(f"line {p.line} {p.isa} ({p.deciding_cycles:,} cycles)" for p in decided)
+        yield (
+            str(wait.line),
+            q.share(wait.share),
+            q.count(wait.latency),
+            readable(wait.isa, 60),
+            readable(cause, 200),
+        )
+
+
+def _source_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
+    for line in part.hot_lines[:_SHOWN_ROWS]:
+        yield (q.share(line.share), q.count(line.latency), q.count(line.stall), readable(line.source, 120))

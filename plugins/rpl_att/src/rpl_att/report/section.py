@@ -1,0 +1,123 @@
+"""The section on thread traces of all reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.text.figures import UNKNOWN, percent
+from rpl_core.text.safety import printable, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rpl_att.contract import AttPart, AttStallSplit, AttWait
+
+__all__ = ["ThreadTraceSection"]
+
+_NAME_WIDTH = 60
+_SHOWN_PLACES = 3
+_UNNAMED = "unknown kernel"
+
+
+class ThreadTraceSection(ReportSection):
+    """Draws its own text, in which labels have a column, and its own HTML, with bars and curves."""
+
+    name = "thread-traces"
+    summary = "where wave time went, and the hottest places of each traced kernel"
+    title = "Thread traces"
+
+    def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
+        return tuple(block for part in _traced(request) for block in _blocks(part))
+
+    def text(self, request: SectionRequest) -> str | None:
+        return "\n\n".join("\n".join(_lines(part)) for part in _traced(request)) or None
+
+    def html(self, request: SectionRequest) -> str | None:
+        parts = _traced(request)
+        if not parts:
+            return None
+        from rpl_att.report.html import thread_traces_html
+
+        return thread_traces_html(parts, request)
+
+    def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
+        return tuple(block for part in _traced(request) if part.kernel == kernel for block in _blocks(part))
+
+
+def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
+    """All traced kernels in order of time, those without a time last."""
+    profile: Any = request.documents.get("profile")
+    if profile is None:
+        return ()
+    timed = [kernel.att for kernel in profile.kernels if kernel.att is not None]
+    blocks = (*timed, *profile.untimed_thread_traces)
+    if not blocks:
+        return ()
+    from rpl_att.contract import AttPart
+
+    return tuple(AttPart.model_validate(block) for block in blocks)
+
+
+def _lines(part: AttPart) -> Iterable[str]:
+    """One kernel in the text report."""
+    name = printable(shorten(part.kernel or _UNNAMED, _NAME_WIDTH))
+    if part.cycles is None:
+        yield f"thread trace  {name}: {part.status}: {printable(part.reason or '')}"
+        return
+    yield f"thread trace  {name} ({_extent(part)})"
+    yield f"  wave time   {_wave_time(part)}"
+    if part.stall_split is not None:
+        yield f"  waiting     {_waiting(part.stall_split)}"
+    if part.avg_memory_latency is not None:
+        yield f"  latency     {part.avg_memory_latency:,.0f} cycles per load of vector memory (mean)"
+    for place in part.hot_lines[:_SHOWN_PLACES]:
+        yield f"  hot line    {percent(place.share)}  {printable(shorten(place.source, _NAME_WIDTH))}"
+    if not part.hot_lines:
+        for row in part.hot_instructions[:_SHOWN_PLACES]:
+            yield f"  hot ISA     {percent(row.share)}  {printable(shorten(row.isa, _NAME_WIDTH))}"
+    for field, why in sorted(part.unavailable.items()):
+        yield f"  {UNKNOWN} {field}: {printable(why)}"
+
+
+def _blocks(part: AttPart) -> Iterable[Block]:
+    """One kernel in sentences, with the longest waits and what each waited for."""
+    name = part.kernel or _UNNAMED
+    if part.cycles is None:
+        yield Paragraph(f"The thread trace of {name} is {part.status}: {part.reason or 'no reason given'}.")
+        return
+    yield Paragraph(f"Thread trace of {name} ({_extent(part)}): {_wave_time(part)} of wave time.")
+    if part.stall_split is not None:
+        yield Paragraph(f"Waiting: {_waiting(part.stall_split)}.")
+    if part.waits:
+        rows = tuple(
+            (percent(wait.share), shorten(wait.isa, _NAME_WIDTH), _awaited(wait))
+            for wait in part.waits[:_SHOWN_PLACES]
+        )
+        yield Table(("share", "wait", "waited for"), rows, right=("share",))
+
+
+def _extent(part: AttPart) -> str:
+    waves = f"{part.waves} waves, " if part.waves else ""
+    dispatch = f"dispatch {part.dispatch_id}, " if part.dispatch_id is not None else ""
+    return f"{waves}{part.instructions:,} instructions, {dispatch}from {part.level}"
+
+
+def _wave_time(part: AttPart) -> str:
+    fractions = {"issue": part.issue_fraction, "stall": part.stall_fraction, "idle": part.idle_fraction}
+    return ", ".join(f"{name} {percent(value)}" for name, value in fractions.items())
+
+
+def _waiting(split: AttStallSplit) -> str:
+    counters = ", ".join(f"{name} {percent(value)}" for name, value in split.memory_wait.items())
+    return (
+        f"memory {percent(split.memory_wait_fraction)}{f' ({counters})' if counters else ''}, "
+        f"barrier {percent(split.barrier_fraction)}, pipes {percent(split.pipe_backpressure_fraction)}, "
+        f"start-up {percent(split.startup_fraction)}"
+    )
+
+
+def _awaited(wait: AttWait) -> str:
+    """The operation that most often returned last."""
+    decided = [producer for producer in wait.producers if producer.deciding_cycles]
+    return shorten(f"line {decided[0].line}: {decided[0].isa}", _NAME_WIDTH) if decided else UNKNOWN

@@ -1,0 +1,32 @@
+"""Figures that rules test, from thread traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpl_att.analysis.figures import FIGURES, kernel_figures
+from rpl_att.contract import AttPart
+from rpl_core.contracts.common import MetricDoc
+from rpl_core.model.origin import Exactness
+
+
+def test_figures_are_estimates_under_the_names_that_rules_use(att_of):
+    figures = kernel_figures({"gemm": att_of("wave_gemm")})
+    assert set(figures) == set(FIGURES)
+    found = {figure.name: metrics["gemm"].value for figure, metrics in figures.items()}
+    assert found == {
+        "trace_headroom": pytest.approx((20932 + 17412) / (69288 + 17412)),
+        "dependency_wait_fraction": pytest.approx(20932 / (69288 + 17412)),
+        "valu_utilization": pytest.approx(0.1574, abs=5e-5),
+        "mfma_utilization": pytest.approx(0.0458, abs=5e-5),
+    }
+    for figure, metrics in figures.items():
+        assert figure.violation(metrics) is None
+        assert metrics["gemm"].exactness is Exactness.ESTIMATE
+
+
+def test_what_a_trace_does_not_measure_is_no_figure(att_of):
+    """A modelled utilisation is no evidence, and an empty trace tells nothing at all."""
+    modelled = MetricDoc(value=0.5, unit="fraction", exactness="estimate", origin="modelled")
+    part = AttPart(status="available", level="code", folder="f", mfma_utilization=modelled)
+    assert not any(kernel_figures({"k": part, "empty": att_of("empty")}).values())
