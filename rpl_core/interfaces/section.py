@@ -68,7 +68,11 @@ class ReportSection(ABC):
         return None
 
     def html(self, request: SectionRequest) -> str | None:
-        """The section as HTML instead of ``blocks``. Whatever is inserted must be escaped by the plugin."""
+        """The whole section element as HTML instead of ``blocks``, inserted as it is.
+
+        Whatever is from a recording must be escaped by the plugin. The page runs no script and no style but
+        its own.
+        """
         _ = request
         return None
 

@@ -1,4 +1,4 @@
-"""All four documents as one JSON object, for programs."""
+"""All documents as one JSON object, for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rpl_core.interfaces.renderer import Renderer, RenderRequest
 
 class JsonRenderer(Renderer):
     name = "json"
-    summary = "the four documents in one JSON object"
+    summary = "all documents in one JSON object"
     suffix = ".json"
 
     def render(self, request: RenderRequest) -> str:

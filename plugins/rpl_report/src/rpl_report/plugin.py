@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.renderer import Renderer
 
 RPL_API = 1
@@ -19,3 +20,16 @@ def rpl_renderers() -> tuple[Renderer, ...]:
     from rpl_report.text.report import TextRenderer
 
     return (TextRenderer(), JsonRenderer(), HtmlRenderer())
+
+
+@hookimpl
+def rpl_exporters() -> tuple[Exporter, ...]:
+    from rpl_report.export import exporters
+
+    return (
+        exporters.PerfettoExporter(),
+        exporters.CsvExporter(),
+        exporters.SpeedscopeExporter(),
+        exporters.GraphmlExporter(),
+        exporters.DotExporter(),
+    )

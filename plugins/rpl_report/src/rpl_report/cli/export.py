@@ -1,25 +1,46 @@
-"""``rpl export``: a recording or its kernel graph in the formats of other programs."""
+"""``rpl export``: a recording or its documents in the formats of other programs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.dag import DagDocument
     from rpl_core.cli.session import Session
+    from rpl_core.interfaces.exporter import Exporter, ExportRequest
 
-FORMATS = ("perfetto", "csv", "speedscope", "graphml", "dot")
+
+class FormatName(click.ParamType):
+    """One of the installed formats; plugins are asked for them when somebody wants to know."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return _choice(ctx).convert(value, param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return _choice(ctx).get_metavar(param, ctx)
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:
+        return _choice(ctx).get_missing_message(param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        return _choice(ctx).shell_complete(ctx, param, incomplete)
+
+
+def _choice(context: click.Context | None) -> click.Choice[str]:
+    known = context or click.get_current_context()
+    return click.Choice(session_of(known).host.catalog.exporters().names)
 
 
 @click.command("export")
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--format", "format_name", type=click.Choice(FORMATS), required=True, help="What to write.")
+@click.option("--format", "format_name", type=FormatName(), required=True, help="What to write.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
 @click.pass_context
 def export(
@@ -51,32 +72,38 @@ def export(
 
 def _content(session: Session, paths: tuple[Path, ...], name: str, *, to_terminal: bool) -> bytes:
     from rpl_core.errors import UsageError
-    from rpl_report.export.formats import DAG_FORMATS, WORK_FORMATS
+    from rpl_core.plugins.boundary import plugin_boundary
 
-    if name in DAG_FORMATS:
-        return DAG_FORMATS[name].write(_graph(session, paths))
-    chosen = WORK_FORMATS[name]
-    if chosen.binary and to_terminal:
+    exporters = session.host.catalog.exporters()
+    exporter = exporters.get(name)
+    if exporter.binary and to_terminal:
         raise UsageError(f"the format {name} is binary and stdout is a terminal", next_step="add -o FILE")
-    from rpl_report.export.source import load_run
+    request = _request(session, paths, exporter)
+    with plugin_boundary(exporters.plugin_of(name), f"the export format {name!r}"):
+        content = exporter.export(request)
+        if not isinstance(content, bytes):
+            raise TypeError(f"bytes were expected, not {type(content).__name__}")
+    return content
 
-    return chosen.write(load_run(paths, session.host.catalog.readers().contributions))
 
+def _request(session: Session, paths: tuple[Path, ...], exporter: Exporter) -> ExportRequest:
+    from rpl_core.ingest.load import load_recording
+    from rpl_core.interfaces.exporter import ExportInput, ExportRequest
 
-def _graph(session: Session, paths: tuple[Path, ...]) -> DagDocument:
-    """That of the documents where there are some, else of an analysis that is not kept."""
-    from rpl_core.documents.load import load_document
-    from rpl_core.errors import BadDataError
+    catalog = session.host.catalog
+    if exporter.needs is not ExportInput.DOCUMENTS:
+        from rpl_core.pipeline.analyse import architectures
+
+        recording = load_recording(paths, catalog.readers().contributions)
+        return ExportRequest(recording=recording, architecture=architectures(None, session.host))
+    from rpl_report.documents import LazyDocuments, stored_documents
+
+    kept = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
+    if kept:
+        return ExportRequest(documents=kept)
     from rpl_core.pipeline.analyse import AnalysisRequest
-    from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.pipeline.offline import analyse_only
 
-    dag: DagDocument
-    if len(paths) == 1 and (paths[0] / "dag.json").is_file():
-        dag = load_document(paths[0], "dag")  # type: ignore[assignment]
-    else:
-        # The device has no part in the graph.
-        documents, _ = analyse_paths(paths, AnalysisRequest(), session.host)
-        dag = documents.dag
-    if dag.status != "available":
-        raise BadDataError(f"there is no graph to export: {dag.reason}")
-    return dag
+    # What was asked for is written elsewhere, so these documents are not kept; no device was named.
+    documents = analyse_only(paths, AnalysisRequest(), session.host)
+    return ExportRequest(documents=LazyDocuments(documents.names, documents.model))

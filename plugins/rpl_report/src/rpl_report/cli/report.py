@@ -12,6 +12,7 @@ from rpl_core.cli.session import session_of
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
+    from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.renderer import RenderRequest
 
 
@@ -53,7 +54,7 @@ def report(
     renderers = session.host.catalog.renderers()
     renderer = renderers.get(format_name)
     directory = run or session.latest_run
-    documents = load_documents(directory)
+    documents = load_documents(directory, session.host.catalog.documents().contributions)
     request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
     if output is None:
         request = attrs.evolve(request, width=text_width())
@@ -75,18 +76,34 @@ def _request(
     with_timeline: bool,
 ) -> RenderRequest:
     from rpl_core.errors import UsageError
-    from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_core.interfaces.renderer import RenderRequest, SectionOf
 
-    if not with_timeline:
-        if recordings:
-            raise UsageError(
-                "--recording changes nothing in this format", next_step="leave it out, or add --format html"
-            )
-        return RenderRequest(documents.by_name())
+    catalog = session.host.catalog
+    request = RenderRequest(
+        documents.by_name(),
+        sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
+    )
+    if with_timeline:
+        return _with_timeline(request, directory, recordings, catalog.readers().contributions)
+    if recordings:
+        raise UsageError(
+            "--recording changes nothing in this format", next_step="leave it out, or add --format html"
+        )
+    return request
+
+
+def _with_timeline(
+    request: RenderRequest, directory: Path, recordings: tuple[Path, ...], readers: Readers
+) -> RenderRequest:
+    import attrs
+
     from rpl_core.cli.long_work import shown_while_long
+
+    dag = request.documents.get("dag")
+    if dag is None:
+        return attrs.evolve(request, timeline_reason="there is no dag.json")
     from rpl_report.timeline.recorded import recorded_timeline
 
-    readers = session.host.catalog.readers().contributions
     with shown_while_long("report", recordings or (directory,)):
-        found = recorded_timeline(directory, recordings, documents.dag, readers)
-    return RenderRequest(documents.by_name(), timeline=found.timeline, timeline_reason=found.reason)
+        found = recorded_timeline(directory, recordings, dag, readers)
+    return attrs.evolve(request, timeline=found.timeline, timeline_reason=found.reason)

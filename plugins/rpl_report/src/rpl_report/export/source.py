@@ -1,4 +1,4 @@
-"""What is exported: the timing run that the documents speak of, from a run directory or recorded files."""
+"""What is exported: the timing run that the documents speak of."""
 
 from __future__ import annotations
 
@@ -8,38 +8,36 @@ import attrs
 
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_core.errors import BadDataError
-from rpl_core.ingest.load import load_recording
 from rpl_report.timeline.work import timed_work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-    from rpl_core.ingest.claims import Readers
+    from rpl_core.model.architecture import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Float64Column
     from rpl_report.timeline.work import TimedWork
 
-__all__ = ["ExportedRun", "load_run"]
+__all__ = ["ExportedRun", "exported_run"]
 
 
 @attrs.frozen(eq=False)
 class ExportedRun:
-    """A timing run with path and slack, and the recording that it is from."""
+    """A timing run with path and slack, the recording that it is from, and what is known of its GPU."""
 
     work: TimedWork
     recording: Recording
+    architecture: Architecture | None = None
 
     def counters(self) -> Mapping[str, Float64Column]:
         """Values of the counter passes per dispatch of the timing run, NaN where none was read."""
         from rpl_analysis.counters.by_dispatch import counters_by_dispatch
 
-        return counters_by_dispatch(self.recording, self.work.trace)
+        return counters_by_dispatch(self.recording, self.work.trace, self.architecture)
 
 
-def load_run(paths: Sequence[Path], readers: Readers) -> ExportedRun:
+def exported_run(recording: Recording, architecture: Callable[[str], Architecture | None]) -> ExportedRun:
     """Dispatches and copies with path and slack. Raises ``BadDataError`` if nothing was timed."""
-    recording = load_recording(paths, readers)
     chosen = median_run(recording)
     work = timed_work(chosen[1]) if chosen else None
     if work is None:
@@ -47,4 +45,5 @@ def load_run(paths: Sequence[Path], readers: Readers) -> ExportedRun:
             f"there is nothing to export: {why_no_graph(recording)}",
             next_step="record a kernel trace without counters",
         )
-    return ExportedRun(work, recording)
+    recorded = {agent.architecture for agent in recording.gpu_agents if agent.architecture}
+    return ExportedRun(work, recording, architecture(recorded.pop()) if len(recorded) == 1 else None)

@@ -6,11 +6,14 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import attrs
 from markupsafe import Markup
 
+from rpl_core.interfaces.section import SectionRequest
+from rpl_report.documents import report_documents
 from rpl_report.html.findings import Finding, findings_of
 from rpl_report.html.forecast_view import ForecastView, forecast_view
 from rpl_report.html.head import Head, head_of
@@ -20,15 +23,12 @@ from rpl_report.html.kernel_rows import KernelTable, kernel_table
 from rpl_report.html.path_view import PathView, path_view
 from rpl_report.html.provenance_view import ProvenanceView, provenance_view
 from rpl_report.html.roofline_view import RooflineView, roofline_view
-from rpl_report.html.thread_trace_view import ThreadTraceView, thread_trace_views
 from rpl_report.html.timeline_view import TimelineView, timeline_view
+from rpl_report.sections import AnsweredSection, html_sections
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.analysis import AnalysisDocument
-    from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_report.html.kernel_identity import KernelNames
 
 __all__ = ["Assets", "Page", "load_assets", "page_of"]
 
@@ -61,17 +61,14 @@ class Page:
     kernels: KernelTable
     roofline: RooflineView
     details: tuple[KernelDetail, ...]
-    thread_traces: tuple[ThreadTraceView, ...]
+    sections: tuple[AnsweredSection, ...]  # of plugins
     provenance: ProvenanceView
 
 
 def page_of(request: RenderRequest) -> Page:
     """All sections."""
-    documents = request.documents
-    profile = cast("ProfileDocument", documents["profile"])
-    dag = cast("DagDocument", documents["dag"])
-    analysis = cast("AnalysisDocument", documents["analysis"])
-    roofline = cast("RooflineDocument", documents["roofline"])
+    found = report_documents(request.documents)
+    profile, dag, analysis, roofline = found.profile, found.dag, found.analysis, found.roofline
     ranked = [kernel.name for kernel in by_time(profile)]
     names, colours = kernel_names(ranked), assign_colours(ranked)
     return Page(
@@ -85,8 +82,17 @@ def page_of(request: RenderRequest) -> Page:
         kernels=kernel_table(profile, dag, analysis, names, colours),
         roofline=roofline_view(profile, roofline, names, colours),
         details=kernel_details(profile, dag, analysis, roofline, names, colours),
-        thread_traces=thread_trace_views(profile, names),
-        provenance=provenance_view(profile, documents),
+        sections=tuple(html_sections(request.sections, _section_request(request, names))),
+        provenance=provenance_view(profile, request.documents),
+    )
+
+
+def _section_request(request: RenderRequest, names: KernelNames) -> SectionRequest:
+    return SectionRequest(
+        documents=MappingProxyType(request.documents),
+        width=request.width,
+        short_names={name: names.short(name) for name in names.ids},
+        anchors=MappingProxyType(names.ids),
     )
 
 

@@ -29,6 +29,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from rpl_core.text import html_figures
+    from rpl_core.text.safety import readable
 
     environment = Environment(
         loader=PackageLoader("rpl_report.html", "templates"),
@@ -39,5 +40,6 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: getattr(html_figures, name) for name in html_figures.__all__})
+    environment.filters["readable"] = readable
     environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
     return environment

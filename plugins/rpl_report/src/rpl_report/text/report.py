@@ -1,29 +1,28 @@
-"""The text report: what limits the application, then one line per kernel."""
+"""The text report: what limits the application, one line per kernel, then what plugins add."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
-from rpl_core.text.fit import fit_table, wrap_lines
+from rpl_core.interfaces.section import SectionRequest
+from rpl_core.text.distinct import shorten_apart
+from rpl_core.text.figures import milliseconds, percent
+from rpl_core.text.fit import wrap_lines
 from rpl_core.text.safety import printable
+from rpl_report.documents import report_documents
+from rpl_report.sections import text_sections
 from rpl_report.text.corrections import corrections_section
+from rpl_report.text.kernels import NAME_WIDTH, SHOWN_KERNELS, kernel_table
 from rpl_report.text.path import path_section
-from rpl_report.text.thread_traces import thread_trace_section
+from rpl_report.text.sections import section_text
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.analysis import AnalysisDocument
-    from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
-    from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart
+    from collections.abc import Iterator
 
-#: Kernels shown by default; the documents hold all.
-SHOWN_KERNELS = 20
-_NAME_WIDTH = 48
-#: Columns that go where the width does not allow all of them, the least important first (and before these,
-#: those that hold nothing).
-_DROPPABLE = (4, 6, 1, 9, 5, 8, 7, 3)
+    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
 
 
 class TextRenderer(Renderer):
@@ -32,19 +31,31 @@ class TextRenderer(Renderer):
     suffix = ".txt"
 
     def render(self, request: RenderRequest) -> str:
-        profile = cast("ProfileDocument", request.documents["profile"])
-        roofline = cast("RooflineDocument", request.documents["roofline"])
-        dag = cast("DagDocument", request.documents["dag"])
-        head, path = _head(profile), path_section(dag, request.width)
+        found = report_documents(request.documents)
+        head, path = _head(found.profile), path_section(found.dag, request.width)
         sections = [
             *((path, head) if request.path_first else (head, path)),
-            _kernels(profile, cast("AnalysisDocument", request.documents["analysis"]), request.width),
-            thread_trace_section(profile),
-            corrections_section(roofline, request.width),
-            _roofline_note(roofline),
+            kernel_table(found.profile, found.analysis, request.width),
+            *_of_plugins(request, found.profile),
+            corrections_section(found.roofline, request.width),
+            _roofline_note(found.roofline),
         ]
         text = "\n\n".join(section for section in sections if section) + "\n"
         return wrap_lines(text, request.width)
+
+
+def _of_plugins(request: RenderRequest, profile: ProfileDocument) -> Iterator[str]:
+    if request.sections:
+        names = [kernel.name for kernel in profile.kernels[:SHOWN_KERNELS]]
+        short = shorten_apart(map(printable, names), NAME_WIDTH)
+        asked = SectionRequest(
+            documents=MappingProxyType(request.documents),
+            width=request.width,
+            short_names={name: short[printable(name)] for name in names},
+        )
+        yield from (
+            section_text(section, request.width) for section in text_sections(request.sections, asked)
+        )
 
 
 def _head(profile: ProfileDocument) -> str:
@@ -81,66 +92,6 @@ def _runtime(profile: ProfileDocument) -> str:
         low, high = profile.runtime_range_ms
         text += f" (estimate, {low:.4g} to {high:.4g} ms over the counter passes)"
     return f"{text}  [{profile.runtime_source}]"
-
-
-def _kernels(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -> str:
-    if not profile.kernels:
-        return ""
-    labels = {entry.kernel: entry for entry in analysis.kernels}
-    rows = []
-    for kernel in profile.kernels[:SHOWN_KERNELS]:
-        found = labels.get(kernel.name)
-        label = f"{found.bottleneck} ({found.confidence})" if found else UNKNOWN
-        rows.append((*_figures(kernel), label))
-    columns = (
-        "kernel",
-        "calls",
-        "time",
-        "share",
-        "median",
-        "occup.",
-        "limiter",
-        "crit.",
-        "GB/s",
-        "FLOP/B",
-        "bottleneck",
-    )
-    empty = [i for i in _DROPPABLE if all(row[i] == UNKNOWN for row in rows)]
-    table, lost = fit_table(
-        columns,
-        rows,
-        width,
-        right=(1, 2, 3, 4, 5, 7, 8, 9),
-        droppable=(*empty, *(i for i in _DROPPABLE if i not in empty)),
-        longest_name=_NAME_WIDTH,
-    )
-    lost = tuple(name for name in lost if columns.index(name) not in empty)
-    rest = len(profile.kernels) - len(rows)
-    notes = [f"({rest} more kernels in profile.json)"] if rest > 0 else []
-    notes += [f"(no room for {', '.join(lost)}: see profile.json, or use a wider terminal)"] if lost else []
-    return "\n".join((table, *notes))
-
-
-def _figures(kernel: KernelProfile) -> tuple[str, ...]:
-    roofline = kernel.roofline
-    return (
-        kernel.name,
-        f"{kernel.launches:,.10g}",
-        milliseconds(kernel.runtime_ms),
-        percent(kernel.time_share),
-        duration_ns(kernel.median_ns),
-        percent(kernel.occupancy.theoretical, 0),
-        kernel.occupancy.limiter or UNKNOWN,
-        percent(kernel.criticality_weight),
-        _bandwidth(roofline) if roofline else UNKNOWN,
-        marked(roofline.operational_intensity, roofline.exactness) if roofline else UNKNOWN,
-    )
-
-
-def _bandwidth(roofline: RooflinePart) -> str:
-    """GB/s; a rate above the memory ceiling is marked, since it is no HBM bandwidth."""
-    above = "hbm" in roofline.exceeds_ceiling
-    return number(roofline.achieved_gbps) + (" (above HBM)" if above else "")
 
 
 def _roofline_note(roofline: RooflineDocument) -> str:

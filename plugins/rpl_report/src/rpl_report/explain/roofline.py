@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 _LEVELS = {"hbm": "HBM/fabric", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
 
 
-def roofline_lines(document: RooflineDocument, kernel: str) -> Iterator[str]:
+def roofline_lines(document: RooflineDocument | None, kernel: str) -> Iterator[str]:
     """Lines about ``kernel``; one line with the reason where there is no roofline."""
+    if document is None:
+        yield "roofline    unknown: there is no roofline.json"
+        return
     found = next((entry for entry in document.kernels if entry.name == kernel), None)
     if found is None or document.status != "available":
         yield f"roofline    {document.status.replace('_', ' ')}: {document.reason or 'no counters for it'}"

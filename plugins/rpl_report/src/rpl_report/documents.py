@@ -1,0 +1,105 @@
+"""The documents that the reports draw, also where some of them are missing or only one is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_core.errors import MissingError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pydantic import BaseModel
+
+    from rpl_analysis.contracts.analysis import AnalysisDocument
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_core.plugins.relay import Contribution
+
+__all__ = ["LazyDocuments", "ReportDocuments", "report_documents", "stored_document", "stored_documents"]
+
+
+@attrs.frozen
+class ReportDocuments:
+    """What every report draws. Documents that are missing say so in their reason."""
+
+    profile: ProfileDocument
+    roofline: RooflineDocument
+    dag: DagDocument
+    analysis: AnalysisDocument
+
+
+def report_documents(documents: Mapping[str, Any]) -> ReportDocuments:
+    """The documents by their types. Raises ``MissingError`` without profile.json, which names the kernels."""
+    profile = documents.get("profile")
+    if profile is None:
+        raise MissingError(
+            "there is no profile.json to report",
+            cause="the plugin that makes it is not installed, or it failed",
+            next_step="pip install rpl-analysis, then analyse the run again",
+        )
+    if not documents.keys() >= {"roofline", "dag", "analysis"}:
+        documents = {**_absent(), **documents}
+    return ReportDocuments(profile, documents["roofline"], documents["dag"], documents["analysis"])
+
+
+def _absent() -> Mapping[str, Any]:
+    """What stands for documents that nobody made."""
+    from rpl_analysis.contracts.analysis import AnalysisDocument
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
+
+    return {
+        "roofline": RooflineDocument(status="unavailable", reason="there is no roofline.json"),
+        "dag": DagDocument(status="unavailable", reason="there is no dag.json"),
+        "analysis": AnalysisDocument(),
+    }
+
+
+class LazyDocuments(Mapping[str, Any]):
+    """Documents by name, each read when somebody looks at it."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], BaseModel]) -> None:
+        self._names = tuple(names)
+        self._read = read
+        self._models: dict[str, BaseModel] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._models:
+            self._models[name] = self._read(name)
+        return self._models[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def stored_document(directory: Path, name: str, contributions: Sequence[Contribution[Any]]) -> Any:
+    """One document of ``directory``. Raises ``MissingError`` where it, or what knows it, is not there."""
+    from rpl_core.documents.load import load_document
+    from rpl_core.documents.make import kinds_of
+
+    kind = next((kind.value for kind in kinds_of(contributions) if kind.value.name == name), None)
+    if kind is None:
+        raise MissingError(f"no installed plugin knows {name}.json", next_step="pip install rpl-analysis")
+    return load_document(directory, kind, [contribution.value for contribution in contributions])
+
+
+def stored_documents(directory: Path, contributions: Sequence[Contribution[Any]]) -> LazyDocuments:
+    """The documents in ``directory`` that the installed plugins know."""
+    from rpl_core.documents.make import kinds_of
+
+    known = [kind.value.name for kind in kinds_of(contributions)]
+    names = [name for name in known if (directory / f"{name}.json").is_file()]
+    return LazyDocuments(names, lambda name: stored_document(directory, name, contributions))

@@ -1,0 +1,1 @@
+"""What ``rpl explain`` says about one kernel, one file per part."""

@@ -1,0 +1,69 @@
+"""Why a kernel got its label, as ``rpl explain`` shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis, RuleEvidence
+
+__all__ = ["label_lines"]
+
+
+def label_lines(found: KernelAnalysis) -> Iterator[str]:
+    """The label, the rules that gave it and those that nearly did, and what stayed unknown."""
+    yield f"label       {found.bottleneck} (confidence: {found.confidence})"
+    yield f"why         {found.reason}"
+    yield f"headroom    {_headroom(found)}"
+    for title, rules in (("evidence", found.evidence), ("near misses", found.near_misses)):
+        for i, rule in enumerate(rules):
+            yield ""
+            decides = ", decides" if title == "evidence" and i == 0 else ""
+            yield f"{title:<12}{rule.rule} -> {rule.label}{decides}"
+            yield from _rule_lines(rule)
+    if found.unknown:
+        yield ""
+    for line in found.unknown:
+        yield f"unknown     {line}"
+
+
+def _headroom(found: KernelAnalysis) -> str:
+    if found.headroom_fraction is None:
+        return f"unknown: {found.headroom_reason or 'nothing was recorded that tells'}"
+    return f"{found.headroom_fraction:.1%}  [{found.headroom_source}]"
+
+
+def _rule_lines(rule: RuleEvidence) -> Iterator[str]:
+    """The rule in words, then each condition with its figure, its exactness and where it comes from."""
+    yield f"{'':<12}{rule.explanation}"
+    rows = [
+        (
+            condition.quantity,
+            _value(condition),
+            f"{condition.comparison} {condition.threshold:.0%}",
+            {True: "holds", False: "fails", None: "unknown"}[condition.holds],
+            f"threshold: {condition.source}",
+        )
+        for condition in rule.conditions
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for (name, value, limit, verdict, source), condition in zip(rows, rule.conditions, strict=True):
+        yield (
+            f"{'':<14}{name:<{widths[0]}}  {value:>{widths[1]}} {limit:<{widths[2]}}  {verdict:<{widths[3]}}"
+            f"  [{source}]"
+        )
+        if condition.formula is not None:
+            yield f"{'':<16}= {condition.formula}"
+
+
+def _value(condition: ConditionEvidence) -> str:
+    """In percent; an inexact figure says so, one near its threshold shows the digits that tell them apart."""
+    if condition.value is None:
+        return "unknown"
+    near = abs(condition.value - condition.threshold) < 0.001
+    text = f"{condition.value:.{3 if near else 1}%}"
+    if condition.upper is not None:
+        return f"{text} to {condition.upper:.1%}"
+    return text if condition.exactness in ("exact", None) else f"{text} ({condition.exactness})"

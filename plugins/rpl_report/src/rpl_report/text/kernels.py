@@ -1,0 +1,95 @@
+"""The table of kernels in the text report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
+from rpl_core.text.fit import fit_table
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument, RooflinePart
+
+__all__ = ["NAME_WIDTH", "SHOWN_KERNELS", "kernel_table"]
+
+#: Kernels shown by default; the documents hold all.
+SHOWN_KERNELS = 20
+NAME_WIDTH = 48
+
+
+@attrs.frozen
+class Column:
+    """``cell`` makes the text from a kernel and its label.
+
+    ``dropped`` says when the column goes where the width does not allow all: 1 first; ``None``: it stays.
+    """
+
+    title: str
+    cell: Callable[[KernelProfile, KernelAnalysis | None], str]
+    right: bool = True
+    dropped: int | None = None
+
+
+def _bandwidth(roofline: RooflinePart) -> str:
+    """GB/s; a rate above the memory ceiling is marked, since it is no HBM bandwidth."""
+    above = "hbm" in roofline.exceeds_ceiling
+    return number(roofline.achieved_gbps) + (" (above HBM)" if above else "")
+
+
+def _intensity(roofline: RooflinePart) -> str:
+    return marked(roofline.operational_intensity, roofline.exactness)
+
+
+def _label(found: KernelAnalysis | None) -> str:
+    return f"{found.bottleneck} ({found.confidence})" if found else UNKNOWN
+
+
+_COLUMNS = (
+    Column("kernel", lambda k, _: k.name, right=False),
+    Column("calls", lambda k, _: f"{k.launches:,.10g}", dropped=3),
+    Column("time", lambda k, _: milliseconds(k.runtime_ms)),
+    Column("share", lambda k, _: percent(k.time_share), dropped=8),
+    Column("median", lambda k, _: duration_ns(k.median_ns), dropped=1),
+    Column("occup.", lambda k, _: percent(k.occupancy.theoretical, 0), dropped=5),
+    Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=2),
+    Column("crit.", lambda k, _: percent(k.criticality_weight), dropped=7),
+    Column("GB/s", lambda k, _: _bandwidth(k.roofline) if k.roofline else UNKNOWN, dropped=6),
+    Column("FLOP/B", lambda k, _: _intensity(k.roofline) if k.roofline else UNKNOWN, dropped=4),
+    Column("bottleneck", lambda _, found: _label(found), right=False),
+)
+
+
+def kernel_table(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -> str:
+    """One line per kernel, with notes on what is left out; the empty text without kernels."""
+    if not profile.kernels:
+        return ""
+    labels = {entry.kernel: entry for entry in analysis.kernels}
+    shown = profile.kernels[:SHOWN_KERNELS]
+    rows = [tuple(column.cell(kernel, labels.get(kernel.name)) for column in _COLUMNS) for kernel in shown]
+    empty, droppable = _droppable(rows)
+    table, lost = fit_table(
+        [column.title for column in _COLUMNS],
+        rows,
+        width,
+        right=[i for i, column in enumerate(_COLUMNS) if column.right],
+        droppable=droppable,
+        longest_name=NAME_WIDTH,
+    )
+    missed = [title for title in lost if title not in empty]
+    rest = len(profile.kernels) - len(shown)
+    notes = [f"({rest} more kernels in profile.json)"] if rest > 0 else []
+    if missed:
+        notes.append(f"(no room for {', '.join(missed)}: see profile.json, or use a wider terminal)")
+    return "\n".join((table, *notes))
+
+
+def _droppable(rows: list[tuple[str, ...]]) -> tuple[frozenset[str], list[int]]:
+    """Titles of the columns that hold nothing, and all that may go, those first."""
+    ranked = sorted((c.dropped, i) for i, c in enumerate(_COLUMNS) if c.dropped is not None)
+    order = [i for _, i in ranked]
+    empty = [i for i in order if all(row[i] == UNKNOWN for row in rows)]
+    return frozenset(_COLUMNS[i].title for i in empty), sorted(order, key=lambda i: i not in empty)
