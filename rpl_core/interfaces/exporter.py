@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from rpl_core.model.recording import Recording
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from rpl_core.model.architecture import Architecture
 
 __all__ = ["ExportInput", "ExportRequest", "Exporter"]
 
@@ -24,12 +26,20 @@ class ExportInput(Enum):
     DOCUMENTS = "documents"
 
 
+def _no_architecture(_name: str) -> Architecture | None:
+    return None
+
+
 @attrs.frozen(eq=False)
 class ExportRequest:
-    """``recording`` or ``documents`` is given, as the exporter's ``needs`` says."""
+    """``recording`` or ``documents`` is given, as the exporter's ``needs`` says.
+
+    ``architecture`` gives what the installed plugins know of an instruction set, by its name.
+    """
 
     recording: Recording | None = None
     documents: Mapping[str, BaseModel] = attrs.field(factory=dict)
+    architecture: Callable[[str], Architecture | None] = _no_architecture
 
 
 class Exporter(ABC):

@@ -1,7 +1,7 @@
-"""What holds for every product of an instruction set: occupancy limits, rates, and quirks of what is recorded.
+"""What holds for every product of an instruction set: occupancy limits, rates, and quirks of recordings.
 
-A device plugin puts an ``Architecture`` into its ``DeviceModel``. A plugin that knows an instruction set but no
-product gives it through the hook ``rpl_architectures``. ``None`` means unknown, never zero.
+A device plugin puts an ``Architecture`` into its ``DeviceModel``. A plugin that knows an instruction set but
+no product gives it through the hook ``rpl_architectures``. ``None`` means unknown, never zero.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class RegisterFile:
 class ScalarFile:
     """Scalar registers of one SIMD, their allocation step, and the most that one wave can be given.
 
-    ``compiler_waves`` is the compiler's own table where it differs: (most registers, waves per SIMD), with the
-    most waves first. Above the last entry the waves of the last entry hold.
+    ``compiler_waves`` is the compiler's own table where it differs: (most registers, waves per SIMD), most
+    waves first. Above the last entry the waves of the last entry hold.
     """
 
     registers: int
@@ -103,9 +103,9 @@ class RecordQuirks:
 
     With ``vgprs_may_be_halved`` some profiler releases record half of the allocated vector registers and no
     accumulation registers: a record without them says nothing, and one count that is no multiple of
-    ``vgpr_granule`` discredits all of its recording. ``wave_counter`` must equal the number of waves launched;
-    a pass in which it does not is not used. ``pass_local_counters`` are prefixes of counters that mean another
-    quantity in every pass, and can't be joined with those of other passes.
+    ``vgpr_granule`` discredits all of its recording. ``wave_counter`` must equal the number of waves
+    launched; dispatches for which it does not are not used. ``pass_local_counters`` are prefixes of counters
+    that mean another quantity in every pass, and can't be joined with those of other passes.
     """
 
     vgprs_may_be_halved: bool = False

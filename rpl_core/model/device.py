@@ -104,7 +104,7 @@ class Quantity:
 
 @attrs.frozen
 class TypedWork:
-    """The quantity that counts the operations of one data type on one pipe, which has a ceiling of its own."""
+    """The quantity that counts the operations of one data type on one pipe."""
 
     quantity: str
     data_type: str
@@ -131,10 +131,10 @@ class CounterMap:
     (counters per hardware block); the longest matching entry of ``block_prefixes`` gives a counter's block.
     ``dangerous`` maps counter-name prefixes to the reason why they are refused by default.
 
-    ``work`` names the quantities of arithmetic by data type, in the order in which they are shown. Left empty,
-    quantities named ``valu_flops_<type>``, ``mfma_flops_<type>`` or ``mfma_ops_<type>`` are taken for it.
-    ``memory_bytes`` are the quantities that give the traffic of memory, the best one first; those behind the
-    first are used with a warning.
+    ``work`` names the quantities of arithmetic by data type, in the order in which they are shown. Left
+    empty, quantities named ``valu_flops_<type>``, ``mfma_flops_<type>`` or ``mfma_ops_<type>`` are taken for
+    it. ``memory_bytes`` are the quantities that give the traffic of memory, the best one first; those behind
+    the first are used with a warning.
     """
 
     quantities: tuple[Quantity, ...]

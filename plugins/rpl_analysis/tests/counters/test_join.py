@@ -6,9 +6,16 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.counters.join import join_counters
+from rpl_analysis.counters.join import JoinRules
+from rpl_analysis.counters.join import join_counters as joined_by
+from rpl_analysis.counters.wave_check import WaveCheck
 from rpl_core.model.diagnostic import Severity
 from rpl_testkit.traces import mi300x_agent
+
+
+def join_counters(recording, same_pass=()):
+    """Joined with what is known of a GPU whose kernels have waves of 64 lanes."""
+    return joined_by(recording, JoinRules(same_pass, ("SQ_ACCUM_PREV",), WaveCheck("SQ_WAVES", (64,))))
 
 
 def _codes(joined):
@@ -123,6 +130,17 @@ def test_a_gpu_of_wave32_may_run_wave64_kernels(counter_pass, recording, waves):
     trace = counter_pass({"SQ_WAVES": waves})
     agent = attrs.evolve(mi300x_agent(), wave_size=32)
     assert join_counters(recording(attrs.evolve(trace, agents=(agent,)))).diagnostics == ()
+
+
+def test_waves_are_checked_only_where_the_counter_and_a_wave_size_are_known(counter_pass, recording):
+    wrong = counter_pass({"WAVES": 5.0})
+    agent = attrs.evolve(mi300x_agent(), wave_size=None)
+    assert joined_by(recording(wrong)).diagnostics == ()
+    assert _codes(joined_by(recording(wrong), JoinRules(waves=WaveCheck("WAVES")))) == [
+        "counters.waves_mismatch"
+    ]
+    unsized = recording(attrs.evolve(wrong, agents=(agent,)))
+    assert joined_by(unsized, JoinRules(waves=WaveCheck("WAVES"))).diagnostics == ()
 
 
 def test_unknown_geometry_is_not_checked(counter_pass, recording):

@@ -11,9 +11,9 @@ from rpl_analysis.occupancy import (
     LaunchShape,
     Occupancy,
     UsedRegisters,
-    architecture_limits,
     theoretical_occupancy,
 )
+from rpl_core.model.architecture import Architecture
 
 FACTS = Path(__file__).resolve().parents[5] / "shared" / "data" / "occupancy" / "llvm_facts.json"
 
@@ -24,9 +24,9 @@ def _wave_size(fact: dict) -> int:
     return 32
 
 
-def _computed(fact: dict) -> Occupancy:
+def _computed(fact: dict, architecture: Architecture) -> Occupancy:
     answer = theoretical_occupancy(
-        architecture_limits(fact["arch"]),
+        architecture,
         UsedRegisters(
             arch_vgprs=fact["vgpr"],
             accum_vgprs=fact["agpr"] if fact["agpr"] >= 0 else None,
@@ -45,10 +45,12 @@ def _computed(fact: dict) -> Occupancy:
 
 
 @pytest.mark.data
-def test_llvm_mode_repeats_every_fact_of_the_compiler() -> None:
+def test_llvm_mode_repeats_every_fact_of_the_compiler(architectures: dict[str, Architecture]) -> None:
     if not FACTS.exists():
         pytest.skip("the compiler's occupancy facts (shared/data/occupancy) are not here")
     facts = json.loads(FACTS.read_text())
     assert len(facts) > 500
-    wrong = [fact for fact in facts if _computed(fact).waves_per_simd != fact["occupancy_waves_per_simd"]]
+    computed = [_computed(fact, architectures[fact["arch"]]).waves_per_simd for fact in facts]
+    pairs = zip(facts, computed, strict=True)
+    wrong = [fact for fact, waves in pairs if waves != fact["occupancy_waves_per_simd"]]
     assert wrong == []

@@ -7,22 +7,21 @@ import itertools
 import attrs
 import pytest
 
+from rpl_amdgpu.architectures import ARCHITECTURES
 from rpl_analysis.occupancy import (
-    ARCHITECTURES,
     AllocatedRegisters,
-    ArchitectureLimits,
     LaunchShape,
     NoOccupancy,
     Occupancy,
     UsedRegisters,
-    architecture_limits,
     theoretical_occupancy,
 )
-from rpl_core.errors import BadDataError, MissingError
+from rpl_core.errors import BadDataError
+from rpl_core.model.architecture import Architecture
+from rpl_gfx942.architecture import FACTS as GFX942
 
-GFX942 = architecture_limits("gfx942")
-GFX950 = architecture_limits("gfx950")
-GFX1100 = architecture_limits("gfx1100")
+_KNOWN = {architecture.name: architecture for architecture in ARCHITECTURES}
+GFX90A, GFX950, GFX1100 = _KNOWN["gfx90a"], _KNOWN["gfx950"], _KNOWN["gfx1100"]
 
 
 def used(vgprs: int | None = 4, agprs: int | None = 0, sgprs: int | None = 16) -> UsedRegisters:
@@ -33,14 +32,14 @@ def shape(workgroup: int = 256, lds: int | None = 0, wave: int = 64, *, cumode: 
     return LaunchShape(workgroup_size=workgroup, lds_bytes=lds, wave_size=wave, cumode=cumode)
 
 
-def figure(limits: ArchitectureLimits, registers, launch: LaunchShape, mode="hardware") -> Occupancy:
-    answer = theoretical_occupancy(limits, registers, launch, mode=mode)
+def figure(architecture: Architecture, registers, launch: LaunchShape, mode="hardware") -> Occupancy:
+    answer = theoretical_occupancy(architecture, registers, launch, mode=mode)
     assert isinstance(answer, Occupancy), answer
     return answer
 
 
-def reason(limits: ArchitectureLimits, registers, launch: LaunchShape) -> str:
-    answer = theoretical_occupancy(limits, registers, launch)
+def reason(architecture: Architecture, registers, launch: LaunchShape) -> str:
+    answer = theoretical_occupancy(architecture, registers, launch)
     assert isinstance(answer, NoOccupancy), answer
     return answer.reason
 
@@ -98,7 +97,7 @@ def test_allocated_registers_count_as_their_sum() -> None:
         return AllocatedRegisters(arch_vgprs=arch, accum_vgprs=accum, sgprs=16)
 
     # The measured MI250 case of ROCm's documentation: 124 + 4 registers, 50 % of the waves.
-    assert figure(architecture_limits("gfx90a"), recorded(124, 4), shape()).fraction == 0.5
+    assert figure(GFX90A, recorded(124, 4), shape()).fraction == 0.5
     # vecCopy on MI300X: 4 + 4 recorded, no AGPR used.
     assert figure(GFX942, recorded(4, 4), shape()).fraction == 1.0
 
@@ -125,22 +124,24 @@ def test_thresholds_name_every_resource_that_must_shrink() -> None:
 
 
 @pytest.mark.parametrize("mode", ["hardware", "llvm"])
-@pytest.mark.parametrize("limits", ARCHITECTURES, ids=lambda limits: limits.name)
-def test_meeting_the_thresholds_gains_a_wave_and_missing_one_does_not(limits, mode) -> None:
-    wave = limits.register_files[-1].wave_size
+def test_meeting_the_thresholds_gains_a_wave_and_missing_one_does_not(architecture, mode) -> None:
+    wave = architecture.occupancy.register_files[-1].wave_size
     for vgprs, sgprs, lds, workgroup in itertools.product(
         (24, 65, 97, 129), (16, 97, 106), (0, 513, 9000, 21846, 65536), (64, 320, 576, 768)
     ):
         launch = shape(workgroup, lds, wave)
-        before = theoretical_occupancy(limits, used(vgprs, 0, sgprs), launch, mode=mode)
+        before = theoretical_occupancy(architecture, used(vgprs, 0, sgprs), launch, mode=mode)
         if isinstance(before, NoOccupancy) or not before.next_threshold:
             continue
         least = {t.resource: t.at_most for t in before.next_threshold}
-        assert _waves_at(limits, least, (vgprs, sgprs, lds, workgroup), wave, mode) > before.waves_per_simd
+        assert (
+            _waves_at(architecture, least, (vgprs, sgprs, lds, workgroup), wave, mode) > before.waves_per_simd
+        )
         for resource in least:
             over = {**least, resource: least[resource] + 1}
             assert (
-                _waves_at(limits, over, (vgprs, sgprs, lds, workgroup), wave, mode) <= before.waves_per_simd
+                _waves_at(architecture, over, (vgprs, sgprs, lds, workgroup), wave, mode)
+                <= before.waves_per_simd
             )
 
 
@@ -185,12 +186,23 @@ def test_dispatch_records_that_cannot_be_allocations_are_refused() -> None:
     assert figure(GFX950, record(124, 4), shape()).waves_per_simd == 4
 
 
-def test_unknown_architecture_names_the_known_ones() -> None:
-    with pytest.raises(MissingError) as caught:
-        architecture_limits("gfx999")
-    line = caught.value.one_line()
-    assert "'gfx999'" in line
-    assert all(limits.name in line for limits in ARCHITECTURES)
+def test_an_architecture_without_limits_has_no_occupancy() -> None:
+    assert (
+        reason(Architecture(name="gfx999"), used(), shape())
+        == "no occupancy limits for architecture 'gfx999'"
+    )
+
+
+def test_limits_may_name_more_registers_than_eight_bits_can() -> None:
+    limits = attrs.evolve(
+        GFX1100.occupancy,
+        encodable_vgprs=1024,
+        register_files=(attrs.evolve(GFX1100.occupancy.register_files[0], most_used=1024, granule=16),),
+    )
+    wide = Architecture(name="gfx1250", occupancy=limits)
+    # 1536 registers in steps of 16: 512 leave 3 waves; 8 bits would name 256 at most.
+    assert figure(wide, used(512, None, None), shape(wave=32)).waves_per_simd == 3
+    assert "exceed the 256" in reason(GFX1100, used(512, None, None), shape(wave=32))
 
 
 def test_negative_counts_and_empty_workgroups_are_bad_data() -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_gfx942.architecture import ARCHITECTURE
 from rpl_gfx942.device import (
-    ARCHITECTURE,
     NULLABLE,
     GpuSize,
     product_model,

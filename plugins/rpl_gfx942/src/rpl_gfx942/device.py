@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.model.device import CeilingOrigin, DeviceModel
+from rpl_gfx942.architecture import (
+    ARCHITECTURE,
+    FACTS,
+    LDS_BYTES_PER_CU,
+    SIMD_PER_CU,
+    WAVE_SIZE,
+    WAVES_PER_SIMD,
+)
 from rpl_gfx942.ceilings import compute_ceilings, on_chip_ceilings
 from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.partitions import full_partition
@@ -18,7 +26,6 @@ if TYPE_CHECKING:
     from rpl_gfx942.products import Product
 
 __all__ = [
-    "ARCHITECTURE",
     "NULLABLE",
     "GpuSize",
     "device_models",
@@ -28,13 +35,7 @@ __all__ = [
     "with_reason",
 ]
 
-ARCHITECTURE = "gfx942"
-#: Facts of every gfx942: four SIMDs of 8 wave64 slots and 64 KiB LDS per CU (ROCm gpu-specs.rst), and the
-#: VALU width of the documented FLOP model (rocm-perf-lab manual ARCHITECTURE, section 2).
-_SIMD_PER_CU = 4
-_WAVE_SIZE = 64
-_WAVES_PER_SIMD = 8
-_LDS_BYTES_PER_CU = 65536
+#: The VALU width of the documented FLOP model (rocm-perf-lab manual ARCHITECTURE, section 2).
 _FP32_VALU_WIDTH = 8
 #: Facts that depend on the product or its partition, and may be unknown.
 NULLABLE = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels")
@@ -128,10 +129,10 @@ def sized_model(name: str, product: str, size: GpuSize) -> DeviceModel:
         chip_ids=(),
         compute_units=size.compute_units,
         xcd_count=xcds,
-        simd_per_cu=_SIMD_PER_CU,
-        wave_size=_WAVE_SIZE,
-        max_waves_per_simd=_WAVES_PER_SIMD,
-        lds_bytes_per_cu=_LDS_BYTES_PER_CU,
+        simd_per_cu=SIMD_PER_CU,
+        wave_size=WAVE_SIZE,
+        max_waves_per_simd=WAVES_PER_SIMD,
+        lds_bytes_per_cu=LDS_BYTES_PER_CU,
         clock_mhz=size.clock_mhz,
         l2_bytes=None if xcds is None else xcds * L2_BYTES_PER_XCD,
         llc_bytes=None,
@@ -141,4 +142,5 @@ def sized_model(name: str, product: str, size: GpuSize) -> DeviceModel:
         memory_ceilings=on_chip_ceilings(size.compute_units, channels, size.clock_mhz),
         counter_map=COUNTER_MAP,
         source="facts of every gfx942; size as the driver reported it",
+        architecture_facts=FACTS,
     )

@@ -11,29 +11,33 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.counters.join import joint_columns
+from rpl_analysis.counters.join import JoinRules, joint_columns
 from rpl_analysis.counters.occurrences import number_dispatches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rpl_core.model.architecture import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Float64Column, Int64Column, Trace
 
 __all__ = ["counters_by_dispatch"]
 
 
-def counters_by_dispatch(recording: Recording, trace: Trace) -> Mapping[str, Float64Column]:
+def counters_by_dispatch(
+    recording: Recording, trace: Trace, architecture: Architecture | None = None
+) -> Mapping[str, Float64Column]:
     """Counter name -> value per dispatch of ``trace`` (n,), NaN where none was read; sorted by name.
 
-    Empty where nothing was counted.
+    Empty where nothing was counted. ``architecture`` says which counters show a damaged pass.
     """
     passes = recording.counter_passes
     if not passes:
         return {}
     joint = number_dispatches((*passes, trace))
     rows = joint.rows[-1]
-    columns, _ = joint_columns(passes, attrs.evolve(joint, rows=joint.rows[:-1]))
+    rules = JoinRules.of(None, architecture)
+    columns, _ = joint_columns(passes, attrs.evolve(joint, rows=joint.rows[:-1]), rules)
     same = rows >= 0
     for counted, places in zip(passes, joint.rows, strict=False):
         same &= _same_geometry(trace, rows, counted, places, joint.count)

@@ -1,7 +1,7 @@
 """Join the counter passes of a recording into one table per kernel.
 
 Values of the same counter from several passes are compared and one is taken; they are never added up. A
-dispatch whose geometry differs between passes, or whose SQ_WAVES is not its number of waves, gives nothing.
+dispatch whose geometry differs between passes, or whose counted waves are not those launched, gives nothing.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from rpl_analysis.counters.join_report import JoinReport
 from rpl_analysis.counters.model import JoinedCounters, KernelCounters
 from rpl_analysis.counters.occurrences import JointRows, number_dispatches
 from rpl_analysis.counters.pass_columns import read_columns
-from rpl_analysis.counters.wave_check import untrue_waves
+from rpl_analysis.counters.wave_check import WaveCheck, wave_check_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import DeviceModel
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
 
-__all__ = ["join_counters", "joint_columns"]
+__all__ = ["JoinRules", "join_counters", "joint_columns"]
 
 #: Relative difference between passes that is worth a line; chosen: cycle counters scatter by a few percent.
 AGREEMENT_TOLERANCE = 0.05
-#: Integrates the level counter of its own pass: another quantity in every pass (device_models.md, 1.1).
-ACCUMULATOR = "SQ_ACCUM_PREV"
 
 
 @attrs.frozen(eq=False)
@@ -41,34 +41,54 @@ class _JoinedPass:
     columns: dict[str, NDArray[np.float64]]
 
 
-def join_counters(recording: Recording, same_pass: Sequence[Sequence[str]] = ()) -> JoinedCounters:
-    """The counter table of ``recording``.
+@attrs.frozen
+class JoinRules:
+    """What is known of the counters before they are joined.
 
     ``same_pass`` are groups of counters that only mean something together (``CounterMap.same_pass``): their
-    values are taken from the first pass that holds most of the group.
+    values are taken from the first pass that holds most of the group. Counters whose names begin with one of
+    ``pass_local`` are left out.
     """
+
+    same_pass: tuple[tuple[str, ...], ...] = ()
+    pass_local: tuple[str, ...] = ()
+    waves: WaveCheck | None = None
+
+    @classmethod
+    def of(cls, device: DeviceModel | None, architecture: Architecture | None) -> JoinRules:
+        return cls(
+            device.counter_map.same_pass if device is not None else (),
+            architecture.record_quirks.pass_local_counters if architecture is not None else (),
+            wave_check_of(architecture),
+        )
+
+
+def join_counters(recording: Recording, rules: JoinRules = JoinRules()) -> JoinedCounters:
+    """The counter table of ``recording``."""
     traces = recording.counter_passes
     if not traces:
         return JoinedCounters({})
     joint = number_dispatches(traces)
-    columns, report = joint_columns(traces, joint, same_pass)
+    columns, report = joint_columns(traces, joint, rules)
     return JoinedCounters(_split_by_kernel(columns, joint), report.diagnostics())
 
 
 def joint_columns(
-    traces: Sequence[Trace], joint: JointRows, same_pass: Sequence[Sequence[str]] = ()
+    traces: Sequence[Trace], joint: JointRows, rules: JoinRules
 ) -> tuple[dict[str, NDArray[np.float64]], JoinReport]:
     """Counter name -> value per joint row, NaN where none was read, and what was wrong with the passes."""
     report = JoinReport()
-    passes = list(_usable_passes(traces, joint, report))
+    passes = list(_usable_passes(traces, joint, rules.waves, report))
     columns = {
-        name: _merge_column(name, _preferred(name, passes, same_pass), joint.count, report)
-        for name in _counter_names(passes)
+        name: _merge_column(name, _preferred(name, passes, rules.same_pass), joint.count, report)
+        for name in _counter_names(passes, rules.pass_local)
     }
     return columns, report
 
 
-def _usable_passes(traces: Sequence[Trace], joint: JointRows, report: JoinReport) -> Iterator[_JoinedPass]:
+def _usable_passes(
+    traces: Sequence[Trace], joint: JointRows, waves: WaveCheck | None, report: JoinReport
+) -> Iterator[_JoinedPass]:
     geometry = np.full((joint.count, 6), -1, dtype=np.int64)
     seen = np.zeros(joint.count, dtype=np.bool_)
     for trace, rows in zip(traces, joint.rows, strict=True):
@@ -77,10 +97,10 @@ def _usable_passes(traces: Sequence[Trace], joint: JointRows, report: JoinReport
         usable = rows >= 0
         report.nameless += int((~usable).sum())
         usable &= ~_contradicting_geometry(trace, rows, geometry, seen, report)
-        waves = read.columns.get("SQ_WAVES_sum", read.columns.get("SQ_WAVES"))
-        if waves is not None:
-            untrue = untrue_waves(trace, waves) & usable
-            report.add_untrue_waves(trace, untrue, waves)
+        counted = waves.counted(read.columns) if waves is not None else None
+        if waves is not None and counted is not None:
+            untrue = waves.untrue(trace, counted) & usable
+            report.add_untrue_waves(trace, untrue, waves.counter, counted)
             usable &= ~untrue
         yield _JoinedPass(rows[usable], {name: column[usable] for name, column in read.columns.items()})
 
@@ -107,9 +127,9 @@ def _contradicting_geometry(
     return differs
 
 
-def _counter_names(passes: Sequence[_JoinedPass]) -> list[str]:
+def _counter_names(passes: Sequence[_JoinedPass], pass_local: tuple[str, ...]) -> list[str]:
     names = {name for one in passes for name in one.columns}
-    return sorted(name for name in names if not name.startswith(ACCUMULATOR))
+    return sorted(name for name in names if not name.startswith(pass_local))
 
 
 def _preferred(

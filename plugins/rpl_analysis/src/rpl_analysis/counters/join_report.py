@@ -39,9 +39,9 @@ class JoinReport:
             self.differing[counter] = max(self.differing.get(counter, 0.0), float(differences.max()))
 
     def add_untrue_waves(
-        self, trace: Trace, untrue: NDArray[np.bool_], sq_waves: NDArray[np.float64]
+        self, trace: Trace, untrue: NDArray[np.bool_], counter: str, counted: NDArray[np.float64]
     ) -> None:
-        """Note dispatches whose SQ_WAVES is not their number of waves."""
+        """Note dispatches whose ``counter`` of waves is not their number of waves."""
         if not untrue.any():
             return
         example = int(np.flatnonzero(untrue)[0])
@@ -49,7 +49,7 @@ class JoinReport:
         self.wave_diagnostics.append(
             Diagnostic(
                 "counters.waves_mismatch",
-                f"SQ_WAVES is {sq_waves[example]:.0f} for a launch of {kernel} with another number of waves;"
+                f"{counter} is {counted[example]:.0f} for a launch of {kernel} with another number of waves;"
                 " the counters of these dispatches are not used",
                 Severity.ERROR,
                 cause="the profiler added several passes up, or counted only a part of the GPU",

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
+from rpl_analysis.architecture import architecture_name, architecture_of
+from rpl_analysis.facts import KERNEL_TIMES, OCCUPANCY
 from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape
-from rpl_analysis.occupancy.limits import architecture_limits
 from rpl_analysis.occupancy.model import theoretical_occupancy
 from rpl_analysis.occupancy.result import NoOccupancy
+from rpl_analysis.options import OCCUPANCY_MODE
 from rpl_core.errors import RplError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.architecture import Architecture
 
 if TYPE_CHECKING:
     from rpl_analysis.occupancy.result import Mode, Occupancy
@@ -19,27 +22,22 @@ if TYPE_CHECKING:
 
 
 class OccupancyAnalyzer(Analyzer):
-    """Fact ``"occupancy"``: kernel name -> ``Occupancy``, or ``NoOccupancy`` with the reason."""
+    """Fact ``OCCUPANCY``: kernel name -> ``Occupancy``, or ``NoOccupancy`` with the reason."""
 
     name = "occupancy"
     summary = "theoretical occupancy with its limiter"
-    requires = frozenset({"kernel_times"})
-    provides = frozenset({"occupancy"})
+    requires = frozenset({KERNEL_TIMES})
+    provides = frozenset({OCCUPANCY})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
-        times: Mapping[str, KernelTime] = context.facts["kernel_times"]
-        architecture = _architecture(context)
+        times: Mapping[str, KernelTime] = context.facts[KERNEL_TIMES]
+        name = architecture_name(context)
+        # Nobody may know the architecture, which is then one without limits.
+        architecture = None if name is None else architecture_of(context) or Architecture(name=name)
         wave_size = _wave_size(context)
-        mode: Mode = "llvm" if context.options.occupancy_mode == "llvm" else "hardware"
+        mode: Mode = "llvm" if context.options[OCCUPANCY_MODE] == "llvm" else "hardware"
         found = {name: _occupancy(time, architecture, wave_size, mode) for name, time in times.items()}
-        return AnalysisOutcome({"occupancy": found})
-
-
-def _architecture(context: AnalysisContext) -> str | None:
-    if context.device is not None:
-        return context.device.architecture
-    recorded = {agent.architecture for agent in context.recording.gpu_agents}
-    return recorded.pop() if len(recorded) == 1 else None
+        return AnalysisOutcome({OCCUPANCY: found})
 
 
 def _wave_size(context: AnalysisContext) -> int | None:
@@ -50,7 +48,7 @@ def _wave_size(context: AnalysisContext) -> int | None:
 
 
 def _occupancy(
-    time: KernelTime, architecture: str | None, wave_size: int | None, mode: Mode
+    time: KernelTime, architecture: Architecture | None, wave_size: int | None, mode: Mode
 ) -> Occupancy | NoOccupancy:
     if architecture is None:
         return NoOccupancy("the device is not recorded; name it with --device")
@@ -66,6 +64,6 @@ def _occupancy(
         launch = LaunchShape(
             workgroup_size=prod(time.workgroup), lds_bytes=resources.lds_bytes, wave_size=wave_size
         )
-        return theoretical_occupancy(architecture_limits(architecture), registers, launch, mode=mode)
-    except RplError as error:  # an unknown architecture, or impossible counts in the recording
+        return theoretical_occupancy(architecture, registers, launch, mode=mode)
+    except RplError as error:  # impossible counts in the recording
         return NoOccupancy(error.fact)

@@ -5,15 +5,17 @@ Holds the inputs only. Which requests are impossible is ``refusal``'s, how many 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from rpl_analysis.occupancy.rounding import round_up
 from rpl_core.errors import BadDataError
 
-__all__ = ["AllocatedRegisters", "LaunchShape", "UsedRegisters"]
+if TYPE_CHECKING:
+    from rpl_core.model.architecture import OccupancyLimits
 
-#: On a unified file AGPRs start at a multiple of this many registers (LLVM: accum_offset).
-_ACCUM_OFFSET_STEP = 4
+__all__ = ["AllocatedRegisters", "LaunchShape", "UsedRegisters"]
 
 
 def _not_negative(instance: object, attribute: attrs.Attribute[int | None], value: int | None) -> None:
@@ -32,44 +34,44 @@ def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int)
 class UsedRegisters:
     """Registers per wave as a code object's metadata counts them.
 
-    ``sgprs`` is the total with VCC and its kin (``.sgpr_count``). Where ``.vgpr_count`` covers AGPRs too
-    (gfx90a and later), ``arch_vgprs`` is ``.vgpr_count - .agpr_count``. None means unknown, not zero.
+    ``sgprs`` is the total with VCC and its kin (``.sgpr_count``). Where ``.vgpr_count`` covers AGPRs too,
+    ``arch_vgprs`` is ``.vgpr_count - .agpr_count``. None means unknown, not zero.
     """
 
     arch_vgprs: int | None = attrs.field(validator=_not_negative)
     accum_vgprs: int | None = attrs.field(validator=_not_negative)
     sgprs: int | None = attrs.field(validator=_not_negative)
 
-    def vector_registers(self, *, unified: bool) -> int | None:
+    def vector_registers(self, limits: OccupancyLimits) -> int | None:
         """Registers of the vector file in use, before rounding to the granule; None if unknown."""
         if self.arch_vgprs is None:
             return None
-        if not unified:
+        if not limits.has_accum_vgprs:
             return self.arch_vgprs
         if self.accum_vgprs is None:
             return None
         if self.accum_vgprs == 0:
             return self.arch_vgprs
-        return round_up(self.arch_vgprs, _ACCUM_OFFSET_STEP) + self.accum_vgprs
+        return round_up(self.arch_vgprs, limits.accum_offset_step) + self.accum_vgprs
 
 
 @attrs.frozen(kw_only=True)
 class AllocatedRegisters:
     """Registers per wave as dispatch records give them: arch + accum is the allocation, granule included.
 
-    A record of a kernel without AGPRs still shows some (4 + 4 for one using 4 VGPRs on gfx942): the sum
-    counts, the parts say nothing about use. None means unknown, which is not zero.
+    A record of a kernel without AGPRs may still show some (4 + 4 for one using 4 VGPRs): the sum counts, the
+    parts say nothing about use. None means unknown, which is not zero.
     """
 
     arch_vgprs: int | None = attrs.field(validator=_not_negative)
     accum_vgprs: int | None = attrs.field(validator=_not_negative)
     sgprs: int | None = attrs.field(validator=_not_negative)
 
-    def vector_registers(self, *, unified: bool) -> int | None:
+    def vector_registers(self, limits: OccupancyLimits) -> int | None:
         """Registers of the vector file allocated; None if a part that counts is unknown."""
         if self.arch_vgprs is None:
             return None
-        if not unified:
+        if not limits.has_accum_vgprs:
             return self.arch_vgprs
         return None if self.accum_vgprs is None else self.arch_vgprs + self.accum_vgprs
 
@@ -78,8 +80,8 @@ class AllocatedRegisters:
 class LaunchShape:
     """One launch: work-items and LDS bytes (static plus dynamic) per workgroup, wave size, CU mode.
 
-    ``cumode`` keeps a workgroup inside one CU of an RDNA workgroup processor (``-mcumode``; LLVM's default
-    is off); CDNA devices have nothing else and ignore it.
+    ``cumode`` keeps a workgroup inside one CU of a workgroup processor (``-mcumode``; LLVM's default is
+    off); devices without such processors ignore it.
     """
 
     workgroup_size: int = attrs.field(validator=_at_least_one)

@@ -1,8 +1,8 @@
 """Theoretical occupancy: how many waves of one launch fit on a SIMD at once, and what stops the next one.
 
 Formula: LLVM's (``AMDGPUBaseInfo``, ``getOccupancyWithWorkGroupSizes``), reproduced on every fact of the
-clang 22.1.8 sweep. Whole workgroups are placed and the fullest SIMD counts: 9-wave workgroups give 7 waves
-per SIMD on gfx942 (27 waves on 4 SIMDs). Spills are not seen here: a spilling kernel may show a high figure.
+clang 22.1.8 sweep. Whole workgroups are placed and the fullest SIMD counts: three 9-wave workgroups give 7
+waves per SIMD (27 waves on 4 SIMDs). Spills are not seen here: a spilling kernel may show a high figure.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rpl_analysis.occupancy.thresholds import next_thresholds
 
 if TYPE_CHECKING:
     from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape, UsedRegisters
-    from rpl_analysis.occupancy.limits import ArchitectureLimits
     from rpl_analysis.occupancy.result import Mode
+    from rpl_core.model.architecture import Architecture
 
 __all__ = ["theoretical_occupancy"]
 
 
 def theoretical_occupancy(
-    limits: ArchitectureLimits,
+    architecture: Architecture,
     registers: UsedRegisters | AllocatedRegisters,
     launch: LaunchShape,
     *,
@@ -40,15 +40,17 @@ def theoretical_occupancy(
 
     Unknown counts and impossible requests give NoOccupancy with the reason, never a guess.
     """
-    reason = refusal(limits, registers, launch)
+    reason = refusal(architecture, registers, launch)
     if reason is not None:
         return NoOccupancy(reason)
+    limits = architecture.occupancy
+    assert limits is not None  # or refused
     request = resolve(limits, registers, launch, mode)
     workgroups = workgroups_per_unit(request)
     if workgroups == 0 and mode == "hardware":
         return NoOccupancy(
             f"{request.vector_registers} vector registers per wave leave no room for one workgroup of "
-            f"{request.waves_per_workgroup} waves on {limits.name}"
+            f"{request.waves_per_workgroup} waves on {architecture.name}"
         )
     per_resource = ResourceLimits(
         vgpr=vgpr_waves(request),

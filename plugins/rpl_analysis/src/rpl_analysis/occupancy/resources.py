@@ -1,6 +1,6 @@
 """One request in the units of the device, and the waves per SIMD that each resource alone leaves it.
 
-The unit is a CU, or a workgroup processor (two CUs) on RDNA outside CU mode.
+The unit is a CU, or outside CU mode a workgroup processor of several CUs where the device has them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from rpl_analysis.occupancy.rounding import round_up
 
 if TYPE_CHECKING:
     from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape, UsedRegisters
-    from rpl_analysis.occupancy.limits import ArchitectureLimits, RegisterFile
     from rpl_analysis.occupancy.result import Mode
+    from rpl_core.model.architecture import OccupancyLimits, RegisterFile
 
 __all__ = [
-    "LLVM_SGPRS_FOR_8_WAVES",
     "Request",
     "lds_waves",
     "resolve",
@@ -27,15 +26,12 @@ __all__ = [
     "workgroups_per_unit",
 ]
 
-#: LLVM ``getOccupancyWithNumSGPRs`` on GFX9: up to 100 SGPRs leave 8 waves, more leave 7.
-LLVM_SGPRS_FOR_8_WAVES = 100
-
 
 @attrs.frozen(kw_only=True)
 class Request:
     """A request that ``refusal`` let pass; ``simds``, ``lds_bytes_per_unit`` and slots are the unit's."""
 
-    limits: ArchitectureLimits
+    limits: OccupancyLimits
     mode: Mode
     file: RegisterFile
     vector_registers: int
@@ -63,14 +59,14 @@ class Request:
 
 
 def resolve(
-    limits: ArchitectureLimits,
+    limits: OccupancyLimits,
     registers: UsedRegisters | AllocatedRegisters,
     launch: LaunchShape,
     mode: Mode,
 ) -> Request:
     """The request in the units of the device. Call only when ``refusal`` gave None."""
     file = limits.register_file(launch.wave_size)
-    vector_registers = registers.vector_registers(unified=limits.has_accum_vgprs)
+    vector_registers = registers.vector_registers(limits)
     assert file is not None
     assert vector_registers is not None
     assert launch.lds_bytes is not None
@@ -96,15 +92,13 @@ def vgpr_waves(request: Request) -> int:
 
 
 def sgpr_waves(request: Request) -> int:
-    """The compiler's table in ``llvm`` mode, the SGPR file in steps of its granule in ``hardware`` mode.
-
-    They differ for 97 to 100 SGPRs only, which allocate 112: 8 * 112 is more than the 800 there are.
-    """
+    """The compiler's table in ``llvm`` mode, the scalar file in steps of its granule in ``hardware`` mode."""
     file = request.limits.scalar_file
     if file is None:
         return request.limits.waves_per_simd
-    if request.mode == "llvm":
-        return 8 if request.sgprs <= LLVM_SGPRS_FOR_8_WAVES else 7
+    if request.mode == "llvm" and file.compiler_waves:
+        fitting = (waves for most, waves in file.compiler_waves if request.sgprs <= most)
+        return next(fitting, file.compiler_waves[-1][1])
     allocated = round_up(max(request.sgprs, 1), file.granule)
     return min(request.limits.waves_per_simd, max(1, file.registers // allocated))
 

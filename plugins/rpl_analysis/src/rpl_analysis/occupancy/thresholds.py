@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.occupancy.resources import LLVM_SGPRS_FOR_8_WAVES, lds_waves, workgroup_waves
+from rpl_analysis.occupancy.resources import lds_waves, workgroup_waves
 from rpl_analysis.occupancy.result import Threshold
 from rpl_analysis.occupancy.rounding import round_down
 
@@ -41,8 +41,8 @@ def next_thresholds(request: Request, limits: ResourceLimits, waves: int) -> tup
 def _sgpr_threshold(request: Request, waves: int) -> Threshold:
     file = request.limits.scalar_file
     assert file is not None, "only a shared scalar file can limit"
-    if request.mode == "llvm":
-        at_most = LLVM_SGPRS_FOR_8_WAVES
+    if request.mode == "llvm" and file.compiler_waves:
+        at_most = max(most for most, possible in file.compiler_waves if possible > waves)
     else:
         at_most = round_down(file.registers // (waves + 1), file.granule)
     return Threshold(resource="sgpr", current=request.sgprs, at_most=at_most)
