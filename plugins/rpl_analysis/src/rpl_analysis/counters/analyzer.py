@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_analysis.architecture import architecture_of
+from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.origin import Origin
 
@@ -26,20 +29,20 @@ class CountersAnalyzer(Analyzer):
 
     name = "counters"
     summary = "counter values and derived quantities per kernel"
-    provides = frozenset({"kernel_counters", "kernel_quantities"})
+    provides = frozenset({KERNEL_COUNTERS, KERNEL_QUANTITIES})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         passes = context.recording.counter_passes
         if not passes:
-            return AnalysisOutcome({"kernel_counters": None, "kernel_quantities": None})
+            return AnalysisOutcome({KERNEL_COUNTERS: None, KERNEL_QUANTITIES: None})
         # Imported for recordings with counters only: start-up is most of a small analysis.
-        from rpl_analysis.counters.join import join_counters
+        from rpl_analysis.counters.join import JoinRules, join_counters
         from rpl_analysis.counters.quantities import derive_quantities
 
         device = context.device
-        joined = join_counters(context.recording, device.counter_map.same_pass if device else ())
+        joined = join_counters(context.recording, JoinRules.of(device, architecture_of(context)))
         if device is None:
-            facts = {"kernel_counters": joined.kernels, "kernel_quantities": None}
+            facts: dict[Fact[Any], Any] = {KERNEL_COUNTERS: joined.kernels, KERNEL_QUANTITIES: None}
             return AnalysisOutcome(facts, (*joined.diagnostics, _device_unknown()))
         origin = Origin.weakest([trace.origin for trace in passes])
         quantities: dict[str, KernelQuantities] = {}
@@ -48,7 +51,7 @@ class CountersAnalyzer(Analyzer):
             quantities[name], diagnostics = derive_quantities(kernel, device, origin)
             found.update(diagnostics)
         return AnalysisOutcome(
-            {"kernel_counters": joined.kernels, "kernel_quantities": quantities},
+            {KERNEL_COUNTERS: joined.kernels, KERNEL_QUANTITIES: quantities},
             (*joined.diagnostics, *(attrs.evolve(one, count=kernels) for one, kernels in found.items())),
         )
 

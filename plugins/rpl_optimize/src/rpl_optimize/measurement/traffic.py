@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.counters.formulas import counters_of
-from rpl_analysis.counters.join import join_counters
+from rpl_analysis.counters.join import JoinRules, join_counters
 from rpl_analysis.counters.quantities import derive_quantities
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.ingest.load import load_recording
@@ -92,7 +92,7 @@ def _traffic(
     )
     directory = _record(label, asked, request.directory / label, tools)
     recording = load_recording((directory,), tools.host.catalog.readers().contributions)
-    joined = join_counters(recording, device.counter_map.same_pass)
+    joined = join_counters(recording, JoinRules.of(device, device.architecture_facts))
     if not joined.kernels:
         raise _UnknownTrafficError(f"the counter passes of {label} hold no usable dispatch")
     origin = Origin.weakest([trace.origin for trace in recording.counter_passes])
