@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.analysis.figures import FIGURES, kernel_figures
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rpl_att.contract import AttPart
+    from rpl_core.interfaces.fact import Fact
 
 _UNNAMED = "(unknown kernel)"
 
@@ -38,7 +39,8 @@ class ThreadTraceAnalyzer(Analyzer):
         known = context.facts[KERNEL_TIMES] or {}
         blocks = [_named(att_block(trace, architecture), known) for trace in traces]
         by_kernel = {name: _joined(parts) for name, parts in _grouped(blocks).items()}
-        facts = {ATT: by_kernel, **kernel_figures(by_kernel)}
+        facts: dict[Fact[Any], Any] = {ATT: by_kernel}
+        facts.update(kernel_figures(by_kernel))
         return AnalysisOutcome(facts, tuple(_diagnostics(blocks)))
 
 

@@ -52,9 +52,9 @@ class UntimedTraces(_ThreadTraces):
     summary = "thread traces of kernels without a time in the document"
     field = "untimed_thread_traces"
 
-    def draft(self, context: DocumentContext) -> tuple[AttPart, ...]:
+    def draft(self, context: DocumentContext) -> tuple[AttPart, ...] | None:
         timed = _timed(context)
-        return tuple(part for name, part in _traces(context).items() if name not in timed)
+        return tuple(part for name, part in _traces(context).items() if name not in timed) or None
 
 
 def _traces(context: DocumentContext) -> Mapping[str, AttPart]:

@@ -122,6 +122,7 @@ def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Tra
             np.zeros(0, np.int64),
         ),
         extras={EXTRA: (trace,)},
+        slows_neighbours=True,
     )
 
 

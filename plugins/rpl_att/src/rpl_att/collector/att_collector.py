@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         LineSink,
         PlannedPass,
     )
+    from rpl_core.interfaces.options import Options
     from rpl_core.process import ProcessResult
 
 _LOG_FOLDER = Path("artifacts") / "logs"
@@ -86,14 +87,20 @@ class ThreadTraceCollector(Collector):
             raise MissingError(reason)
         kernels = most_critical(request.documents(), request.options[DEEP_TOP])
         require_program(request.command)
+        device = request.device()
         return plan_traces(
             kernels,
             request.command,
             self._tools(),
             self._settings,
-            architecture=request.device.architecture if request.device else None,
+            architecture=device.architecture if device else None,
             time_limit_s=request.options[DEEP_TIMEOUT],
         )
+
+    def announcement(self, options: Options) -> str | None:
+        if not options[DEEP_ANALYSIS]:
+            return None
+        return f"thread traces of the {options[DEEP_TOP]} most critical kernels follow"
 
     def lost(self, error: RplError) -> Diagnostic:
         return Diagnostic(
