@@ -39,8 +39,7 @@ class ThreadTraceAnalyzer(Analyzer):
         known = context.facts[KERNEL_TIMES] or {}
         blocks = [_named(att_block(trace, architecture), known) for trace in traces]
         by_kernel = {name: _joined(parts) for name, parts in _grouped(blocks).items()}
-        facts: dict[Fact[Any], Any] = {ATT: by_kernel}
-        facts.update(kernel_figures(by_kernel))
+        facts: dict[Fact[Any], Any] = {ATT: by_kernel, **kernel_figures(by_kernel)}
         return AnalysisOutcome(facts, tuple(_diagnostics(blocks)))
 
 

@@ -45,6 +45,10 @@ def test_the_most_critical_kernel_is_traced_and_analysed(rpl_cli, tmp_path, prof
     gemm, small = document["kernels"]
     assert (gemm["name"], gemm["att"]["waves"]) == ("gemm_prefetch", 16)
     assert small["att"] is None
+    explained = rpl_cli("explain", "gemm_prefetch", "--run", tmp_path / "run").assert_ok().stdout
+    assert "Thread trace of gemm_prefetch (16 waves" in explained
+    assert "line 135: buffer_load_dword" in explained
+    assert "Thread trace" not in rpl_cli("explain", "small", "--run", tmp_path / "run").assert_ok().stdout
 
 
 def test_headroom_comes_from_the_trace_when_there_are_no_counters(

@@ -6,7 +6,7 @@ A trace saw the waves of one compute unit per shader engine in one dispatch, so 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_att.facts import DEPENDENCY_WAIT_FRACTION, MFMA_UTILIZATION, TRACE_HEADROOM, VALU_UTILIZATION
 from rpl_core.model.metric import Metric
@@ -15,7 +15,7 @@ from rpl_core.model.origin import Exactness, Origin
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart
     from rpl_core.contracts.common import MetricDoc
-    from rpl_core.interfaces.fact import KernelFigure
+    from rpl_core.interfaces.fact import Fact
 
 __all__ = ["FIGURES", "kernel_figures"]
 
@@ -23,9 +23,9 @@ FIGURES = (TRACE_HEADROOM, DEPENDENCY_WAIT_FRACTION, VALU_UTILIZATION, MFMA_UTIL
 _NOTE = "of the traced waves of one dispatch"
 
 
-def kernel_figures(traces: Mapping[str, AttPart]) -> Mapping[KernelFigure, Mapping[str, Metric]]:
+def kernel_figures(traces: Mapping[str, AttPart]) -> Mapping[Fact[Any], Mapping[str, Metric]]:
     """Each figure by kernel name, for the kernels whose traces allow it."""
-    figures: dict[KernelFigure, dict[str, Metric]] = {figure: {} for figure in FIGURES}
+    figures: dict[Fact[Any], dict[str, Metric]] = {figure: {} for figure in FIGURES}
     for kernel, part in traces.items():
         for figure, metric in _figures(part).items():
             if metric is not None:
@@ -33,7 +33,7 @@ def kernel_figures(traces: Mapping[str, AttPart]) -> Mapping[KernelFigure, Mappi
     return figures
 
 
-def _figures(part: AttPart) -> Mapping[KernelFigure, Metric | None]:
+def _figures(part: AttPart) -> Mapping[Fact[Any], Metric | None]:
     waiting = part.stall_split.memory_wait_fraction if part.stall_split else None
     return {
         TRACE_HEADROOM: _metric(part.headroom_fraction, "(memory wait + idle) / total", part.headroom_source),

@@ -1,4 +1,4 @@
-"""The thread-trace section of the HTML report."""
+"""The section on thread traces in the reports."""
 
 from __future__ import annotations
 
