@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from rpl_core.interfaces.transformation import EditCandidate, KernelSource
+from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
 
 def _say_nothing(_line: str) -> None:
@@ -26,12 +26,21 @@ class Attempt:
 
 
 @attrs.frozen
+class InstalledTransformation:
+    """A transformation with the name of the plugin that offers it."""
+
+    plugin: str
+    transformation: Transformation
+
+
+@attrs.frozen
 class ProposalRequest:
     """``documents`` maps document names ("profile", "roofline", "dag", "analysis") to plain JSON values.
 
     ``recorded_kernel`` is the target's name as the profiler displays it. ``binary`` is the built baseline,
     with its device code. ``directory`` is where a proposer may keep records of its own (exchanges with a
     model); ``options`` are its settings from the command line; ``note`` tells the user something.
+    ``transformations`` are all that are installed.
     """
 
     source: KernelSource
@@ -42,6 +51,7 @@ class ProposalRequest:
     directory: Path | None = None
     options: Mapping[str, str] = attrs.field(factory=dict)
     note: Callable[[str], None] = attrs.field(default=_say_nothing, eq=False)
+    transformations: tuple[InstalledTransformation, ...] = attrs.field(default=(), repr=False)
 
 
 class Proposer(ABC):

@@ -1,8 +1,11 @@
-"""Transformations propose edits of kernel source; the core applies, guards and measures them."""
+"""Transformations propose edits of kernel source; the optimizer applies, guards and measures them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import attrs
 
@@ -27,11 +30,35 @@ class GuardVerdict:
 
 
 @attrs.frozen
+class Evidence:
+    """What the documents of a run say for one candidate.
+
+    ``expected_gain`` is the part of the application's time that the change may save, at least and at most,
+    each from 0 to 1; ``None`` where the documents don't bound it. ``facts`` are the named values it rests on.
+    ``preference`` orders candidates of one transformation that may gain the same, smallest first.
+    """
+
+    expected_gain: tuple[float, float] | None = None
+    facts: Mapping[str, float | str | None] = MappingProxyType({})
+    preference: int = 0
+
+
+@attrs.frozen
+class Screening:
+    """What a look at one candidate before its build says, or why there was nothing to look at."""
+
+    verdicts: tuple[GuardVerdict, ...] = ()
+    unavailable: str | None = None
+
+
+@attrs.frozen
 class EditCandidate:
     """A proposed change. ``id`` is stable for equal input; edits must not overlap.
 
     ``changes_loop`` says that a loop of the kernel's machine code must come out different; a build in which
-    none did is refused.
+    none did is refused. ``workgroup_limit`` says that the edit lowers the largest workgroup that the kernel
+    can be launched with to this many work-items; without it a build that does so is refused. ``evidence`` is
+    filled in by a proposer that ranked the candidate by it.
     """
 
     id: str
@@ -41,6 +68,8 @@ class EditCandidate:
     edits: tuple[Edit, ...]
     guards: tuple[GuardVerdict, ...] = ()
     changes_loop: bool = False
+    workgroup_limit: int | None = None
+    evidence: Evidence | None = None
 
     @property
     def allowed(self) -> bool:
@@ -79,11 +108,32 @@ class Transformation(ABC):
         _ = source
         return ()
 
-    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
-        """Whether ``after`` changes nothing but the body of ``source.kernel``, whoever made the edit.
+    def evidence(
+        self, source: KernelSource, candidates: tuple[EditCandidate, ...], documents: Mapping[str, Any]
+    ) -> Mapping[str, Evidence]:
+        """What speaks for ``candidates`` (all of ``propose(source)``), by id; some may be left out.
 
-        The optimizer asks about every candidate, so that no proposer vouches for itself alone. None where
-        the kernel is not found in ``source``.
+        ``documents`` maps names of documents ("profile", ...) to plain JSON values; any may be missing.
+        """
+        _ = (source, candidates, documents)
+        return {}
+
+    def screen(
+        self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
+    ) -> Screening:
+        """Further verdicts on a candidate of this transformation that is about to be proposed.
+
+        May run a compiler in a scratch directory. What is refused here costs the user no trial.
+        """
+        _ = (source, candidate, documents)
+        return Screening()
+
+    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
+        """Whether ``after`` changes nothing in ``source`` but what this transformation means to change.
+
+        The optimizer asks about the edits that this transformation proposes, and about those that no
+        installed transformation does (a language model's), so that no proposer vouches for itself alone. None
+        where the kernel is not found in ``source``.
         """
         _ = (source, after)
         return ()

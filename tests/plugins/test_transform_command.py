@@ -54,7 +54,7 @@ def transform(site, rpl_cli, tmp_path):
     file.write_bytes(b"first alpha\nthen beta \xff\n")
 
     def call(*options, path=file):
-        only = ",".join(site.distributions) or "none"
+        only = ",".join(("rpl-optimize", *site.distributions))
         return rpl_cli("transform", path, *options, env={"RPL_LOAD_PLUGINS": only})
 
     call.file = file

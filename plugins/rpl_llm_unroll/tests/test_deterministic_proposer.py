@@ -8,10 +8,11 @@ import attrs
 import pytest
 
 from rpl_core.interfaces.proposer import Attempt, ProposalRequest
-from rpl_core.interfaces.transformation import GuardVerdict, KernelSource
-from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, Screened
+from rpl_core.interfaces.transformation import GuardVerdict, KernelSource, Screening
+from rpl_llm_unroll.compiling.resource_screen import ResourceScreen
+from rpl_llm_unroll.evidence import kernel_evidence
 from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
-from rpl_llm_unroll.proposers.evidence import kernel_evidence
+from rpl_llm_unroll.transformation import Unroll
 
 _TEXT = b"""__global__ void light(float* out, const float* in, int n) {
   for (int i = 0; i < n; ++i) out[0] += in[i];
@@ -34,8 +35,12 @@ def _request(label: str = "latency_bound", attempts: tuple[Attempt, ...] = (), k
     return ProposalRequest(KernelSource("k.hip", _TEXT, kernel), documents, attempts)
 
 
+def _screened(screen: object) -> DeterministicProposer:
+    return DeterministicProposer(Unroll(lambda path, text, architecture: screen))
+
+
 def _unscreened() -> DeterministicProposer:
-    return DeterministicProposer(lambda path, text, architecture: "no compiler in this test")
+    return _screened("no compiler in this test")
 
 
 @pytest.mark.parametrize(
@@ -50,12 +55,17 @@ def test_the_heaviest_kernels_deepest_loop_comes_first(label, first):
     assert _unscreened().propose(_request(label)).id == first
 
 
-def test_what_was_tried_is_not_proposed_again_until_nothing_is_left():
+def _all_proposals(kernel: str | None = None) -> list[str]:
     attempts: tuple[Attempt, ...] = ()
     seen = []
-    while (candidate := _unscreened().propose(_request(attempts=attempts))) is not None:
+    while (candidate := _unscreened().propose(_request(attempts=attempts, kernel=kernel))) is not None:
         seen.append(candidate.id)
         attempts = (*attempts, Attempt(candidate.summary, "rejected", "slower"))
+    return seen
+
+
+def test_what_was_tried_is_not_proposed_again_until_nothing_is_left():
+    seen = _all_proposals()
     assert len(seen) == len(set(seen)) == 3 * 2 * 3  # loops, forms, factors
     assert [name.split("-")[0] for name in seen] == ["heavy"] * 12 + ["light"] * 6
 
@@ -72,19 +82,15 @@ def test_the_loop_that_a_thread_trace_saw_waiting_comes_first():
 
 
 def test_a_named_kernel_limits_the_proposals():
-    plan = list(_unscreened().plan(_request(kernel="light")))
-    assert {candidate.kernel for candidate in plan} == {"light"}
+    assert {name.split("-")[0] for name in _all_proposals("light")} == {"light"}
 
 
-def test_a_candidate_that_the_screen_refuses_is_planned_but_not_proposed():
+def test_a_candidate_that_the_screen_refuses_is_not_proposed():
     class NoFactorEight:
-        def screen(self, candidate: bytes) -> Screened:
-            return Screened((GuardVerdict("binary-spills", b"unroll 8" not in candidate, "spills"),))
+        def screen(self, candidate: bytes) -> Screening:
+            return Screening((GuardVerdict("binary-spills", b"unroll 8" not in candidate, "spills"),))
 
-    proposer = DeterministicProposer(lambda path, text, architecture: NoFactorEight())
-    assert proposer.propose(_request()).id == "heavy-L7-pragma4"
-    first = next(iter(proposer.plan(_request())))
-    assert (first.id, first.allowed) == ("heavy-L7-pragma8", False)
+    assert _screened(NoFactorEight()).propose(_request()).id == "heavy-L7-pragma4"
 
 
 def test_when_nothing_is_left_the_user_hears_why_and_hears_it_once():
@@ -101,35 +107,35 @@ __global__ void plain(float* out) { out[0] = 1; }
     assert notes == [
         "deterministic: nothing to try for sync:",
         "  unroll for loop sync-L2: guard barrier, line 2: __syncthreads waits at a barrier",
-        "deterministic: plain has no loop that could be unrolled",
+        "deterministic: nothing to change in plain (unroll)",
     ]
 
 
 def test_the_user_hears_what_the_screen_refused_or_that_there_was_none():
     class Nothing:
-        def screen(self, candidate: bytes) -> Screened:
-            return Screened((GuardVerdict("binary-spills", False, "spills 4"),))
+        def screen(self, candidate: bytes) -> Screening:
+            return Screening((GuardVerdict("binary-spills", False, "spills 4"),))
 
     notes: list[str] = []
     request = attrs.evolve(_request(kernel="light"), note=notes.append)
-    assert DeterministicProposer(lambda path, text, architecture: Nothing()).propose(request) is None
+    assert _screened(Nothing()).propose(request) is None
     assert notes[0] == "deterministic: nothing to try for light:"
     assert "by 8 (#pragma unroll): guard binary-spills, line 2: spills 4" in notes[1]
     assert notes[-1].startswith("  and 1 more; `rpl transform`")
     notes.clear()
     assert _unscreened().propose(request) is not None
-    assert notes == ["deterministic: candidates are not screened: no compiler in this test"]
+    assert notes == ["deterministic: candidates of unroll are not screened: no compiler in this test"]
 
 
 def test_what_was_tried_is_not_compiled_again():
     compiled: list[bytes] = []
 
     class Counting:
-        def screen(self, candidate: bytes) -> Screened:
+        def screen(self, candidate: bytes) -> Screening:
             compiled.append(candidate)
-            return Screened(())
+            return Screening(())
 
-    proposer = DeterministicProposer(lambda path, text, architecture: Counting())
+    proposer = _screened(Counting())
     first = proposer.propose(_request())
     proposer.propose(_request(attempts=(Attempt(first.summary, "rejected", "slower"),)))
     assert len(compiled) == len(set(compiled)) == 2
@@ -138,13 +144,12 @@ def test_what_was_tried_is_not_compiled_again():
 @pytest.mark.clang
 def test_the_screen_refuses_what_the_compiler_can_only_do_with_spills(gfx942):
     text = (Path(__file__).parent / "sources" / "spills_when_unrolled.hip").read_bytes()
-    request = ProposalRequest(KernelSource("k.hip", text), {"profile": {"gpu": {"architecture": "gfx942"}}})
-    proposer = DeterministicProposer(lambda path, source, architecture: ResourceScreen(gfx942, source))
-    plan = {candidate.id: candidate for candidate in proposer.plan(request)}
-    refused = {g.guard for g in plan["wide-L12-explicit8"].guards if not g.passed}
-    assert refused & {"binary-spills", "binary-scratch", "binary-occupancy"}, plan[
-        "wide-L12-explicit8"
-    ].guards
+    source = KernelSource("k.hip", text)
+    unroll = Unroll(lambda path, text, architecture: ResourceScreen(gfx942, text))
+    (candidate,) = [c for c in unroll.propose(source) if c.id == "wide-L12-explicit8"]
+    screening = unroll.screen(source, candidate, {"profile": {"gpu": {"architecture": "gfx942"}}})
+    refused = {guard.guard for guard in screening.verdicts if not guard.passed}
+    assert refused & {"binary-spills", "binary-scratch", "binary-occupancy"}, screening
 
 
 @pytest.mark.parametrize(

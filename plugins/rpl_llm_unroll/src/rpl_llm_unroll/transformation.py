@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import EditCandidate, Transformation
+from rpl_core.interfaces.transformation import EditCandidate, Screening, Transformation
+from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.controls import controls_of
 from rpl_llm_unroll.edits.explicit import explicit_edit
 from rpl_llm_unroll.edits.pragma import pragma_edit
+from rpl_llm_unroll.evidence import architecture, unroll_evidence
 from rpl_llm_unroll.guards import factor_verdicts, loop_verdicts
 from rpl_llm_unroll.guards.request import UnrollRequest
 from rpl_llm_unroll.invariance import check_invariance
@@ -16,9 +18,16 @@ from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import Edit, GuardVerdict, KernelSource
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rpl_core.interfaces.transformation import Edit, Evidence, GuardVerdict, KernelSource
     from rpl_llm_unroll.guards.request import Form
     from rpl_llm_unroll.loops.view import LoopView
+
+    #: What one source's candidates are screened with, or why there is nothing.
+    Screen = ResourceScreen | str
+    ScreenMaker = Callable[[str, bytes, str | None], Screen]
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 2, 8
 _USUAL_FACTORS = (2, 4, 8)
@@ -36,6 +45,11 @@ class Unroll(Transformation):
     summary = "Unroll one innermost counting loop of a kernel by 2 to 8."
     suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx")
 
+    def __init__(self, make_screen: ScreenMaker = screen_for) -> None:
+        self._make_screen = make_screen
+        #: Of the last source: its baseline is compiled once for all of its candidates.
+        self._screen: tuple[tuple[str, bytes, str | None], Screen] | None = None
+
     def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         file = read_source_file(source.text)
         kernels = [k for k in file.kernels if source.kernel in {None, k.name}]
@@ -44,6 +58,23 @@ class Unroll(Transformation):
 
     def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         return controls_of(source)
+
+    def evidence(
+        self, source: KernelSource, candidates: tuple[EditCandidate, ...], documents: Mapping[str, Any]
+    ) -> Mapping[str, Evidence]:
+        return unroll_evidence(source, candidates, documents)
+
+    def screen(
+        self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
+    ) -> Screening:
+        """Compiled on its own: what the build would refuse costs no trial."""
+        subject = (source.path, source.text, architecture(documents))
+        if self._screen is None or self._screen[0] != subject:
+            self._screen = (subject, self._make_screen(*subject))
+        screen = self._screen[1]
+        if isinstance(screen, str):
+            return Screening(unavailable=screen)
+        return screen.screen(apply_edits(source.text, candidate.edits))
 
     def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
         file = read_source_file(source.text)

@@ -8,6 +8,7 @@ from rpl_core import hookimpl
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.equivalence import EquivalenceCheck
+    from rpl_core.interfaces.proposer import Proposer
 
 RPL_API = 1
 
@@ -18,3 +19,10 @@ def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
     from rpl_optimize.checks.validation_command import ValidationCommandCheck
 
     return (ValidationCommandCheck(), OutputFilesCheck())
+
+
+@hookimpl
+def rpl_proposers() -> tuple[Proposer, ...]:
+    from rpl_optimize.transform.ranked import RankedProposer
+
+    return (RankedProposer(),)

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from rpl_core.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest
+from rpl_core.interfaces.proposer import InstalledTransformation
 from rpl_core.interfaces.transformation import Edit, EditCandidate, KernelSource, Transformation
 from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
@@ -95,7 +96,7 @@ class Desk:
         wrong = LineControls() if controls is None else controls
         self.stage = EquivalenceStage(
             named("check", *checks),
-            named("transformation", wrong),
+            (InstalledTransformation("plugin", wrong),),
             self.builder,
             EquivalenceOptions(**options),
         )

@@ -192,6 +192,6 @@ def test_a_control_that_hangs_does_not_cost_the_whole_time_limit(desk, monkeypat
     assert "did not end within 0.5 s" in part.controls[1].evidence
 
 
-def test_the_core_offers_both_checks(rpl_host) -> None:
-    names = rpl_host("core").catalog.equivalence_checks().names
+def test_both_checks_are_offered(rpl_host) -> None:
+    names = rpl_host("optimize").catalog.equivalence_checks().names
     assert names == ("validation-command", "output-files")

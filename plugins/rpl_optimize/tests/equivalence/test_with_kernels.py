@@ -14,6 +14,7 @@ from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import Build, BuildOptions
 from rpl_optimize.equivalence.stage import EquivalenceStage
 from rpl_optimize.equivalence.subject import EquivalenceSubject
+from rpl_optimize.transform.ask import installed
 
 pytestmark = pytest.mark.clang
 
@@ -52,7 +53,7 @@ def verdicts(rpl_closed_loop_bench, rpl_host, monkeypatch):
     bench.build(source)
     command = ("./sums", "7")
     builder = choose_builder(BuildOptions(command, source, template="hipcc -O2 {source} -o {output}"))
-    transformations = rpl_host("llm-unroll").catalog.transformations()
+    transformations = installed(rpl_host("llm-unroll").catalog.transformations())
     checks = rpl_host("core").catalog.equivalence_checks()
 
     @cache

@@ -104,7 +104,7 @@ def remembered(tmp_path, monkeypatch):
     content = {
         "words": ["k.hip", "./app"],
         "flags": dict.fromkeys(names),
-        "proposer": "deterministic",
+        "proposer": "ranked",
         "suffix": "_opt",
         "proposer_options": {},
         "directory": str(tmp_path),
@@ -187,4 +187,4 @@ def test_a_new_call_may_give_a_new_time_budget(remembered, anew: float | None, h
     assert (begun.flags["time_budget"], call.flags["time_budget"]) == (600.0, holds)
     assert (call.flags["outputs"], call.flags["rtol"]) == (("a b", "c"), 1e-5)
     assert (call.flags["auto_approve"], begun.flags["auto_approve"]) == (True, None)
-    assert (call.words, call.proposer, call.suffix) == (("k.hip", "./app"), "deterministic", "_opt")
+    assert (call.words, call.proposer, call.suffix) == (("k.hip", "./app"), "ranked", "_opt")

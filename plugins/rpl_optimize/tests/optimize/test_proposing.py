@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import PluginError
-from rpl_core.interfaces.proposer import ProposalRequest, Proposer
+from rpl_core.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_core.interfaces.transformation import (
     Edit,
     EditCandidate,
@@ -13,7 +13,6 @@ from rpl_core.interfaces.transformation import (
     KernelSource,
     Transformation,
 )
-from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.model import BuildFailure
 from rpl_optimize.loop.proposing import ProposalStage
@@ -89,7 +88,6 @@ def stage(tmp_path):
         heard = []
         return heard, ProposalStage(
             Contribution("plugin", proposer),
-            NamedContributions("transformation", [("watchful", Contribution("other", Watchful()))]),
             NeverBuilds(),
             tmp_path,
             lambda proposed: heard.append(("proposed", proposed.repairs)),
@@ -99,7 +97,13 @@ def stage(tmp_path):
     return make
 
 
-REQUEST = ProposalRequest(source=KernelSource("k.hip", SOURCE, "k"), documents={})
+def request(*transformations: Transformation, note=lambda line: None) -> ProposalRequest:
+    offered = tuple(InstalledTransformation(f"of {t.name}", t) for t in transformations)
+    source = KernelSource("k.hip", SOURCE, "k")
+    return ProposalRequest(source=source, documents={}, transformations=offered, note=note)
+
+
+REQUEST = request(Watchful())
 
 
 def test_a_proposer_does_not_vouch_for_itself_alone(stage) -> None:

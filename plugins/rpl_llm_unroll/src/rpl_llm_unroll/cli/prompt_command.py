@@ -66,7 +66,7 @@ def _documents(
 
     if flags["run"] is not None:
         command = application_command(application) if application else ()
-        return load_documents(flags["run"]), command
+        return load_documents(flags["run"], session.host.catalog.documents().contributions), command
     if not application:
         raise UsageError(
             "no command to profile is given", next_step='`rpl prompt kernel.hip "./app 100"`, or --from RUN'
@@ -78,36 +78,34 @@ def _documents(
 def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any]) -> Documents:
     """Record and analyse as ``rpl profile`` does, into a run directory."""
     from rpl_core.cli.analysis_options import analysis_request
-    from rpl_core.cli.profile_command import choose_collector, log_sink
+    from rpl_core.cli.profile_command import log_sink
     from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.profiling.choose_collector import choose_collector
     from rpl_core.profiling.record import ProfileRequest, record_application
-    from rpl_core.profiling.thread_traces import DeepAnalysis
     from rpl_core.run_directory.writer import point_latest
 
-    deep = None
-    if session.setting("deep-analysis", flags["deep_analysis"]):
-        deep = DeepAnalysis(session.setting("deep-top"), session.setting("deep-timeout"))
     request = ProfileRequest(
         command=command,
         runs=session.setting("runs", flags["runs"]),
         roofline=session.setting("roofline", flags["roofline"]),
         trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
-        deep=deep,
         time_limit_s=session.setting("time-limit", flags["time_limit"]),
         allow_dangerous_counters=False,
         output=flags["output"],
         runs_directory=Path(session.setting("runs-directory")),
-        analysis=analysis_request(session, flags, None),
+        analysis=analysis_request(session, flags, None, command="prompt"),
     )
-    collector = choose_collector(session, {**flags, "rocprof": True})
+    collector = choose_collector(
+        session.host, session.setting("collector", flags["collector"]), request.analysis.options
+    )
     with session.output.progress("profile", total=None) as step:
-        recorded = record_application(request, collector, session.host, log_sink(session, flags), step)
+        recorded = record_application(request, collector, session.host, log_sink(session, flags["debug"]), step)
     if recorded.failure is not None:
         raise recorded.failure
     session.output.note(f"recorded in {recorded.directory}")
     if flags["output"] is None:
         point_latest(recorded.directory)
-    analysis = analysis_request(session, flags, recorded.directory)
+    analysis = analysis_request(session, flags, recorded.directory, command="prompt")
     documents, _ = analyse_paths((recorded.directory,), analysis, session.host)
     return documents
 

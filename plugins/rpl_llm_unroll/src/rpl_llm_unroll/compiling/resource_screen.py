@@ -16,7 +16,7 @@ from rpl_codeobject.disassembly import disassemble
 from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
 from rpl_core.errors import RplError
-from rpl_core.interfaces.transformation import GuardVerdict
+from rpl_core.interfaces.transformation import GuardVerdict, Screening
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
 
 if TYPE_CHECKING:
@@ -26,33 +26,25 @@ if TYPE_CHECKING:
 _BARE = ("-nogpuinc", "-nogpulib")
 
 
-@attrs.frozen
-class Screened:
-    """``verdicts`` of the binary guards; none when nothing was compiled: ``unavailable`` says why."""
-
-    verdicts: tuple[GuardVerdict, ...]
-    unavailable: str | None = None
-
-
 class ResourceScreen:
     """Screens candidates of one source against its own baseline, which is compiled once."""
 
     def __init__(self, compiler: DeviceCompiler, baseline: bytes) -> None:
         self._compiler, self._baseline = _working_compiler(compiler, baseline)
 
-    def screen(self, candidate: bytes) -> Screened:
+    def screen(self, candidate: bytes) -> Screening:
         """Compile ``candidate`` and compare all kernels with the baseline's."""
         if isinstance(self._baseline, NotCompiled):
-            return Screened((), f"the source does not compile on its own: {self._baseline.reason}")
+            return Screening(unavailable=f"the source does not compile on its own: {self._baseline.reason}")
         built = self._compiler.compile(candidate)
         if isinstance(built, NotCompiled):
-            return Screened((GuardVerdict("compiles", False, built.reason),))
+            return Screening((GuardVerdict("compiles", False, built.reason),))
         diff = compare_code_objects((self._baseline,), (built,))
         verdicts = [
             GuardVerdict("compiles", True, f"compiles for {built.architecture}"),
             *binary_guards(diff),
         ]
-        return Screened((*verdicts, _loop_changed(self._baseline, built)))
+        return Screening((*verdicts, _loop_changed(self._baseline, built)))
 
 
 def screen_for(path: str, text: bytes, architecture: str | None) -> ResourceScreen | str:

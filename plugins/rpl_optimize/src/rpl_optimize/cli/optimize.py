@@ -11,7 +11,7 @@ from rpl_optimize.cli.optimize_options import optimize_options
 
 @click.command("optimize")
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
-@click.option("--proposer", metavar="NAME", default="deterministic", help="Who chooses what to try next.")
+@click.option("--proposer", metavar="NAME", default="ranked", help="Who chooses what to try next.")
 @optimize_options
 @click.pass_context
 def optimize(context: click.Context, /, application: tuple[str, ...], **flags: Any) -> int:

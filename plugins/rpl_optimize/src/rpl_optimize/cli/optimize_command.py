@@ -293,10 +293,12 @@ def _policy(flags: Mapping[str, Any]) -> PolicyPart:
 
 
 def _tools(session: Session, call: Call, request: OptimizeRequest, step: Steps) -> Tools:
-    from rpl_core.cli.profile_command import choose_collector, log_sink
+    from rpl_core.cli.profile_command import log_sink
+    from rpl_core.profiling.choose_collector import choose_collector
     from rpl_optimize.build.choose import choose_builder
     from rpl_optimize.equivalence.stage import EquivalenceStage
     from rpl_optimize.loop.request import Tools
+    from rpl_optimize.transform.ask import installed
 
     catalog = session.host.catalog
     builder = choose_builder(request.build)
@@ -304,15 +306,17 @@ def _tools(session: Session, call: Call, request: OptimizeRequest, step: Steps) 
     proposer = next(c for c in catalog.proposers().contributions if c.value.name == call.proposer)
     return Tools(
         host=session.host,
-        collector=choose_collector(session, {**call.flags, "rocprof": True}),
+        collector=choose_collector(
+            session.host, session.setting("collector", call.flags["collector"]), request.analysis.options
+        ),
         builder=builder,
         proposer=proposer,
         equivalence=EquivalenceStage(
-            catalog.equivalence_checks(), catalog.transformations(), builder, request.equivalence
+            catalog.equivalence_checks(), installed(catalog.transformations()), builder, request.equivalence
         ),
         approve=_approval(session, call),
         note=session.output.note,
-        log=log_sink(session, call.flags),
+        log=log_sink(session, call.flags["debug"]),
         step=step.stage,
         run_step=step.run,
     )

@@ -31,14 +31,17 @@ def transform(
     (exit code 1). Whether a change helps is for a measurement to say.
     """
     from rpl_core.errors import UsageError
-    from rpl_optimize.transform.candidates import collect_offers
+    from rpl_optimize.transform.ask import installed
+    from rpl_optimize.transform.candidates import collect_offers, require_transformations
     from rpl_optimize.transform.source_file import read_source
 
     if as_json and candidate_id is not None:
         raise UsageError("--apply prints source code, so it can't be combined with --json")
     session = session_of(context)
     source = read_source(file, kernel)
-    offers = collect_offers(source, session.host.catalog.transformations())
+    transformations = installed(session.host.catalog.transformations())
+    require_transformations(source, transformations)
+    offers = collect_offers(source, transformations)
     facts = [diagnostic.fact for diagnostic in session.host.diagnostics]
     for line in [*facts, *(failure.one_line() for failure in offers.failures)]:
         session.output.note(f"warning: {line}")
@@ -70,11 +73,13 @@ def _nothing(session: Session, source: KernelSource) -> str:
     """That nothing was found, by whom, and for which kernels there would be something."""
     import attrs
 
+    from rpl_optimize.transform.ask import installed
     from rpl_optimize.transform.candidates import collect_offers
 
-    transformations = session.host.catalog.transformations()
+    transformations = installed(session.host.catalog.transformations())
     if source.kernel is None:
-        return f"no candidates: {', '.join(transformations.names)} found nothing that could be changed"
+        names = ", ".join(one.transformation.name for one in transformations)
+        return f"no candidates: {names} found nothing that could be changed"
     whole = collect_offers(attrs.evolve(source, kernel=None), transformations)
     kernels = {offered.candidate.kernel for offered in whole.candidates}
     others = ", ".join(sorted(kernel for kernel in kernels if kernel is not None)) or "none"

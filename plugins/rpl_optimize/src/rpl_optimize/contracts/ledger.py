@@ -70,7 +70,11 @@ class TargetChosenData(Part):
 
 
 class ProposedData(Part):
-    """A candidate. ``repairs`` counts the repair turns that led to it."""
+    """A candidate. ``repairs`` counts the repair turns that led to it.
+
+    ``transformation`` proposes the edit, null where the proposer made it. ``expected_gain`` is the part of
+    the application's time that the documents leave for it, at least and at most; ``rests_on`` their values.
+    """
 
     candidate: int
     kernel: str
@@ -82,6 +86,10 @@ class ProposedData(Part):
     patch: str | None = None
     repairs: int = Field(ge=0, default=0)
     changes_loop: bool = False
+    transformation: str | None = None
+    workgroup_limit: int | None = None
+    expected_gain: tuple[float, float] | None = None
+    rests_on: dict[str, float | int | str | None] = Field(default_factory=dict)
 
 
 class GuardedData(Part):

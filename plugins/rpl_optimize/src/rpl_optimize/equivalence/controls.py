@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.interfaces.transformation import EditCandidate
-from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.build.model import BuildFailure
-from rpl_optimize.transform.edits import apply_edits, edits_problem
+from rpl_optimize.transform.ask import able_to_read, ask
+from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
+    from pathlib import Path
 
-    from rpl_core.interfaces.transformation import KernelSource, Transformation
-    from rpl_core.plugins.catalog import NamedContributions
+    from rpl_core.interfaces.proposer import InstalledTransformation
+    from rpl_core.interfaces.transformation import KernelSource
     from rpl_optimize.build.model import Build, Builder
     from rpl_optimize.equivalence.subject import EquivalenceSubject
 
@@ -36,7 +36,7 @@ class NoControl:
 class ControlBuilds:
     """Makes each control of a kernel once; ``build`` gives the same answer for the same baseline."""
 
-    def __init__(self, transformations: NamedContributions[Transformation], builder: Builder) -> None:
+    def __init__(self, transformations: Sequence[InstalledTransformation], builder: Builder) -> None:
         self._transformations = transformations
         self._builder = builder
         self._made: dict[tuple[str, str | None, str], Build | NoControl] = {}
@@ -71,37 +71,24 @@ class ControlBuilds:
         return built
 
     def _text_of(self, control: ControlName, source: KernelSource) -> bytes | NoControl:
-        """The source with the kernel made wrong by the first plugin that can."""
+        """The source with the kernel made wrong by the first transformation that can."""
         problems = []
-        for found in self._offers(source):
-            if isinstance(found, NoControl):
-                problems.append(found.reason)
-                continue
-            if found.id != control or not found.edits:
-                continue
-            problem = edits_problem(found.edits, len(source.text))
-            changed = source.text if problem is not None else apply_edits(source.text, found.edits)
-            if changed != source.text:
-                return changed
-            problems.append(problem or "the edits change nothing")
+        for one in able_to_read(source, self._transformations):
+            answer = ask(one, "controls", partial(_changed_by, one, control, source))
+            if isinstance(answer, bytes):
+                return answer
+            if answer is not None:
+                problems.append(answer.fact)
         why = f": {'; '.join(problems)}" if problems else ""
         return NoControl(f"no plugin can make the {control} version of kernel {source.kernel}{why}")
 
-    def _offers(self, source: KernelSource) -> Iterator[EditCandidate | NoControl]:
-        for name in self._transformations.names:
-            transformation = self._transformations.get(name)
-            if Path(source.path).suffix not in transformation.suffixes:
-                continue
-            try:
-                with plugin_boundary(self._transformations.plugin_of(name), f"controls of {name}"):
-                    offered = tuple(transformation.controls(source))
-            except InterruptedRunError:
-                raise
-            except RplError as error:
-                yield NoControl(error.fact)
-                continue
-            yield from (control for control in offered if _is_for(control, source))
 
-
-def _is_for(control: object, source: KernelSource) -> bool:
-    return isinstance(control, EditCandidate) and control.kernel == source.kernel is not None
+def _changed_by(one: InstalledTransformation, control: ControlName, source: KernelSource) -> bytes | None:
+    """The source as the transformation's control makes it, if it has one that changes something."""
+    for offered in one.transformation.controls(source):
+        if offered.kernel == source.kernel is not None and offered.id == control and offered.edits:
+            changed = apply_edits(source.text, offered.edits)
+            if changed == source.text:
+                raise ValueError("the edits change nothing")
+            return changed
+    return None

@@ -20,10 +20,11 @@ from rpl_optimize.contracts.optimize import CheckPart, ControlPart
 from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceOptions
-    from rpl_core.interfaces.transformation import Transformation
+    from rpl_core.interfaces.proposer import InstalledTransformation
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_optimize.build.model import Build, Builder
     from rpl_optimize.equivalence.controls import ControlName
@@ -60,7 +61,7 @@ class EquivalenceStage:
     def __init__(
         self,
         checks: NamedContributions[EquivalenceCheck],
-        transformations: NamedContributions[Transformation],
+        transformations: Sequence[InstalledTransformation],
         builder: Builder,
         options: EquivalenceOptions,
     ) -> None:

@@ -77,7 +77,6 @@ def profile_baseline(
             runs=request.runs,
             roofline=request.roofline,
             trace_dependencies=request.trace_dependencies,
-            deep=None,
             time_limit_s=request.time_limit_s,
             allow_dangerous_counters=False,
             output=directory,

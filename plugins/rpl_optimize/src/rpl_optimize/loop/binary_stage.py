@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import attrs
+import numpy as np
+
 from rpl_codeobject.compare import compare_code_objects
 from rpl_codeobject.disassembly import disassemble
 from rpl_codeobject.guards import binary_guards
@@ -18,11 +21,43 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_codeobject.difference import AbiDiff
     from rpl_codeobject.disassembly import Instruction
     from rpl_codeobject.isa_diff import IsaDiff
     from rpl_codeobject.values import CodeObject
+    from rpl_core.model.recording import Recording
 
 Code = dict[tuple[str, str], "Sequence[Instruction]"]
+
+
+@attrs.frozen
+class LaunchLimit:
+    """The transformation promises that no launch has more work-items per workgroup than ``promised``.
+
+    ``recorded`` is the largest launch of the baseline, ``None`` where no launch was recorded.
+    """
+
+    promised: int
+    recorded: int | None
+
+    def guard(self) -> GuardPart:
+        if self.recorded is None:
+            reason = "no launch of the kernel was recorded, so the promised limit can't be checked"
+            return GuardPart(guard="launch-limit", passed=None, reason=reason)
+        reason = f"the largest recorded launch has {self.recorded} work-items, {self.promised} are promised"
+        return GuardPart(guard="launch-limit", passed=self.recorded <= self.promised, reason=reason)
+
+
+def largest_launch(recording: Recording, kernel: str) -> int | None:
+    """The most work-items per workgroup among all recorded launches of the source kernel ``kernel``."""
+    largest = None
+    for trace in recording.traces:
+        rows = [index for index, entry in enumerate(trace.kernels) if is_instance(entry.name, kernel)]
+        shapes = trace.dispatches.shape[np.isin(trace.dispatches.kernel, rows)]
+        sizes = np.prod(trace.shapes.workgroup[np.unique(shapes[shapes >= 0])], axis=1)
+        if sizes.size:
+            largest = max(largest or 0, int(sizes.max()))
+    return largest
 
 
 def guard_binary(
@@ -33,11 +68,16 @@ def guard_binary(
     launch: LaunchAssumption,
     must_change_loop: bool,
     allow_occupancy_loss: bool = False,
+    limit: LaunchLimit | None = None,
 ) -> tuple[GuardPart, ...]:
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
     diff = compare_code_objects(before, after, launch=launch)
+    if limit is not None:
+        diff = _with_promise(diff, kernel, limit)
     verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
+    if limit is not None:
+        parts.append(limit.guard())
     return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
 
 
@@ -47,6 +87,17 @@ def launch_of(profile: ProfileDocument, recorded: str) -> LaunchAssumption:
         if kernel.name == recorded and kernel.kernel.block:
             return LaunchAssumption(workgroup_size=math.prod(kernel.kernel.block))
     return LaunchAssumption()
+
+
+def _with_promise(diff: AbiDiff, kernel: str, limit: LaunchLimit) -> AbiDiff:
+    """Without the one difference that the edit means to make: it breaks no launch that keeps the promise."""
+
+    def intended(what: str, name: str | None, after: str | None) -> bool:
+        own = name is not None and is_instance(name, kernel)
+        return own and what == "max_workgroup_size" and after == str(limit.promised)
+
+    kept = (d for d in diff.differences if not intended(d.what, d.kernel, d.after))
+    return attrs.evolve(diff, differences=tuple(kept))
 
 
 def _code_guards(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.transformation import KernelSource
 from rpl_optimize.contracts.optimize import EvidencePart
 from rpl_optimize.equivalence.subject import EquivalenceSubject
 from rpl_optimize.ledger.events import LedgerEvent
-from rpl_optimize.loop.binary_stage import guard_binary, launch_of
+from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary, largest_launch, launch_of
 from rpl_optimize.loop.layout import fresh
 from rpl_optimize.loop.verdict import is_verified
 from rpl_optimize.loop.verdict_measurement import find_against
@@ -77,11 +78,20 @@ class Evaluation:
             launch=launch_of(trial.baseline.documents.profile, trial.target.recorded),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
+            limit=self._limit(trial),
         )
         self.record(LedgerEvent.BINARY_GUARDED, {"candidate": trial.number, "guards": guards})
         reproducible = evidence.build is not None and evidence.build.reproducible is True
         found = evidence.model_copy(update={"binary_guards": guards})
         return found, reproducible and all(guard.passed for guard in guards)
+
+    def _limit(self, trial: Trial) -> LaunchLimit | None:
+        promised = trial.built.proposed.candidate.workgroup_limit
+        if promised is None:
+            return None
+        readers = self.tools.host.catalog.readers().contributions
+        recording = load_recording((trial.baseline.profile_directory,), readers)
+        return LaunchLimit(promised, largest_launch(recording, trial.target.kernel))
 
     def _equivalence(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "equivalence")

@@ -23,6 +23,7 @@ from rpl_optimize.loop.unfinished import OpenEnd, Settled
 from rpl_optimize.loop.verdict import judge, session_verdict
 from rpl_optimize.measurement.candidate_gains import CandidateGains, candidate_gains, measured_facts
 from rpl_optimize.measurement.stage import MeasureStage, run_to_run_cv
+from rpl_optimize.transform.ask import installed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,7 +171,6 @@ class OptimizeLoop:
         tools = self._tools
         return ProposalStage(
             tools.proposer,
-            tools.host.catalog.transformations(),
             tools.builder,
             self._session.root,
             hear_proposal,
@@ -187,6 +187,7 @@ class OptimizeLoop:
             directory=self._session.root,
             options=self._request.proposer_options,
             note=self._tools.note,
+            transformations=installed(self._tools.host.catalog.transformations()),
         )
 
     def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:

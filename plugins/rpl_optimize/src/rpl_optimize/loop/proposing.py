@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,14 +16,15 @@ from rpl_core.process.storage import make_directory
 from rpl_optimize.build.reproducible import build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
 from rpl_optimize.loop.layout import candidate_name, fresh
+from rpl_optimize.transform.candidates import candidate_problem
 from rpl_optimize.transform.edits import apply_edits, edits_problem
+from rpl_optimize.transform.invariance import judge_edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rpl_core.interfaces.proposer import ProposalRequest, Proposer
-    from rpl_core.interfaces.transformation import GuardVerdict, KernelSource, Transformation
-    from rpl_core.plugins.catalog import NamedContributions
+    from rpl_core.interfaces.transformation import GuardVerdict, KernelSource
     from rpl_core.plugins.relay import Contribution
     from rpl_optimize.build.model import Build, Builder
 
@@ -33,7 +34,10 @@ _MOST_REPAIRS = 5
 
 @attrs.frozen(eq=False)
 class Proposed:
-    """One version of a candidate. ``text`` is ``None`` when there is nothing to build."""
+    """One version of a candidate. ``text`` is ``None`` when there is nothing to build.
+
+    ``transformation`` is the installed one that proposes this edit, ``None`` where the proposer made it.
+    """
 
     number: int
     repairs: int
@@ -41,6 +45,7 @@ class Proposed:
     guards: tuple[GuardPart, ...]
     text: bytes | None
     directory: Path
+    transformation: str | None = None
 
     @property
     def refused(self) -> str | None:
@@ -70,7 +75,6 @@ class ProposalStage:
     """``hear_proposal`` and ``hear_build`` write each version down before and after it is built."""
 
     proposer: Contribution[Proposer]
-    transformations: NamedContributions[Transformation]
     builder: Builder
     root: Path
     hear_proposal: Callable[[Proposed], None]
@@ -123,37 +127,34 @@ class ProposalStage:
         make_directory(directory)
         # A candidate is what a plugin made of it: guards without a reason, edits that are none.
         with plugin_boundary(self.proposer.plugin, f"candidate of proposer {self.proposer.value.name}"):
-            guards, text = _checked(candidate, request.source.text)
+            guards, text = _checked(candidate, request.source)
+        owner = None
         if text is not None:
-            guards = (*guards, *self._invariance(request.source, text, guards))
-        if text is not None:
+            judged = judge_edit(request.source, candidate, text, request.transformations)
+            for failure in judged.failures:
+                request.note(f"warning: {failure.one_line()}")
+            guards = (*guards, *(part for part in map(_part, judged.verdicts) if part not in guards))
+            owner = judged.owner
             write_atomic(directory / Path(request.source.path).name, text)
-        proposed = Proposed(number, repairs, candidate, guards, text, directory)
+        # Only a transformation may promise a limit: it is known to have looked at every launch.
+        limit = None if owner is None else owner.candidate.workgroup_limit
+        candidate = attrs.evolve(candidate, workgroup_limit=limit)
+        name = None if owner is None else owner.transformation
+        proposed = Proposed(number, repairs, candidate, guards, text, directory, name)
         self.hear_proposal(proposed)
         return proposed
 
-    def _invariance(
-        self, source: KernelSource, after: bytes, known: tuple[GuardPart, ...]
-    ) -> tuple[GuardPart, ...]:
-        """What the transformations say of the edit, as far as the proposer has not said the same."""
-        suffix = PurePath(source.path).suffix
-        found: list[GuardPart] = []
-        for offered in self.transformations.contributions:
-            if suffix in offered.value.suffixes:
-                with plugin_boundary(offered.plugin, f"invariance of transformation {offered.value.name}"):
-                    found += [_part(verdict) for verdict in offered.value.invariance(source, after)]
-        return tuple(part for part in found if part not in known)
 
-
-def _checked(candidate: EditCandidate, source: bytes) -> tuple[tuple[GuardPart, ...], bytes | None]:
+def _checked(candidate: EditCandidate, source: KernelSource) -> tuple[tuple[GuardPart, ...], bytes | None]:
     """Its guards, and the changed source if there is one to build."""
-    if not isinstance(candidate.summary, str) or not isinstance(candidate.changes_loop, bool):
-        raise TypeError("summary is no text, or changes_loop neither true nor false")
     guards = tuple(_part(verdict) for verdict in candidate.guards)
-    problem = edits_problem(candidate.edits, len(source))
+    problem = edits_problem(candidate.edits, len(source.text))
     if problem is not None:
         return (*guards, GuardPart(guard="edits-fit", passed=False, reason=problem)), None
-    return guards, apply_edits(source, candidate.edits) if candidate.edits else None
+    problem = candidate_problem(candidate, source)
+    if problem is not None:
+        raise TypeError(problem)
+    return guards, apply_edits(source.text, candidate.edits) if candidate.edits else None
 
 
 def _part(verdict: GuardVerdict) -> GuardPart:

@@ -72,6 +72,7 @@ class SessionRecords:
         return self._session.relative(proposed.directory / self._session.request.source.name)
 
     def proposal(self, proposed: Proposed, kernel: str, baseline: bytes) -> None:
+        evidence = proposed.candidate.evidence
         self._session.record(
             LedgerEvent.PROPOSED,
             {
@@ -84,6 +85,10 @@ class SessionRecords:
                 "source": self.source_of(proposed),
                 "repairs": proposed.repairs,
                 "changes_loop": proposed.candidate.changes_loop,
+                "transformation": proposed.transformation,
+                "workgroup_limit": proposed.candidate.workgroup_limit,
+                "expected_gain": None if evidence is None else evidence.expected_gain,
+                "rests_on": {} if evidence is None else dict(evidence.facts),
             },
         )
         guarded = {"candidate": proposed.number, "guards": proposed.guards}

@@ -46,8 +46,10 @@ class Unfinished:
             summary=self.data.summary,
             edits=edits,
             changes_loop=self.data.changes_loop,
+            workgroup_limit=self.data.workgroup_limit,
         )
-        return Proposed(number, repairs, candidate, self.guards, self.text, directory)
+        transformation = self.data.transformation
+        return Proposed(number, repairs, candidate, self.guards, self.text, directory, transformation)
 
 
 @attrs.frozen

@@ -1,30 +1,38 @@
-"""Ask every transformation plugin for candidates in one file, each inside its own error boundary."""
+"""Ask every transformation for candidates in one file; one that fails costs only its own."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import BadDataError, MissingError, PluginError, RplError, UsageError
+from rpl_core.errors import BadDataError, MissingError, PluginError, UsageError
 from rpl_core.interfaces.transformation import EditCandidate, KernelSource
-from rpl_core.plugins.boundary import one_line, plugin_boundary
+from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.edits import edits_problem
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import Transformation
-    from rpl_core.plugins.catalog import NamedContributions
-    from rpl_core.plugins.relay import Contribution
+    from collections.abc import Sequence
+
+    from rpl_core.interfaces.proposer import InstalledTransformation
 
 
 @attrs.frozen
 class OfferedCandidate:
-    """A candidate with the transformation and plugin it came from."""
+    """A candidate with the transformation that proposes it."""
 
-    plugin: str
-    transformation: str
+    by: InstalledTransformation
     candidate: EditCandidate
+
+    @property
+    def plugin(self) -> str:
+        return self.by.plugin
+
+    @property
+    def transformation(self) -> str:
+        return self.by.transformation.name
 
     @property
     def id(self) -> str:
@@ -48,77 +56,61 @@ class Offers:
         raise UsageError(f"no candidate {candidate_id!r} in this file; known: {known}")
 
 
-def collect_offers(source: KernelSource, transformations: NamedContributions[Transformation]) -> Offers:
-    """Candidates of every transformation that handles the file's suffix, refused ones included.
-
-    Raises ``MissingError`` when no plugin offers a transformation and ``BadDataError`` when none handles
-    this kind of file.
-    """
+def collect_offers(source: KernelSource, transformations: Sequence[InstalledTransformation]) -> Offers:
+    """Candidates of every transformation that handles the file's suffix, refused ones included."""
     candidates: list[OfferedCandidate] = []
     failures: list[PluginError] = []
-    for contribution in _applicable(source, transformations):
-        name = contribution.value.name
-        try:
-            proposed = _propose(contribution, source)
-        except PluginError as error:
-            failures.append(error)
-            continue
-        candidates += [OfferedCandidate(contribution.plugin, name, candidate) for candidate in proposed]
+    for one in able_to_read(source, transformations):
+        answer = ask(one, "candidates", partial(_proposed_by, one, source))
+        if isinstance(answer, PluginError):
+            failures.append(answer)
+        else:
+            candidates += [OfferedCandidate(one, candidate) for candidate in answer]
     candidates.sort(key=lambda offered: (offered.candidate.line, offered.id))
     return Offers(tuple(candidates), tuple(failures))
 
 
-def _applicable(
-    source: KernelSource, transformations: NamedContributions[Transformation]
-) -> list[Contribution[Transformation]]:
-    if not len(transformations):
+def require_transformations(source: KernelSource, transformations: Sequence[InstalledTransformation]) -> None:
+    """``MissingError`` when there is none, ``BadDataError`` when none handles this kind of file."""
+    if not transformations:
         raise MissingError(
             "no loaded plugin offers transformations",
             next_step="install one (see docs/plugins/index.md), then check `rpl plugins list`",
         )
-    suffix = PurePath(source.path).suffix
-    found = [c for c in transformations.contributions if suffix in c.value.suffixes]
-    if not found:
-        known = sorted({s for c in transformations.contributions for s in c.value.suffixes})
+    if not able_to_read(source, transformations):
+        suffix = PurePath(source.path).suffix
+        known = sorted({s for one in transformations for s in one.transformation.suffixes})
         raise BadDataError(
             f"no transformation handles {suffix or 'nameless'} files; known: {', '.join(known)}"
         )
-    return found
 
 
-def _propose(contribution: Contribution[Transformation], source: KernelSource) -> tuple[EditCandidate, ...]:
-    activity = f"transformation {contribution.value.name}"
-    try:
-        with plugin_boundary(contribution.plugin, activity):
-            proposed = contribution.value.propose(source)
-            problem = _problem(proposed, source)
-    except PluginError:
-        raise
-    except RplError as error:
-        raise PluginError(contribution.plugin, activity, one_line(error)) from error
-    if problem is not None:
-        raise PluginError(contribution.plugin, activity, problem)
-    return proposed
-
-
-def _is_sound(candidate: Any) -> bool:
-    # attrs does not check types, and a plugin may fill in anything.
-    return isinstance(candidate.line, int) and isinstance(candidate.allowed, bool)
-
-
-def _problem(proposed: object, source: KernelSource) -> str | None:
+def _proposed_by(one: InstalledTransformation, source: KernelSource) -> tuple[EditCandidate, ...]:
+    """Candidates whose fields can be relied on; ``TypeError`` or ``ValueError`` otherwise."""
+    proposed = one.transformation.propose(source)
     if not isinstance(proposed, tuple):
-        return f"returned {type(proposed).__name__} where a tuple was expected"
+        raise TypeError(f"returned {type(proposed).__name__} where a tuple was expected")
     seen: set[str] = set()
     for candidate in proposed:
         if not isinstance(candidate, EditCandidate):
-            return f"returned {type(candidate).__name__} among the candidates"
+            raise TypeError(f"returned {type(candidate).__name__} among the candidates")
         if candidate.id in seen:
-            return f"two candidates are called {candidate.id!r}"
+            raise ValueError(f"two candidates are called {candidate.id!r}")
         seen.add(candidate.id)
-        if not _is_sound(candidate):
-            return f"candidate {candidate.id!r} has no line number or no clear verdict"
-        problem = edits_problem(candidate.edits, len(source.text))
+        problem = candidate_problem(candidate, source)
         if problem is not None:
-            return f"candidate {candidate.id!r}: {problem}"
-    return None
+            raise ValueError(f"candidate {candidate.id!r}: {problem}")
+    return proposed
+
+
+def candidate_problem(candidate: EditCandidate, source: KernelSource) -> str | None:
+    """What is wrong with a plugin's candidate for ``source``, or ``None``."""
+    if not isinstance(candidate.summary, str):
+        return "its summary is no text"
+    if not isinstance(candidate.line, int) or not isinstance(candidate.allowed, bool):
+        return "it has no line number or no clear verdict"
+    if not isinstance(candidate.changes_loop, bool):
+        return "changes_loop is neither true nor false"
+    if candidate.workgroup_limit is not None and not isinstance(candidate.workgroup_limit, int):
+        return "workgroup_limit is no whole number"
+    return edits_problem(candidate.edits, len(source.text))

@@ -1,0 +1,153 @@
+"""The proposer ``ranked``: candidates of all transformations, those that may gain most first.
+
+The order decides only what is tried first. Whether a candidate helps is for the measurement to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import PluginError
+from rpl_core.interfaces.proposer import Proposer
+from rpl_core.interfaces.transformation import EditCandidate, Evidence, GuardVerdict, Screening
+from rpl_optimize.transform.ask import ask
+from rpl_optimize.transform.candidates import OfferedCandidate, collect_offers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rpl_core.interfaces.proposer import InstalledTransformation, ProposalRequest
+    from rpl_optimize.transform.candidates import Offers
+
+#: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.
+_MOST_REFUSALS = 5
+
+
+class RankedProposer(Proposer):
+    """Asks ``transformations`` (default: all that are installed).
+
+    One that fails costs only its own candidates, and the user is told.
+    """
+
+    name = "ranked"
+    summary = "Try the candidates of all transformations, those that may gain most first."
+
+    def __init__(self, transformations: tuple[InstalledTransformation, ...] | None = None) -> None:
+        self._transformations = transformations
+        self._told: set[tuple[Path | None, str]] = set()
+
+    def propose(self, request: ProposalRequest) -> EditCandidate | None:
+        """The next one; if there is none, the user is told what stands against the rest."""
+        offers = self._offers(request)
+        refused = [offered.candidate for offered in offers.candidates if not offered.candidate.allowed]
+        for candidate in self._plan(offers, request):
+            if candidate.allowed:
+                return candidate
+            refused.append(candidate)
+        self._tell(request, *self._nothing_left(request, refused))
+        return None
+
+    def _asked(self, request: ProposalRequest) -> tuple[InstalledTransformation, ...]:
+        return request.transformations if self._transformations is None else self._transformations
+
+    def _offers(self, request: ProposalRequest) -> Offers:
+        offers = collect_offers(request.source, self._asked(request))
+        for failure in offers.failures:
+            self._tell(request, f"warning: {failure.one_line()}; it proposes nothing")
+        wanted = {None, request.source.kernel} if request.source.kernel is not None else None
+        kept = (c for c in offers.candidates if wanted is None or c.candidate.kernel in wanted)
+        return attrs.evolve(offers, candidates=tuple(kept))
+
+    def _plan(self, offers: Offers, request: ProposalRequest) -> Iterator[EditCandidate]:
+        """What the source guards allow and was not tried, in order, with the verdicts of its screening."""
+        tried = {attempt.summary for attempt in request.attempts}
+        for offered in self._ranked(offers, request):
+            if offered.candidate.allowed and offered.candidate.summary not in tried:
+                yield self._screened(offered, request)
+
+    def _ranked(self, offers: Offers, request: ProposalRequest) -> list[OfferedCandidate]:
+        found: list[OfferedCandidate] = []
+        for one in self._asked(request):
+            own = tuple(offered.candidate for offered in offers.candidates if offered.by == one)
+            answer = ask(one, "evidence", partial(_evidence, one, request, own)) if own else {}
+            if isinstance(answer, PluginError):
+                self._tell(request, f"warning: {answer.one_line()}; its candidates are tried last")
+                answer = {}
+            given = (attrs.evolve(candidate, evidence=answer.get(candidate.id)) for candidate in own)
+            found += [OfferedCandidate(one, candidate) for candidate in given]
+        return sorted(found, key=_rank)
+
+    def _screened(self, offered: OfferedCandidate, request: ProposalRequest) -> EditCandidate:
+        candidate = offered.candidate
+        answer = ask(offered.by, "screening", partial(_screening, offered, request))
+        if isinstance(answer, PluginError):
+            answer = Screening(unavailable=answer.one_line())
+        if answer.unavailable is not None:
+            who = f"candidates of {offered.transformation}"
+            self._tell(request, f"{self.name}: {who} are not screened: {answer.unavailable}")
+        return attrs.evolve(candidate, guards=(*candidate.guards, *answer.verdicts))
+
+    def _tell(self, request: ProposalRequest, *lines: str) -> None:
+        """Once per session: a kernel with nothing left is asked about again before every candidate."""
+        if (request.directory, "\n".join(lines)) not in self._told:
+            self._told.add((request.directory, "\n".join(lines)))
+            for line in lines:
+                request.note(line)
+
+    def _nothing_left(self, request: ProposalRequest, refused: Iterable[EditCandidate]) -> Iterator[str]:
+        """Why there is nothing left for a kernel: one line per refused candidate."""
+        name = request.source.kernel or "the file"
+        lines = [_refusal(candidate) for candidate in refused]
+        if not lines and not request.attempts:
+            names = ", ".join(one.transformation.name for one in self._asked(request))
+            yield f"{self.name}: nothing to change in {name} ({names or 'no transformation is installed'})"
+            return
+        left = "left " if request.attempts else ""
+        yield f"{self.name}: nothing {left}to try for {name}" + (":" if lines else "")
+        for line in lines[:_MOST_REFUSALS]:
+            yield f"  {line}"
+        if len(lines) > _MOST_REFUSALS:
+            yield f"  and {len(lines) - _MOST_REFUSALS} more; `rpl transform` lists those of the source"
+
+
+def _evidence(
+    one: InstalledTransformation, request: ProposalRequest, own: tuple[EditCandidate, ...]
+) -> Mapping[str, Evidence]:
+    """The transformation's answer; ``TypeError`` or ``ValueError`` for what no ranking can rely on."""
+    answer = one.transformation.evidence(request.source, own, request.documents)
+    if not isinstance(answer, Mapping):
+        raise TypeError(f"returned {type(answer).__name__} where a mapping was expected")
+    for identity, found in answer.items():
+        if not isinstance(found, Evidence) or not isinstance(found.preference, int):
+            raise TypeError(f"returned no evidence for candidate {identity!r}")
+        least, most = (0.0, 0.0) if found.expected_gain is None else found.expected_gain
+        if not 0 <= least <= most <= 1:
+            raise ValueError(f"candidate {identity!r} is expected to gain {least} to {most}, not 0 to 1")
+    return answer
+
+
+def _screening(offered: OfferedCandidate, request: ProposalRequest) -> Screening:
+    answer = offered.by.transformation.screen(request.source, offered.candidate, request.documents)
+    if not isinstance(answer, Screening) or not all(isinstance(v, GuardVerdict) for v in answer.verdicts):
+        raise TypeError(f"returned {type(answer).__name__} where verdicts were expected")
+    return answer
+
+
+def _rank(offered: OfferedCandidate) -> tuple[object, ...]:
+    """Expected gain (its middle, then what is sure of it), allowed ones, transformation, own order, place."""
+    candidate, evidence = offered.candidate, offered.candidate.evidence or Evidence()
+    least, most = evidence.expected_gain or (0.0, 0.0)
+    gain = (evidence.expected_gain is None, -(least + most) / 2, -least)
+    place = (evidence.preference, candidate.line, candidate.id)
+    return (*gain, not candidate.allowed, offered.transformation, *place)
+
+
+def _refusal(candidate: EditCandidate) -> str:
+    guard = next(guard for guard in candidate.guards if not guard.passed)
+    line = candidate.line if guard.line is None else guard.line
+    return f"{candidate.summary}: guard {guard.guard}, line {line}: {guard.reason}"
