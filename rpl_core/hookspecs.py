@@ -8,6 +8,8 @@ Rules for all hooks:
   contribution and becomes a diagnostic, unless the user asked for that plugin by name.
 * Plugins are called in the order of their names, so equal installations give equal results.
 * Returning ``None`` means "nothing to say" everywhere.
+* ``config`` is the plugin-independent view of the configuration: keys such as ``"plugins.<name>.<key>"`` with
+  their resolved values. Read-only; take settings from it instead of keeping them in the module.
 
 Changes within one ``RPL_API`` number are additive. A snapshot of all signatures is tested.
 """
@@ -22,17 +24,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_core.interfaces.analyzer import Analyzer
+    from rpl_core.interfaces.builder import BuildSystem
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.document import DocumentContract, DocumentSection
     from rpl_core.interfaces.equivalence import EquivalenceCheck
+    from rpl_core.interfaces.exporter import Exporter
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.proposer import Proposer
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.run import RunInfo, RunOutcome
+    from rpl_core.interfaces.section import ReportSection
     from rpl_core.interfaces.transformation import Transformation
-    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.trace import Agent
 
 
@@ -51,7 +59,7 @@ def rpl_configure(config: Mapping[str, Any]) -> None:
 
 
 @hookspec
-def rpl_device_models() -> tuple[DeviceModel, ...] | None:
+def rpl_device_models(config: Mapping[str, Any]) -> tuple[DeviceModel, ...] | None:
     """Describe the GPU products this plugin knows.
 
     Called when a command needs a device, by name or to recognise one.
@@ -64,7 +72,7 @@ def rpl_device_models() -> tuple[DeviceModel, ...] | None:
 
 
 @hookspec
-def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
+def rpl_detect_device(agents: tuple[Agent, ...], config: Mapping[str, Any]) -> DeviceModel | None:
     """Recognise the product behind recorded agents, scaled to their partition mode.
 
     Called when a recording names agents. Each plugin is asked; the answers must agree.
@@ -79,7 +87,47 @@ def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
 
 
 @hookspec
-def rpl_collectors() -> tuple[Collector, ...] | None:
+def rpl_architectures(config: Mapping[str, Any]) -> tuple[Architecture, ...] | None:
+    """Describe instruction sets of which this plugin knows no product.
+
+    Called once per analysis. What a device's own model says wins.
+
+    :return: facts that hold for every product of an architecture, such as occupancy limits.
+
+    Order: plugin name, then as returned; the first of a name is used. Isolation: per plugin.
+    """
+
+
+@hookspec
+def rpl_ceilings(
+    device: DeviceModel, config: Mapping[str, Any]
+) -> tuple[ComputeCeiling | MemoryCeiling, ...] | None:
+    """Add ceilings to a device, such as ones that were measured on it.
+
+    Called once per analysis, when the device is known.
+
+    :param device: the device with the ceilings of its own plugin.
+    :return: further ceilings; one of the same type or level, pipe and origin replaces the device's.
+
+    Order: plugin name, then as returned; the last one wins. Isolation: per plugin.
+    """
+
+
+@hookspec
+def rpl_options(config: Mapping[str, Any]) -> tuple[CommandOption[Any], ...] | None:
+    """Add options to commands.
+
+    Called when a command that takes options of plugins is parsed, or shows its help.
+
+    :return: options with names that no other plugin uses. Their values are found under the option itself:
+        ``context.options[OPTION]``.
+
+    Order: plugin name, then as returned. Isolation: per plugin.
+    """
+
+
+@hookspec
+def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...] | None:
     """Offer ways to record an application.
 
     Called by ``rpl profile`` and ``rpl doctor``.
@@ -91,7 +139,7 @@ def rpl_collectors() -> tuple[Collector, ...] | None:
 
 
 @hookspec
-def rpl_readers() -> tuple[Reader, ...] | None:
+def rpl_readers(config: Mapping[str, Any]) -> tuple[Reader, ...] | None:
     """Offer readers of recorded files.
 
     Called by every command that reads a recording.
@@ -104,10 +152,10 @@ def rpl_readers() -> tuple[Reader, ...] | None:
 
 
 @hookspec
-def rpl_analyzers() -> tuple[Analyzer, ...] | None:
+def rpl_analyzers(config: Mapping[str, Any]) -> tuple[Analyzer, ...] | None:
     """Offer analysis steps.
 
-    Called before an analysis; the core sorts the steps by ``requires`` and ``provides``.
+    Called before an analysis; the core sorts the steps by ``requires``, ``wants`` and ``provides``.
 
     :return: analyzers. Two analyzers may not provide the same fact; the later one in plugin order is
         refused and reported. A cycle is reported with its members, and they do not run.
@@ -118,7 +166,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...] | None:
 
 
 @hookspec
-def rpl_classifier_rules(device: DeviceModel | None) -> tuple[Rule, ...] | None:
+def rpl_classifier_rules(device: DeviceModel | None, config: Mapping[str, Any]) -> tuple[Rule, ...] | None:
     """Offer rules for the bottleneck label.
 
     Called once per analysis.
@@ -131,7 +179,69 @@ def rpl_classifier_rules(device: DeviceModel | None) -> tuple[Rule, ...] | None:
 
 
 @hookspec
-def rpl_transformations() -> tuple[Transformation, ...] | None:
+def rpl_documents(config: Mapping[str, Any]) -> tuple[DocumentContract | DocumentSection, ...] | None:
+    """Offer documents, contracts of other JSON files, or sections of documents of other plugins.
+
+    Called once per analysis, after the analyzers, and by ``rpl schema``.
+
+    :return: documents with unique names; sections with unique names that say where they go.
+
+    Order: documents before those that come ``after`` them, then plugin name; sections last. Isolation: per
+    document and section; a draft that breaks its contract costs only itself.
+    """
+
+
+@hookspec
+def rpl_report_sections(config: Mapping[str, Any]) -> tuple[ReportSection, ...] | None:
+    """Add sections to the text report, the HTML report and ``rpl explain``.
+
+    Called when a report is made.
+
+    :return: sections with unique names.
+
+    Order: plugin name, then as returned. Isolation: per section.
+    """
+
+
+@hookspec
+def rpl_renderers(config: Mapping[str, Any]) -> tuple[Renderer, ...] | None:
+    """Offer output formats for the documents of a run.
+
+    Called by ``rpl report``.
+
+    :return: renderers; ``--format NAME`` picks one by its name.
+
+    Order: plugin name, then as returned. Isolation: per renderer; fatal only for the chosen one.
+    """
+
+
+@hookspec
+def rpl_exporters(config: Mapping[str, Any]) -> tuple[Exporter, ...] | None:
+    """Offer formats of other tools.
+
+    Called by ``rpl export``; ``--format NAME`` picks one.
+
+    :return: exporters with unique names.
+
+    Order: plugin name, then as returned. Isolation: per exporter; fatal only for the chosen one.
+    """
+
+
+@hookspec
+def rpl_builders(config: Mapping[str, Any]) -> tuple[BuildSystem, ...] | None:
+    """Offer ways to build a program from a changed source.
+
+    Called by the optimizer.
+
+    :return: kinds of builds with unique names.
+
+    Order: highest ``priority``, then plugin name; the first that answers is used.
+    Isolation: per build system.
+    """
+
+
+@hookspec
+def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...] | None:
     """Offer source-to-source changes of kernels.
 
     Called by ``rpl transform`` and by the optimizer.
@@ -143,7 +253,7 @@ def rpl_transformations() -> tuple[Transformation, ...] | None:
 
 
 @hookspec
-def rpl_proposers() -> tuple[Proposer, ...] | None:
+def rpl_proposers(config: Mapping[str, Any]) -> tuple[Proposer, ...] | None:
     """Offer ways to choose the optimizer's next candidate.
 
     Called by the optimizer; ``--proposer NAME`` picks one.
@@ -155,7 +265,7 @@ def rpl_proposers() -> tuple[Proposer, ...] | None:
 
 
 @hookspec
-def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...] | None:
+def rpl_equivalence_checks(config: Mapping[str, Any]) -> tuple[EquivalenceCheck, ...] | None:
     """Offer checks that a changed program computes the same.
 
     Called by the optimizer before it measures a candidate.
@@ -169,7 +279,7 @@ def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...] | None:
 
 
 @hookspec
-def rpl_replayers() -> tuple[Replayer, ...] | None:
+def rpl_replayers(config: Mapping[str, Any]) -> tuple[Replayer, ...] | None:
     """Offer ways to replay a captured dispatch.
 
     Called by the replay commands.
@@ -181,19 +291,7 @@ def rpl_replayers() -> tuple[Replayer, ...] | None:
 
 
 @hookspec
-def rpl_renderers() -> tuple[Renderer, ...] | None:
-    """Offer output formats for the documents of a run.
-
-    Called by ``rpl report``.
-
-    :return: renderers; ``--format NAME`` picks one by its name.
-
-    Order: plugin name, then as returned. Isolation: per renderer; fatal only for the chosen one.
-    """
-
-
-@hookspec
-def rpl_doctor_checks() -> tuple[DoctorCheck, ...] | None:
+def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...] | None:
     """Offer things that ``rpl doctor`` should look at.
 
     Called by ``rpl doctor``.

@@ -1,23 +1,46 @@
-"""Write the JSON schemas of all documents to docs/schemas/, and their shapes; tests keep both true."""
+"""Write the JSON schemas of all documents to docs/schemas/, and the shapes of contracts beside them.
+
+Uses every installed plugin of this repository, as a user's `rpl schema` does; tests keep the files true.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 
-from rpl_core.contracts.schema import DOCUMENT_NAMES, json_schema
-from rpl_core.contracts.shape_table import TABLE
-from rpl_core.contracts.shapes import document_shapes
+from rpl_core.contracts.schema import json_schema
+from rpl_core.contracts.shapes import document_shape
+from rpl_core.documents.make import sections_of
 from rpl_core.files.atomic import write_atomic
+from rpl_core.interfaces.document import DocumentContract, DocumentKind
+from rpl_core.plugins.host import create_host
+from rpl_core.plugins.selection import PluginSelection
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "schemas"
 
 
+def schemas() -> dict[Path, str]:
+    """Every generated file with its text."""
+    offered = create_host(PluginSelection(), config={}).catalog.documents().contributions
+    texts: dict[Path, str] = {}
+    for contribution in offered:
+        contract = contribution.value
+        if not isinstance(contract, DocumentContract):
+            continue
+        sections = [c.value for c in sections_of(offered) if c.value.document == contract.name]
+        schema = json.dumps(json_schema(contract, sections), indent=2)
+        texts[SCHEMAS / f"{contract.name}.schema.json"] = f"{schema}\n"
+        if isinstance(contract, DocumentKind):
+            beside = Path(inspect.getfile(contract.model())).with_name("shapes") / f"{contract.name}.json"
+            texts[beside] = json.dumps(document_shape(contract.model()), separators=(",", ":")) + "\n"
+    return texts
+
+
 def main() -> None:
-    SCHEMAS.mkdir(parents=True, exist_ok=True)
-    for name in DOCUMENT_NAMES:
-        write_atomic(SCHEMAS / f"{name}.schema.json", json.dumps(json_schema(name), indent=2) + "\n")
-    write_atomic(TABLE, json.dumps(document_shapes(), separators=(",", ":")) + "\n")
+    for path, text in schemas().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
 
 
 if __name__ == "__main__":

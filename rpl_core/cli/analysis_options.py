@@ -1,4 +1,4 @@
-"""The options that every analysing command shares, and how they become a request."""
+"""The core's options of analysing commands, and how they become a request together with those of plugins."""
 
 from __future__ import annotations
 
@@ -9,47 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from rpl_codeobject.code_sources import CodeSources
     from rpl_core.cli.session import Session
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.pipeline.analyse import AnalysisRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Settings that a run directory remembers and its later analyses take over.
-_RECORDED = (
-    *("device", "clock-mhz", "memory-bandwidth-gbps"),
-    *("flop-model", "strict", "occupancy-mode", "copies"),
-)
+#: The core's settings that a run directory remembers and its later analyses take over.
+_RECORDED = ("device", "clock-mhz", "memory-bandwidth-gbps")
 
 _OPTIONS = (
-    click.option("--device", metavar="NAME", help="Device family or product, e.g. gfx942 or MI300X."),
+    click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`."),
     click.option("--clock-mhz", metavar="MHZ", type=float, help="Engine clock for the compute ceilings."),
-    click.option("--memory-bandwidth-gbps", metavar="GBPS", type=float, help="HBM ceiling of your device."),
     click.option(
-        "--flop-model", metavar="MODEL", help="per_op (default) or valu_width, see ROOFLINE_DESIGN."
+        "--memory-bandwidth-gbps", metavar="GBPS", type=float, help="Memory ceiling of your device."
     ),
-    click.option("--occupancy-mode", metavar="MODE", help="hardware (default) or llvm: LDS granule."),
-    click.option("--strict", is_flag=True, default=None, help="No estimates where a measurement is missing."),
-    click.option(
-        "--copies/--no-copies",
-        default=None,
-        help="Whether copies are work of the critical path (default) or time between kernels.",
-    ),
-    click.option(
-        "--code-object",
-        "code_objects",
-        multiple=True,
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Executable or code object of the kernels, for packed arithmetic; may be repeated.",
-    ),
-    click.option(
-        "--recorded-code",
-        is_flag=True,
-        help="Read the code objects beside the recording and those that it names on this machine.",
-    ),
-    click.option("--full", is_flag=True, help="Write every node and edge of the graph to dag_full.npz too."),
-    click.option("--json", "as_json", is_flag=True, help="Print profile.json on stdout."),
+    click.option("--json", "as_json", is_flag=True, help="Print the leading document (profile) on stdout."),
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )
 
@@ -69,15 +44,18 @@ def require_one_result_form(*, as_json: bool, quiet: bool) -> None:
         )
 
 
-def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | None) -> AnalysisRequest:
+def analysis_request(
+    session: Session, flags: Mapping[str, Any], root: Path | None, *, command: str = "analyze"
+) -> AnalysisRequest:
     """The request from flags, environment and file; then what the run directory ``root`` was recorded with.
 
     So ``rpl analyze RUN`` gives the documents that ``rpl profile`` wrote, unless it is told otherwise.
+    ``command`` is the one whose options of plugins ``flags`` may hold.
     """
-    from rpl_core.interfaces.analyzer import AnalysisOptions
+    from rpl_core.cli.plugin_options import option_values, plugin_options
     from rpl_core.pipeline.analyse import AnalysisRequest
 
-    recorded = {} if root is None else _recorded_options(root)
+    recorded = {} if root is None else recorded_options(session, root, plugin_options(session, command))
 
     def chosen(name: str) -> Any:
         key = name.replace("-", "_")
@@ -88,51 +66,28 @@ def analysis_request(session: Session, flags: Mapping[str, Any], root: Path | No
         device=chosen("device"),
         clock_mhz=chosen("clock-mhz"),
         memory_bandwidth_gbps=chosen("memory-bandwidth-gbps"),
-        options=AnalysisOptions(
-            flop_model=chosen("flop-model"),
-            strict=chosen("strict"),
-            occupancy_mode=chosen("occupancy-mode"),
-            include_copies=chosen("copies"),
-            full_graph=bool(flags.get("full")),
-        ),
-        code=_code_sources(flags),
+        options=option_values(session, command, flags, recorded),
         root=root,
     )
 
 
-def copies_are_work(session: Session, flag: bool | None, root: Path | None) -> bool:
-    """``--copies`` from flag, environment and file; then what the run directory ``root`` remembers."""
-    resolved = session.configuration.resolve("copies", flag)
-    recorded = {} if root is None or resolved.origin != "default" else _recorded_options(root)
-    return bool(recorded.get("copies", resolved.value))
-
-
-def _code_sources(flags: Mapping[str, Any]) -> CodeSources:
-    """Raises ``MissingError`` for a file that is not there, before anything else is done."""
-    from rpl_codeobject.code_sources import CodeSources
-    from rpl_core.errors import MissingError
-
-    files = tuple(flags.get("code_objects") or ())
-    for path in files:
-        if not path.is_file():
-            raise MissingError(f"no code object at {path}", next_step="check --code-object")
-    return CodeSources(files, bool(flags.get("recorded_code")))
-
-
-def _recorded_options(root: Path) -> Mapping[str, Any]:
+def recorded_options(
+    session: Session, root: Path, options: tuple[CommandOption[Any], ...]
+) -> Mapping[str, Any]:
     """Options of the recorded run that bear on the analysis. Raises ``BadDataError`` for impossible ones."""
-    from rpl_core.config.settings import BY_NAME
     from rpl_core.errors import BadDataError, UsageError
     from rpl_core.run_directory.reader import load_manifest
 
-    options = load_manifest(root).options
-    found = {}
-    for name in _RECORDED:
-        value = options.get(name.replace("-", "_"))
+    remembered = load_manifest(root).options
+    parsers = {s.name: s.parse for s in session.configuration.settings if s.name in _RECORDED}
+    parsers |= {option.name: option.parse for option in options if option.recorded}
+    recorded = {}
+    for name, parse in parsers.items():
+        value = remembered.get(name.replace("-", "_"))
         if value is None:
             continue
         try:
-            found[name.replace("-", "_")] = BY_NAME[name].parse(value)
+            recorded[name.replace("-", "_")] = parse(value)
         except UsageError as error:
             raise BadDataError(f"{root} was recorded with an impossible {name}: {error.fact}") from None
-    return found
+    return recorded

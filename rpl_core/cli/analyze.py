@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from rpl_core.cli.analysis_options import analysis_options, analysis_request, require_one_result_form
+from rpl_core.cli.plugin_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
 
 
-@click.command("analyze")
+@click.command("analyze", cls=PluginOptionsCommand)
 @click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the four documents here.")
 @click.option("--each-is-a-run", is_flag=True, help="Every argument is a repeated run, not another process.")

@@ -22,13 +22,13 @@ def config_group() -> None:
 def show(context: click.Context, as_json: bool) -> None:
     """Print value and origin of every setting."""
     session: Session = session_of(context)
-    resolved = session.configuration.all()
+    configuration = session.full_configuration
+    resolved = configuration.all()
     if as_json:
         session.output.json({r.name: {"value": _plain(r.value), "origin": r.origin} for r in resolved})
         return
-    from rpl_core.config.settings import BY_NAME
-
-    rows = [(r.name, _shown(r.value), r.origin, BY_NAME[r.name].meaning) for r in resolved]
+    meanings = {setting.name: setting.meaning for setting in configuration.settings}
+    rows = [(r.name, _shown(r.value), r.origin, meanings[r.name]) for r in resolved]
     session.output.table(("setting", "value", "origin", "meaning"), rows)
 
 

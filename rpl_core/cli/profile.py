@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from rpl_core.cli.analysis_options import analysis_options, require_one_result_form
+from rpl_core.cli.plugin_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
 
 
-@click.command("profile")
+@click.command("profile", cls=PluginOptionsCommand)
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
 @click.option("--runs", type=int, help="Timing runs (default 3).")
-@click.option("--rocprof/--no-rocprof", default=True, help="--no-rocprof times the whole process only.")
 @click.option("--collector", metavar="NAME", help="Collector to record with.")
 @click.option("--roofline", is_flag=True, default=None, help="Collect hardware counters in separate passes.")
 @click.option(
@@ -24,16 +24,8 @@ from rpl_core.cli.session import session_of
     "--focus-critical",
     is_flag=True,
     default=None,
-    help="Trace copies and the HIP API too, and put the critical path first.",
+    help="Trace copies and the host API too, and put the critical path first.",
 )
-@click.option(
-    "--deep-analysis",
-    is_flag=True,
-    default=None,
-    help="Trace the instructions of the most critical kernels in passes of their own.",
-)
-@click.option("--deep-top", type=int, metavar="N", help="Kernels that --deep-analysis traces (default 3).")
-@click.option("--deep-timeout", type=float, metavar="S", help="Seconds that one thread trace may take.")
 @click.option(
     "--from", "recordings", multiple=True, type=click.Path(path_type=Path), help="Take a recording."
 )
@@ -53,17 +45,15 @@ def profile(context: click.Context, /, application: tuple[str, ...], **flags: An
     they stand. One quoted string is split as a shell would.
 
     \b
-    rpl profile --device gfx942 -- ./app 100
-    rpl profile --device gfx942 --roofline --runs 5 "./app 100"
-    rpl profile --device gfx942 --from recording_results.db
+    rpl profile --device NAME -- ./app 100
+    rpl profile --device NAME --roofline --runs 5 "./app 100"
+    rpl profile --device NAME --from recording_results.db
     """
     from rpl_core.cli.process_start import import_numpy_alone
 
     import_numpy_alone()
-    from rpl_core.cli import profile_command
+    from rpl_core.cli.profile_command import ProfileCall, from_recordings, record
 
-    require_one_result_form(as_json=flags["as_json"], quiet=flags["quiet"])
-    session = session_of(context)
-    if flags["recordings"]:
-        return profile_command.from_recordings(session, application, flags)
-    return profile_command.record(session, application, flags)
+    call = ProfileCall.of(session_of(context), flags)
+    require_one_result_form(as_json=call.as_json, quiet=call.quiet)
+    return from_recordings(call, application) if call.recordings else record(call, application)

@@ -7,24 +7,77 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rpl_core.cli.analysis_options import analysis_request
 from rpl_core.cli.long_work import shown_while_long
 from rpl_core.cli.results import show
-from rpl_core.errors import MissingError, RplError, UsageError
+from rpl_core.errors import RplError, UsageError
 from rpl_core.exit_codes import ExitCode
-from rpl_core.model.trace import TraceRole
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
-    from rpl_core.interfaces.collector import Collector, LineSink
+    from rpl_core.interfaces.collector import LineSink
+    from rpl_core.pipeline.analyse import AnalysisRequest
     from rpl_core.profiling.record import ProfileRequest, Recorded
-    from rpl_core.profiling.thread_traces import DeepAnalysis
 
-_TIMING_ONLY = "timing-only"
+__all__ = ["ProfileCall", "from_recordings", "log_sink", "record"]
 
 
-def from_recordings(session: Session, application: tuple[str, ...], flags: Mapping[str, Any]) -> int:
+@attrs.frozen
+class ProfileCall:
+    """The options of one ``rpl profile``, settings resolved. ``flags`` also hold the options of plugins."""
+
+    session: Session
+    flags: Mapping[str, Any]
+    recordings: tuple[Path, ...]
+    output: Path | None
+    runs_directory: Path
+    runs: int
+    collector: str | None
+    roofline: bool
+    counters: tuple[str, ...]
+    focus_critical: bool
+    time_limit_s: float | None
+    allow_dangerous_counters: bool
+    dry_run: bool
+    debug: bool
+    as_json: bool
+    quiet: bool
+
+    @classmethod
+    def of(cls, session: Session, flags: Mapping[str, Any]) -> ProfileCall:
+        """From the parsed command line. Raises ``UsageError`` for what can't be."""
+
+        def setting(name: str) -> Any:
+            return session.setting(name, flags[name.replace("-", "_")])
+
+        return cls(
+            session=session,
+            flags=flags,
+            recordings=tuple(flags["recordings"]),
+            output=flags["output"],
+            runs_directory=Path(session.setting("runs-directory")),
+            runs=setting("runs"),
+            collector=setting("collector"),
+            roofline=setting("roofline"),
+            counters=_counters(flags["counters"]),
+            focus_critical=setting("focus-critical"),
+            time_limit_s=setting("time-limit"),
+            allow_dangerous_counters=flags["allow_dangerous_counters"],
+            dry_run=flags["dry_run"],
+            debug=flags["debug"],
+            as_json=flags["as_json"],
+            quiet=flags["quiet"],
+        )
+
+    def analysis(self, root: Path | None) -> AnalysisRequest:
+        """The analysis that was asked for; see ``analysis_request``."""
+        return analysis_request(self.session, self.flags, root, command="profile")
+
+
+def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     """``--from``: nothing is executed."""
     from rpl_core.pipeline.offline import analyse_only, run_directory_of
     from rpl_core.run_directory.writer import claim_path, default_path, point_latest, require_empty
@@ -33,156 +86,108 @@ def from_recordings(session: Session, application: tuple[str, ...], flags: Mappi
         raise UsageError(
             "--from analyses a recording and runs no application", next_step="leave one of them out"
         )
-    paths, output = tuple(flags["recordings"]), flags["output"]
-    request = analysis_request(session, flags, run_directory_of(paths))
-    place = _runs_directory(session), (str(paths[0].resolve()),)
-    if flags["dry_run"]:
-        shown = ", ".join(str(path) for path in paths)
-        _show_plan(session, flags, [f"analyse {shown} into {output or default_path(*place)}"])
+    request = call.analysis(run_directory_of(call.recordings))
+    place = call.runs_directory, (str(call.recordings[0].resolve()),)
+    if call.dry_run:
+        shown = ", ".join(str(path) for path in call.recordings)
+        _show_plan(call, [f"analyse {shown} into {call.output or default_path(*place)}"])
         return int(ExitCode.OK)
-    if output is not None:
-        require_empty(output)
-    with shown_while_long("profile", paths, quiet=flags["quiet"]):
-        documents = analyse_only(paths, request, session.host)
-    directory = output or claim_path(*place)
+    if call.output is not None:
+        require_empty(call.output)
+    with shown_while_long("profile", call.recordings, quiet=call.quiet):
+        documents = analyse_only(call.recordings, request, call.session.host)
+    directory = call.output or claim_path(*place)
     documents.write(directory)
-    if output is None:
+    if call.output is None:
         point_latest(directory)
-    _show(session, documents, flags, directory)
+    _show(call, documents, directory)
     return int(ExitCode.OK)
 
 
-def record(session: Session, application: tuple[str, ...], flags: Mapping[str, Any]) -> int:
+def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     """Run the application under a collector, then analyse what it left."""
+    from rpl_core.profiling.choose_collector import TIMING_ONLY, choose_collector
     from rpl_core.profiling.record import plan_only, record_application
 
-    request = _profile_request(session, application, flags)
-    collector = choose_collector(session, flags)
-    if request.roofline and collector.name == _TIMING_ONLY:
-        raise UsageError("--roofline needs a profiler", next_step="leave out --no-rocprof or --roofline")
+    session = call.session
+    request = _profile_request(call, application)
+    collector = choose_collector(session.host, call.collector, request.analysis.options)
+    if request.roofline and collector.name == TIMING_ONLY:
+        raise UsageError(
+            "--roofline needs a profiler", next_step="let a profiler record, or leave out --roofline"
+        )
     if request.extra_counters and not request.roofline:
         raise UsageError("--counters adds to the counters of --roofline", next_step="add --roofline")
-    if flags["dry_run"]:
-        _show_plan(session, flags, plan_only(request, collector, session.host))
+    if call.dry_run:
+        _show_plan(call, plan_only(request, collector, session.host))
         return int(ExitCode.OK)
-    with _progress(session, request, quiet=flags["quiet"]) as step:
-        recorded = record_application(request, collector, session.host, log_sink(session, flags), step)
-    return _analyse(session, flags, recorded)
+    with _progress(call, request) as step:
+        recorded = record_application(request, collector, session.host, log_sink(session, call.debug), step)
+    return _analyse(call, recorded)
 
 
-def _show_plan(session: Session, flags: Mapping[str, Any], lines: Sequence[str]) -> None:
-    if flags["as_json"]:
-        session.output.json({"dry_run": list(lines)})
+def _show_plan(call: ProfileCall, lines: Sequence[str]) -> None:
+    if call.as_json:
+        call.session.output.json({"dry_run": list(lines)})
         return
     for line in lines:
-        session.output.line(line)
+        call.session.output.line(line)
 
 
-def _progress(
-    session: Session, request: ProfileRequest, *, quiet: bool
-) -> AbstractContextManager[Callable[[str], None]]:
+def _progress(call: ProfileCall, request: ProfileRequest) -> AbstractContextManager[Callable[[str], None]]:
     """How many counter passes follow is known only when the device is."""
-    if quiet:
+    if call.quiet:
         return nullcontext(lambda _step: None)
-    return session.output.progress("profile", total=None if request.roofline else request.runs)
+    return call.session.output.progress("profile", total=None if request.roofline else request.runs)
 
 
-def _runs_directory(session: Session) -> Path:
-    return Path(session.setting("runs-directory"))
-
-
-def _profile_request(
-    session: Session, application: tuple[str, ...], flags: Mapping[str, Any]
-) -> ProfileRequest:
+def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> ProfileRequest:
     from rpl_core.profiling.command_line import application_command
     from rpl_core.profiling.record import ProfileRequest
 
     return ProfileRequest(
         command=application_command(application),
-        runs=session.setting("runs", flags["runs"]),
-        roofline=session.setting("roofline", flags["roofline"]),
-        trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
-        deep=_deep_analysis(session, flags),
-        time_limit_s=session.setting("time-limit", flags["time_limit"]),
-        allow_dangerous_counters=flags["allow_dangerous_counters"],
-        extra_counters=_extra_counters(flags["counters"]),
-        output=flags["output"],
-        runs_directory=_runs_directory(session),
-        analysis=analysis_request(session, flags, None),
+        runs=call.runs,
+        roofline=call.roofline,
+        trace_dependencies=call.focus_critical,
+        time_limit_s=call.time_limit_s,
+        allow_dangerous_counters=call.allow_dangerous_counters,
+        extra_counters=call.counters,
+        output=call.output,
+        runs_directory=call.runs_directory,
+        analysis=call.analysis(None),
     )
 
 
-def _extra_counters(text: str | None) -> tuple[str, ...]:
+def _counters(text: str | None) -> tuple[str, ...]:
     """Names in the order given, each once. Raises ``UsageError`` for what can't be a counter's name."""
     names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
     for name in names:
         if not name.isascii() or not name.replace("_", "").replace("[", "").replace("]", "").isalnum():
-            raise UsageError(
-                f"{name!r} is no counter", next_step="separate names by commas: SQ_WAIT_ANY,SQ_INSTS_LDS"
-            )
+            raise UsageError(f"{name!r} is no counter", next_step="separate names by commas: A,B")
     return names
 
 
-def _deep_analysis(session: Session, flags: Mapping[str, Any]) -> DeepAnalysis | None:
-    from rpl_core.profiling.thread_traces import DeepAnalysis
-
-    if not session.setting("deep-analysis", flags["deep_analysis"]):
-        return None
-    if not flags["rocprof"]:
-        raise UsageError("--deep-analysis needs a profiler", next_step="leave out --no-rocprof")
-    top = session.setting("deep-top", flags["deep_top"])
-    return DeepAnalysis(top, session.setting("deep-timeout", flags["deep_timeout"]))
-
-
-def choose_collector(session: Session, flags: Mapping[str, Any]) -> Collector:
-    """The collector that was named, or the first usable one in plugin order."""
-    from rpl_core.profiling.guarded_collector import GuardedCollector
-
-    collectors = session.host.catalog.collectors()
-    name = session.setting("collector", flags["collector"]) if flags["rocprof"] else _TIMING_ONLY
-    if name is not None and collectors.get(name).role is not TraceRole.TIMING:  # get: says which there are
-        raise UsageError(
-            f"the collector {name!r} adds thread traces to a profile and records none",
-            next_step="use --deep-analysis",
-        )
-    reasons = []
-    for offered in collectors.contributions:
-        if offered.value.role is not TraceRole.TIMING:
-            continue
-        # Timing alone records no kernel, so it is only taken on request.
-        if offered.value.name == name or (name is None and offered.value.name != _TIMING_ONLY):
-            candidate = GuardedCollector(offered)
-            reason = candidate.missing()
-            if reason is None:
-                return candidate
-            reasons.append(reason)
-    if reasons:
-        raise MissingError(reasons[0])
-    raise MissingError(
-        "no collector and no device plugin is installed: the core alone records nothing",
-        next_step="pip install rpl-gfx942, then `rpl profile --device gfx942 -- ./app`",
-    )
-
-
-def log_sink(session: Session, flags: Mapping[str, Any]) -> LineSink:
-    if flags["debug"]:
+def log_sink(session: Session, debug: bool) -> LineSink:
+    """Where the profiler's log goes: shown with ``--debug``, else nowhere."""
+    if debug:
         return session.output.note
     return lambda _line: None
 
 
-def _analyse(session: Session, flags: Mapping[str, Any], recorded: Recorded) -> int:
+def _analyse(call: ProfileCall, recorded: Recorded) -> int:
     from rpl_core.pipeline.offline import analyse_paths
     from rpl_core.run_directory.writer import point_latest
 
-    if flags["output"] is None:
+    if call.output is None:
         point_latest(recorded.directory)
-    request = analysis_request(session, flags, recorded.directory)
     failure = recorded.failure
     if failure is not None and not recorded.any_finished:
         raise failure
-    with shown_while_long("analyze", (recorded.directory,), quiet=flags["quiet"]):
-        documents, directory = analyse_paths((recorded.directory,), request, session.host)
-    _show(session, documents, flags, directory)
+    with shown_while_long("analyze", (recorded.directory,), quiet=call.quiet):
+        request = call.analysis(recorded.directory)
+        documents, directory = analyse_paths((recorded.directory,), request, call.session.host)
+    _show(call, documents, directory)
     if failure is not None:
         raise _kept(failure, recorded.directory)
     return int(ExitCode.OK)
@@ -194,12 +199,12 @@ def _kept(failure: RplError, directory: Path) -> RplError:
     return failure
 
 
-def _show(session: Session, documents: Documents, flags: Mapping[str, Any], directory: Path | None) -> None:
+def _show(call: ProfileCall, documents: Documents, directory: Path | None) -> None:
     show(
-        session,
+        call.session,
         documents,
-        as_json=flags["as_json"],
-        quiet=flags["quiet"],
+        as_json=call.as_json,
+        quiet=call.quiet,
         directory=directory,
-        path_first=bool(session.setting("focus-critical", flags["focus_critical"])),
+        path_first=call.focus_critical,
     )

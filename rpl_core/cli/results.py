@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
 
+#: The output format of the terminal.
+_TEXT = "text"
+
 
 def show(
     session: Session,
@@ -20,37 +23,57 @@ def show(
     directory: Path | None,
     path_first: bool = False,
 ) -> None:
-    """``--json``: profile.json; ``--quiet``: the runtime in ms; otherwise the text report.
+    """``--json``: the leading document; ``--quiet``: its brief form; otherwise the text report.
 
     Diagnostics and the place of the documents go to stderr; with ``--quiet`` only what makes the number
     doubtful.
     """
-    from rpl_core.errors import BadDataError
-
-    output = session.output
-    if quiet:
-        profile = documents.content("profile")  # making the model would take longer than all of this
-        if profile["runtime_ms"] is None:
-            raise BadDataError(f"the runtime is unknown: {profile['runtime_reason']}")
-        output.line(f"{profile['runtime_ms']:.6f}")
-        for diagnostic in documents.diagnostics:
-            if diagnostic.severity != "info":
-                output.diagnostic(diagnostic)
-        return
-    if as_json:
-        output.raw(documents.json("profile"))
+    output, leading = session.output, documents.leading
+    if leading is None:
+        _without_documents(session, documents, needed=as_json or quiet)
+    elif quiet:
+        output.line(leading.brief(documents.content(leading.name)))
+    elif as_json:
+        output.raw(documents.json(leading.name))
     else:
         _text(session, documents, path_first=path_first)
     for diagnostic in documents.diagnostics:
-        output.diagnostic(diagnostic)
-    if directory is not None:
+        if not quiet or diagnostic.severity != "info":
+            output.diagnostic(diagnostic)
+    if directory is not None and not quiet:
         output.note(f"documents: {directory}")
+
+
+def _without_documents(session: Session, documents: Documents, *, needed: bool) -> None:
+    from rpl_core.errors import MissingError
+    from rpl_core.plugins.packages import provider_of
+
+    package = provider_of("kinds", "documents") or "rocm-perf-lab"
+    fact = "no installed plugin makes the documents of an analysis"
+    if needed:
+        raise MissingError(fact, next_step=f"pip install {package}")
+    for diagnostic in documents.diagnostics:
+        session.output.diagnostic(diagnostic)
+    session.output.note(
+        f"{fact}: the recordings were kept and read, nothing more. Next: pip install {package}."
+    )
 
 
 def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
     from rpl_core.cli.terminal import text_width
-    from rpl_core.interfaces.renderer import RenderRequest
-    from rpl_report.text.report import TextRenderer
+    from rpl_core.interfaces.renderer import RenderRequest, SectionOf
+    from rpl_core.plugins.packages import provider_of
 
-    request = RenderRequest(documents.by_name(), path_first=path_first, width=text_width())
-    session.output.raw(TextRenderer().render(request))
+    catalog = session.host.catalog
+    renderers = catalog.renderers()
+    if _TEXT not in renderers:
+        package = provider_of("kinds", "renderers") or "rocm-perf-lab"
+        session.output.note(f"no installed plugin shows documents as text. Next: pip install {package}.")
+        return
+    request = RenderRequest(
+        documents.by_name(),
+        path_first=path_first,
+        width=text_width(),
+        sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
+    )
+    session.output.raw(renderers.get(_TEXT).render(request))

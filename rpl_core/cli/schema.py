@@ -15,17 +15,22 @@ def schema(context: click.Context, name: str | None) -> None:
 
     Example: rpl schema profile > profile.schema.json
     """
-    from rpl_core.contracts.schema import DOCUMENT_NAMES, json_schema
+    from rpl_core.contracts.schema import json_schema
+    from rpl_core.documents.make import sections_of
     from rpl_core.errors import UsageError
+    from rpl_core.interfaces.document import DocumentContract
 
-    output = session_of(context).output
+    session = session_of(context)
+    offered = session.host.catalog.documents().contributions
+    contracts = {c.value.name: c.value for c in offered if isinstance(c.value, DocumentContract)}
     if name is None:
-        for known in DOCUMENT_NAMES:
-            output.line(known)
+        for known in sorted(contracts):
+            session.output.line(known)
         return
     stem = name.removesuffix(".json")
-    if stem not in DOCUMENT_NAMES:
+    if stem not in contracts:
         raise UsageError(
-            f"no document is called {name!r}", next_step=f"choose from {', '.join(DOCUMENT_NAMES)}"
+            f"no document is called {name!r}", next_step=f"choose from {', '.join(sorted(contracts))}"
         )
-    output.json(json_schema(stem))
+    sections = (c.value for c in sections_of(offered) if c.value.document == stem)
+    session.output.json(json_schema(contracts[stem], sections))

@@ -40,6 +40,11 @@ class Session:
         return load_configuration(self.config_file)
 
     @cached_property
+    def full_configuration(self) -> Configuration:
+        """With the settings of plugins; from here on a setting that nobody knows is an error."""
+        return self.configuration.with_options(self.plugin_overview.catalog.options())
+
+    @cached_property
     def output(self) -> Output:
         from rpl_core.cli.output import Output
 
@@ -49,6 +54,7 @@ class Session:
     def host(self) -> PluginHost:
         """The plugin host. A plugin named with ``-p`` that did not load ends the command here."""
         self.plugin_overview.require_requested()
+        _ = self.full_configuration
         return self.plugin_overview
 
     @cached_property

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import attrs
 
-from rpl_core.config.settings import BY_NAME, SETTINGS
+from rpl_core.config.settings import SETTINGS, Setting
 from rpl_core.errors import UsageError
+from rpl_core.interfaces.options import CommandOption
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,41 +35,59 @@ class Resolved:
 
 @attrs.frozen
 class Configuration:
-    """The configuration of one invocation. ``file_values`` are flattened dotted names."""
+    """The configuration of one invocation. ``file_values`` are flattened dotted names.
+
+    ``settings`` are the known ones: the core's, and those of plugins once these are loaded.
+    """
 
     file: Path | None
     file_values: Mapping[str, Any]
     environment: Mapping[str, str]
+    settings: tuple[Setting, ...] = SETTINGS
+
+    def with_options(self, options: Iterable[CommandOption[Any]]) -> Configuration:
+        """Also with the settings of plugins. Raises ``UsageError`` for settings that nobody knows."""
+        known = (*self.settings, *(Setting.of(option) for option in options if option.setting))
+        names = {setting.name for setting in known}
+        unknown = sorted(k for k in self.file_values if k not in names and not k.startswith("plugins."))
+        if unknown:
+            raise _unknown_setting(unknown[0])
+        return attrs.evolve(self, settings=known)
 
     def resolve(self, name: str, flag: Any = None) -> Resolved:
         """The value of setting ``name``. Raises ``UsageError`` naming the origin of a wrong value."""
-        setting = BY_NAME[name]
+        return self.resolve_setting(next(s for s in self.settings if s.name == name), flag)
+
+    def resolve_setting(self, setting: Setting, flag: Any = None) -> Resolved:
+        """The same for a setting that need not be one of ``settings``."""
+        name = setting.name
         if flag is not None:
-            return Resolved(name, _parsed(setting.parse, flag, "flag", name), "flag")
+            return Resolved(name, parsed(setting.parse, flag, "flag", name), "flag")
         if setting.variable in self.environment:
             origin = f"environment {setting.variable}"
             return Resolved(
-                name, _parsed(setting.parse, self.environment[setting.variable], origin, name), origin
+                name, parsed(setting.parse, self.environment[setting.variable], origin, name), origin
             )
         if name in self.file_values:
             origin = f"file {self.file}"
-            return Resolved(name, _parsed(setting.parse, self.file_values[name], origin, name), origin)
+            return Resolved(name, parsed(setting.parse, self.file_values[name], origin, name), origin)
         return Resolved(name, setting.default, "default")
 
     def value(self, name: str, flag: Any = None) -> Any:
         return self.resolve(name, flag).value
 
     def all(self) -> tuple[Resolved, ...]:
-        return tuple(self.resolve(setting.name) for setting in SETTINGS)
+        return tuple(self.resolve_setting(setting) for setting in self.settings)
 
     def plugin_view(self) -> Mapping[str, Any]:
         """What ``rpl_configure`` gets: resolved settings plus the file's ``plugins.<name>.<key>`` entries."""
         view = {resolved.name: resolved.value for resolved in self.all()}
-        view.update({k: v for k, v in self.file_values.items() if k not in BY_NAME})
+        view.update({k: v for k, v in self.file_values.items() if k not in view})
         return MappingProxyType(view)
 
 
-def _parsed(parse: Any, value: Any, origin: str, name: str) -> Any:
+def parsed(parse: Any, value: Any, origin: str, name: str) -> Any:
+    """``value`` by ``parse``. Raises ``UsageError`` naming where a wrong value came from."""
     try:
         return parse(value)
     except UsageError as error:
@@ -114,10 +133,11 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             flat.update(_flatten(value, f"{name}."))
         else:
             flat[name] = value
-    unknown = sorted(k for k in flat if k not in BY_NAME and not k.startswith("plugins."))
-    if unknown and not prefix:
-        raise UsageError(
-            f"unknown setting {unknown[0]!r} in the configuration file",
-            next_step="`rpl config show` lists the settings",
-        )
     return flat
+
+
+def _unknown_setting(name: str) -> UsageError:
+    return UsageError(
+        f"unknown setting {name!r} in the configuration file",
+        next_step="`rpl config show` lists the settings",
+    )

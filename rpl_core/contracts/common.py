@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -71,8 +71,9 @@ class ProvenanceDoc(Part):
 
 
 class Document(Part):
-    """Base of the four documents."""
+    """The envelope of every document of an analysis. ``sections`` holds what plugins added, by name."""
 
     schema_version: str = Field(pattern=r"^1\.[0-9]+$")
     provenance: ProvenanceDoc | None = None
     diagnostics: tuple[DiagnosticDoc, ...] = ()
+    sections: dict[str, Any] = Field(default_factory=dict)

@@ -1,37 +1,57 @@
-"""The JSON schemas of all documents, generated from the models; the committed copies are tested."""
+"""The JSON schemas of documents, generated from their models; sections of plugins take their places."""
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic import BaseModel
 
-_DOCUMENTS = {
-    "analysis": "rpl_analysis.contracts.analysis:AnalysisDocument",
-    "compare": "rpl_compare.contract:CompareDocument",
-    "comparison": "rpl_compare.contract:ComparisonManifest",
-    "dag": "rpl_analysis.contracts.dag:DagDocument",
-    "history": "rpl_compare.contract:HistoryDocument",
-    "optimize": "rpl_optimize.contracts.optimize:OptimizeDocument",
-    "profile": "rpl_analysis.contracts.profile:ProfileDocument",
-    "roofline": "rpl_analysis.contracts.roofline:RooflineDocument",
-    "run": "rpl_core.contracts.run:RunManifest",
-    "what-if": "rpl_analysis.contracts.what_if:WhatIfDocument",
-}
+    from rpl_core.interfaces.document import DocumentContract, DocumentSection
 
-DOCUMENT_NAMES = tuple(sorted(_DOCUMENTS))
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DEFINITIONS = "#/$defs/{model}"
 
 
-def document_model(name: str) -> type[BaseModel]:
-    """The pydantic model of document ``name``."""
-    module, attribute = _DOCUMENTS[name].split(":")
-    model: type[BaseModel] = getattr(importlib.import_module(module), attribute)
-    return model
+def json_schema(contract: DocumentContract, sections: Iterable[DocumentSection] = ()) -> dict[str, Any]:
+    """JSON schema (draft 2020-12) of the file of ``contract`` as it is written.
+
+    ``sections`` are those that the installed plugins add to it.
+    """
+    from rpl_core.interfaces.document import DocumentKind
+
+    schema = {"$schema": _DIALECT, **_generated(contract.model())}
+    if isinstance(contract, DocumentKind):
+        for section in sections:
+            _insert(schema, contract, section)
+    return schema
 
 
-def json_schema(name: str) -> dict[str, Any]:
-    """JSON schema (draft 2020-12) of document ``name`` as it is written."""
-    generated = document_model(name).model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **generated}
+def _generated(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(mode="serialization")
+
+
+def _insert(schema: dict[str, Any], kind: Any, section: DocumentSection) -> None:
+    """Replace the free-form objects at the section's places by its schema, or add it to ``sections``."""
+    generated = _generated(section.model())
+    definitions = {**schema.get("$defs", {}), **generated.pop("$defs", {})}
+    definitions[generated.get("title", section.name)] = generated
+    schema["$defs"] = dict(sorted(definitions.items()))
+    reference = {"$ref": _DEFINITIONS.format(model=generated.get("title", section.name))}
+    places = kind.places_of(schema, section.field)
+    for place in places:
+        _refer(place, reference)
+    if not places:
+        schema["properties"]["sections"].setdefault("properties", {})[section.field] = reference
+
+
+def _refer(place: dict[str, Any], reference: dict[str, str]) -> None:
+    """Put ``reference`` where ``place`` allows any object."""
+    for key in ("anyOf", "items"):
+        inner = place.get(key)
+        if isinstance(inner, list):
+            place[key] = [reference if choice.get("type") == "object" else choice for choice in inner]
+        elif isinstance(inner, dict):
+            place[key] = reference

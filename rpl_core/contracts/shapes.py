@@ -1,40 +1,40 @@
-"""The contracts of the four documents as data, from which pydantic's validator is built without the models.
+"""Contracts of documents as data, from which pydantic's validator is built without the models.
 
 Making the models costs an analysis process more than analysing 100 000 dispatches, and to check and write
-what rpl itself put together they are not needed. The table is derived from them, kept beside this module
-(``make schemas``) and tested to be the one that they give.
+what rpl itself put together they are not needed. A shape is derived from its model, kept beside it as JSON
+(``make schemas``) and tested to be the one that the model gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rpl_att.contract import AttPart
-from rpl_core.contracts.schema import document_model
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
-#: The documents of one analysis, checked together.
-ANALYSIS_DOCUMENTS = ("profile", "roofline", "dag", "analysis")
 #: Members of a core schema that say what is accepted; names of things and other metadata are left out.
 _LIMITS = ("ge", "le", "gt", "lt", "pattern", "min_length", "max_length")
 
 
-def document_shapes() -> dict[str, Any]:
-    """A core schema (pydantic-core) of a mapping with all four documents, each as a mapping of its fields."""
+def document_shape(model: type[BaseModel]) -> dict[str, Any]:
+    """A core schema (pydantic-core) of a mapping with the fields of ``model``."""
     definitions: dict[str, Any] = {}
-    fields = {name: _field(_Shapes(name, definitions).root(), required=True) for name in ANALYSIS_DOCUMENTS}
-    return {
-        "type": "definitions",
-        "schema": {"type": "typed-dict", "fields": fields},
-        "definitions": list(definitions.values()),
-    }
+    root = _Shapes(model, definitions).root()
+    return {"type": "definitions", "schema": root, "definitions": list(definitions.values())}
+
+
+def shape_fields(shape: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the fields of a document of this shape."""
+    name = shape["schema"]["schema_ref"]
+    return frozenset(next(d["fields"] for d in shape["definitions"] if d["ref"] == name))
 
 
 class _Shapes:
     """Translates the core schema of one model; parts become definitions, so that each stands there once."""
 
-    def __init__(self, name: str, definitions: dict[str, Any]) -> None:
-        self._schema: Mapping[str, Any] = document_model(name).__pydantic_core_schema__
+    def __init__(self, model: type[BaseModel], definitions: dict[str, Any]) -> None:
+        self._schema: Mapping[str, Any] = model.__pydantic_core_schema__
         self._named = {entry["ref"]: entry for entry in self._schema.get("definitions", ())}
         self._definitions = definitions
 
@@ -71,9 +71,7 @@ class _Shapes:
         raise NotImplementedError(f"a contract uses {kind!r}, which its shape can't express")
 
     def _part(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """A part as a mapping. Blocks of thread traces are models already: who made them checked them."""
-        if schema["cls"] is AttPart:
-            return {"type": "any"}
+        """A part as a mapping."""
         name = schema["cls"].__name__
         if name not in self._definitions:
             fields = {

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from rpl_core.errors import UsageError
-from rpl_core.model.device import CeilingOrigin, DeviceModel, MemoryCeiling
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling
+
+
+def with_ceilings(device: DeviceModel, added: Sequence[ComputeCeiling | MemoryCeiling]) -> DeviceModel:
+    """``device`` with ceilings that plugins add; one for the same thing and origin takes its place."""
+    compute = {(c.data_type, c.pipe, c.origin): c for c in device.compute_ceilings}
+    memory = {(c.level, c.origin): c for c in device.memory_ceilings}
+    for ceiling in added:
+        if isinstance(ceiling, ComputeCeiling):
+            compute[ceiling.data_type, ceiling.pipe, ceiling.origin] = ceiling
+        else:
+            memory[ceiling.level, ceiling.origin] = ceiling
+    if not added:
+        return device
+    return attrs.evolve(
+        device, compute_ceilings=tuple(compute.values()), memory_ceilings=tuple(memory.values())
+    )
 
 
 def with_overrides(

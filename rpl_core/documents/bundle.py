@@ -1,120 +1,98 @@
-"""The four documents of a run, written together, and the columns of the whole graph where asked for."""
+"""The documents of a run: what an analysis drafted, or what was read back, written together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.documents import parts
-from rpl_core.documents.drafts import as_model, check_drafts
+from rpl_core.errors import MissingError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.process.storage import make_directory
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.analysis import AnalysisDocument
-    from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.roofline import RooflineDocument
-    from rpl_analysis.execution_graph.full_columns import GraphColumns
-    from rpl_core.contracts.common import Document
+    from pydantic import BaseModel
 
-#: Every node and edge of the graph that dag.json sums up.
-FULL_GRAPH = "dag_full.npz"
-_NAMES = ("profile", "roofline", "dag", "analysis")
+    from rpl_core.contracts.common import Document
+    from rpl_core.documents.parts import DiagnosticDoc
+    from rpl_core.interfaces.document import DocumentKind
+
+__all__ = ["Documents", "to_json"]
 
 
 class Documents:
-    """The four documents: models, or what an analysis drafted, which becomes models when it is looked at."""
+    """Documents by name, as their content; one becomes a model when it is looked at.
+
+    ``kinds`` are in the order in which they are written, ``contents`` complete and checked. ``attachments``
+    are files beside them (``None``: one that must go). ``diagnostics`` are those of the analysis.
+    """
 
     def __init__(
         self,
+        kinds: Sequence[DocumentKind],
+        contents: Mapping[str, Mapping[str, Any]],
         *,
-        profile: ProfileDocument,
-        roofline: RooflineDocument,
-        dag: DagDocument,
-        analysis: AnalysisDocument,
-        graph_columns: GraphColumns | None = None,
+        diagnostics: Sequence[DiagnosticDoc] = (),
+        attachments: Mapping[str, bytes | None] | None = None,
     ) -> None:
-        self._models: dict[str, Any] = {
-            "profile": profile,
-            "roofline": roofline,
-            "dag": dag,
-            "analysis": analysis,
-        }
-        self._contents: Mapping[str, Mapping[str, Any]] = {}
-        self.graph_columns = graph_columns
-
-    @classmethod
-    def drafted(cls, drafts: Mapping[str, Any], graph_columns: GraphColumns | None) -> Documents:
-        """From a draft of each. Raises pydantic's ``ValidationError`` where one breaks its contract."""
-        documents = cls.__new__(cls)
-        documents._models = {}
-        documents._contents = check_drafts(drafts)
-        documents.graph_columns = graph_columns
-        return documents
+        self._kinds = {kind.name: kind for kind in kinds if kind.name in contents}
+        self._contents = contents
+        self._models: dict[str, Any] = {}
+        self.diagnostics = tuple(diagnostics)
+        self._attachments = attachments or {}
 
     @property
-    def profile(self) -> ProfileDocument:
-        model: ProfileDocument = self._model("profile")
-        return model
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._kinds)
 
     @property
-    def roofline(self) -> RooflineDocument:
-        model: RooflineDocument = self._model("roofline")
-        return model
-
-    @property
-    def dag(self) -> DagDocument:
-        model: DagDocument = self._model("dag")
-        return model
-
-    @property
-    def analysis(self) -> AnalysisDocument:
-        model: AnalysisDocument = self._model("analysis")
-        return model
-
-    def _model(self, name: str) -> Any:
-        if name not in self._models:
-            self._models[name] = as_model(name, self._contents[name])
-        return self._models[name]
-
-    def by_name(self) -> Mapping[str, Document]:
-        return {name: self._model(name) for name in _NAMES}
+    def leading(self) -> DocumentKind | None:
+        """The kind that stands for all of them on the command line."""
+        return next((kind for kind in self._kinds.values() if kind.leading), None)
 
     def content(self, name: str) -> Mapping[str, Any]:
         """Document ``name`` as its fields by name, complete; no model is made for it."""
-        if name in self._contents:
-            return self._contents[name]
-        content: Mapping[str, Any] = self._model(name).model_dump()
-        return content
+        if name not in self._kinds:
+            raise _absent(name)
+        return self._contents[name]
 
-    @property
-    def diagnostics(self) -> tuple[parts.DiagnosticDoc, ...]:
-        """Those of all four documents, without making a model for it."""
-        return tuple(parts.DiagnosticDoc(**fields) for fields in self.content("profile")["diagnostics"])
+    def model(self, name: str) -> Any:
+        """Document ``name`` as its pydantic model. Raises ``MissingError`` where there is none."""
+        if name not in self._models:
+            content = self.content(name)
+            self._models[name] = self._kinds[name].model().model_validate(content)
+        return self._models[name]
+
+    def by_name(self) -> Mapping[str, Document]:
+        """All models."""
+        return {name: self.model(name) for name in self._kinds}
 
     def json(self, name: str) -> str:
         """Document ``name`` as it is written; equal documents give equal text."""
-        content = self._contents.get(name)
-        if content is None:
-            return to_json(self._model(name))
         from pydantic_core import to_json as json_of
 
-        return json_of(content, indent=2).decode() + "\n"
+        return json_of(self.content(name), indent=2).decode() + "\n"
 
     def write(self, directory: Path) -> None:
-        """Write all four as ``<name>.json``; equal documents give equal bytes."""
+        """Write each as ``<name>.json``; equal documents give equal bytes."""
         make_directory(directory)
-        for name in _NAMES:
+        for name in self._kinds:
             write_atomic(directory / f"{name}.json", self.json(name))
-        columns = directory / FULL_GRAPH
-        if self.graph_columns is not None:
-            write_atomic(columns, self.graph_columns.to_npz())
-        else:
-            # Columns of an earlier analysis would contradict the dag.json beside them.
-            columns.unlink(missing_ok=True)
+        for name, data in self._attachments.items():
+            if data is not None:
+                write_atomic(directory / name, data)
+            else:  # one of an earlier analysis would contradict the documents beside it
+                (directory / name).unlink(missing_ok=True)
 
 
-def to_json(document: Document) -> str:
+def to_json(document: BaseModel) -> str:
+    """A model as it is written."""
     return document.model_dump_json(indent=2) + "\n"
+
+
+def _absent(name: str) -> MissingError:
+    return MissingError(
+        f"there is no document {name!r}",
+        cause="no installed plugin makes it, or the plugin that does failed",
+        next_step="see `rpl plugins list`; `pip install rocm-perf-lab` brings all documents",
+    )

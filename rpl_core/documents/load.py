@@ -1,35 +1,52 @@
-"""Read the four documents of a run directory back; they may come from anywhere, so they are checked."""
+"""Read the documents of a run directory back; they may come from anywhere, so they are checked."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from rpl_core.contracts.schema import document_model
 from rpl_core.contracts.version import SCHEMA_MAJOR
 from rpl_core.documents.bundle import Documents
+from rpl_core.documents.make import kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.interfaces.document import DocumentContract
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import Document
+    from rpl_core.plugins.relay import Contribution
 
-_NAMES = ("profile", "roofline", "dag", "analysis")
 _MAX_DOCUMENT_BYTES = 256 << 20
 
 
-def load_documents(directory: Path) -> Documents:
-    """The documents of a run. Raises ``MissingError`` without them, ``BadDataError`` for broken ones."""
-    loaded: dict[str, Any] = {name: load_document(directory, name) for name in _NAMES}
-    return Documents(**loaded)
+def load_documents(directory: Path, contributions: Sequence[Contribution[Any]]) -> Documents:
+    """The documents of a run that the installed plugins know.
+
+    Raises ``MissingError`` without them, ``BadDataError`` for broken ones.
+    """
+    kinds = [kind.value for kind in kinds_of(contributions)]
+    if not kinds:
+        raise MissingError(
+            "no installed plugin knows documents", next_step="pip install rocm-perf-lab, which brings them"
+        )
+    contents = {}
+    for kind in kinds:
+        model = load_document(directory, kind, (c.value for c in contributions))
+        contents[kind.name] = model.model_dump(mode="python")
+    for section in sections_of(contributions):
+        content = contents.get(section.value.document, {}).get(section.value.field)
+        if isinstance(content, Mapping):
+            _validated(section.value.model(), content, directory / f"{section.value.document}.json")
+    return Documents(kinds, contents)
 
 
-def load_document(directory: Path, name: str) -> Document:
-    path = directory / f"{name}.json"
+def load_document(directory: Path, contract: DocumentContract, known: Iterable[Any] = ()) -> BaseModel:
+    """One document. ``known`` are contributions that may say what else the directory is."""
+    path = directory / f"{contract.name}.json"
     if not path.is_file():
-        raise _missing(directory, name)
+        raise _missing(directory, contract.name, known)
     if path.stat().st_size > _MAX_DOCUMENT_BYTES:
         raise BadDataError(f"{path} is larger than 256 MiB: not a document that rpl writes")
     try:
@@ -37,28 +54,30 @@ def load_document(directory: Path, name: str) -> Document:
     except (ValueError, RecursionError) as error:
         raise BadDataError(f"{path} is not valid JSON: {error}", next_step="analyse the run again") from None
     _require_known_version(path, content)
+    return _validated(contract.model(), content, path)
+
+
+def _validated(model: type[BaseModel], content: object, path: Path) -> BaseModel:
     try:
-        document: Any = document_model(name).model_validate(content)
+        return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise BadDataError(
             f"{path} does not follow its schema: {place}: {first['msg']}", next_step="analyse the run again"
         ) from None
-    return document  # type: ignore[no-any-return]
 
 
-def _missing(directory: Path, name: str) -> MissingError:
+def _missing(directory: Path, name: str, known: Iterable[Any]) -> MissingError:
     if not directory.is_dir():
         return MissingError(
             f"there is no run at {directory}", next_step="name another one, or record one with `rpl profile`"
         )
-    if (directory / "optimize.json").is_file():
-        return MissingError(
-            f"{directory} holds an optimization, not a run",
-            next_step=f"see it with `rpl ledger show {directory}`; "
-            f"the runs that it measured are below, such as {directory / 'baselines' / '001' / 'profile'}",
-        )
+    for contract in known:
+        if isinstance(contract, DocumentContract) and (directory / f"{contract.name}.json").is_file():
+            advice = contract.found_in(directory)
+            if advice is not None:
+                return MissingError(f"{directory} holds {contract.summary}, not a run", next_step=advice)
     return MissingError(
         f"{directory} holds no {name}.json",
         cause="it is no run directory, or the run was interrupted before its analysis",

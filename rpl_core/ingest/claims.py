@@ -11,7 +11,10 @@ import attrs
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError, PluginError
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.soundness import require_sound
+from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.plugins.packages import provider_of
 from rpl_core.run_directory.layout import DOCUMENTS
 
 if TYPE_CHECKING:
@@ -32,7 +35,10 @@ class Claim:
     def read(self) -> Sequence[Trace]:
         """The traces of the set. Raises ``PluginError`` when the reader breaks instead of refusing."""
         with plugin_boundary(self.plugin, f"reader {self.reader.name!r} on {self.inputs.paths[0]}"):
-            return tuple(self.reader.read(self.inputs))
+            traces = tuple(self.reader.read(self.inputs))
+            for trace in traces:
+                require_sound(trace)
+            return traces
 
 
 @attrs.frozen
@@ -46,20 +52,37 @@ class Claims:
 
 
 def claim_files(files: Sequence[Path], readers: Readers) -> Claims:
-    """Ask ``readers`` in order of priority; a file that one has claimed is not offered to the next."""
+    """Ask ``readers`` in order of priority; a file that one can read is not offered to the next.
+
+    A refusal counts only where no other reader can read the file.
+    """
     left = list(files)
     readable: list[Claim] = []
     refused: list[InputSet] = []
     problems: list[Diagnostic] = []
     for offered in sorted(readers, key=lambda offer: -offer.value.priority):
         for inputs in _claimed_by(offered, tuple(left), problems):
-            taken = set(inputs.paths)
-            left = [path for path in left if path not in taken]
             if inputs.refusal is None:
+                taken = set(inputs.paths)
+                left = [path for path in left if path not in taken]
                 readable.append(Claim(offered.plugin, offered.value, inputs))
             else:
                 refused.append(inputs)
-    return Claims(tuple(readable), tuple(refused), tuple(left), tuple(problems))
+    refused = _first_of_each(refused, frozenset(left))
+    recognised = {path for inputs in refused for path in inputs.paths}
+    unknown = tuple(path for path in left if path not in recognised)
+    return Claims(tuple(readable), tuple(refused), unknown, tuple(problems))
+
+
+def _first_of_each(refused: Sequence[InputSet], unread: frozenset[Path]) -> list[InputSet]:
+    """Refusals of files that nobody reads; of several for one file the first."""
+    kept: list[InputSet] = []
+    spoken_for: set[Path] = set()
+    for inputs in refused:
+        if unread.issuperset(inputs.paths) and not spoken_for.intersection(inputs.paths):
+            kept.append(inputs)
+            spoken_for.update(inputs.paths)
+    return kept
 
 
 def _claimed_by(
@@ -68,7 +91,7 @@ def _claimed_by(
     reader = offered.value
     try:
         with plugin_boundary(offered.plugin, f"reader {reader.name!r} while it looked at files"):
-            return tuple(reader.claim(files))
+            return _checked(tuple(reader.claim(files)), frozenset(files))
     except PluginError as error:  # costs only what this reader would have claimed
         problems.append(
             Diagnostic(
@@ -80,6 +103,19 @@ def _claimed_by(
             )
         )
         return ()
+
+
+def _checked(claimed: Sequence[object], offered: frozenset[Path]) -> Sequence[InputSet]:
+    """``claimed`` if these are sets of offered files. Raises ``TypeError`` or ``ValueError`` otherwise."""
+    for inputs in claimed:
+        if not isinstance(inputs, InputSet):
+            raise TypeError(f"claim gave {type(inputs).__name__} where an InputSet was expected")
+        problem = value_violation(inputs)
+        if problem is not None:
+            raise TypeError(f"InputSet: {problem}")
+        if not inputs.paths or not offered.issuperset(inputs.paths):
+            raise ValueError("claim gave a set without files, or with files that were not offered")
+    return [inputs for inputs in claimed if isinstance(inputs, InputSet)]
 
 
 def require_readable(claims: Claims, named: Sequence[Path], *, has_readers: bool) -> None:
@@ -111,7 +147,7 @@ def _unknown(path: Path, problems: Sequence[Diagnostic], *, has_readers: bool) -
     if not has_readers:
         return MissingError(
             f"{path} can't be read: no reader is installed",
-            next_step="pip install rpl-rocprofv3 (or rocm-perf-lab for everything)",
+            next_step=f"pip install {provider_of('kinds', 'readers') or 'rocm-perf-lab'}",
         )
     return BadDataError(
         f"{path} is not a recording that rpl knows",

@@ -87,14 +87,14 @@ def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording
 
 
 def _read_pass(entry: PassEntry, files: Sequence[Path], readers: Readers) -> Recording:
-    """A thread trace adds to a profile: one that can't be read costs itself only."""
+    """A pass that adds to a profile costs only itself when it can't be read."""
     if entry.role != TraceRole.THREAD_TRACE.value:
         return _read(files, files, readers)
     try:
         return _read(files, (), readers)
     except RplError as error:
         problem = Diagnostic(
-            "att.not_read",
+            "ingest.pass_not_read",
             f"the thread trace of pass {entry.name} can't be read: {error.fact}",
             cause=error.cause,
             remedy=error.next_step,
@@ -136,12 +136,12 @@ def _with_role(trace: Trace, role: str) -> Trace:
     return trace
 
 
-def _without_times_under_thread_trace(traces: Sequence[Trace]) -> list[Trace]:
-    """What was recorded together with a thread trace is slowed by it: such times are not used.
+def _without_slowed_times(traces: Sequence[Trace]) -> list[Trace]:
+    """Times that were recorded together with what slows the application down are not used.
 
-    A recording belongs to a thread trace when it lies beside the traced folder or below that place.
+    A recording belongs to such a trace when it lies beside the trace's folder or below that place.
     """
-    traced = [Path(t.source.paths[0]).resolve().parent for t in traces if t.extras]
+    traced = [Path(t.source.paths[0]).resolve().parent for t in traces if t.slows_neighbours]
     places = {folder.parent for folder in traced}
     return [
         attrs.evolve(t, role=TraceRole.THREAD_TRACE)
@@ -171,7 +171,7 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
     claims = claim_files(files, readers)
     require_readable(claims, named, has_readers=bool(readers))
     read = [trace for claim in claims.readable for trace in claim.read()]
-    traces = _without_times_under_thread_trace(read)
+    traces = _without_slowed_times(read)
     slowed = [old for old, new in zip(read, traces, strict=True) if old.role is not new.role]
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
     rest = [trace for trace in traces if trace.role is not TraceRole.TIMING]

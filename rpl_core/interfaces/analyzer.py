@@ -1,63 +1,66 @@
-"""Analyzers turn a recording into facts by name; the core schedules them by what they need and give."""
+"""Analyzers turn a recording into facts; the core schedules them by what they need and give."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.interfaces.fact import Fact, Facts
+from rpl_core.interfaces.options import Options
+from rpl_core.interfaces.rule import Rule
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording
 
+if TYPE_CHECKING:
+    from rpl_core.model.architecture import Architecture
 
-@attrs.frozen
-class AnalysisOptions:
-    """What the user chose for the analysis; every field has the documented default."""
 
-    flop_model: str = "per_op"  # or "valu_width"
-    strict: bool = False  # no estimates where a measurement is missing
-    occupancy_mode: str = "hardware"  # or "llvm"
-    include_copies: bool = True
-    full_graph: bool = False  # keep every node and edge of the execution graph for dag_full.npz
+def _no_architecture(_name: str) -> Architecture | None:
+    return None
 
 
 @attrs.frozen(eq=False)
 class AnalysisContext:
     """What an analyzer sees.
 
-    ``facts`` holds what earlier analyzers provided, by name, and from the core ``"classifier_rules"``: all
-    rules in order of precedence, and ``"kernel_code"``: the code of recorded kernels as far as it is at hand.
+    ``facts`` holds what earlier analyzers gave, ``rules`` all classifier rules in order of precedence.
+    ``architecture`` gives what the installed plugins know of an instruction set, by its name.
     """
 
     recording: Recording
     device: DeviceModel | None
-    options: AnalysisOptions
-    facts: Mapping[str, Any]
+    options: Options = attrs.field(factory=Options)
+    facts: Facts = attrs.field(factory=Facts)
+    rules: tuple[Rule, ...] = ()
+    architecture: Callable[[str], Architecture | None] = _no_architecture
 
 
 @attrs.frozen
 class AnalysisOutcome:
-    """``facts`` must hold exactly the names in ``Analyzer.provides``, ``None`` where nothing was found."""
+    """``facts`` must hold exactly the keys in ``Analyzer.provides``, ``None`` where nothing was found."""
 
-    facts: Mapping[str, Any]
+    facts: Mapping[Fact[Any], Any]
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class Analyzer(ABC):
     """One step of the analysis.
 
-    ``requires`` and ``provides`` name facts or quantities ("kernel_times", "hbm_bytes"), never counters.
-    A fact that a third-party analyzer provides appears in ``analysis.json`` under ``extensions`` and must
-    then be JSON-ready.
+    It does not run without the facts in ``requires``. Those in ``wants`` are there when somebody gives them,
+    and are then computed before it; with ``wants_figures`` so are all scalar facts (``KernelFigure``,
+    ``AppFigure``) of other analyzers.
     """
 
     name: str
     summary: str
-    requires: frozenset[str] = frozenset()
-    provides: frozenset[str] = frozenset()
+    requires: frozenset[Fact[Any]] = frozenset()
+    wants: frozenset[Fact[Any]] = frozenset()
+    provides: frozenset[Fact[Any]] = frozenset()
+    wants_figures: bool = False
 
     @abstractmethod
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:

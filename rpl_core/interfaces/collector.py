@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 
+from rpl_core.errors import RplError
+from rpl_core.interfaces.options import Options
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import TraceRole
@@ -76,17 +79,42 @@ class PassOutcome:
 LineSink = Callable[[str], None]
 
 
+@attrs.frozen(eq=False)
+class FollowUpRequest:
+    """What a collector that adds to a profile may know.
+
+    ``device`` and ``documents`` look at the run so far when they are called; the latter analyses it and gives
+    the content of the documents by name.
+    """
+
+    command: tuple[str, ...]
+    options: Options
+    device: Callable[[], DeviceModel | None]
+    documents: Callable[[], Mapping[str, Mapping[str, Any]]]
+
+
 class Collector(ABC):
-    """A way to record an application."""
+    """A way to record an application.
+
+    One whose ``role`` is not ``TIMING`` adds passes to a profile that another collector recorded
+    (``follow_up``). What goes wrong in them costs these passes only, and becomes a diagnostic with the code
+    ``lost_code``.
+    """
 
     name: str
     summary: str
-    #: What its passes give: TIMING records applications; THREAD_TRACE adds to a profile, one kernel per pass.
+    #: What its passes give: TIMING records applications, others add to a profile.
     role: TraceRole = TraceRole.TIMING
+    lost_code: str = "collect.follow_up_failed"
 
     @abstractmethod
     def missing(self) -> str | None:
         """Why this collector can't work here (for people, with the remedy), or ``None`` if it can."""
+
+    def instead(self, options: Options) -> str | None:
+        """The collector to use instead of this one with these options, by name, or ``None`` for this one."""
+        _ = options
+        return None
 
     @abstractmethod
     def plan(self, request: CollectRequest) -> CollectionPlan:
@@ -102,3 +130,22 @@ class Collector(ABC):
         Raises ``ApplicationError``, ``TimeLimitError``, ``InterruptedRunError``, ``MissingError`` or
         ``BadDataError``; the process group is gone when it returns or raises.
         """
+
+    def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
+        """Passes to run after the timing and counter passes, or ``None`` when the options ask for none."""
+        _ = request
+        return None
+
+    def announcement(self, options: Options) -> str | None:
+        """What ``--dry-run`` says of the passes that will follow, or ``None``."""
+        _ = options
+        return None
+
+    def lost(self, error: RplError) -> Diagnostic:
+        """What the profile says when a follow-up pass failed, or could not be planned."""
+        return Diagnostic(
+            self.lost_code,
+            f"{self.name}: {error.fact}; the profile is complete without it",
+            cause=error.cause,
+            remedy=error.next_step,
+        )

@@ -1,13 +1,14 @@
-"""Documents of a run and sections that plugins add to them; both are checked against their contract.
+"""Documents of a run and sections that plugins add to them; all are checked against their contracts.
 
-The core runs them after the analyzers, adds the envelope that all documents share (schema version,
+The core asks for them after the analyzers, adds the envelope that all documents share (schema version,
 provenance, diagnostics) and writes what they return. It knows no document and no field.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -19,11 +20,10 @@ from rpl_core.model.recording import Recording
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-    from pydantic_core import CoreSchema
 
     from rpl_core.contracts.common import Document
 
-__all__ = ["DocumentContext", "DocumentKind", "DocumentSection"]
+__all__ = ["DocumentContext", "DocumentContract", "DocumentKind", "DocumentSection"]
 
 
 @attrs.frozen(eq=False)
@@ -39,26 +39,42 @@ class DocumentContext:
     options: Options
     facts: Facts
     providers: Mapping[Fact[Any], str]
-    drafts: Mapping[str, Mapping[str, Any]]
+    drafts: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
 
-class DocumentKind(ABC):
-    """One document of an analysis, written as ``<name>.json``.
-
-    ``after`` names documents that are drafted before this one.
-    """
+class DocumentContract(ABC):
+    """The contract of a JSON file ``<name>.json``, shown by ``rpl schema NAME``."""
 
     name: str
     summary: str
+
+    @abstractmethod
+    def model(self) -> type[BaseModel]:
+        """The pydantic model. Imported only where somebody looks at the file or its schema."""
+
+    def found_in(self, directory: Path) -> str | None:
+        """What to do with a directory that holds this file where a run was expected; ``None``: nothing."""
+        _ = directory
+        return None
+
+
+class DocumentKind(DocumentContract):
+    """One document of an analysis.
+
+    ``after`` names documents that are drafted before this one. The ``leading`` document is the one that
+    ``--json`` prints and of which ``--quiet`` prints the ``brief``.
+    """
+
     after: tuple[str, ...] = ()
+    leading: bool = False
 
     @abstractmethod
     def model(self) -> type[Document]:
-        """The pydantic contract. Imported only where somebody looks at the document or its schema."""
+        """The pydantic model of the whole document, envelope included."""
 
     @abstractmethod
-    def shape(self) -> CoreSchema:
-        """The contract as data (``rpl_core.contracts.shapes``), so that drafts are checked without models."""
+    def shape(self) -> Mapping[str, Any]:
+        """The model as data (``rpl_core.contracts.shapes``), so that drafts are checked without the model."""
 
     @abstractmethod
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
@@ -69,13 +85,40 @@ class DocumentKind(ABC):
         _ = context
         return {}
 
+    def with_section(
+        self, draft: Mapping[str, Any], field: str, block: Any, kernels: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """``draft`` with a plugin's block in it.
+
+        A field that the document keeps for it takes the block, another one stands in ``sections``.
+        ``kernels`` are blocks by kernel name; a document without kernels has no place for them.
+        """
+        _ = kernels
+        if field in self.model_fields():
+            return {**draft, field: block}
+        return {**draft, "sections": {**draft.get("sections", {}), field: block}}
+
+    def model_fields(self) -> frozenset[str]:
+        """The names of the document's fields, from its shape."""
+        from rpl_core.contracts.shapes import shape_fields
+
+        return shape_fields(self.shape())
+
+    def places_of(self, schema: dict[str, Any], field: str) -> Sequence[dict[str, Any]]:
+        """The members of the document's JSON schema that a section's schema replaces; empty: none."""
+        place = schema["properties"].get(field)
+        return () if place is None else (place,)
+
+    def brief(self, content: Mapping[str, Any]) -> str:
+        """The one line that ``--quiet`` prints. Raises ``BadDataError`` where there is nothing to say."""
+        raise NotImplementedError(f"{content!r:.40} has no brief form")
+
 
 class DocumentSection(ABC):
     """A block that a plugin adds to a document of another one.
 
     ``document`` and ``field`` say where: a field that the document keeps for it (such as one that it declares
-    as null without the plugin), or else ``sections[field]``. For fields of each kernel, ``kernels`` maps a
-    kernel's name to its block.
+    as null without the plugin), or else ``sections[field]``.
     """
 
     name: str
@@ -85,11 +128,11 @@ class DocumentSection(ABC):
 
     @abstractmethod
     def model(self) -> type[BaseModel]:
-        """The pydantic contract of the block."""
+        """The pydantic model of a block."""
 
     @abstractmethod
-    def draft(self, context: DocumentContext) -> BaseModel | None:
-        """The block of the whole application, already validated; ``None`` when there is nothing to say."""
+    def draft(self, context: DocumentContext) -> BaseModel | tuple[BaseModel, ...] | None:
+        """The block, or blocks, of the whole application; ``None`` when there is nothing to say."""
 
     def kernels(self, context: DocumentContext) -> Mapping[str, BaseModel]:
         """Blocks per kernel, for documents whose kernels have the same field."""

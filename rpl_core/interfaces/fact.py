@@ -6,6 +6,7 @@ The key's type lives with the lowest distribution that uses it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -34,11 +35,20 @@ class Fact(Generic[T]):
 
     def violation(self, value: object) -> str | None:
         """Why ``value`` can't be this fact, or ``None``."""
-        if value is None or isinstance(value, self.kind):
+        if value is None:
             return None
+        if isinstance(value, self.kind):
+            return self._unpublishable(value) if self.published else None
         kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
         wanted = " or ".join(kind.__name__ for kind in kinds)
         return f"the fact {self.name!r} is {wanted}, not {type(value).__name__}"
+
+    def _unpublishable(self, value: object) -> str | None:
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"the fact {self.name!r} can't be written as JSON: {error}"
+        return None
 
 
 @attrs.frozen

@@ -30,15 +30,15 @@ class OptionForm(Enum):
 class CommandOption(Generic[T]):
     """``--name`` of the commands in ``commands``.
 
-    ``parse`` turns text (or a TOML value) into the value and raises ``UsageError`` for what can't be one; see
-    ``rpl_core.config.values``. With ``setting`` the option can also be set in ``rpl.toml`` and by
-    ``RPL_<NAME>``. A ``recorded`` option is kept in the manifest of a run, and later analyses of that run take
-    it over unless told otherwise. ``reserved`` is what the value must not be combined with.
+    ``parse`` turns text (or a TOML value) into the value, of a repeated option into one of them, and raises
+    ``UsageError`` for what can't be one; see ``rpl_core.config.values``. With ``setting`` the
+    option can also be set in ``rpl.toml`` and by ``RPL_<NAME>``. A ``recorded`` option is kept in the manifest
+    of a run, and later analyses of that run take it over unless told otherwise.
     """
 
     name: str
     commands: tuple[str, ...]
-    parse: Callable[[Any], T] = attrs.field(eq=False, repr=False)
+    parse: Callable[[Any], Any] = attrs.field(eq=False, repr=False)
     default: T
     help: str = attrs.field(eq=False, repr=False)
     form: OptionForm = OptionForm.VALUE

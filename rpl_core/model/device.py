@@ -104,11 +104,15 @@ class Quantity:
 
 @attrs.frozen
 class TypedWork:
-    """The quantity that counts the operations of one data type on one pipe."""
+    """The quantity that counts the operations of one data type on one pipe.
+
+    Operations that are not ``floating`` have a ceiling, but are no FLOPs.
+    """
 
     quantity: str
     data_type: str
     pipe: Pipe
+    floating: bool = True
 
 
 def _work_by_name(quantity: str) -> TypedWork | None:
@@ -116,7 +120,7 @@ def _work_by_name(quantity: str) -> TypedWork | None:
     counted, _, data_type = rest.partition("_")
     if pipe not in (Pipe.VALU.value, Pipe.MFMA.value) or counted not in ("flops", "ops") or not data_type:
         return None
-    return TypedWork(quantity, data_type.upper(), Pipe(pipe))
+    return TypedWork(quantity, data_type.upper(), Pipe(pipe), floating=counted == "flops")
 
 
 def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
+
+__all__ = ["ORIGIN_MARK", "SYNTHETIC_COMMAND_MARK", "Exactness", "Origin"]
+
+#: Name under which a writer that is no profiler says, inside what it writes, what origin it has.
+ORIGIN_MARK: Final = "rpl_origin"
+#: Begins the recorded command line of synthetic recordings.
+SYNTHETIC_COMMAND_MARK: Final = "[synthetic, written by rpl] "
 
 
 class Origin(str, Enum):

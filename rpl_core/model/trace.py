@@ -265,6 +265,8 @@ class Trace:
     counter_names: tuple[str, ...] = ()
     grouped_by_queue: bool = False  # --group-by-queue: stream ids carry no information
     diagnostics: tuple[Diagnostic, ...] = ()
+    #: Recording this slowed the application down: times that were recorded beside it are not used.
+    slows_neighbours: bool = False
     #: What a reader found beside the columns, for analyzers that know it by name.
     extras: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
 

@@ -1,31 +1,29 @@
-"""Analyse a recording with everything that is installed and translate the facts into documents."""
+"""One line: recording -> analyzers -> documents and sections. It runs what the plugins gave, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_analysis.documents.analysis import analysis_document
-from rpl_analysis.documents.dag import dag_document
-from rpl_analysis.documents.profile import ProfileFacts, checked_thread_traces, profile_document
-from rpl_analysis.documents.roofline import roofline_document, roofline_parts
-from rpl_codeobject.code_sources import CodeSources, kernel_code
-from rpl_core.devices.overrides import with_overrides
+from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.devices.overrides import with_ceilings, with_overrides
 from rpl_core.devices.resolve import ResolvedDevice, resolve_device
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.diagnostics import diagnostic_drafts
+from rpl_core.documents.make import check_all, draft_all
 from rpl_core.documents.provenance import provenance_doc
-from rpl_core.interfaces.analyzer import AnalysisOptions
+from rpl_core.interfaces.analyzer import AnalysisContext
+from rpl_core.interfaces.document import DocumentContext
+from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.pipeline.extensions import extensions
 from rpl_core.schedule.execute import AnalysisResult, analyze
 from rpl_core.schedule.order import Step
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
+    from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Agent
@@ -39,33 +37,94 @@ class AnalysisRequest:
     device: str | None = None
     clock_mhz: float | None = None
     memory_bandwidth_gbps: float | None = None
-    options: AnalysisOptions = attrs.field(factory=AnalysisOptions)
-    code: CodeSources = attrs.field(factory=CodeSources)
+    options: Options = attrs.field(factory=Options)
     root: Path | None = None
+
+
+def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
+    """All documents that the installed plugins make of ``recording``."""
+    device = find_device(request, recording.gpu_agents, host)
+    context = AnalysisContext(
+        recording=recording,
+        device=device.model,
+        options=request.options,
+        rules=tuple(host.catalog.rules(device.model)),
+        architecture=architectures(device.model, host),
+    )
+    result = analyze(context, [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions])
+    return _documents(recording, device, request, result, host)
+
+
+def _documents(
+    recording: Recording,
+    device: ResolvedDevice,
+    request: AnalysisRequest,
+    result: AnalysisResult,
+    host: PluginHost,
+) -> Documents:
+    context = DocumentContext(
+        recording=recording,
+        device=device.model,
+        device_reason=device.diagnostics[0].fact if device.diagnostics else None,
+        options=request.options,
+        facts=result.facts,
+        providers=result.providers,
+    )
+    drafts = draft_all(context, host.catalog.documents().contributions)
+    noticed = (*_all_diagnostics(recording, device, result, host), *drafts.problems)
+    diagnostics = diagnostic_drafts(noticed)
+    contributors = _contributors(recording, device, result, host)
+    envelope = {
+        "schema_version": SCHEMA_VERSION,
+        "provenance": provenance_doc(recording, device, contributors, request.root),
+        "diagnostics": diagnostics,
+    }
+    contents, late = check_all(drafts, envelope)
+    return Documents(
+        [kind.value for kind in drafts.kinds],
+        contents,
+        diagnostics=diagnostic_drafts((*noticed, *late)) if late else diagnostics,
+        attachments=drafts.attachments,
+    )
 
 
 def recorded_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
     """The device as it is, without the user's ceilings; ``agents`` is empty before anything is recorded."""
 
-    def detect(found: tuple[Agent, ...]) -> DeviceModel | None:
-        answer = host.relay.detect_device(found)
+    def detect(present: tuple[Agent, ...]) -> DeviceModel | None:
+        answer = host.relay.detect_device(present)
         return answer.value if answer else None
 
     return resolve_device(request.device, agents, tuple(host.catalog.devices()), detect)
 
 
 def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
-    """The device of the recording with the user's overrides applied."""
+    """The device of the recording with the ceilings of plugins and the user's overrides applied."""
     resolved = recorded_device(request, agents, host)
     if resolved.model is None:
         unused = _unused_overrides(request)
         return attrs.evolve(resolved, diagnostics=(*resolved.diagnostics, *unused))
     model = with_overrides(
-        resolved.model,
+        with_ceilings(resolved.model, [c.value for c in host.catalog.ceilings(resolved.model)]),
         clock_mhz=request.clock_mhz,
         memory_bandwidth_gbps=request.memory_bandwidth_gbps,
     )
     return attrs.evolve(resolved, model=model)
+
+
+def architectures(device: DeviceModel | None, host: PluginHost) -> Callable[[str], Architecture | None]:
+    """What the installed plugins know of an instruction set: the device at hand first, then other devices."""
+
+    def known(name: str) -> Architecture | None:
+        if device is not None and device.architecture_facts and device.architecture == name:
+            return device.architecture_facts
+        for model in host.catalog.devices():
+            if model.architecture == name and model.architecture_facts is not None:
+                return model.architecture_facts
+        offered = host.catalog.architectures()
+        return offered.get(name) if name in offered else None
+
+    return known
 
 
 def _unused_overrides(request: AnalysisRequest) -> tuple[Diagnostic, ...]:
@@ -85,25 +144,6 @@ def _unused_overrides(request: AnalysisRequest) -> tuple[Diagnostic, ...]:
     )
 
 
-def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
-    """All four documents for ``recording``."""
-    device = find_device(request, recording.gpu_agents, host)
-    steps = [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions]
-    # Without a plugin that analyses thread traces, there are none.
-    code, code_findings = kernel_code(request.code, recording)
-    rules = tuple(host.catalog.rules(device.model))
-    given = {"classifier_rules": rules, "kernel_code": code, "att": {}}
-    result = analyze(recording, device.model, request.options, steps, given)
-    extended, problems = extensions(result)
-    diagnostics = diagnostic_drafts(
-        (*_all_diagnostics(recording, device, result, host), *code_findings, *problems)
-    )
-    provenance = provenance_doc(
-        recording, device, _contributors(recording, device, result, host), request.root
-    )
-    return _documents(recording, device, result, extended, provenance, diagnostics)
-
-
 def _all_diagnostics(
     recording: Recording, device: ResolvedDevice, result: AnalysisResult, host: PluginHost
 ) -> Iterable[Diagnostic]:
@@ -118,69 +158,12 @@ def _all_diagnostics(
 
 def _contributors(
     recording: Recording, device: ResolvedDevice, result: AnalysisResult, host: PluginHost
-) -> Iterable[str]:
+) -> Sequence[str]:
     """ "name version" of the plugins whose readers, device or analyzers were used, sorted."""
     catalog = host.catalog
-    used = set(result.providers.values())
+    used: set[Any] = set(result.providers.values())
     readers = catalog.readers()
     used |= {readers.plugin_of(t.source.reader) for t in recording.traces if t.source.reader in readers}
     if device.model is not None and device.model.name in catalog.devices():
         used.add(catalog.devices().plugin_of(device.model.name))
     return sorted(f"{r.name} {r.version or '?'}" for r in host.records if r.name in used)
-
-
-def _documents(
-    recording: Recording,
-    device: ResolvedDevice,
-    result: AnalysisResult,
-    extended: Mapping[str, Any],
-    provenance: ProvenanceDoc,
-    diagnostics: tuple[DiagnosticDoc, ...],
-) -> Documents:
-    facts = result.facts
-    times = facts.get("kernel_times") or {}
-    graph = facts.get("execution_graph")
-    dag = dag_document(graph, provenance=provenance, diagnostics=diagnostics)
-    roofline = facts.get("roofline")
-    parts = roofline_parts(roofline)
-    classifications = facts.get("bottlenecks") or {}
-    profile = profile_document(
-        ProfileFacts(
-            times=times,
-            application=facts.get("application_time"),
-            occupancy=facts.get("occupancy") or {},
-            rooflines=parts,
-            dag=dag,
-            classifications=classifications,
-            thread_traces=checked_thread_traces(facts.get("att") or {}),
-            device=device.model,
-            device_reason=device.diagnostics[0].fact if device.diagnostics else None,
-            wave_size=_wave_size(recording, device),
-            incomplete=recording.incomplete,
-        ),
-        provenance=provenance,
-        diagnostics=diagnostics,
-    )
-    analysis = analysis_document(
-        times,
-        classifications,
-        parts,
-        {symbol.name: symbol.criticality_weight for symbol in dag.symbols},
-        provenance=provenance,
-        diagnostics=diagnostics,
-        extensions=extended,
-    )
-    drafts = {
-        "profile": profile,
-        "roofline": roofline_document(roofline, provenance=provenance, diagnostics=diagnostics),
-        "dag": dag,
-        "analysis": analysis,
-    }
-    return Documents.drafted(drafts, graph.columns if graph is not None else None)
-
-
-def _wave_size(recording: Recording, device: ResolvedDevice) -> int | None:
-    if device.model is not None:
-        return device.model.wave_size
-    sizes = {agent.wave_size for agent in recording.gpu_agents}
-    return sizes.pop() if len(sizes) == 1 else None

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import difflib
-from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rpl_core.errors import MissingError
-from rpl_core.plugins.kinds import BY_HOOK
+from rpl_core.plugins import kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from rpl_core.interfaces.analyzer import Analyzer
+    from rpl_core.interfaces.builder import BuildSystem
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.document import DocumentContract, DocumentSection
     from rpl_core.interfaces.equivalence import EquivalenceCheck
+    from rpl_core.interfaces.exporter import Exporter
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.proposer import Proposer
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
+    from rpl_core.interfaces.section import ReportSection
     from rpl_core.interfaces.transformation import Transformation
-    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.plugins.diagnostic_log import DiagnosticLog
+    from rpl_core.plugins.kinds import ContributionKind
     from rpl_core.plugins.relay import Contribution, HookRelay
 
 T = TypeVar("T")
@@ -76,60 +82,88 @@ class Catalog:
     def __init__(self, relay: HookRelay, log: DiagnosticLog) -> None:
         self._relay = relay
         self._log = log
-        self._kept = cache(self._collect)
+        self._kept: dict[str, NamedContributions[Any]] = {}
+
+    def of(self, kind: ContributionKind[T]) -> NamedContributions[T]:
+        """All contributions of ``kind``, for kinds whose hook asks for nothing."""
+        if kind.hook not in self._kept:
+            self._kept[kind.hook] = self._named(kind, self._relay.collect(kind))
+        return self._kept[kind.hook]
 
     def devices(self) -> NamedContributions[DeviceModel]:
-        return self._kept("device", "rpl_device_models", self._relay.device_models)
+        return self.of(kinds.DEVICES)
+
+    def architectures(self) -> NamedContributions[Architecture]:
+        return self.of(kinds.ARCHITECTURES)
+
+    def ceilings(self, device: DeviceModel) -> tuple[Contribution[ComputeCeiling | MemoryCeiling], ...]:
+        """Ceilings that plugins add to those of ``device``."""
+        return self._relay.collect(kinds.CEILINGS, device=device)
+
+    def options(self, command: str | None = None) -> tuple[CommandOption[Any], ...]:
+        """The options that plugins add to ``command``, or to any."""
+        return tuple(o for o in self.of(kinds.OPTIONS) if command is None or command in o.commands)
 
     def collectors(self) -> NamedContributions[Collector]:
-        return self._kept("collector", "rpl_collectors", self._relay.collectors)
+        return self.of(kinds.COLLECTORS)
 
     def readers(self) -> NamedContributions[Reader]:
         """Highest priority first, then plugin order."""
-        return self._kept("reader", "rpl_readers", self._readers_by_priority)
+        if kinds.READERS.hook not in self._kept:
+            offered = sorted(self._relay.collect(kinds.READERS), key=lambda c: -c.value.priority)
+            self._kept[kinds.READERS.hook] = self._named(kinds.READERS, offered)
+        return self._kept[kinds.READERS.hook]
 
     def analyzers(self) -> NamedContributions[Analyzer]:
-        """In plugin order, not yet scheduled; no two provide the same fact."""
-        return self._kept("analyzer", "rpl_analyzers", self._analyzers_with_own_facts)
+        """In plugin order, not yet scheduled."""
+        return self.of(kinds.ANALYZERS)
 
     def rules(self, device: DeviceModel | None) -> NamedContributions[Rule]:
         """Rules for ``device``, in the order in which they apply: priority, plugin, id."""
-        found = self._relay.classifier_rules(device)
-        ordered = sorted(found, key=lambda c: (-c.value.priority, c.plugin, c.value.id))
-        return self._named("rule", "rpl_classifier_rules", ordered)
+        offered = self._relay.collect(kinds.RULES, device=device)
+        ordered = sorted(offered, key=lambda c: (-c.value.priority, c.plugin, c.value.id))
+        return self._named(kinds.RULES, ordered)
 
-    def transformations(self) -> NamedContributions[Transformation]:
-        return self._kept("transformation", "rpl_transformations", self._relay.transformations)
+    def documents(self) -> NamedContributions[DocumentContract | DocumentSection]:
+        return self.of(kinds.DOCUMENTS)
 
-    def proposers(self) -> NamedContributions[Proposer]:
-        return self._kept("proposer", "rpl_proposers", self._relay.proposers)
-
-    def equivalence_checks(self) -> NamedContributions[EquivalenceCheck]:
-        return self._kept("equivalence check", "rpl_equivalence_checks", self._relay.equivalence_checks)
-
-    def replayers(self) -> NamedContributions[Replayer]:
-        return self._kept("replayer", "rpl_replayers", self._relay.replayers)
+    def report_sections(self) -> NamedContributions[ReportSection]:
+        return self.of(kinds.SECTIONS)
 
     def renderers(self) -> NamedContributions[Renderer]:
-        return self._kept("output format", "rpl_renderers", self._relay.renderers)
+        return self.of(kinds.RENDERERS)
+
+    def exporters(self) -> NamedContributions[Exporter]:
+        return self.of(kinds.EXPORTERS)
+
+    def builders(self) -> NamedContributions[BuildSystem]:
+        """Highest priority first is up to who asks; here in plugin order."""
+        return self.of(kinds.BUILDERS)
+
+    def transformations(self) -> NamedContributions[Transformation]:
+        return self.of(kinds.TRANSFORMATIONS)
+
+    def proposers(self) -> NamedContributions[Proposer]:
+        return self.of(kinds.PROPOSERS)
+
+    def equivalence_checks(self) -> NamedContributions[EquivalenceCheck]:
+        return self.of(kinds.EQUIVALENCE_CHECKS)
+
+    def replayers(self) -> NamedContributions[Replayer]:
+        return self.of(kinds.REPLAYERS)
 
     def doctor_checks(self) -> NamedContributions[DoctorCheck]:
-        return self._kept("doctor check", "rpl_doctor_checks", self._relay.doctor_checks)
+        return self.of(kinds.DOCTOR_CHECKS)
 
-    def _collect(
-        self, noun: str, hook: str, ask: Callable[[], tuple[Contribution[Any], ...]]
-    ) -> NamedContributions[Any]:
-        return self._named(noun, hook, ask())
-
-    def _named(self, noun: str, hook: str, found: Iterable[Contribution[Any]]) -> NamedContributions[Any]:
-        kept: dict[str, Contribution[Any]] = {}
-        for contribution in found:
-            name = BY_HOOK[hook].identity_of(contribution.value)
+    def _named(self, kind: ContributionKind[T], offered: Iterable[Contribution[T]]) -> NamedContributions[T]:
+        kept: dict[str, Contribution[T]] = {}
+        for contribution in offered:
+            name = kind.identity_of(contribution.value)
             if name in kept:
-                self._refuse(contribution.plugin, f"{noun} {name!r}", kept[name].plugin)
+                self._refuse(contribution.plugin, f"{kind.noun} {name!r}", kept[name].plugin)
             else:
                 kept[name] = contribution
-        return NamedContributions(noun, kept.items())
+        return NamedContributions(kind.noun, kept.items())
 
     def _refuse(self, plugin: str, what: str, owner: str) -> None:
         self._log.warn(
@@ -138,18 +172,3 @@ class Catalog:
             where=f"plugin {plugin}",
             remedy=f"disable one of them, e.g. with `--disable-plugin {plugin}`",
         )
-
-    def _readers_by_priority(self) -> tuple[Contribution[Reader], ...]:
-        return tuple(sorted(self._relay.readers(), key=lambda c: -c.value.priority))
-
-    def _analyzers_with_own_facts(self) -> tuple[Contribution[Analyzer], ...]:
-        owners: dict[str, str] = {}
-        kept = []
-        for contribution in self._relay.analyzers():
-            taken = sorted(contribution.value.provides & owners.keys())
-            if taken:
-                self._refuse(contribution.plugin, f"the fact {taken[0]!r}", owners[taken[0]])
-                continue
-            owners.update(dict.fromkeys(contribution.value.provides, contribution.plugin))
-            kept.append(contribution)
-        return tuple(kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -79,9 +78,9 @@ def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> Plu
     for record in records:
         _report(record, log)
     requested = frozenset(r.name for r in records if r.origin is PluginOrigin.DEVELOPMENT)
-    relay = HookRelay(manager, log, requested)
+    relay = HookRelay(manager, log, requested, config)
     notifier = relay.lenient()
-    notifier.configure(MappingProxyType(dict(config)))
+    notifier.configure()
     failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
     failures += [failure for failure in notifier.failures if failure.plugin in requested]
     return PluginHost(records, relay, log, tuple(failures))

@@ -1,41 +1,75 @@
-"""The kinds of contribution: which hook returns them, which class they have, what names them."""
+"""The kinds of contribution, each described once: hook, class, name and checks.
+
+The relay, the catalogue, the contract checks of the test kit and the hook reference are driven by these.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
+from rpl_core.model.value_checks import value_violation
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.analyzer import Analyzer
+    from rpl_core.interfaces.builder import BuildSystem
+    from rpl_core.interfaces.collector import Collector
+    from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.document import DocumentContract, DocumentSection
+    from rpl_core.interfaces.equivalence import EquivalenceCheck
+    from rpl_core.interfaces.exporter import Exporter
+    from rpl_core.interfaces.options import CommandOption
+    from rpl_core.interfaces.proposer import Proposer
+    from rpl_core.interfaces.reader import Reader
+    from rpl_core.interfaces.renderer import Renderer
+    from rpl_core.interfaces.replayer import Replayer
+    from rpl_core.interfaces.rule import Rule
+    from rpl_core.interfaces.section import ReportSection
+    from rpl_core.interfaces.transformation import Transformation
+    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
+
+T = TypeVar("T")
+
 
 @attrs.frozen
-class ContributionKind:
-    """``identity`` is the attribute that names a contribution, ``required_text`` must be non-empty text.
+class ContributionKind(Generic[T]):
+    """One collecting hook and what it returns a tuple of.
 
-    ``type_path`` is imported on first use, so that a host costs only what is asked of it.
+    ``noun`` is what messages call a contribution, ``types`` its classes ("module:class"), imported on first
+    use so that a host costs only what is asked of it. ``identity`` is the attribute that names a
+    contribution; ``None``: it has no name of its own. ``required_text`` must be text, ``numbers`` whole
+    numbers. ``asked`` are the arguments of the hook beside the settings.
     """
 
     hook: str
-    title: str
-    type_path: str
-    identity: str = "name"
+    noun: str
+    types: tuple[str, ...]
+    identity: str | None = "name"
     required_text: tuple[str, ...] = ("summary",)
     numbers: tuple[str, ...] = ()
-    name_sets: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
-    def expected_type(self) -> type[Any]:
-        module, _, name = self.type_path.partition(":")
-        found: type[Any] = getattr(import_module(module), name)
-        return found
+    @property
+    def title(self) -> str:
+        """The class as messages name it."""
+        return " or ".join(path.partition(":")[2] for path in self.types)
 
-    def identity_of(self, item: Any) -> str:
-        return str(getattr(item, self.identity))
+    def expected_types(self) -> tuple[type[Any], ...]:
+        places = (path.partition(":") for path in self.types)
+        return tuple(getattr(import_module(module), name) for module, _, name in places)
+
+    def identity_of(self, item: T) -> str:
+        """The name under which the catalogue keeps ``item``."""
+        return str(getattr(item, self.identity)) if self.identity else repr(item)
 
     def violation(self, item: Any) -> str | None:
         """What is wrong with one returned item, or ``None``. Runs attribute access of plugin classes."""
-        if not isinstance(item, self.expected_type()):
+        if not isinstance(item, self.expected_types()):
             return f"returned {_article(type(item).__name__)} where {_article(self.title)} was expected"
-        name = getattr(item, self.identity, None)
+        name = getattr(item, self.identity, None) if self.identity else "it"
         if not isinstance(name, str) or not name or not name.isprintable() or " " in name:
             return f"{_article(self.title)} has the unusable {self.identity} {name!r}"
         for attribute in self.required_text:
@@ -45,56 +79,111 @@ class ContributionKind:
             value = getattr(item, attribute, None)
             if not isinstance(value, int) or isinstance(value, bool):
                 return f"{self.title} {name!r} has no whole number in {attribute!r}"
-        for attribute in self.name_sets:
-            value = getattr(item, attribute, None)
-            if not isinstance(value, (set, frozenset)) or not all(isinstance(v, str) for v in value):
-                return f"{self.title} {name!r} has no set of names in {attribute!r}"
-        return None
+        problem = value_violation(item)
+        return f"{self.title} {name!r}: {problem}" if problem else None
 
 
 def _article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-#: One entry per collecting hook, in the order of ``rpl_core.hookspecs``.
-KINDS: tuple[ContributionKind, ...] = (
-    ContributionKind(
-        "rpl_device_models",
-        "DeviceModel",
-        "rpl_core.model.device:DeviceModel",
-        required_text=("architecture",),
-    ),
-    ContributionKind("rpl_collectors", "Collector", "rpl_core.interfaces.collector:Collector"),
-    ContributionKind("rpl_readers", "Reader", "rpl_core.interfaces.reader:Reader", numbers=("priority",)),
-    ContributionKind(
-        "rpl_analyzers",
-        "Analyzer",
-        "rpl_core.interfaces.analyzer:Analyzer",
-        name_sets=("requires", "provides"),
-    ),
-    ContributionKind(
-        "rpl_classifier_rules",
-        "Rule",
-        "rpl_core.interfaces.rule:Rule",
-        identity="id",
-        required_text=("explanation",),
-        numbers=("priority",),
-    ),
-    ContributionKind(
-        "rpl_transformations", "Transformation", "rpl_core.interfaces.transformation:Transformation"
-    ),
-    ContributionKind("rpl_proposers", "Proposer", "rpl_core.interfaces.proposer:Proposer"),
-    ContributionKind(
-        "rpl_equivalence_checks", "EquivalenceCheck", "rpl_core.interfaces.equivalence:EquivalenceCheck"
-    ),
-    ContributionKind("rpl_replayers", "Replayer", "rpl_core.interfaces.replayer:Replayer"),
-    ContributionKind(
-        "rpl_renderers",
-        "Renderer",
-        "rpl_core.interfaces.renderer:Renderer",
-        required_text=("summary", "suffix"),
-    ),
-    ContributionKind("rpl_doctor_checks", "DoctorCheck", "rpl_core.interfaces.doctor:DoctorCheck"),
+_INTERFACES = "rpl_core.interfaces"
+
+DEVICES: ContributionKind[DeviceModel] = ContributionKind(
+    "rpl_device_models", "device", ("rpl_core.model.device:DeviceModel",), required_text=("architecture",)
+)
+ARCHITECTURES: ContributionKind[Architecture] = ContributionKind(
+    "rpl_architectures", "architecture", ("rpl_core.model.architecture:Architecture",), required_text=()
+)
+CEILINGS: ContributionKind[ComputeCeiling | MemoryCeiling] = ContributionKind(
+    "rpl_ceilings",
+    "ceiling",
+    ("rpl_core.model.device:ComputeCeiling", "rpl_core.model.device:MemoryCeiling"),
+    identity=None,
+    required_text=("source",),
+    asked=("device",),
+)
+OPTIONS: ContributionKind[CommandOption[Any]] = ContributionKind(
+    "rpl_options", "option", (f"{_INTERFACES}.options:CommandOption",), required_text=("help",)
+)
+COLLECTORS: ContributionKind[Collector] = ContributionKind(
+    "rpl_collectors", "collector", (f"{_INTERFACES}.collector:Collector",)
+)
+READERS: ContributionKind[Reader] = ContributionKind(
+    "rpl_readers", "reader", (f"{_INTERFACES}.reader:Reader",), numbers=("priority",)
+)
+ANALYZERS: ContributionKind[Analyzer] = ContributionKind(
+    "rpl_analyzers", "analyzer", (f"{_INTERFACES}.analyzer:Analyzer",)
+)
+RULES: ContributionKind[Rule] = ContributionKind(
+    "rpl_classifier_rules",
+    "rule",
+    (f"{_INTERFACES}.rule:Rule",),
+    identity="id",
+    required_text=("explanation",),
+    numbers=("priority",),
+    asked=("device",),
+)
+DOCUMENTS: ContributionKind[DocumentContract | DocumentSection] = ContributionKind(
+    "rpl_documents",
+    "document",
+    (f"{_INTERFACES}.document:DocumentContract", f"{_INTERFACES}.document:DocumentSection"),
+)
+SECTIONS: ContributionKind[ReportSection] = ContributionKind(
+    "rpl_report_sections",
+    "report section",
+    (f"{_INTERFACES}.section:ReportSection",),
+    required_text=("summary", "title"),
+)
+RENDERERS: ContributionKind[Renderer] = ContributionKind(
+    "rpl_renderers",
+    "output format",
+    (f"{_INTERFACES}.renderer:Renderer",),
+    required_text=("summary", "suffix"),
+)
+EXPORTERS: ContributionKind[Exporter] = ContributionKind(
+    "rpl_exporters",
+    "export format",
+    (f"{_INTERFACES}.exporter:Exporter",),
+    required_text=("summary", "suffix"),
+)
+BUILDERS: ContributionKind[BuildSystem] = ContributionKind(
+    "rpl_builders", "build system", (f"{_INTERFACES}.builder:BuildSystem",), numbers=("priority",)
+)
+TRANSFORMATIONS: ContributionKind[Transformation] = ContributionKind(
+    "rpl_transformations", "transformation", (f"{_INTERFACES}.transformation:Transformation",)
+)
+PROPOSERS: ContributionKind[Proposer] = ContributionKind(
+    "rpl_proposers", "proposer", (f"{_INTERFACES}.proposer:Proposer",)
+)
+EQUIVALENCE_CHECKS: ContributionKind[EquivalenceCheck] = ContributionKind(
+    "rpl_equivalence_checks", "equivalence check", (f"{_INTERFACES}.equivalence:EquivalenceCheck",)
+)
+REPLAYERS: ContributionKind[Replayer] = ContributionKind(
+    "rpl_replayers", "replayer", (f"{_INTERFACES}.replayer:Replayer",)
+)
+DOCTOR_CHECKS: ContributionKind[DoctorCheck] = ContributionKind(
+    "rpl_doctor_checks", "doctor check", (f"{_INTERFACES}.doctor:DoctorCheck",)
 )
 
-BY_HOOK = {kind.hook: kind for kind in KINDS}
+#: In the order of ``rpl_core.hookspecs``.
+KINDS: tuple[ContributionKind[Any], ...] = (
+    DEVICES,
+    ARCHITECTURES,
+    CEILINGS,
+    OPTIONS,
+    COLLECTORS,
+    READERS,
+    ANALYZERS,
+    RULES,
+    DOCUMENTS,
+    SECTIONS,
+    RENDERERS,
+    EXPORTERS,
+    BUILDERS,
+    TRANSFORMATIONS,
+    PROPOSERS,
+    EQUIVALENCE_CHECKS,
+    REPLAYERS,
+    DOCTOR_CHECKS,
+)

@@ -1,4 +1,4 @@
-"""The typed face of the hooks: one method per hook, each plugin called inside its own boundary.
+"""The one place where hooks are called: each plugin inside its own boundary, each answer checked.
 
 pluggy's ``manager.hook`` is untyped and stops at the first exception; here every answer is checked, keeps
 its plugin's name, and a failure costs only the plugin that caused it.
@@ -6,13 +6,14 @@ its plugin's name, and a failure costs only the plugin that caused it.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
 from rpl_core.errors import PluginError, RplError
 from rpl_core.plugins.boundary import one_line, plugin_boundary
-from rpl_core.plugins.kinds import BY_HOOK, KINDS, ContributionKind
+from rpl_core.plugins.kinds import DEVICES, KINDS, ContributionKind
 from rpl_core.plugins.registration import implemented_hooks
 
 if TYPE_CHECKING:
@@ -20,17 +21,7 @@ if TYPE_CHECKING:
 
     from pluggy import PluginManager
 
-    from rpl_core.interfaces.analyzer import Analyzer
-    from rpl_core.interfaces.collector import Collector
-    from rpl_core.interfaces.doctor import DoctorCheck
-    from rpl_core.interfaces.equivalence import EquivalenceCheck
-    from rpl_core.interfaces.proposer import Proposer
-    from rpl_core.interfaces.reader import Reader
-    from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.replayer import Replayer
-    from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.run import RunInfo, RunOutcome
-    from rpl_core.interfaces.transformation import Transformation
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
     from rpl_core.plugins.diagnostic_log import DiagnosticLog
@@ -50,67 +41,28 @@ class HookRelay:
     """Calls hooks in the order of plugin names.
 
     ``requested`` are plugins that the user asked for by name: their failures are raised as ``PluginError``.
-    Failures of all others go to ``log``.
+    Failures of all others go to ``log``. ``config`` are the resolved settings.
     """
 
-    def __init__(self, manager: PluginManager, log: DiagnosticLog, requested: frozenset[str]) -> None:
+    def __init__(
+        self,
+        manager: PluginManager,
+        log: DiagnosticLog,
+        requested: frozenset[str],
+        config: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._manager = manager
         self._log = log
         self._requested = requested
+        self._config = MappingProxyType(dict(config))
         self.failures: list[PluginError] = []
 
     def lenient(self) -> HookRelay:
         """A relay over the same plugins that raises for none of them: for inspection and notifications."""
-        return HookRelay(self._manager, self._log, requested=frozenset())
+        return HookRelay(self._manager, self._log, requested=frozenset(), config=self._config)
 
-    def configure(self, config: Mapping[str, Any]) -> None:
-        self._notify("rpl_configure", config=config)
-
-    def device_models(self) -> tuple[Contribution[DeviceModel], ...]:
-        return self._collect("rpl_device_models")
-
-    def detect_device(self, agents: tuple[Agent, ...]) -> Contribution[DeviceModel] | None:
-        """The first plugin's answer; a second, different one is logged."""
-        kind = BY_HOOK["rpl_device_models"]
-        first: Contribution[DeviceModel] | None = None
-        for plugin, answer in self._answers("rpl_detect_device", {"agents": agents}):
-            if not self._accepts(plugin, "rpl_detect_device", kind, answer):
-                continue
-            if first is None:
-                first = Contribution(plugin, answer)
-            elif answer != first.value:
-                self._disagreement(first, Contribution(plugin, answer))
-        return first
-
-    def collectors(self) -> tuple[Contribution[Collector], ...]:
-        return self._collect("rpl_collectors")
-
-    def readers(self) -> tuple[Contribution[Reader], ...]:
-        return self._collect("rpl_readers")
-
-    def analyzers(self) -> tuple[Contribution[Analyzer], ...]:
-        return self._collect("rpl_analyzers")
-
-    def classifier_rules(self, device: DeviceModel | None) -> tuple[Contribution[Rule], ...]:
-        return self._collect("rpl_classifier_rules", device=device)
-
-    def transformations(self) -> tuple[Contribution[Transformation], ...]:
-        return self._collect("rpl_transformations")
-
-    def proposers(self) -> tuple[Contribution[Proposer], ...]:
-        return self._collect("rpl_proposers")
-
-    def equivalence_checks(self) -> tuple[Contribution[EquivalenceCheck], ...]:
-        return self._collect("rpl_equivalence_checks")
-
-    def replayers(self) -> tuple[Contribution[Replayer], ...]:
-        return self._collect("rpl_replayers")
-
-    def renderers(self) -> tuple[Contribution[Renderer], ...]:
-        return self._collect("rpl_renderers")
-
-    def doctor_checks(self) -> tuple[Contribution[DoctorCheck], ...]:
-        return self._collect("rpl_doctor_checks")
+    def configure(self) -> None:
+        self._notify("rpl_configure", config=self._config)
 
     def run_started(self, run: RunInfo) -> None:
         self._notify("rpl_run_started", run=run)
@@ -118,32 +70,46 @@ class HookRelay:
     def run_finished(self, run: RunInfo, outcome: RunOutcome) -> None:
         self._notify("rpl_run_finished", run=run, outcome=outcome)
 
-    def contributions_of(self, plugin: str) -> Iterator[tuple[ContributionKind, Any]]:
+    def collect(
+        self, kind: ContributionKind[T], *, only: str | None = None, **arguments: Any
+    ) -> tuple[Contribution[T], ...]:
+        """Every acceptable contribution of ``kind``, of one plugin with ``only``."""
+        collected: list[Contribution[T]] = []
+        for plugin, answer in self._answers(kind.hook, {**arguments, "config": self._config}, only):
+            if not isinstance(answer, tuple):
+                problem = f"returned {type(answer).__name__} where a tuple was expected"
+                self._reject(plugin, kind.hook, problem)
+                continue
+            collected += [
+                Contribution(plugin, v) for v in answer if self._accepts(plugin, kind.hook, kind, v)
+            ]
+        return tuple(collected)
+
+    def detect_device(self, agents: tuple[Agent, ...]) -> Contribution[DeviceModel] | None:
+        """The first plugin's answer; a second, different one is logged."""
+        first: Contribution[DeviceModel] | None = None
+        for plugin, answer in self._answers("rpl_detect_device", {"agents": agents, "config": self._config}):
+            if not self._accepts(plugin, "rpl_detect_device", DEVICES, answer):
+                continue
+            if first is None:
+                first = Contribution(plugin, answer)
+            elif answer != first.value:
+                self._disagreement(first, Contribution(plugin, answer))
+        return first
+
+    def contributions_of(self, plugin: str) -> Iterator[tuple[ContributionKind[Any], Any]]:
         """Everything one plugin offers when the device is unknown, in the order of the hooks.
 
         For inspection: failures are only logged, even those of a requested plugin.
         """
         lenient = self.lenient()
         for kind in KINDS:
-            arguments = {"device": None} if kind.hook == "rpl_classifier_rules" else {}
-            for contribution in lenient._collect(kind.hook, only=plugin, **arguments):
+            for contribution in lenient.collect(kind, only=plugin, **dict.fromkeys(kind.asked)):
                 yield kind, contribution.value
 
     def _notify(self, hook: str, **arguments: Any) -> None:
         for plugin, answer in self._answers(hook, arguments):
             self._reject(plugin, hook, f"returned {type(answer).__name__} where nothing was expected")
-
-    def _collect(
-        self, hook: str, *, only: str | None = None, **arguments: Any
-    ) -> tuple[Contribution[Any], ...]:
-        kind = BY_HOOK[hook]
-        found: list[Contribution[Any]] = []
-        for plugin, answer in self._answers(hook, arguments, only):
-            if not isinstance(answer, tuple):
-                self._reject(plugin, hook, f"returned {type(answer).__name__} where a tuple was expected")
-                continue
-            found += [Contribution(plugin, v) for v in answer if self._accepts(plugin, hook, kind, v)]
-        return tuple(found)
 
     def _answers(
         self, hook: str, arguments: Mapping[str, Any], only: str | None = None
@@ -165,7 +131,7 @@ class HookRelay:
             for answer in reversed(answers):  # pluggy asks the last one first
                 yield plugin, answer
 
-    def _accepts(self, plugin: str, hook: str, kind: ContributionKind, item: Any) -> bool:
+    def _accepts(self, plugin: str, hook: str, kind: ContributionKind[Any], item: Any) -> bool:
         try:
             with plugin_boundary(plugin, hook):
                 violation = kind.violation(item)

@@ -14,8 +14,9 @@ from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.pipeline.analyse import AnalysisRequest, recorded_device
+from rpl_core.profiling.choose_collector import follow_up_collectors
+from rpl_core.profiling.follow_ups import record_follow_ups
 from rpl_core.profiling.session import ProfileSession, describe_plan
-from rpl_core.profiling.thread_traces import DeepAnalysis, record_thread_traces
 from rpl_core.run_directory.writer import RunDirectory, claim_path, default_path
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ class ProfileRequest:
     runs: int
     roofline: bool
     trace_dependencies: bool
-    deep: DeepAnalysis | None
     time_limit_s: float | None
     allow_dangerous_counters: bool
     output: Path | None
@@ -42,21 +42,22 @@ class ProfileRequest:
 
     def options(self) -> Mapping[str, str | int | float | bool | None]:
         """What the manifest remembers of the request; later analyses of the run take it over."""
+        values = self.analysis.options.by_name()
         return {
             "device": self.analysis.device,
             "runs": self.runs,
             "roofline": self.roofline,
             "counters": ",".join(self.extra_counters) or None,
             "focus_critical": self.trace_dependencies,
-            "deep_analysis": self.deep is not None,
             "time_limit_s": self.time_limit_s,
             "clock_mhz": self.analysis.clock_mhz,
             "memory_bandwidth_gbps": self.analysis.memory_bandwidth_gbps,
-            "flop_model": self.analysis.options.flop_model,
-            "strict": self.analysis.options.strict,
-            "occupancy_mode": self.analysis.options.occupancy_mode,
-            "copies": self.analysis.options.include_copies,
+            **{name.replace("-", "_"): v for name, v in values.items() if isinstance(v, _REMEMBERED)},
         }
+
+
+#: Values that a manifest can hold; of options with others nothing is remembered.
+_REMEMBERED = (str, int, float, bool, type(None))
 
 
 @attrs.frozen
@@ -74,14 +75,15 @@ def plan_only(request: ProfileRequest, collector: Collector, host: PluginHost) -
     device = recorded_device(request.analysis, (), host)
     if request.roofline and device.model is None:
         raise UsageError(
-            "--dry-run can't plan counter passes without --device", next_step="add --device gfx942"
+            "--dry-run can't plan counter passes without --device",
+            next_step="add --device NAME (`rpl plugins list` shows them)",
         )
+    options = request.analysis.options
     plans = [collector.plan(_timing(request, device))]
     if request.roofline:
         plans.append(collector.plan(_counters(request, device)))
     lines = [line for plan in plans for line in describe_plan(plan.passes, directory)]
-    if request.deep is not None:
-        lines.append(f"note: thread traces of the {request.deep.top} most critical kernels follow")
+    lines += [f"note: {note}" for c in follow_up_collectors(host) if (note := c.announcement(options))]
     lines += [f"note: {d.fact}" for plan in plans for d in plan.diagnostics]
     return lines
 
@@ -108,8 +110,8 @@ def record_application(
         session.execute(plan)
         if request.roofline and session.failure is None:
             _execute_counter_passes(session, request, host)
-        if request.deep is not None and session.failure is None:
-            record_thread_traces(session, request.deep, request.analysis, host)
+        if session.failure is None:
+            record_follow_ups(session, request.analysis, host)
         session.finish(None)
     except (InterruptedRunError, KeyboardInterrupt):
         raise session.interrupted() from None

@@ -50,7 +50,7 @@ class ProfileSession:
 
         A failed timing pass ends the profile, because without it nothing can be said. A failed counter
         pass costs its counters, and the exit code only if the application or the time limit ended it. A
-        failed thread trace costs the trace. An interrupt is recorded and goes on up.
+        failed follow-up pass costs itself. An interrupt is recorded and goes on up.
         """
         self.diagnostics += plan.diagnostics
         for planned in plan.passes:
@@ -71,11 +71,11 @@ class ProfileSession:
             self.run.pass_failed(
                 planned.name, error.one_line(), exit_status=getattr(error, "exit_status", None)
             )
-            self._note_failure(planned, error)
+            self._note_failure(planned, collector, error)
 
-    def _note_failure(self, planned: PlannedPass, error: RplError) -> None:
-        if planned.role is TraceRole.THREAD_TRACE:
-            self.diagnostics.append(thread_trace_problem(error, planned.directory))
+    def _note_failure(self, planned: PlannedPass, collector: Collector, error: RplError) -> None:
+        if collector.role is not TraceRole.TIMING:
+            self.diagnostics.append(attrs.evolve(collector.lost(error), where=planned.directory))
             return
         if planned.role is TraceRole.TIMING or _is_not_the_profilers(error):
             self.failure = self.failure or error
@@ -109,19 +109,8 @@ class ProfileSession:
         self.relay.run_finished(self.info, RunOutcome(state, reason))
 
 
-def thread_trace_problem(error: RplError, where: str | None = None) -> Diagnostic:
-    """Why there is no thread trace; the profile goes on without it."""
-    return Diagnostic(
-        "collect.no_thread_trace",
-        f"no thread trace: {error.fact}; the profile is complete without it",
-        cause=error.cause,
-        remedy=error.next_step,
-        where=where,
-    )
-
-
 def _is_not_the_profilers(error: RplError) -> bool:
-    """Whether a counter pass ended for a reason that the user must hear of: his limit, or his application.
+    """Whether a counter pass ended for a reason that the user must hear of: their limit or application.
 
     A crash under counter collection is no proof against the application: the profiler aborts it so when a
     device can't count.

@@ -6,12 +6,14 @@ The graph has a dozen nodes and is needed at every start of an analysis, so the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import attrs
 
 from rpl_core.interfaces.analyzer import Analyzer
+from rpl_core.interfaces.fact import AppFigure, Fact, KernelFigure
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
 
@@ -33,7 +35,7 @@ class Schedule:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def schedule(steps: Sequence[Step], given: frozenset[str] = frozenset()) -> Schedule:
+def schedule(steps: Sequence[Step], given: frozenset[Fact[Any]] = frozenset()) -> Schedule:
     """Steps in an order that gives each what it requires; ties go by plugin and analyzer name.
 
     ``given`` are facts that exist from the start.
@@ -49,13 +51,13 @@ def schedule(steps: Sequence[Step], given: frozenset[str] = frozenset()) -> Sche
 
 
 def _single_providers(steps: Sequence[Step], found: list[Diagnostic]) -> list[Step]:
-    providers: dict[str, Step] = {}
+    providers: dict[Fact[Any], Step] = {}
     kept = []
     for step in steps:
-        taken = sorted(fact for fact in step.analyzer.provides if fact in providers)
+        taken = [fact for fact in _sorted(step.analyzer.provides) if fact in providers]
         if taken:
             other = providers[taken[0]].label
-            found.append(_refused(step, f"{other} already provides {', '.join(taken)}"))
+            found.append(_refused(step, f"{other} already provides {_names(taken)}"))
             continue
         kept.append(step)
         providers.update(dict.fromkeys(step.analyzer.provides, step))
@@ -65,10 +67,22 @@ def _single_providers(steps: Sequence[Step], found: list[Diagnostic]) -> list[St
 def _graph(steps: Sequence[Step]) -> dict[str, list[str]]:
     """For each step label the labels of the steps it waits for."""
     provider = {fact: step.label for step in steps for fact in step.analyzer.provides}
+    figures = {label for fact, label in provider.items() if isinstance(fact, (KernelFigure, AppFigure))}
     return {
-        step.label: sorted(provider[fact] for fact in step.analyzer.requires if fact in provider)
+        step.label: sorted(
+            {provider[f] for f in step.analyzer.requires | step.analyzer.wants if f in provider}
+            | (figures - {step.label} if step.analyzer.wants_figures else set())
+        )
         for step in steps
     }
+
+
+def _sorted(facts: Iterable[Fact[Any]]) -> list[Fact[Any]]:
+    return sorted(facts, key=lambda fact: fact.name)
+
+
+def _names(facts: Iterable[Fact[Any]]) -> str:
+    return ", ".join(fact.name for fact in _sorted(facts))
 
 
 def _without_cycles(steps: list[Step], found: list[Diagnostic]) -> list[Step]:
@@ -84,14 +98,14 @@ def _without_cycles(steps: list[Step], found: list[Diagnostic]) -> list[Step]:
             return steps
 
 
-def _with_requirements(steps: list[Step], given: frozenset[str], found: list[Diagnostic]) -> list[Step]:
+def _with_requirements(steps: list[Step], given: frozenset[Fact[Any]], found: list[Diagnostic]) -> list[Step]:
     while True:
         provided = given.union(*(step.analyzer.provides for step in steps))
         lacking = [step for step in steps if not step.analyzer.requires <= provided]
         if not lacking:
             return steps
         for step in lacking:
-            missing = ", ".join(sorted(step.analyzer.requires - provided))
+            missing = _names(step.analyzer.requires - provided)
             found.append(_refused(step, f"nobody provides {missing}"))
         steps = [step for step in steps if step not in lacking]
 

@@ -1,36 +1,51 @@
-"""Which code objects the analysis may read, and the facts that it gets from them."""
+"""Which code objects an analysis may read, and the analyzer that reads the code of recorded kernels."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_codeobject.kernel_code import KERNEL_CODE
+from rpl_core.config.values import existing_file, flag
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.options import CommandOption, OptionForm
 from rpl_core.model.trace import TraceRole
 
-if TYPE_CHECKING:
-    from rpl_codeobject.kernel_code import KernelCode
-    from rpl_core.model.diagnostic import Diagnostic
-    from rpl_core.model.recording import Recording
+__all__ = ["CODE_OBJECT", "RECORDED_CODE", "KernelCodeAnalyzer"]
+
+_COMMANDS = ("profile", "analyze")
+
+CODE_OBJECT: CommandOption[tuple[Path, ...]] = CommandOption(
+    name="code-object",
+    commands=_COMMANDS,
+    parse=existing_file("code object"),
+    default=(),
+    help="Executable or code object of the kernels, for packed arithmetic; may be repeated.",
+    form=OptionForm.REPEATED,
+    metavar="FILE",
+)
+RECORDED_CODE: CommandOption[bool] = CommandOption(
+    name="recorded-code",
+    commands=_COMMANDS,
+    parse=flag,
+    default=False,
+    help="Read the code objects beside the recording and those that it names on this machine.",
+    form=OptionForm.FLAG,
+)
 
 
-@attrs.frozen
-class CodeSources:
-    """Files that the user named, and whether everything that the recording points to may be read too."""
+class KernelCodeAnalyzer(Analyzer):
+    """Fact ``KERNEL_CODE``. Reads nothing where no code object can be at hand."""
 
-    files: tuple[Path, ...] = ()
-    recorded: bool = False
+    name = "kernel-code"
+    summary = "the instructions of recorded kernels, from code objects at hand"
+    provides = frozenset({KERNEL_CODE})
 
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        files, recorded = context.options[CODE_OBJECT], context.options[RECORDED_CODE]
+        traced = any(trace.role is TraceRole.THREAD_TRACE for trace in context.recording.traces)
+        if not (files or recorded or traced):
+            return AnalysisOutcome({KERNEL_CODE: ()})
+        from rpl_codeobject.at_hand import code_at_hand
 
-def kernel_code(
-    sources: CodeSources, recording: Recording
-) -> tuple[tuple[KernelCode, ...], tuple[Diagnostic, ...]]:
-    """The fact ``"kernel_code"`` and findings about it; reads nothing where no code object can be at hand."""
-    traced = any(trace.role is TraceRole.THREAD_TRACE for trace in recording.traces)
-    if not (sources.files or sources.recorded or traced):
-        return (), ()
-    from rpl_codeobject.at_hand import code_at_hand
-
-    found = code_at_hand(sources.files, recorded=sources.recorded, recording=recording)
-    return found.kernels, found.diagnostics
+        code = code_at_hand(files, recorded=recorded, recording=context.recording)
+        return AnalysisOutcome({KERNEL_CODE: code.kernels}, code.diagnostics)

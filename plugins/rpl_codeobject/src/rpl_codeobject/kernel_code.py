@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from rpl_codeobject.packed import PackedMix
+from rpl_core.interfaces.fact import Fact
 
 
 @attrs.frozen
@@ -22,3 +23,7 @@ class KernelCode:
     source: str
     packed: Mapping[str, PackedMix]
     calls_functions: bool = False
+
+
+#: The code of recorded kernels as far as it is at hand; empty where none is.
+KERNEL_CODE: Fact[tuple[KernelCode, ...]] = Fact("kernel_code", tuple)

@@ -1,11 +1,13 @@
 """The packed share of a kernel's arithmetic, from the mnemonics of its code.
 
-The counters of vector instructions count a packed instruction once, though it does the work of two
-(rocprofiler-compute ``docs/conceptual/pipeline-metrics.rst`` @1b1610fc).
+The counters of vector instructions count a packed instruction once, though it does the work of several
+(rocprofiler-compute ``docs/conceptual/pipeline-metrics.rst`` @1b1610fc). Of how many, and for which data
+types that matters, is a fact of the architecture (``Architecture.packed``).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -23,8 +25,8 @@ _ARITHMETIC = {
 }
 #: Transcendental operations have no packed form.
 _TRANSCENDENTAL = dict.fromkeys(("exp", "log", "rcp", "rsq", "sqrt", "sin", "cos"), 1)
-#: Types with packed instructions on CDNA3 (LLVM AMDGPU: v_pk_fma_f32, v_pk_fma_f16 and their kin).
-_TYPES = ("f16", "f32")
+#: Floating-point types as mnemonics spell them (LLVM AMDGPU: v_pk_fma_f32, v_pk_fma_bf16 and their kin).
+_FLOATING = re.compile(r"b?f\d+")
 
 
 @attrs.frozen
@@ -37,21 +39,20 @@ class PackedMix:
     packed: int
     all: int
 
-    @property
-    def operations_per_counted(self) -> float:
-        """Operations per counted one: 1 without packed instructions, 2 with nothing else."""
-        return 1.0 + self.packed / self.all if self.all else 1.0
+    def operations_per_counted(self, packed_operations: int) -> float:
+        """Operations per counted one, if a packed instruction does ``packed_operations`` times the work."""
+        return 1.0 + (packed_operations - 1) * self.packed / self.all if self.all else 1.0
 
 
 def packed_mix(mnemonics: Iterable[str]) -> Mapping[str, PackedMix]:
-    """The mix by data type ("F16", "F32") from mnemonics such as ``v_pk_fma_f32`` or ``v_add_f32_e32``."""
+    """The mix by data type ("F16", "F32", ...) from mnemonics such as ``v_pk_fma_f32`` or ``v_add_f32_e32``."""
     packed: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for mnemonic in mnemonics:
         parts = mnemonic.split("_")
         is_packed = parts[1:2] == ["pk"]
         operation, data_type = parts[1 + is_packed :][:1], parts[2 + is_packed :][:1]
-        if parts[0] != "v" or not data_type or data_type[0] not in _TYPES:
+        if parts[0] != "v" or not data_type or _FLOATING.fullmatch(data_type[0]) is None:
             continue
         flops = _ARITHMETIC.get(operation[0]) or (0 if is_packed else _TRANSCENDENTAL.get(operation[0], 0))
         every[data_type[0].upper()] += flops

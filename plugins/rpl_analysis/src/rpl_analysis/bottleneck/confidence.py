@@ -29,9 +29,9 @@ class Competitors:
 def competitors_of(winner: TestedRule | None, tested: Sequence[TestedRule]) -> Competitors:
     """``tested`` in order of precedence. A rule of the winner's own label can't change the label."""
     stronger = tested if winner is None else tested[: tested.index(winner)]
-    rivals = [t for t in stronger if winner is None or t.rule.label is not winner.rule.label]
+    rivals = [t for t in stronger if winner is None or t.rule.label != winner.rule.label]
     decided = {t.rule.id for t in tested if t.holds is not None}
-    open_ones = [t for t in rivals if t.holds is None]
+    open_ones = [t for t in rivals if t.holds is None and t.rule.required]
     return Competitors(
         untested=tuple(t for t in open_ones if t.rule.corroborates not in decided),
         backed=tuple(t for t in open_ones if t.rule.corroborates in decided),

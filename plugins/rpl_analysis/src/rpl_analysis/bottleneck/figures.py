@@ -20,14 +20,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_analysis.bottleneck.ceilings import ceiling_shares
-from rpl_analysis.bottleneck.thread_trace import thread_trace_figures
 from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from rpl_analysis.occupancy.result import Occupancy
     from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
-    from rpl_att.contract import AttPart
     from rpl_core.model.device import DeviceModel
 
 #: Quantities of the counter map that rules use under the same name.
@@ -54,22 +52,34 @@ class KernelEvidence:
     occupancy: Occupancy | NoOccupancy | None
     roofline: KernelRoofline | None
     quantities: KernelQuantities | None
-    thread_trace: AttPart | None = None
     uses_lds: bool = True  # or it is not known
+    others: Mapping[str, Metric] = attrs.field(factory=dict)  # scalar facts of other analyzers
 
 
 def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Mapping[str, Metric]:
-    """All figures of one kernel; unknown ones carry their reason."""
+    """All figures of one kernel; unknown ones carry their reason.
+
+    A scalar fact of another analyzer stands for a figure of the same name that counters leave unknown.
+    """
     figures = {
         **ceiling_shares(evidence.roofline, uses_lds=evidence.uses_lds),
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
     }
     figures.update({name: _quantity(evidence.quantities, name) for name in _FROM_COUNTERS})
-    for name, metric in thread_trace_figures(evidence.thread_trace).items():
+    for name in _counted(evidence.quantities, device):
+        figures.setdefault(name, _quantity(evidence.quantities, name))
+    for name, metric in evidence.others.items():
         if name not in figures or figures[name].value is None:
             figures[name] = metric
     return figures
+
+
+def _counted(quantities: KernelQuantities | None, device: DeviceModel | None) -> Iterable[str]:
+    """Names of everything that counters can tell, recorded or not."""
+    if quantities is not None:
+        return quantities.values
+    return [quantity.name for quantity in device.counter_map.quantities] if device is not None else ()
 
 
 def _quantity(quantities: KernelQuantities | None, name: str) -> Metric:

@@ -56,7 +56,7 @@ class Classification:
     """
 
     kernel: str
-    label: BottleneckLabel
+    label: BottleneckLabel | str
     confidence: Confidence
     reason: str
     evidence: tuple[TestedRule, ...]

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from rpl_core.errors import BadDataError
-from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
+from rpl_core.interfaces.rule import Comparison, Condition, Rule
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -38,10 +38,11 @@ def _rule(entry: dict[str, Any], origin: str) -> Rule:
     try:
         return Rule(
             id=_word(entry["id"]),
-            label=BottleneckLabel(entry["label"]),
+            label=_word(entry["label"]),
             priority=int(entry["priority"]),
             conditions=_conditions(entry["conditions"]),
             explanation=_word(entry["explanation"]),
+            required=entry.get("required", False) is True,
             corroborates=None if entry.get("corroborates") is None else _word(entry["corroborates"]),
         )
     except KeyError as error:

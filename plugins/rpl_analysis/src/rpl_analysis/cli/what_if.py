@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from rpl_core.cli.plugin_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
 
 
-@click.command("what-if")
+@click.command("what-if", cls=PluginOptionsCommand)
 @click.argument("changes", nargs=-1, required=True, metavar="KERNEL=FACTOR...")
 @click.option(
     "--run",
@@ -18,19 +20,15 @@ from rpl_core.cli.session import session_of
     type=click.Path(path_type=Path),
     help="Run directory or recording (default: the latest run).",
 )
-@click.option(
-    "--copies/--no-copies",
-    default=None,
-    help="Whether copies are work (default: as the run was analysed) or time between kernels.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def what_if(
     context: click.Context,
+    /,
     changes: tuple[str, ...],
     recordings: tuple[Path, ...],
-    copies: bool | None,
     as_json: bool,
+    **flags: Any,
 ) -> None:
     """Predict the time of the application if each KERNEL (a name or a part of one) were FACTOR times as fast.
 
@@ -47,7 +45,7 @@ def what_if(
     session = session_of(context)
     paths = recordings or (session.latest_run,)
     with shown_while_long("what-if", paths):
-        document = what_if_command.answer(session, changes, paths, copies)
+        document = what_if_command.answer(session, changes, paths, flags)
     if as_json:
         session.output.json(document.model_dump(mode="json"))
     else:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, WhatIfDocument
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
+from rpl_analysis.options import COPIES
 from rpl_analysis.what_if.model import FasterKernel
 from rpl_analysis.what_if.predict import ReplayedRun
-from rpl_core.cli.analysis_options import copies_are_work
+from rpl_core.cli.analysis_options import analysis_request
 from rpl_core.contracts.version import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
@@ -20,7 +21,7 @@ from rpl_core.text.figures import UNKNOWN, duration_ns
 from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rpl_analysis.what_if.model import Answer
     from rpl_core.cli.output import Output
@@ -33,7 +34,7 @@ _LEAST_FACTOR, _LARGEST_FACTOR = 0.001, 1000.0
 
 
 def answer(
-    session: Session, changes: Sequence[str], paths: tuple[Path, ...], copies: bool | None
+    session: Session, changes: Sequence[str], paths: tuple[Path, ...], flags: Mapping[str, Any]
 ) -> WhatIfDocument:
     """The prediction for ``changes`` (``KERNEL=FACTOR``) on the run that the documents speak of."""
     asked = [_parsed(text) for text in changes]
@@ -45,8 +46,8 @@ def answer(
             next_step="record a kernel trace without counters",
         )
     run, trace = chosen
-    include_copies = copies_are_work(session, copies, run_directory_of(paths))
-    replayed = ReplayedRun(trace, include_copies=include_copies)
+    request = analysis_request(session, flags, run_directory_of(paths), command="what-if")
+    replayed = ReplayedRun(trace, include_copies=request.options[COPIES])
     named = [FasterKernel(_name(part, replayed.names), factor) for part, factor in asked]
     for name in sorted({change.name for change in named}):
         if sum(change.name == name for change in named) > 1:

@@ -9,13 +9,13 @@ from pydantic import Field
 from rpl_core.contracts.common import Document, ExactnessName, Part
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
-LabelName = Literal[
-    "memory_bandwidth_bound",
-    "latency_bound",
-    "under_occupied",
-    "divergence_limited",
-    "compute_throughput_limited",
-    "unclassified",
+#: One of the frozen identifiers, or one of a plugin ("myplugin:label").
+LabelName = Annotated[
+    str,
+    Field(
+        pattern="^(memory_bandwidth_bound|latency_bound|under_occupied|divergence_limited"
+        "|compute_throughput_limited|unclassified|[a-z0-9][a-z0-9_-]*:[a-z0-9_]+)$"
+    ),
 ]
 
 

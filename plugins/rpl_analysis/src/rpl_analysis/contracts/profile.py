@@ -6,12 +6,11 @@ roofline) validates on its own; everything else has a default.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from rpl_analysis.contracts.roofline import RooflinePart
-from rpl_att.contract import AttPart
 from rpl_core.contracts.common import Document, ExactnessName, Part
 
 Axes = Annotated[tuple[int, ...], Field(min_length=1, max_length=3)]
@@ -108,7 +107,7 @@ class KernelProfile(Part):
     roofline: RooflinePart | None = None
     criticality_weight: Fraction | None = None
     slack_ns: int | None = None
-    att: AttPart | None = None
+    att: dict[str, Any] | None = None  # a section of the plugin for thread traces; null without it
     bottleneck: str | None = None
     headroom_fraction: Fraction | None = None
 
@@ -128,10 +127,10 @@ class ProfileDocument(Document):
     occupancy: OccupancyPart
     roofline: RooflinePart | None
     critical_path: CriticalPathPart | None = None
-    att: AttPart | None = None
+    att: dict[str, Any] | None = None  # a section of the plugin for thread traces; null without it
     bottleneck: str | None = None
     headroom_fraction: Fraction | None = None
     launches: float | None = None
     kernels: tuple[KernelProfile, ...] = ()
-    untimed_thread_traces: tuple[AttPart, ...] = ()  # of kernels without a time in this document
+    untimed_thread_traces: tuple[dict[str, Any], ...] = ()  # of kernels without a time in this document
     incomplete: str | None = None

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
 from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.interfaces.rule import label_name
 
 if TYPE_CHECKING:
     from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.runtime.model import KernelTime
-    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
 
 
 def analysis_document(
@@ -21,8 +21,6 @@ def analysis_document(
     rooflines: Mapping[str, RooflinePart],
     weights: Mapping[str, float],
     *,
-    provenance: ProvenanceDoc,
-    diagnostics: tuple[DiagnosticDoc, ...],
     extensions: Mapping[str, Any],
 ) -> AnalysisDocument:
     """One entry per classified kernel, in descending order of time."""
@@ -35,8 +33,6 @@ def analysis_document(
         schema_version=SCHEMA_VERSION,
         kernels=kernels,
         extensions=dict(extensions),
-        provenance=provenance,
-        diagnostics=diagnostics,
     )
 
 
@@ -49,7 +45,7 @@ def _kernel(
         operational_intensity=roofline.operational_intensity if roofline else None,
         roofline_position=roofline.position if roofline else None,
         critical_path_score=weight,
-        bottleneck=found.label.value,
+        bottleneck=label_name(found.label),
         confidence=found.confidence.value,
         reason=found.reason,
         evidence=tuple(_rule(tested) for tested in found.evidence),
@@ -64,7 +60,7 @@ def _kernel(
 def _rule(tested: TestedRule) -> RuleEvidence:
     return RuleEvidence(
         rule=tested.rule.id,
-        label=tested.rule.label.value,
+        label=label_name(tested.rule.label),
         explanation=tested.rule.explanation,
         conditions=tuple(_condition(part) for part in tested.conditions),
     )

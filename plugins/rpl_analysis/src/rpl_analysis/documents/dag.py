@@ -13,15 +13,12 @@ from rpl_core.documents.drafts import Draft
 
 if TYPE_CHECKING:
     from rpl_analysis.execution_graph.model import ExecutionGraph
-    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
 
 #: Fields of the graph that have another name or form in the document, or stay out of it.
 _TRANSLATED = ("origin", "several_paths", "domains", "columns", "dominance_shift_at", "reason")
 
 
-def dag_document(
-    graph: ExecutionGraph | None, *, provenance: ProvenanceDoc, diagnostics: tuple[DiagnosticDoc, ...]
-) -> DagDocument:
+def dag_document(graph: ExecutionGraph | None) -> DagDocument:
     """The document; ``None`` means that the analyzer did not run."""
     if graph is None or graph.reason is not None:
         return DagDocument(
@@ -29,8 +26,6 @@ def dag_document(
             status="unavailable",
             reason=graph.reason if graph else "the execution-graph analyzer did not run",
             symbols=(),
-            provenance=provenance,
-            diagnostics=diagnostics,
         )
     fields = {
         field.name: _plain(getattr(graph, field.name))
@@ -44,8 +39,6 @@ def dag_document(
         critical_path_count="several" if graph.several_paths else "one",
         clock_domains=_plain(graph.domains),
         dominance_shift_at=_finite(graph.dominance_shift_at),
-        provenance=provenance,
-        diagnostics=diagnostics,
         **fields,
     )
 

@@ -19,6 +19,7 @@ from rpl_analysis.documents.parts import (
 )
 from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.interfaces.rule import label_name
 from rpl_core.model.device import CeilingOrigin, Pipe
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.occupancy.result import Occupancy
     from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
-    from rpl_att.contract import AttPart
-    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
     from rpl_core.model.device import DeviceModel
 
 
@@ -42,16 +41,13 @@ class ProfileFacts:
     rooflines: Mapping[str, RooflinePart]
     dag: DagDocument
     classifications: Mapping[str, Classification]
-    thread_traces: Mapping[str, AttPart]
     device: DeviceModel | None
     device_reason: str | None
     wave_size: int | None
     incomplete: str | None
 
 
-def profile_document(
-    facts: ProfileFacts, *, provenance: ProvenanceDoc, diagnostics: tuple[DiagnosticDoc, ...]
-) -> ProfileDocument:
+def profile_document(facts: ProfileFacts) -> ProfileDocument:
     """The document; the dominant kernel is the one with the largest time."""
     symbols = {symbol.name: symbol for symbol in facts.dag.symbols}
     kernels = tuple(_kernel_profile(time, facts, symbols.get(time.name)) for time in facts.times.values())
@@ -72,17 +68,11 @@ def profile_document(
         occupancy=dominant.occupancy if dominant else OccupancyPart(reason="no kernel"),
         roofline=dominant.roofline if dominant else None,
         critical_path=_critical_path(facts.dag),
-        att=_leading_thread_trace(facts),
-        untimed_thread_traces=tuple(
-            part for name, part in facts.thread_traces.items() if name not in facts.times
-        ),
         bottleneck=dominant.bottleneck if dominant else None,
         headroom_fraction=dominant.headroom_fraction if dominant else None,
         launches=application.launches if application else None,
         kernels=kernels,
         incomplete=facts.incomplete,
-        provenance=provenance,
-        diagnostics=diagnostics,
     )
 
 
@@ -98,8 +88,7 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
         roofline=facts.rooflines.get(time.name),
         criticality_weight=symbol.criticality_weight if symbol else None,
         slack_ns=symbol.min_slack_ns if symbol else None,
-        att=facts.thread_traces.get(time.name),
-        bottleneck=found.label.value if found else None,
+        bottleneck=label_name(found.label) if found else None,
         headroom_fraction=found.headroom_fraction if found else None,
     )
 
@@ -121,23 +110,6 @@ def _times(time: KernelTime) -> dict[str, Any]:
         "max_ns": time.max_ns,
         "stability": _stability(time.stability),
     }
-
-
-def checked_thread_traces(found: Mapping[str, Any]) -> Mapping[str, AttPart]:
-    """Thread-trace blocks by kernel name: any plugin may provide them, and drafts take them as they are."""
-    if not found:
-        return {}
-    from rpl_att.contract import AttPart
-
-    return {name: AttPart.model_validate(part) for name, part in found.items()}
-
-
-def _leading_thread_trace(facts: ProfileFacts) -> AttPart | None:
-    """That of the longest-running traced kernel; without times, that with most instructions."""
-    timed = [facts.thread_traces[name] for name in facts.times if name in facts.thread_traces]
-    if timed:
-        return timed[0]
-    return max(facts.thread_traces.values(), key=lambda part: part.instructions or 0, default=None)
 
 
 def _in_ms(range_ns: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -26,32 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_analysis.roofline.model import KernelRoofline, Roof, RooflineResult
-    from rpl_core.contracts.common import DiagnosticDoc, ProvenanceDoc
     from rpl_core.model.metric import Metric
 
 __all__ = ["roofline_document", "roofline_parts"]
 
 
-def roofline_document(
-    result: RooflineResult | None,
-    *,
-    provenance: ProvenanceDoc | None = None,
-    diagnostics: tuple[DiagnosticDoc, ...] = (),
-) -> RooflineDocument:
+def roofline_document(result: RooflineResult | None) -> RooflineDocument:
     """The document; ``None`` stands for an analysis that did not run."""
     if result is None:
         return RooflineDocument(
             schema_version=SCHEMA_VERSION,
-            provenance=provenance,
-            diagnostics=diagnostics,
             status="unavailable",
             reason="the roofline analyzer did not run",
         )
     application = result.application
     return RooflineDocument(
         schema_version=SCHEMA_VERSION,
-        provenance=provenance,
-        diagnostics=diagnostics,
         status=result.status.value,
         reason=result.reason,
         how_to_collect=result.how_to_collect,

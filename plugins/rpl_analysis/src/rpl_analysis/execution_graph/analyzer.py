@@ -5,29 +5,29 @@ from __future__ import annotations
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.findings import graph_diagnostics
 from rpl_analysis.execution_graph.model import ExecutionGraph
+from rpl_analysis.facts import EXECUTION_GRAPH
+from rpl_analysis.options import COPIES, FULL_GRAPH
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Trace
 
 
 class ExecutionGraphAnalyzer(Analyzer):
-    """Fact ``"execution_graph"``. Counter passes serialise dispatches and never become a graph."""
+    """Fact ``EXECUTION_GRAPH``. Counter passes serialise dispatches and never become a graph."""
 
     name = "execution-graph"
     summary = "critical path, slack, what-if and idle time from the real dependences of a run"
-    provides = frozenset({"execution_graph"})
+    provides = frozenset({EXECUTION_GRAPH})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         chosen = median_run(context.recording)
         if chosen is None:
             reason = why_no_graph(context.recording)
-            return AnalysisOutcome({"execution_graph": ExecutionGraph(reason=reason)})
+            return AnalysisOutcome({EXECUTION_GRAPH: ExecutionGraph(reason=reason)})
         run, trace = chosen
         options = context.options
-        graph = execution_graph(
-            trace, run, include_copies=options.include_copies, with_columns=options.full_graph
-        )
-        return AnalysisOutcome({"execution_graph": graph}, graph_diagnostics(graph, trace))
+        graph = execution_graph(trace, run, include_copies=options[COPIES], with_columns=options[FULL_GRAPH])
+        return AnalysisOutcome({EXECUTION_GRAPH: graph}, graph_diagnostics(graph, trace))
 
 
 def median_run(recording: Recording) -> tuple[int, Trace] | None:

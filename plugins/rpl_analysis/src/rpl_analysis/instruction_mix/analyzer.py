@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.facts import INSTRUCTION_MIX
 from rpl_analysis.instruction_mix.match import mix_of
 from rpl_analysis.instruction_mix.model import KernelMix
+from rpl_codeobject.kernel_code import KERNEL_CODE
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic
 
@@ -20,26 +22,26 @@ __all__ = ["InstructionMixAnalyzer"]
 
 
 class InstructionMixAnalyzer(Analyzer):
-    """Fact ``"instruction_mix"``: kernel name -> ``KernelMix`` or ``NoMix``; ``None`` without code at hand.
+    """Fact ``INSTRUCTION_MIX``: kernel name -> ``KernelMix`` or ``NoMix``; ``None`` without code at hand.
 
-    Needs the core's fact ``"kernel_code"``, a tuple of ``KernelCode``.
+    Needs the fact ``KERNEL_CODE`` of rpl-codeobject.
     """
 
     name = "instruction-mix"
     summary = "the packed share of each kernel's arithmetic, from code objects at hand"
-    requires = frozenset({"kernel_code"})
-    provides = frozenset({"instruction_mix"})
+    requires = frozenset({KERNEL_CODE})
+    provides = frozenset({INSTRUCTION_MIX})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
-        codes: Sequence[KernelCode] = context.facts["kernel_code"]
+        codes = context.facts[KERNEL_CODE]
         if not codes:
-            return AnalysisOutcome({"instruction_mix": None})
+            return AnalysisOutcome({INSTRUCTION_MIX: None})
         architectures = _architectures(context)
         found = {
             name: mix_of(name, symbols, architectures, codes)
             for name, symbols in sorted(_symbols(context.recording).items())
         }
-        return AnalysisOutcome({"instruction_mix": found}, _findings(found, codes))
+        return AnalysisOutcome({INSTRUCTION_MIX: found}, _findings(found, codes))
 
 
 def _symbols(recording: Recording) -> Mapping[str, set[str]]:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.architecture import architecture_of
+from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
+from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Metric
@@ -32,41 +35,43 @@ class RooflineAnalyzer(Analyzer):
 
     name = "roofline"
     summary = "arithmetic intensity and achieved rates against the ceilings of the device"
-    requires = frozenset({"kernel_times", "kernel_quantities", "instruction_mix"})
-    provides = frozenset({"roofline"})
+    requires = frozenset({KERNEL_TIMES, KERNEL_QUANTITIES})
+    wants = frozenset({INSTRUCTION_MIX})
+    provides = frozenset({ROOFLINE})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
-        quantities: Mapping[str, KernelQuantities] | None = context.facts["kernel_quantities"]
-        requested = context.options.flop_model
+        quantities = context.facts.get(KERNEL_QUANTITIES)
+        requested = context.options[FLOP_MODEL]
         if context.device is None or quantities is None:
-            return AnalysisOutcome({"roofline": _without_quantities(context)})
+            return AnalysisOutcome({ROOFLINE: _without_quantities(context)})
         # Imported for recordings with counters only: start-up is most of a small analysis.
         from rpl_analysis.roofline.application import application_roofline
         from rpl_analysis.roofline.kernel import kernel_roofline
         from rpl_analysis.roofline.warnings import roofline_diagnostics
 
-        times: Mapping[str, KernelTime] = context.facts["kernel_times"] or {}
-        mixes: Mapping[str, KernelMix | NoMix] = context.facts.get("instruction_mix") or {}
+        times: Mapping[str, KernelTime] = context.facts[KERNEL_TIMES] or {}
+        mixes: Mapping[str, KernelMix | NoMix] = context.facts.get(INSTRUCTION_MIX) or {}
         figures = _kernel_figures(times, quantities, context.recording.origin)
         kernels = tuple(attrs.evolve(kernel, mix=mixes.get(kernel.name)) for kernel in figures)
-        placed = {k.name: kernel_roofline(k, context.device, requested) for k in kernels}
+        device = attrs.evolve(context.device, architecture_facts=architecture_of(context))
+        placed = {k.name: kernel_roofline(k, device, requested) for k in kernels}
         usable = any(k.flops.value is not None or k.bytes.value is not None for k in placed.values())
         result = RooflineResult(
             RooflineStatus.AVAILABLE if usable else RooflineStatus.UNAVAILABLE,
             requested,
             reason=None if usable else _why_unusable(placed.values()),
             how_to_collect=None if usable else _HOW_TO_COLLECT,
-            device=context.device.name,
-            compute_ceilings=context.device.compute_ceilings,
-            memory_ceilings=context.device.memory_ceilings,
+            device=device.name,
+            compute_ceilings=device.compute_ceilings,
+            memory_ceilings=device.memory_ceilings,
             kernels=placed,
-            application=application_roofline(kernels, context.device, requested, placed) if usable else None,
+            application=application_roofline(kernels, device, requested, placed) if usable else None,
         )
-        return AnalysisOutcome({"roofline": result}, roofline_diagnostics(result, context.device))
+        return AnalysisOutcome({ROOFLINE: result}, roofline_diagnostics(result, device))
 
 
 def _without_quantities(context: AnalysisContext) -> RooflineResult:
-    requested = context.options.flop_model
+    requested = context.options[FLOP_MODEL]
     missing = context.recording.counters_missing
     if not context.recording.counter_passes and missing is not None:
         return RooflineResult(RooflineStatus.UNAVAILABLE, requested, missing, _HOW_TO_COLLECT)

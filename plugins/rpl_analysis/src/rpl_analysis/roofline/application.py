@@ -9,7 +9,7 @@ import attrs
 from rpl_analysis.counters.sums_of_quantities import exactness_of_sum
 from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_analysis.roofline.model import ApplicationRoofline
-from rpl_analysis.roofline.vocabulary import ADDITIVE
+from rpl_analysis.roofline.vocabulary import additive
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 
@@ -39,7 +39,8 @@ def application_roofline(
     timed = [kernel for kernel in kernels if kernel.launches and kernel.time_ns.value is not None]
     if not timed:
         return None
-    totals = {name: _total(name, timed) for name in ADDITIVE if any(name in k.figures for k in timed)}
+    names = [name for name in additive(device.counter_map) if any(name in k.figures for k in timed)]
+    totals = {name: _total(name, timed) for name in names}
     total_ns = sum(_spent(kernel) for kernel in timed)
     counted = [kernel for kernel in timed if kernel.counter_launches]
     figures = KernelFigures(

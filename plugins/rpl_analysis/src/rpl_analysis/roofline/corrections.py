@@ -12,63 +12,91 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from rpl_core.model.device import DeviceModel, TypedWork
 
 __all__ = ["flop_corrections"]
 
-_VALU = {"F64": "valu_flops_f64", "F32": "valu_flops_f32", "F16": "valu_flops_f16"}
-_MFMA = ("mfma_flops_f64", "mfma_flops_f32", "mfma_flops_f16", "mfma_flops_bf16", "mfma_flops_f8")
-#: Data types with packed instructions on CDNA3.
-_PACKED_TYPES = ("F32", "F16")
 _NO_CODE = "needs the kernel's code object, see --code-object"
 _LANES_NOTE = "Scaled by the lanes of an average vector instruction, not of the arithmetic ones alone."
 _PACKED_NOTE = "The share of packed instructions in the code stands for their share among those executed."
 
 
-def flop_corrections(figures: Mapping[str, Metric], mix: KernelMix | NoMix | None) -> Mapping[str, Metric]:
+def flop_corrections(
+    figures: Mapping[str, Metric], mix: KernelMix | NoMix | None, device: DeviceModel
+) -> Mapping[str, Metric]:
     """FLOPs per launch by correction: ``active_lanes`` and ``packed``.
 
     ``figures`` are the quantities of a kernel, ``mix`` is ``None`` without any code object. Where a
-    correction can change nothing (all lanes active, no F32 or F16 operation) it gives the count itself.
+    correction can change nothing (all lanes active, no operation that could be packed) it gives the count.
     """
-    return {"active_lanes": _active_lanes(figures), "packed": _packed(figures, mix)}
+    floating = [work for work in device.counter_map.typed_work if work.floating]
+    return {
+        "active_lanes": _active_lanes(figures, floating),
+        "packed": _packed(figures, floating, mix, device),
+    }
 
 
-def _active_lanes(figures: Mapping[str, Metric]) -> Metric:
+def _active_lanes(figures: Mapping[str, Metric], floating: Sequence[TypedWork]) -> Metric:
     lanes = figures.get("active_lane_fraction")
     if lanes is None or lanes.value is None:
         return Metric.unknown("FLOP", (lanes.reason if lanes else None) or "active lanes were not recorded")
-    factors = dict.fromkeys(_VALU, lanes.value)
-    return _corrected(figures, factors, "sum of VALU FLOPs x active_lane_fraction + MFMA FLOPs", _LANES_NOTE)
+    factors = {work.quantity: lanes.value for work in floating if work.pipe is not Pipe.MFMA}
+    formula = "sum of VALU FLOPs x active_lane_fraction + MFMA FLOPs"
+    return _corrected(figures, floating, factors, formula, _LANES_NOTE)
 
 
-def _packed(figures: Mapping[str, Metric], mix: KernelMix | NoMix | None) -> Metric:
-    concerned = [figures[_VALU[t]] for t in _PACKED_TYPES if _VALU[t] in figures]
-    if not isinstance(mix, KernelMix) and any(metric.value != 0 for metric in concerned):
+def _packed(
+    figures: Mapping[str, Metric],
+    floating: Sequence[TypedWork],
+    mix: KernelMix | NoMix | None,
+    device: DeviceModel,
+) -> Metric:
+    """Only vector work is concerned, of types with packed instructions; without facts of any type."""
+    facts = device.architecture_facts
+    vector = [work for work in floating if work.pipe is Pipe.VALU]
+    if facts is not None:
+        vector = [work for work in vector if facts.packed_arithmetic(work.data_type) is not None]
+    idle = all(figures[work.quantity].value == 0 for work in vector if work.quantity in figures)
+    if not idle and not isinstance(mix, KernelMix):
         return Metric.unknown("FLOP", mix.reason if isinstance(mix, NoMix) else _NO_CODE)
+    if not idle and facts is None:
+        return Metric.unknown("FLOP", f"nothing is known of packed instructions of {device.name}")
     mixes = mix.packed if isinstance(mix, KernelMix) else {}
-    factors = {t: found.operations_per_counted for t, found in mixes.items()}
-    corrected = _corrected(figures, factors, "sum of FLOPs x (1 + packed / all instructions)", _PACKED_NOTE)
+    factors = {}
+    for work in vector:
+        rate = facts.packed_arithmetic(work.data_type) if facts is not None else None
+        if rate is not None and work.data_type in mixes:
+            factors[work.quantity] = mixes[work.data_type].operations_per_counted(rate.operations_per_counted)
+    formula = "sum of FLOPs x (1 + packed / all instructions)"
+    corrected = _corrected(figures, floating, factors, formula, _PACKED_NOTE)
     source = f"instructions of {mix.source}" if isinstance(mix, KernelMix) else None
     return corrected if corrected.value is None else attrs.evolve(corrected, source=source)
 
 
 def _corrected(
-    figures: Mapping[str, Metric], factors: Mapping[str, float], formula: str, note: str
+    figures: Mapping[str, Metric],
+    floating: Sequence[TypedWork],
+    factors: Mapping[str, float],
+    formula: str,
+    note: str,
 ) -> Metric:
-    parts = {name: figures.get(name) for name in (*_VALU.values(), *_MFMA)}
+    """The sum over all floating work, each times its factor by quantity."""
+    parts = {work.quantity: figures.get(work.quantity) for work in floating}
     lacking = [name for name, metric in parts.items() if metric is None or metric.value is None]
-    if lacking:
-        return Metric.unknown("FLOP", f"needs {', '.join(lacking)}")
-    factor_of = {_VALU[data_type]: factor for data_type, factor in factors.items() if data_type in _VALU}
+    if lacking or not parts:
+        wanted = ", ".join(lacking) or "a device that declares its data types"
+        return Metric.unknown("FLOP", f"needs {wanted}")
     known = {name: metric for name, metric in parts.items() if metric is not None}
     origins = [metric.origin for metric in known.values() if metric.origin is not None]
     return Metric(
-        value=sum((metric.value or 0.0) * factor_of.get(name, 1.0) for name, metric in known.items()),
+        value=sum((metric.value or 0.0) * factors.get(name, 1.0) for name, metric in known.items()),
         unit="FLOP",
         exactness=Exactness.ESTIMATE,
         origin=Origin.weakest(origins) if origins else None,

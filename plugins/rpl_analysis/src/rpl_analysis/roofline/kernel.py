@@ -11,16 +11,17 @@ from rpl_analysis.roofline.corrections import flop_corrections
 from rpl_analysis.roofline.model import KernelRoofline, LevelTraffic
 from rpl_analysis.roofline.quotients import quotient
 from rpl_analysis.roofline.roofs import Rates, bound_of, exceeded_ceilings, roof_of
-from rpl_analysis.roofline.vocabulary import CACHES, HBM_BYTES, LEGACY_BYTES, LEVELS
+from rpl_analysis.roofline.vocabulary import CACHES, LEVELS
 from rpl_analysis.roofline.work import compare_models, dominant_type, selected_flops, work_by_type
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+    from rpl_analysis.roofline.model import WorkOfType
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["KernelFigures", "kernel_roofline"]
@@ -46,9 +47,10 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
     figures, time_ns = kernel.figures, kernel.time_ns
     models = compare_models(figures, requested_model)
     flops = selected_flops(models)
-    moved, source = _bytes(figures)
-    work, traffic = _name(models.selected), source or HBM_BYTES
-    types = work_by_type(figures, time_ns)
+    counter_map = device.counter_map
+    moved, source = _bytes(figures, counter_map.memory_bytes)
+    work, traffic = _name(models.selected), source or counter_map.memory_bytes[0]
+    types = work_by_type(figures, time_ns, counter_map.typed_work)
     rates = Rates(
         models,
         types,
@@ -58,7 +60,7 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
     )
     spec = roof_of(rates, device, CeilingOrigin.SPEC)
     measured = roof_of(rates, device, CeilingOrigin.MEASURED)
-    per_byte = quotient(_arithmetic(flops, figures, models.selected), moved, "OP/B", "operations / bytes")
+    per_byte = quotient(_arithmetic(flops, types, models.selected), moved, "OP/B", "operations / bytes")
     levels = _levels(figures, flops, time_ns, device)
     bound, reason = bound_of(per_byte, (spec, measured), moved)
     return KernelRoofline(
@@ -82,7 +84,7 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         levels=levels,
         caches={name: figures[name] for name in CACHES if name in figures},
         exceeds_ceiling=exceeded_ceilings(rates, levels, device),
-        corrections=flop_corrections(figures, kernel.mix),
+        corrections=flop_corrections(figures, kernel.mix, device),
     )
 
 
@@ -90,22 +92,27 @@ def _name(model: str | None) -> str:
     return "flops_valu_width" if model == "valu_width" else "flops"
 
 
-def _bytes(figures: Mapping[str, Metric]) -> tuple[Metric, str | None]:
-    """Bytes beyond L2 and the quantity they came from; the legacy source only where nothing better exists."""
-    best = figures.get(HBM_BYTES, Metric.unknown("B", f"the device defines no {HBM_BYTES}"))
-    if best.value is not None:
-        return best, HBM_BYTES
-    legacy = figures.get(LEGACY_BYTES)
-    if legacy is not None and legacy.value is not None:
-        return legacy, LEGACY_BYTES
-    return best, None
+def _bytes(figures: Mapping[str, Metric], sources: Sequence[str]) -> tuple[Metric, str | None]:
+    """Bytes of memory traffic and the quantity they came from; later sources only where no better one is."""
+    for name in sources:
+        found = figures.get(name)
+        if found is not None and found.value is not None:
+            return found, name
+    return figures.get(sources[0], Metric.unknown("B", f"the device defines no {sources[0]}")), None
 
 
-def _arithmetic(flops: Metric, figures: Mapping[str, Metric], model: str | None) -> Metric:
-    """FLOPs plus 8-bit integer matrix operations: what an arithmetic ceiling can limit."""
-    integer = figures.get("mfma_ops_i8")
-    if model == "valu_width" or flops.value is None or integer is None:
-        return flops
+def _arithmetic(flops: Metric, types: Sequence[WorkOfType], model: str | None) -> Metric:
+    """FLOPs plus operations that are no FLOPs: what an arithmetic ceiling can limit."""
+    total = flops
+    if model == "valu_width" or flops.value is None:
+        return total
+    for integer in (one.operations for one in types if not one.floating):
+        total = _with_integers(total, integer)
+    return total
+
+
+def _with_integers(flops: Metric, integer: Metric) -> Metric:
+    assert flops.value is not None
     if integer.value is None:
         return attrs.evolve(flops, exactness=Exactness.LOWER_BOUND, missing=flops.missing + integer.missing)
     exactness = exactness_of_sum((flops.exactness, integer.exactness))

@@ -44,9 +44,9 @@ class RooflineStatus(str, Enum):
 class FlopModels:
     """Both FLOP models side by side, per launch.
 
-    ``per_op`` counts operations by type, ``valu_width`` is the documented SQ_INSTS_VALU x width. ``ratio``
-    is valu_width / per_op, ``None`` where per_op is zero or one is unknown. ``selected`` is the model that
-    all other figures use; ``fallback`` says why it is not the one asked for.
+    ``per_op`` counts operations by type, ``valu_width`` is vector instructions times a documented width.
+    ``ratio`` is valu_width / per_op, ``None`` where per_op is zero or one is unknown. ``selected`` is the
+    model that all other figures use; ``fallback`` says why it is not the one asked for.
     """
 
     per_op: Metric
@@ -64,6 +64,7 @@ class WorkOfType:
     pipe: Pipe
     operations: Metric
     gops: Metric
+    floating: bool = True
 
 
 @attrs.frozen

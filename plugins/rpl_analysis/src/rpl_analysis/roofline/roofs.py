@@ -9,6 +9,7 @@ import attrs
 from rpl_analysis.counters.sums_of_quantities import exactness_of_sum
 from rpl_analysis.roofline.model import Bound, Roof
 from rpl_analysis.roofline.quotients import largest, scaled
+from rpl_analysis.roofline.work import untyped_flops
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
@@ -72,7 +73,7 @@ def _compute_share(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> 
         return scaled(rates.gflops, 1 / ceiling.peak_gflops, "fraction", "GFLOP/s / ceiling", ceiling.source)
     if rates.gflops.value is None:
         return Metric.unknown("fraction", rates.gflops.reason or "not recorded", rates.gflops.missing)
-    shares: dict[Pipe, list[Metric]] = {Pipe.VALU: [], Pipe.MFMA: []}
+    shares: dict[Pipe, list[Metric]] = {}
     for one in rates.types:
         ceiling = _ceiling(device, (one.data_type, one.pipe), origin)
         if one.gops.value is None:
@@ -80,10 +81,14 @@ def _compute_share(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> 
         if ceiling is None and one.gops.value > 0:
             return _no_ceiling(one.data_type, origin, device)
         per_peak = 1 / ceiling.peak_gflops if ceiling is not None else 0.0
-        shares[one.pipe].append(scaled(one.gops, per_peak, "fraction", ""))
-    pipes = [_sum(parts) for parts in shares.values() if parts]
-    share = largest(pipes, "fraction", _SHARE_FORMULA)
-    partial = rates.gflops.exactness is Exactness.LOWER_BOUND and share.value is not None
+        # Packed instructions run on the vector unit: their share of it adds to that of the others.
+        unit = Pipe.VALU if one.pipe is Pipe.VALU_PACKED else one.pipe
+        shares.setdefault(unit, []).append(scaled(one.gops, per_peak, "fraction", ""))
+    share = largest([_sum(parts) for parts in shares.values()], "fraction", _SHARE_FORMULA)
+    known_in_part = rates.gflops.exactness is Exactness.LOWER_BOUND or untyped_flops(
+        rates.models, rates.types
+    )
+    partial = known_in_part and share.value is not None
     return attrs.evolve(share, exactness=Exactness.LOWER_BOUND, upper=None) if partial else share
 
 

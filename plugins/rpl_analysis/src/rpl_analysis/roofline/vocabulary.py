@@ -1,34 +1,21 @@
 """Names of the quantities that the roofline takes from a device's counter map.
 
-A device plugin that wants a roofline defines those that its counters give; the rest is unknown there.
+A device plugin that wants a roofline defines those that its counters give; the rest is unknown there. Which
+quantities count the operations of which data type is the device's to say (``CounterMap.work``).
 """
 
 from __future__ import annotations
 
-from rpl_core.model.device import Pipe
+from typing import TYPE_CHECKING
 
-__all__ = ["ADDITIVE", "CACHES", "CLASSES", "HBM_BYTES", "LEGACY_BYTES", "LEVELS", "PER_OP", "VALU_WIDTH"]
+if TYPE_CHECKING:
+    from rpl_core.model.device import CounterMap
+
+__all__ = ["CACHES", "LEVELS", "PER_OP", "VALU_WIDTH", "additive"]
 
 #: Model name -> quantity of all floating-point operations.
 PER_OP = "flops"
 VALU_WIDTH = "flops_valu_width"
-
-#: Operations by data type and pipe. 8-bit integer matrix operations are no FLOPs, but they have a ceiling.
-CLASSES: tuple[tuple[str, str, Pipe], ...] = (
-    ("valu_flops_f64", "F64", Pipe.VALU),
-    ("valu_flops_f32", "F32", Pipe.VALU),
-    ("valu_flops_f16", "F16", Pipe.VALU),
-    ("mfma_flops_f64", "F64", Pipe.MFMA),
-    ("mfma_flops_f32", "F32", Pipe.MFMA),
-    ("mfma_flops_f16", "F16", Pipe.MFMA),
-    ("mfma_flops_bf16", "BF16", Pipe.MFMA),
-    ("mfma_flops_f8", "F8", Pipe.MFMA),
-    ("mfma_ops_i8", "I8", Pipe.MFMA),
-)
-
-#: Traffic between L2 and memory, and the byte source of the first rocm-perf-lab, in this order.
-HBM_BYTES = "hbm_bytes"
-LEGACY_BYTES = "tcc_bytes"
 
 #: (quantity, memory level)
 LEVELS: tuple[tuple[str, str], ...] = (
@@ -40,11 +27,14 @@ LEVELS: tuple[tuple[str, str], ...] = (
 
 CACHES: tuple[str, ...] = ("l2_hit_rate", "vl1d_hit_rate", "sl1d_hit_rate", "l1i_hit_rate")
 
-#: Quantities that add up over kernels.
-ADDITIVE: tuple[str, ...] = (
-    PER_OP,
-    VALU_WIDTH,
-    *(name for name, _, _ in CLASSES),
-    *(name for name, _ in LEVELS),
-    LEGACY_BYTES,
-)
+
+def additive(counter_map: CounterMap) -> tuple[str, ...]:
+    """Quantities that add up over kernels."""
+    names = (
+        PER_OP,
+        VALU_WIDTH,
+        *(work.quantity for work in counter_map.typed_work),
+        *(name for name, _ in LEVELS),
+        *counter_map.memory_bytes,
+    )
+    return tuple(dict.fromkeys(names))

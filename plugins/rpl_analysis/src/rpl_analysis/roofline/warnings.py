@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.roofline.model import RooflineStatus
+from rpl_analysis.roofline.work import untyped_flops
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -21,7 +22,13 @@ def roofline_diagnostics(result: RooflineResult, device: DeviceModel) -> tuple[D
     kernels = tuple(result.kernels.values())
     if result.status is not RooflineStatus.AVAILABLE:
         return (_unusable(result),)
-    return (*_fallbacks(kernels), *_launches(kernels), *_coverage(kernels), *_exceeded(kernels, device))
+    return (
+        *_fallbacks(kernels, device),
+        *_untyped(kernels),
+        *_launches(kernels),
+        *_coverage(kernels),
+        *_exceeded(kernels, device),
+    )
 
 
 def _unusable(result: RooflineResult) -> Diagnostic:
@@ -33,9 +40,10 @@ def _unusable(result: RooflineResult) -> Diagnostic:
     )
 
 
-def _fallbacks(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
+def _fallbacks(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Diagnostic]:
     found = [kernel for kernel in kernels if kernel.models.fallback]
-    legacy = [kernel for kernel in kernels if kernel.byte_source == "tcc_bytes"]
+    best = device.counter_map.memory_bytes[0]
+    legacy = [kernel for kernel in kernels if kernel.byte_source not in (None, best)]
     diagnostics = []
     if found:
         diagnostics.append(
@@ -51,12 +59,29 @@ def _fallbacks(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
         diagnostics.append(
             Diagnostic(
                 "roofline.legacy_bytes",
-                "bytes come from TCC_READ_BYTES and TCC_WRITE_BYTES, the recording has nothing better",
+                f"bytes come from {' and '.join(legacy[0].bytes.counters)}, the recording has nothing better",
                 remedy="collect the recommended set with `rpl profile --roofline`",
                 count=len(legacy),
             )
         )
     return diagnostics
+
+
+def _untyped(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
+    found = [(kernel, rest) for kernel in kernels if (rest := untyped_flops(kernel.models, kernel.types))]
+    if not found:
+        return []
+    kernel, rest = found[0]
+    return [
+        Diagnostic(
+            "roofline.untyped_flops",
+            f"{rest:.4g} FLOP per launch of {kernel.name} are of no data type that the device declares, so"
+            " shares of the arithmetic ceilings are lower bounds",
+            cause="the counter map counts them in flops, but no entry of CounterMap.work does",
+            remedy="report it to the author of the device plugin",
+            count=len(found),
+        )
+    ]
 
 
 def _launches(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:

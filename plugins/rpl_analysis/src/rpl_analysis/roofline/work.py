@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.roofline.model import FlopModels, WorkOfType
 from rpl_analysis.roofline.quotients import quotient
-from rpl_analysis.roofline.vocabulary import CLASSES, PER_OP, VALU_WIDTH
+from rpl_analysis.roofline.vocabulary import PER_OP, VALU_WIDTH
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
@@ -14,9 +14,12 @@ from rpl_core.model.origin import Exactness
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.device import DeviceModel, TypedWork
 
-__all__ = ["compare_models", "dominant_type", "selected_flops", "work_by_type"]
+__all__ = ["compare_models", "dominant_type", "selected_flops", "untyped_flops", "work_by_type"]
+
+#: Sums of floating-point figures differ by their order of summation.
+_ROUNDING = 1e-9
 
 
 def compare_models(figures: Mapping[str, Metric], requested: str) -> FlopModels:
@@ -47,18 +50,30 @@ def selected_flops(models: FlopModels) -> Metric:
     return models.valu_width if models.selected == "valu_width" else models.per_op
 
 
-def work_by_type(figures: Mapping[str, Metric], time_ns: Metric) -> tuple[WorkOfType, ...]:
-    """Operations and rate of every data type and pipe that the device defines."""
+def work_by_type(
+    figures: Mapping[str, Metric], time_ns: Metric, declared: Sequence[TypedWork]
+) -> tuple[WorkOfType, ...]:
+    """Operations and rate of every data type and pipe that the device declares."""
     return tuple(
         WorkOfType(
-            data_type,
-            pipe,
-            figures[name],
-            quotient(figures[name], time_ns, "GOP/s", f"{name} / time"),
+            work.data_type,
+            work.pipe,
+            figures[work.quantity],
+            quotient(figures[work.quantity], time_ns, "GOP/s", f"{work.quantity} / time"),
+            work.floating,
         )
-        for name, data_type, pipe in CLASSES
-        if name in figures
+        for work in declared
+        if work.quantity in figures
     )
+
+
+def untyped_flops(models: FlopModels, types: Sequence[WorkOfType]) -> float:
+    """FLOPs of the per_op model that no declared data type accounts for, so that they have no ceiling."""
+    if models.selected != "per_op" or not models.per_op.value:
+        return 0.0
+    typed = sum(one.operations.value or 0.0 for one in types if one.floating)
+    rest = models.per_op.value - typed
+    return rest if rest > _ROUNDING * models.per_op.value else 0.0
 
 
 def dominant_type(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_analysis.facts import APPLICATION_TIME, KERNEL_TIMES
+from rpl_analysis.options import STRICT
 from rpl_analysis.runtime.grouping import (
     DurationGroups,
     group_durations,
@@ -38,19 +40,19 @@ class RuntimeAnalyzer(Analyzer):
 
     name = "runtime"
     summary = "time per kernel, runtime of the application, stability over runs"
-    provides = frozenset({"kernel_times", "application_time"})
+    provides = frozenset({KERNEL_TIMES, APPLICATION_TIME})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         recording = context.recording
-        source = choose_time_source(recording, strict=context.options.strict)
+        source = choose_time_source(recording, strict=context.options[STRICT])
         if source is None:
-            facts = {"kernel_times": {}, "application_time": _without_trace(recording, context)}
-            return AnalysisOutcome(facts)
+            application = _without_trace(recording, context)
+            return AnalysisOutcome({KERNEL_TIMES: {}, APPLICATION_TIME: application})
         table = _KernelTable.build(source)
         times = table.kernel_times(source)
         application = _application_time(source, table, recording.origin)
         diagnostics = timing_diagnostics(source, times, application)
-        return AnalysisOutcome({"kernel_times": times, "application_time": application}, diagnostics)
+        return AnalysisOutcome({KERNEL_TIMES: times, APPLICATION_TIME: application}, diagnostics)
 
 
 @attrs.frozen(eq=False)
@@ -187,7 +189,7 @@ def _without_trace(recording: Recording, context: AnalysisContext) -> Applicatio
         )
         source = "wall clock of the whole process (no GPU trace)"
         return ApplicationTime(runtime, source, stability, 0.0, tuple(recording.process_ms))
-    if context.options.strict and recording.counter_passes:
+    if context.options[STRICT] and recording.counter_passes:
         reason = "only counter passes were recorded, and their times are estimates (strict)"
     else:
         reason = "no kernel dispatch was recorded"

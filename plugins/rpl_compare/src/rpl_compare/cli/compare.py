@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from rpl_core.cli.plugin_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
 
 
-@click.command("compare")
+@click.command("compare", cls=PluginOptionsCommand)
 @click.argument("base", required=False, type=click.Path(path_type=Path))
 @click.argument("new", required=False, type=click.Path(path_type=Path))
 @click.option("--fail-above", default="3%", show_default=True, metavar="PERCENT", help="Allowed slow-down.")
@@ -36,8 +37,7 @@ from rpl_core.cli.session import session_of
 @click.option("--new", "new_command", metavar="CMD", help="Command line of the new version.")
 @click.option("--pairs", type=int, default=30, show_default=True, help="Most pairs to measure.")
 @click.option("--collector", metavar="NAME", help="Collector to record with.")
-@click.option("--rocprof/--no-rocprof", default=True, help="--no-rocprof times the whole process only.")
-@click.option("--focus-critical", is_flag=True, default=None, help="Trace copies and the HIP API too.")
+@click.option("--focus-critical", is_flag=True, default=None, help="Trace copies and the host API too.")
 @click.option("--time-limit", type=float, metavar="S", help="Seconds that one process run may take.")
 @click.option("--total-time", type=float, metavar="S", help="Start no pair after this many seconds.")
 @click.option("--debug", is_flag=True, help="Show the profiler's log.")

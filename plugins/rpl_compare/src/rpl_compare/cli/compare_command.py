@@ -44,7 +44,9 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
     """Measure two commands in turns and compare the pairs."""
     from rpl_compare.comparison.interleaved import MeasureRequest
     from rpl_compare.comparison.measured_comparison import measure_and_compare
-    from rpl_core.cli.profile_command import choose_collector, log_sink
+    from rpl_core.cli.plugin_options import option_values
+    from rpl_core.cli.profile_command import log_sink
+    from rpl_core.profiling.choose_collector import choose_collector
     from rpl_core.profiling.command_line import application_command
     from rpl_core.run_directory.writer import default_path
 
@@ -68,9 +70,13 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
         comparison = measure_and_compare(
             measure,
             _request(flags),
-            collector=choose_collector(session, flags),
+            collector=choose_collector(
+                session.host,
+                session.setting("collector", flags["collector"]),
+                option_values(session, "compare", flags),
+            ),
             host=session.host,
-            log=log_sink(session, flags),
+            log=log_sink(session, flags["debug"]),
             step=step,
         )
     session.output.note(f"recorded in {measure.directory}")

@@ -99,7 +99,8 @@ def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any
         session.host, session.setting("collector", flags["collector"]), request.analysis.options
     )
     with session.output.progress("profile", total=None) as step:
-        recorded = record_application(request, collector, session.host, log_sink(session, flags["debug"]), step)
+        log = log_sink(session, flags["debug"])
+        recorded = record_application(request, collector, session.host, log, step)
     if recorded.failure is not None:
         raise recorded.failure
     session.output.note(f"recorded in {recorded.directory}")

@@ -75,7 +75,7 @@ class Evaluation:
             trial.baseline.build.code_objects,
             trial.build.code_objects,
             trial.target.kernel,
-            launch=launch_of(trial.baseline.documents.profile, trial.target.recorded),
+            launch=launch_of(trial.baseline.documents.model("profile"), trial.target.recorded),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             limit=self._limit(trial),

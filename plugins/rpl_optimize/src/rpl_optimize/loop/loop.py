@@ -83,7 +83,7 @@ class OptimizeLoop:
             ending = self._reason_to_stop()
             if ending is not None:
                 return ending
-            targets = rank_targets(baseline.documents.dag, self._request.kernel)
+            targets = rank_targets(baseline.documents.model("dag"), self._request.kernel)
             worth = worthwhile(targets, self._request.limits.min_improvement)
             if not worth:
                 sentence = ceiling_sentence(targets, self._request.limits.min_improvement)
@@ -137,7 +137,7 @@ class OptimizeLoop:
         documents = profile_baseline(self._request, self._tools, command, directory / "profile")
         baseline = Baseline(self._state.baseline, self._state.text, build, part, directory, documents)
         self._records.baseline(baseline)
-        shift = self._state.hear_dominance(documents.dag.dominant_symbol)
+        shift = self._state.hear_dominance(documents.model("dag").dominant_symbol)
         if shift is not None:
             self._tools.note(f"dominance shift: {shift}")
         return baseline

@@ -34,7 +34,7 @@ class SessionRecords:
         self._proposer = proposer
 
     def baseline(self, baseline: Baseline) -> None:
-        profile, dag = baseline.documents.profile, baseline.documents.dag
+        profile, dag = baseline.documents.model("profile"), baseline.documents.model("dag")
         self._session.record(
             LedgerEvent.BASELINE_PROFILED,
             {

@@ -121,7 +121,7 @@ class MeasureStage:
 
 def run_to_run_cv(baseline: Baseline, recorded: str) -> float | None:
     """CV of a kernel's time over the baseline's own runs."""
-    for kernel in baseline.documents.profile.kernels:
+    for kernel in baseline.documents.model("profile").kernels:
         if kernel.name == recorded:
             return kernel.stability.cv if kernel.stability is not None else None
     return None

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
 def assert_rule(rule: Rule) -> None:
     """Check one rule."""
-    from rpl_core.interfaces.rule import BottleneckLabel, Comparison
+    from rpl_core.interfaces.rule import Comparison
 
     subject = demand_kind("rpl_classifier_rules", rule)
-    demand(isinstance(rule.label, BottleneckLabel), subject, f"label {rule.label!r} is not a BottleneckLabel")
-    demand(bool(rule.conditions), subject, "a rule without conditions would always win")
     for condition in rule.conditions:
         what = f"condition on {condition.quantity!r}"
         demand(condition.quantity.isidentifier(), subject, f"{what} names no quantity")

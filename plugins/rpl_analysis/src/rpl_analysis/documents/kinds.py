@@ -1,0 +1,164 @@
+"""The four documents as the core knows them: contract, draft, what stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from rpl_analysis.contracts.shape_files import read_shape
+from rpl_analysis.facts import (
+    APPLICATION_TIME,
+    BOTTLENECKS,
+    EXECUTION_GRAPH,
+    KERNEL_TIMES,
+    OCCUPANCY,
+    ROOFLINE,
+)
+from rpl_core.errors import BadDataError
+from rpl_core.interfaces.document import DocumentContext, DocumentContract, DocumentKind
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.analysis import AnalysisDocument
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_analysis.contracts.what_if import WhatIfDocument
+
+__all__ = ["FULL_GRAPH_FILE", "AnalysisKind", "DagKind", "ProfileKind", "RooflineKind", "WhatIfContract"]
+
+#: Every node and edge of the graph that dag.json sums up.
+FULL_GRAPH_FILE = "dag_full.npz"
+
+
+class _Kind(DocumentKind):
+    def shape(self) -> Mapping[str, Any]:
+        return read_shape(self.name)
+
+
+class ProfileKind(_Kind):
+    name = "profile"
+    summary = "times, stability, resources, occupancy and verdicts, per kernel and overall"
+    after = ("roofline", "dag")
+    leading = True
+
+    def model(self) -> type[ProfileDocument]:
+        from rpl_analysis.contracts.profile import ProfileDocument
+
+        return ProfileDocument
+
+    def draft(self, context: DocumentContext) -> Mapping[str, Any]:
+        from rpl_analysis.documents.profile import ProfileFacts, profile_document
+        from rpl_analysis.documents.roofline import roofline_parts
+
+        facts = context.facts
+        document = profile_document(
+            ProfileFacts(
+                times=facts.get(KERNEL_TIMES) or {},
+                application=facts.get(APPLICATION_TIME),
+                occupancy=facts.get(OCCUPANCY) or {},
+                rooflines=roofline_parts(facts.get(ROOFLINE)),
+                dag=cast("DagDocument", context.drafts["dag"]),
+                classifications=facts.get(BOTTLENECKS) or {},
+                device=context.device,
+                device_reason=context.device_reason,
+                wave_size=_wave_size(context),
+                incomplete=context.recording.incomplete,
+            )
+        )
+        return cast("Mapping[str, Any]", document)
+
+    def with_section(
+        self, draft: Mapping[str, Any], field: str, block: Any, kernels: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        if kernels:
+            own = [{**k, field: kernels[k["name"]]} if k["name"] in kernels else k for k in draft["kernels"]]
+            draft = {**draft, "kernels": tuple(own)}
+        return draft if block is None else super().with_section(draft, field, block, {})
+
+    def places_of(self, schema: dict[str, Any], field: str) -> Sequence[dict[str, Any]]:
+        per_kernel = schema["$defs"]["KernelProfile"]["properties"].get(field)
+        return (*super().places_of(schema, field), *([per_kernel] if per_kernel else ()))
+
+    def brief(self, content: Mapping[str, Any]) -> str:
+        if content["runtime_ms"] is None:
+            raise BadDataError(f"the runtime is unknown: {content['runtime_reason']}")
+        return f"{content['runtime_ms']:.6f}"
+
+
+def _wave_size(context: DocumentContext) -> int | None:
+    if context.device is not None:
+        return context.device.wave_size
+    sizes = {agent.wave_size for agent in context.recording.gpu_agents}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+class RooflineKind(_Kind):
+    name = "roofline"
+    summary = "work and traffic of every kernel under the ceilings of the device"
+
+    def model(self) -> type[RooflineDocument]:
+        from rpl_analysis.contracts.roofline import RooflineDocument
+
+        return RooflineDocument
+
+    def draft(self, context: DocumentContext) -> Mapping[str, Any]:
+        from rpl_analysis.documents.roofline import roofline_document
+
+        return cast("Mapping[str, Any]", roofline_document(context.facts.get(ROOFLINE)))
+
+
+class DagKind(_Kind):
+    name = "dag"
+    summary = "critical path, slack, dominance and what-if of the execution graph"
+
+    def model(self) -> type[DagDocument]:
+        from rpl_analysis.contracts.dag import DagDocument
+
+        return DagDocument
+
+    def draft(self, context: DocumentContext) -> Mapping[str, Any]:
+        from rpl_analysis.documents.dag import dag_document
+
+        return cast("Mapping[str, Any]", dag_document(context.facts.get(EXECUTION_GRAPH)))
+
+    def attachments(self, context: DocumentContext) -> Mapping[str, bytes | None]:
+        graph = context.facts.get(EXECUTION_GRAPH)
+        columns = graph.columns if graph is not None else None
+        return {FULL_GRAPH_FILE: columns.to_npz() if columns is not None else None}
+
+
+class AnalysisKind(_Kind):
+    name = "analysis"
+    summary = "one bottleneck label per kernel with the evidence for it"
+    after = ("roofline", "dag")
+
+    def model(self) -> type[AnalysisDocument]:
+        from rpl_analysis.contracts.analysis import AnalysisDocument
+
+        return AnalysisDocument
+
+    def draft(self, context: DocumentContext) -> Mapping[str, Any]:
+        from rpl_analysis.documents.analysis import analysis_document
+        from rpl_analysis.documents.roofline import roofline_parts
+
+        facts = context.facts
+        symbols = context.drafts["dag"].get("symbols", ())
+        published = {key.name: facts[key] for key in facts if key.published and key in context.providers}
+        document = analysis_document(
+            facts.get(KERNEL_TIMES) or {},
+            facts.get(BOTTLENECKS) or {},
+            roofline_parts(facts.get(ROOFLINE)),
+            {symbol["name"]: symbol["criticality_weight"] for symbol in symbols},
+            extensions=dict(sorted(published.items())),
+        )
+        return cast("Mapping[str, Any]", document)
+
+
+class WhatIfContract(DocumentContract):
+    name = "what-if"
+    summary = "what `rpl what-if --json` prints"
+
+    def model(self) -> type[WhatIfDocument]:
+        from rpl_analysis.contracts.what_if import WhatIfDocument
+
+        return WhatIfDocument

@@ -1,0 +1,43 @@
+"""The facts that rpl-analysis gives, as typed keys. Mappings are by the kernel's displayed name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.fact import Fact
+
+if TYPE_CHECKING:
+    from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.counters.model import KernelCounters, KernelQuantities
+    from rpl_analysis.execution_graph.model import ExecutionGraph
+    from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+    from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
+    from rpl_analysis.roofline.model import RooflineResult
+    from rpl_analysis.runtime.model import ApplicationTime, KernelTime
+
+__all__ = [
+    "APPLICATION_TIME",
+    "BOTTLENECKS",
+    "EXECUTION_GRAPH",
+    "INSTRUCTION_MIX",
+    "KERNEL_COUNTERS",
+    "KERNEL_QUANTITIES",
+    "KERNEL_TIMES",
+    "OCCUPANCY",
+    "ROOFLINE",
+]
+
+#: Times and resources, in descending order of time.
+KERNEL_TIMES: Fact[Mapping[str, KernelTime]] = Fact("kernel_times", Mapping)
+APPLICATION_TIME: Fact[ApplicationTime] = Fact("application_time")
+OCCUPANCY: Fact[Mapping[str, Occupancy | NoOccupancy]] = Fact("occupancy", Mapping)
+#: ``None`` when no counter pass was recorded.
+KERNEL_COUNTERS: Fact[Mapping[str, KernelCounters]] = Fact("kernel_counters", Mapping)
+#: ``None`` also when the device is unknown.
+KERNEL_QUANTITIES: Fact[Mapping[str, KernelQuantities]] = Fact("kernel_quantities", Mapping)
+#: ``None`` without code at hand.
+INSTRUCTION_MIX: Fact[Mapping[str, KernelMix | NoMix]] = Fact("instruction_mix", Mapping)
+ROOFLINE: Fact[RooflineResult] = Fact("roofline")
+EXECUTION_GRAPH: Fact[ExecutionGraph] = Fact("execution_graph")
+BOTTLENECKS: Fact[Mapping[str, Classification]] = Fact("bottlenecks", Mapping)

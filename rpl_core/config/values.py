@@ -1,0 +1,81 @@
+"""Parsers of settings and options: text, numbers, flags and TOML values into the value, or ``UsageError``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rpl_core.errors import MissingError, UsageError
+
+__all__ = ["existing_file", "flag", "names", "number", "one_of", "positive", "positive_int", "text"]
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"expected text, found {value!r}")
+    return value
+
+
+def positive_int(value: Any) -> int:
+    parsed = number(value)
+    if parsed < 1 or parsed != int(parsed):
+        raise UsageError(f"expected a whole number of at least 1, found {value!r}")
+    return int(parsed)
+
+
+def positive(value: Any) -> float:
+    parsed = number(value)
+    if parsed <= 0:
+        raise UsageError(f"expected a number above 0, found {value!r}")
+    return parsed
+
+
+def number(value: Any) -> float:
+    try:
+        parsed = float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"expected a number, found {value!r}") from None
+    if isinstance(value, bool) or parsed != parsed or parsed in (float("inf"), float("-inf")):
+        raise UsageError(f"expected a number, found {value!r}")
+    return parsed
+
+
+def flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off", ""}:
+        return False
+    raise UsageError(f"expected true or false, found {value!r}")
+
+
+def names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    raise UsageError(f"expected a list of names, found {value!r}")
+
+
+def one_of(*choices: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise UsageError(f"expected one of {', '.join(choices)}, found {value!r}")
+        return str(value)
+
+    return parse
+
+
+def existing_file(what: str) -> Callable[[Any], Path]:
+    """Paths of files that are there; others raise ``MissingError`` saying that ``what`` is not."""
+
+    def parse(value: Any) -> Path:
+        path = Path(value)
+        if not path.is_file():
+            raise MissingError(f"no {what} at {path}", next_step="check the path")
+        return path
+
+    return parse

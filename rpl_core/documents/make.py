@@ -1,0 +1,151 @@
+"""Draft the documents of an analysis, put sections of plugins in, check all against their contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from rpl_core.documents.drafts import check_draft
+from rpl_core.errors import PluginError, RplError
+from rpl_core.interfaces.document import DocumentKind, DocumentSection
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.document import DocumentContext
+    from rpl_core.plugins.relay import Contribution
+
+T = TypeVar("T")
+
+__all__ = ["Drafts", "check_all", "draft_all", "kinds_of", "sections_of"]
+
+
+@attrs.frozen
+class Drafts:
+    """Drafts by name in the order of ``kinds``, files beside them, and what went wrong."""
+
+    kinds: tuple[Contribution[DocumentKind], ...]
+    drafts: Mapping[str, Mapping[str, Any]]
+    attachments: Mapping[str, bytes | None]
+    problems: tuple[Diagnostic, ...]
+
+
+def kinds_of(contributions: Iterable[Contribution[Any]]) -> tuple[Contribution[DocumentKind], ...]:
+    """The documents among what plugins offer."""
+    return tuple(c for c in contributions if isinstance(c.value, DocumentKind))
+
+
+def _in_order(kinds: Iterable[Contribution[DocumentKind]]) -> Sequence[Contribution[DocumentKind]]:
+    """Each behind those that it comes ``after``."""
+    left = list(kinds)
+    ordered: list[Contribution[DocumentKind]] = []
+    while left:
+        waiting = {c.value.name for c in left}
+        ready = [c for c in left if not waiting.intersection(c.value.after) - {c.value.name}]
+        for one in ready or left[:1]:  # of a circle the first goes first
+            ordered.append(one)
+            left.remove(one)
+    return ordered
+
+
+def sections_of(contributions: Iterable[Contribution[Any]]) -> tuple[Contribution[DocumentSection], ...]:
+    return tuple(c for c in contributions if isinstance(c.value, DocumentSection))
+
+
+def draft_all(context: DocumentContext, contributions: Sequence[Contribution[Any]]) -> Drafts:
+    """Every document and section; one that fails costs itself and is reported."""
+    problems: list[Diagnostic] = []
+    kinds = kinds_of(contributions)
+    drafts: dict[str, Mapping[str, Any]] = {}
+    attachments: dict[str, bytes | None] = {}
+    for kind in _in_order(kinds):
+        with_drafts = attrs.evolve(context, drafts=drafts)
+        draft = _guarded(kind, "document", problems, kind.value.draft, with_drafts)
+        if draft is not None:
+            drafts[kind.value.name] = draft
+            beside = _guarded(kind, "document", problems, kind.value.attachments, with_drafts)
+            attachments |= beside or {}
+    by_name = {kind.value.name: kind.value for kind in kinds}
+    for section in sections_of(contributions):
+        owner = by_name.get(section.value.document)
+        if owner is None or owner.name not in drafts:
+            continue  # the document's plugin is not installed, or failed and was reported
+        filled = _guarded(section, "section", problems, _with_section, section.value, owner, drafts, context)
+        drafts[owner.name] = filled or drafts[owner.name]
+    return Drafts(kinds, drafts, attachments, tuple(problems))
+
+
+def _with_section(
+    section: DocumentSection,
+    owner: DocumentKind,
+    drafts: Mapping[str, Mapping[str, Any]],
+    context: DocumentContext,
+) -> Mapping[str, Any]:
+    context = attrs.evolve(context, drafts=drafts)
+    block, kernels = section.draft(context), section.kernels(context)
+    if block is None and not kernels:
+        return drafts[owner.name]
+    blocks = {name: _plain(section, part) for name, part in kernels.items()}
+    return owner.with_section(drafts[owner.name], section.field, _plain(section, block), blocks)
+
+
+def _plain(section: DocumentSection, block: Any) -> Any:
+    """A block as JSON holds it. Raises ``RplError`` for one that is not of the section's model."""
+    if block is None:
+        return None
+    if isinstance(block, tuple):
+        return tuple(_plain(section, part) for part in block)
+    if not isinstance(block, section.model()):
+        raise RplError(f"it gave {type(block).__name__} where {section.model().__name__} was promised")
+    return block.model_dump(mode="json")
+
+
+def check_all(
+    drafts: Drafts, envelope: Mapping[str, Any]
+) -> tuple[dict[str, Mapping[str, Any]], tuple[Diagnostic, ...]]:
+    """Complete contents by name; a draft that breaks its contract is left out and reported."""
+    problems: list[Diagnostic] = []
+    contents: dict[str, Mapping[str, Any]] = {}
+    for kind in drafts.kinds:
+        name = kind.value.name
+        if name in drafts.drafts:
+            whole = {**envelope, **drafts.drafts[name]}
+            content = _guarded(kind, "document", problems, _checked, kind.value, whole)
+            if content is not None:
+                contents[name] = content
+    return contents, tuple(problems)
+
+
+def _checked(kind: DocumentKind, draft: Mapping[str, Any]) -> Mapping[str, Any]:
+    return check_draft(kind.shape(), draft)
+
+
+def _guarded(
+    offered: Contribution[Any],
+    noun: str,
+    problems: list[Diagnostic],
+    work: Callable[..., T],
+    *arguments: Any,
+) -> T | None:
+    """``work(*arguments)``, or ``None`` and a problem that names the plugin."""
+    what = f"{noun} {offered.value.name!r}"
+    try:
+        with plugin_boundary(offered.plugin, what):
+            return work(*arguments)
+    except PluginError as error:
+        show_traceback(error)
+        problem = error.problem
+    except RplError as error:
+        problem = error.one_line()
+    problems.append(
+        Diagnostic(
+            "document.failed",
+            f"the {what} of plugin {offered.plugin!r} is left out: {problem}",
+            severity=Severity.ERROR,
+            where=f"plugin {offered.plugin}",
+            remedy="run with RPL_TRACEBACK=1 and report it to the plugin's author",
+        )
+    )
+    return None

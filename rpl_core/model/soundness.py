@@ -1,0 +1,67 @@
+"""Whether a trace from a reader is sound: types, lengths and indices, before anything relies on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from rpl_core.model.trace import Trace
+from rpl_core.model.value_checks import value_violation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["problems_of", "require_sound"]
+
+
+def require_sound(trace: object) -> None:
+    """Raise ``TypeError`` or ``ValueError`` with the first problem; what ``Trace`` documents must hold."""
+    if not isinstance(trace, Trace):
+        raise TypeError(f"read gave {type(trace).__name__} where a Trace was expected")
+    problem = value_violation(trace)
+    if problem is not None:
+        raise TypeError(f"Trace: {problem}")
+    for problem in problems_of(trace):
+        raise ValueError(f"Trace: {problem}")
+
+
+def problems_of(trace: Trace) -> Iterator[str]:
+    """Columns of different lengths and indices that point nowhere."""
+    sizes = _sizes(trace)
+    for name in ("dispatches", "copies", "api_calls", "hip_events", "counters"):
+        table = getattr(trace, name, None)
+        if table is None:
+            continue
+        columns = {field.name: getattr(table, field.name) for field in attrs.fields(type(table))}
+        if len({len(column) for column in columns.values()}) > 1:
+            yield f"the columns of {name} have different lengths"
+        for column, size in sizes.items():
+            if column in columns and _outside(columns[column], size):
+                yield f"{name}.{column} points outside of the {size} there are"
+
+
+def _sizes(trace: Trace) -> Mapping[str, int]:
+    """How many things an index column of this name may point to."""
+    return {
+        "process": len(trace.processes),
+        "agent": len(trace.agents),
+        "source_agent": len(trace.agents),
+        "destination_agent": len(trace.agents),
+        "kernel": len(trace.kernels),
+        "stream": len(trace.streams),
+        "queue": len(trace.queues),
+        "source_queue": len(trace.queues),
+        "shape": len(trace.shapes),
+        "direction": len(trace.copy_directions),
+        "function": len(trace.api_functions),
+        "counter": len(trace.counter_names),
+        "dispatch": len(trace.dispatches),
+    }
+
+
+def _outside(column: NDArray[Any], size: int) -> bool:
+    """Whether an index is neither in ``range(size)`` nor -1."""
+    return bool(column.size) and (int(np.min(column)) < -1 or int(np.max(column)) >= size)

@@ -1,0 +1,127 @@
+"""Check values that plugins return against the annotations of their classes.
+
+Plugins are checked at the boundary, so that a wrong value names its plugin instead of breaking what uses it
+later. Only what annotations say is checked: attrs classes field by field, containers item by item (of large
+ones the first items), numpy columns by type.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+
+__all__ = ["value_violation"]
+
+_MOST_ITEMS = 1000
+_DEEPEST = 12
+
+
+def value_violation(value: object) -> str | None:
+    """What contradicts the annotations of an attrs value, as one phrase; ``None`` for anything else."""
+    return _fields_violation(value, 0) if attrs.has(type(value)) else None
+
+
+def _fields_violation(value: Any, depth: int) -> str | None:
+    for name, hint in _hints(type(value)).items():
+        problem = _violation(getattr(value, name), hint, depth + 1)
+        if problem is not None:
+            return f"{name} {problem}" if problem.startswith("is ") else f"{name}.{problem}"
+    return None
+
+
+@cache
+def _hints(owner: type[Any]) -> Mapping[str, Any]:
+    try:
+        hints = get_type_hints(owner, localns=_names())
+    except (NameError, TypeError):  # names that exist for type checkers only
+        return {}
+    return {field.name: hints[field.name] for field in attrs.fields(owner) if field.name in hints}
+
+
+class _Column:
+    """Stands for an annotation such as ``Int64Column``, which exists for type checkers only."""
+
+    dtype: str
+
+
+@cache
+def _names() -> dict[str, Any]:
+    """What annotations of the model may name without importing it at run time."""
+    dtypes = {"Int32": "int32", "Int64": "int64", "UInt64": "uint64", "Float64": "float64", "Bool": "bool"}
+    columns = {f"{n}Column": type(f"{n}Column", (_Column,), {"dtype": d}) for n, d in dtypes.items()}
+    return {"Mapping": Mapping, "Any": Any, "Sequence": Sequence, "Callable": Callable, **columns}
+
+
+def _violation(value: object, hint: Any, depth: int) -> str | None:
+    if hint is Any or isinstance(hint, TypeVar) or depth > _DEEPEST:
+        return None
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        problems = [_violation(value, choice, depth) for choice in get_args(hint)]
+        return (
+            None if None in problems else next(p for p in reversed(problems) if p) if value else problems[0]
+        )
+    if origin is not None:
+        return _container_violation(value, origin, get_args(hint), depth)
+    if hint is None or hint is type(None):
+        return None if value is None else _wrong(value, "None")
+    if not isinstance(hint, type):
+        return None
+    if issubclass(hint, _Column):
+        return _column_violation(value, hint.dtype)
+    return _plain_violation(value, hint, depth)
+
+
+def _plain_violation(value: object, hint: type[Any], depth: int) -> str | None:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return None  # an int is as good as a float, as for type checkers
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint in (int, float)):
+        return _wrong(value, hint.__name__)
+    if attrs.has(hint) and not isinstance(value, Enum):
+        return _fields_violation(value, depth)
+    return None
+
+
+def _container_violation(value: object, origin: Any, arguments: tuple[Any, ...], depth: int) -> str | None:
+    if not isinstance(origin, type):
+        return None
+    if origin is Callable or not isinstance(value, origin):
+        return None if callable(value) and origin is Callable else _wrong(value, origin.__name__.lower())
+    if isinstance(value, Mapping) and len(arguments) == 2:
+        return _first(
+            _violation(part, hint, depth + 1)
+            for pair in islice(value.items(), _MOST_ITEMS)
+            for part, hint in zip(pair, arguments, strict=True)
+        )
+    if isinstance(value, tuple) and arguments and arguments[-1] is not Ellipsis:
+        if len(value) != len(arguments):
+            return f"is a tuple of {len(value)} where {len(arguments)} were expected"
+        return _first(_violation(v, h, depth + 1) for v, h in zip(value, arguments, strict=True))
+    if isinstance(value, (tuple, list, AbstractSet)) and arguments:
+        return _first(_violation(item, arguments[0], depth + 1) for item in islice(value, _MOST_ITEMS))
+    return None
+
+
+def _first(problems: Iterable[str | None]) -> str | None:
+    problem = next((problem for problem in problems if problem is not None), None)
+    if problem is None:
+        return None
+    return problem.replace("is ", "holds ", 1) if problem.startswith("is ") else f"holds a wrong {problem}"
+
+
+def _column_violation(value: object, dtype: str) -> str | None:
+    found = getattr(value, "dtype", None)
+    if found is None:
+        return _wrong(value, f"a column of {dtype}")
+    return None if found == dtype else f"is a column of {found} where {dtype} was expected"
+
+
+def _wrong(value: object, expected: str) -> str:
+    return f"is {type(value).__name__} where {expected} was expected"

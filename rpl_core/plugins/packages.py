@@ -1,0 +1,36 @@
+"""Which distribution brings what, from the data file of the distribution that knows them all.
+
+It declares an entry point in the group ``rpl.packages`` whose value is a package with ``packages.json``:
+``{"commands": {name: distribution}, "options": ..., "devices": ..., "kinds": ...}``. Without it nobody knows.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import metadata, resources
+from typing import Any
+
+__all__ = ["PACKAGES_GROUP", "provider_of"]
+
+PACKAGES_GROUP = "rpl.packages"
+_FILE = "packages.json"
+
+
+def provider_of(kind: str, name: str) -> str | None:
+    """The distribution that brings ``name`` of ``kind``, as far as anybody knows."""
+    entry = _table().get(kind, {})
+    provider = entry.get(name) if isinstance(entry, dict) else None
+    return provider if isinstance(provider, str) else None
+
+
+@cache
+def _table() -> dict[str, Any]:
+    for entry in metadata.entry_points(group=PACKAGES_GROUP):
+        try:
+            table = json.loads(resources.files(entry.value).joinpath(_FILE).read_text(encoding="utf-8"))
+        except (ImportError, OSError, ValueError):
+            continue
+        if isinstance(table, dict):
+            return table
+    return {}
