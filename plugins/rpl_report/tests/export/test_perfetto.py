@@ -207,7 +207,7 @@ def test_without_the_package_the_message_says_how_to_get_it(demo_run, rpl_cli, m
     monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
     target = tmp_path / "t"
     outcome = rpl_cli("export", "--format", "perfetto", "-o", target, demo_run).assert_exit(69)
-    assert "pip install 'rpl-core[perfetto]'" in outcome.stderr
+    assert "pip install 'rpl-report[perfetto]'" in outcome.stderr
     assert not target.exists()
 
 

@@ -21,6 +21,7 @@ from rpl_report.export.perfetto_tracks import (
     path_track,
     process_tracks,
     stream_tracks,
+    track_categories,
 )
 from rpl_report.export.varint_stamps import placeholder, stamp_messages, varint_width
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import Float64Column
+    from rpl_core.model.trace import Float64Column, Trace
     from rpl_report.export.counter_tracks import CounterTrack
     from rpl_report.timeline.work import TimedWork
 
@@ -55,7 +56,7 @@ def to_perfetto(work: TimedWork, counters: Mapping[str, Float64Column] | None = 
     tracks += api_tracks(work, shift, len(work.nodes.symbol_names))
     names = [printable(encodable(name)) for name in (*work.nodes.symbol_names, *functions)]
     counted, left_out = counter_tracks(work, counters or {}, shift)
-    head = _head(messages, process_tracks(work.trace.processes), tracks, names)
+    head = _head(messages, work.trace, tracks, names)
     described = describe_counters(messages, counted, _FIRST_TRACK + len(tracks), _FIRST_PROCESS, left_out)
     events = [*_slices(messages, tracks, work), *_counter_events(messages, counted, len(tracks))]
     return head + described + _joined(events)
@@ -68,16 +69,15 @@ def _messages() -> Any:
     except ImportError:
         raise MissingError(
             "the format perfetto needs the package perfetto, which is not installed",
-            next_step="pip install 'rpl-core[perfetto]'",
+            next_step="pip install 'rpl-report[perfetto]'",
         ) from None
     return perfetto_trace_pb2
 
 
-def _head(
-    messages: Any, processes: Sequence[ProcessTrack], tracks: Sequence[SliceTrack], names: Sequence[str]
-) -> bytes:
+def _head(messages: Any, recorded: Trace, tracks: Sequence[SliceTrack], names: Sequence[str]) -> bytes:
     """Descriptors of all tracks, and the names of all slices."""
     trace = messages.Trace()
+    processes = process_tracks(recorded.processes)
     for process in processes:
         packet = trace.packet.add()
         packet.trusted_packet_sequence_id = _SEQUENCE
@@ -91,14 +91,13 @@ def _head(
     interned.sequence_flags = messages.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     for number, name in enumerate(names):
         interned.interned_data.event_names.add(iid=number + 1, name=name)
-    for number, category in enumerate(_CATEGORIES):
+    for number, category in enumerate(track_categories(recorded)):
         interned.interned_data.event_categories.add(iid=number + 1, name=category)
     for number, argument in enumerate(_ARGUMENTS):
         interned.interned_data.debug_annotation_names.add(iid=number + 1, name=argument)
     return bytes(trace.SerializeToString())
 
 
-_CATEGORIES = ("gpu", "critical path", "hip")
 _ARGUMENTS = ("dispatch_id", "slack_ns", "on_critical_path")
 
 
@@ -130,7 +129,8 @@ def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> lis
         for name in ("begin_ns", "end_ns", "name", "row", "flow")
     }
     track = np.repeat(np.arange(len(tracks)), [track.row.size for track in tracks])
-    category = np.array([_CATEGORIES.index(t.category) for t in tracks])[track]
+    categories = track_categories(work.trace)
+    category = np.array([categories.index(t.category) for t in tracks])[track]
     width = varint_width(int(columns["end_ns"].max(initial=0)))
     ends = _ends(messages, columns["end_ns"], track, width)
     parts = [_Events(columns["end_ns"], np.arange(track.size) * 2 + 1, ends)]

@@ -8,20 +8,28 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_core.model.origin import SYNTHETIC_COMMAND_MARK
 from rpl_core.text.safety import encodable, printable
 from rpl_report.export.tracks import path_intervals, split_overlaps, work_tracks
-from rpl_testkit.rocpd_writer.writer import SYNTHETIC_COMMAND_MARK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import ApiCalls, Process
+    from rpl_core.model.trace import ApiCalls, Process, Trace
     from rpl_report.export.tracks import WorkTrack
     from rpl_report.timeline.work import TimedWork
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["ProcessTrack", "SliceTrack", "api_tracks", "path_track", "process_tracks", "stream_tracks"]
+__all__ = [
+    "ProcessTrack",
+    "SliceTrack",
+    "api_tracks",
+    "path_track",
+    "process_tracks",
+    "stream_tracks",
+    "track_categories",
+]
 
 
 @attrs.frozen
@@ -110,6 +118,15 @@ def _flow(process: NDArray[np.integer], correlation_id: Int64Column) -> Int64Col
     return np.where(known, (process.astype(np.int64) << 40) + correlation_id, 0)
 
 
+def track_categories(trace: Trace) -> tuple[str, ...]:
+    """All that slices of this recording may have."""
+    return "gpu", "critical path", _api_name(trace).lower()
+
+
+def _api_name(trace: Trace) -> str:
+    return trace.host_api.name if trace.host_api else "API"
+
+
 def api_tracks(work: TimedWork, shift_ns: Int64Column, first_name: int) -> list[SliceTrack]:
     """One track per host thread; ``first_name`` is added to the number of the function."""
     calls = work.trace.api_calls
@@ -129,18 +146,19 @@ def _thread_tracks(
     work: TimedWork, calls: ApiCalls, rows: Int64Column, shift_ns: Int64Column, first_name: int
 ) -> list[SliceTrack]:
     process, thread = int(calls.process[rows[0]]), int(calls.thread_id[rows[0]])
+    api = _api_name(work.trace)
     machine = work.machines.index(work.trace.processes[process].node) if len(work.machines) > 1 else 0
     shift = int(shift_ns[machine])
     found = []
     for number, part in enumerate(split_overlaps(calls.begin_ns[rows], calls.end_ns[rows])):
         own = rows[part]
-        label = f"HIP calls of thread {thread}"
+        label = f"{api} calls of thread {thread}"
         found.append(
             SliceTrack(
                 label=label if number == 0 else f"{label} (overlapping {number})",
                 process=process,
                 thread=thread if number == 0 else None,
-                category="hip",
+                category=api.lower(),
                 begin_ns=calls.begin_ns[own] - shift,
                 end_ns=calls.end_ns[own] - shift,
                 name=calls.function[own].astype(np.int64) + first_name,

@@ -8,6 +8,7 @@ import attrs
 
 from rpl_core.text.html_figures import duration, factor, share
 from rpl_core.text.safety import readable
+from rpl_report.html.kernel_identity import label_text
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
@@ -70,7 +71,7 @@ def _best_gain(dag: DagDocument, analysis: AnalysisDocument, names: KernelNames)
 def _said(label: KernelAnalysis) -> str:
     if label.bottleneck == "unclassified":
         return " What limits it is not known."
-    return f" It is labelled {label.bottleneck.replace('_', ' ')} ({label.confidence} confidence)."
+    return f" It is labelled {label_text(label.bottleneck)} ({label.confidence} confidence)."
 
 
 def _at(forecast: ForecastPart, speedup: float | None) -> SpeedupForecastPart | None:

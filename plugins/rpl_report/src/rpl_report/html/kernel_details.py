@@ -8,7 +8,7 @@ import attrs
 
 from rpl_core.text import html_figures as q
 from rpl_core.text.safety import readable
-from rpl_report.html.kernel_identity import DETAILED_KERNELS, time_ns
+from rpl_report.html.kernel_identity import DETAILED_KERNELS, label_text, time_ns
 from rpl_report.html.metric_rows import MetricRow, metric_rows
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def kernel_details(
                 css=f"c{colours.of(name)}",
                 short=names.short(name),
                 full=names.full[name],
-                label=label.bottleneck.replace("_", " ") if label else "unclassified",
+                label=label_text(label.bottleneck) if label else "unclassified",
                 confidence=label.confidence if label else "none",
                 reason=readable(label.reason, 800) if label else "not classified",
                 headroom=_headroom(label),
@@ -178,7 +178,7 @@ def _occupancy(kernel: KernelProfile) -> str:
 def _rule(rule: RuleEvidence) -> RuleView:
     return RuleView(
         rule=readable(rule.rule, 80),
-        label=rule.label.replace("_", " "),
+        label=label_text(rule.label),
         explanation=readable(rule.explanation, 400),
         conditions=tuple(_condition(condition) for condition in rule.conditions),
     )

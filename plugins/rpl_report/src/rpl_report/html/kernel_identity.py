@@ -25,6 +25,7 @@ __all__ = [
     "base_name",
     "by_time",
     "kernel_names",
+    "label_text",
     "time_ns",
     "time_shares",
 ]
@@ -44,6 +45,11 @@ _NO_NAME = "(no name)"
 COLOURS = 8
 COPY = 8
 OTHER = 9
+
+
+def label_text(label: str) -> str:
+    """A bottleneck label in words; one of a plugin (``plugin:label``) stays as it is."""
+    return readable(label if ":" in label else label.replace("_", " "), 80)
 
 
 def by_time(profile: ProfileDocument) -> list[KernelProfile]:

@@ -30,6 +30,7 @@ def _environment() -> Environment:
 
     from rpl_core.text import html_figures
     from rpl_core.text.safety import readable
+    from rpl_report.html.kernel_identity import label_text
 
     environment = Environment(
         loader=PackageLoader("rpl_report.html", "templates"),
@@ -40,6 +41,6 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: getattr(html_figures, name) for name in html_figures.__all__})
-    environment.filters["readable"] = readable
+    environment.filters |= {"readable": readable, "label": label_text}
     environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
     return environment
