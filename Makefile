@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check dev system schemas docs clean
+.PHONY: demo test test-long check dev system schemas docs clean
 
 demo: $(STAMP)            ## set up and profile a synthetic application, start to end
 	$(BIN)/rpl demo
 
-test: check               ## set up, lint, type-check and run every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: check               ## set up, lint, type-check and run the tests: under ten minutes on two cores
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
+
+test-long: $(STAMP)       ## the tests that take long (wheels, fresh environments), and more damaged input
+	RPL_FUZZ_EXAMPLES=400 $(BIN)/python -m pytest -n 2 --dist worksteal -m "long or fuzz"
 
 check: system $(STAMP)    ## lint and types only
 	$(BIN)/ruff check .

@@ -3,7 +3,8 @@
     python tools/fuzz/long_run.py --minutes 5 --log fuzz.log
 
 Each round runs every target with its own seed; a failure is logged with the seed that repeats it:
-``RPL_FUZZ_EXAMPLES=N pytest tests/fuzz --hypothesis-seed=SEED``. Exit 1 when a round failed.
+``RPL_FUZZ_EXAMPLES=N pytest tests/fuzz --hypothesis-profile=random --hypothesis-seed=SEED``. Exit 1 when a
+round failed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def one_round(seed: int, examples: int) -> tuple[bool, str]:
     """Whether all targets held, and what pytest said at the end (all it said when one did not)."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "900"]
-    command += [f"--hypothesis-seed={seed}", str(ROOT / "tests" / "fuzz")]
+    command += ["--hypothesis-profile=random", f"--hypothesis-seed={seed}", str(ROOT / "tests" / "fuzz")]
     environment = {**os.environ, "RPL_FUZZ_EXAMPLES": str(examples)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     held = done.returncode == 0

@@ -1,1 +1,0 @@
-"""The fixtures come from rpl_testkit.pytest_plugin, which pytest finds by rpl-core's entry point."""
