@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from rpl_core.model.architecture import Architecture
+
 
 @attrs.frozen
 class Edit:
@@ -78,11 +80,15 @@ class EditCandidate:
 
 @attrs.frozen
 class KernelSource:
-    """One source file as bytes. ``kernel`` limits proposals to one kernel by name."""
+    """One source file as bytes. ``kernel`` limits proposals to one kernel by name.
+
+    ``architecture`` is what the installed plugins know of the GPU that the program ran on.
+    """
 
     path: str
     text: bytes
     kernel: str | None = None
+    architecture: Architecture | None = attrs.field(default=None, eq=False, repr=False)
 
 
 class Transformation(ABC):

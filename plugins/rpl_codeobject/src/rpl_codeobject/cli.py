@@ -53,14 +53,18 @@ def abi_diff(
     Takes .hsaco files, offload bundles, and executables with a .hip_fatbin section. Exit code 1 when launches
     that fit BASELINE would not fit CANDIDATE; more registers, spills, LDS or scratch are shown and leave 0.
     """
-    from rpl_codeobject import compare_code_objects, read_code_objects
-    from rpl_codeobject.occupancy import LaunchAssumption
+    from rpl_codeobject.compare import compare_code_objects
+    from rpl_codeobject.occupancy import LaunchAssumption, installed_occupancy
+    from rpl_codeobject.read import read_code_objects
     from rpl_core.errors import BadDataError
     from rpl_core.exit_codes import ExitCode
 
     before, after = read_code_objects(baseline), read_code_objects(candidate)
     launch = LaunchAssumption(workgroup_size, dynamic_lds)
-    diff = compare_code_objects(before, after, kernel=kernel, launch=launch)
+    session = session_of(context)
+    diff = compare_code_objects(
+        before, after, kernel=kernel, launch=launch, occupancy_of=installed_occupancy(session.host)
+    )
     if not diff.compared and not diff.differences:
         known = sorted({k.name for side in (before, after) for c in side for k in c.kernels})
         raise BadDataError(
@@ -68,7 +72,7 @@ def abi_diff(
             next_step=f"known kernels: {', '.join(known)}" if known else None,
         )
     instructions = _compare_isa(before, after, kernel) if isa else {}
-    output = session_of(context).output
+    output = session.output
     if as_json:
         output.json(_plain(diff, instructions, baseline, candidate))
     else:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rpl_codeobject.abi import abi_differences
 from rpl_codeobject.difference import AbiDiff, Difference, Severity
-from rpl_codeobject.occupancy import LaunchAssumption
-from rpl_codeobject.resources import resource_differences
+from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf, unknown_occupancy
+from rpl_codeobject.resources import resource_differences, same_launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,23 +26,31 @@ def compare_code_objects(
     *,
     kernel: str | None = None,
     launch: LaunchAssumption | None = None,
+    occupancy_of: OccupancyOf = unknown_occupancy,
 ) -> AbiDiff:
     """Differences of ``after`` against ``before``; ``kernel`` limits the comparison to one name or symbol."""
     old, new = _by_key(before, kernel), _by_key(after, kernel)
-    assumed = launch or LaunchAssumption()
+    launches = {
+        key: same_launch(old[key], new[key], _architecture(key), launch or LaunchAssumption())
+        for key in sorted(old.keys() & new.keys())
+    }
+    occupancies = occupancy_of([one for pair in launches.values() for one in pair])
     found: list[Difference] = []
     unknown: list[str] = []
     for key in sorted(old.keys() | new.keys()):
         if key not in old or key not in new:
             found.append(_one_sided(key, old.get(key)))
             continue
-        architecture = key[0].partition(":")[0].rpartition("-")[2]
         found += abi_differences(old[key], new[key])
-        resources = resource_differences(old[key], new[key], architecture, assumed)
+        resources = resource_differences(launches[key], occupancies)
         found += resources.differences
         unknown += resources.unknown
     found.sort(key=lambda d: _ORDER.index(d.severity))
-    return AbiDiff(tuple(found), len(old.keys() & new.keys()), tuple(unknown))
+    return AbiDiff(tuple(found), len(launches), tuple(unknown))
+
+
+def _architecture(key: _Key) -> str:
+    return key[0].partition(":")[0].rpartition("-")[2]
 
 
 def _by_key(objects: Iterable[CodeObject], name: str | None) -> dict[_Key, Kernel]:

@@ -45,7 +45,7 @@ class PackedMix:
 
 
 def packed_mix(mnemonics: Iterable[str]) -> Mapping[str, PackedMix]:
-    """The mix by data type ("F16", "F32", ...) from mnemonics such as ``v_pk_fma_f32`` or ``v_add_f32_e32``."""
+    """The mix by data type ("F16", "F32") from mnemonics such as ``v_pk_fma_f32`` or ``v_add_f32_e32``."""
     packed: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for mnemonic in mnemonics:

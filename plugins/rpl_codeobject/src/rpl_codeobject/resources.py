@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.occupancy import NoOccupancy
 from rpl_codeobject.difference import Difference, Severity
-from rpl_codeobject.occupancy import LaunchAssumption, kernel_occupancy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_codeobject.occupancy import CodeOccupancy, LaunchAssumption, LaunchedKernel
     from rpl_codeobject.values import Kernel
 
 _COSTS = {
@@ -34,10 +35,20 @@ class ResourceDifferences:
     unknown: tuple[str, ...]
 
 
-def resource_differences(
+def same_launch(
     before: Kernel, after: Kernel, architecture: str, launch: LaunchAssumption
+) -> tuple[LaunchedKernel, LaunchedKernel]:
+    """Both builds with one workgroup size, else a changed limit would pass for a changed occupancy."""
+    size = launch.workgroup_size or min(before.max_workgroup_size, after.max_workgroup_size)
+    shape = attrs.evolve(launch, workgroup_size=size)
+    return shape.of(before, architecture), shape.of(after, architecture)
+
+
+def resource_differences(
+    launches: tuple[LaunchedKernel, LaunchedKernel], occupancies: Mapping[LaunchedKernel, CodeOccupancy]
 ) -> ResourceDifferences:
-    """Regressions and plain changes between two builds of one kernel."""
+    """Regressions and plain changes between two builds of one kernel, both in the same launch."""
+    before, after = (launched.kernel for launched in launches)
     found: list[Difference] = []
     unknown: list[str] = []
     for what, reason in _COSTS.items():
@@ -55,7 +66,7 @@ def resource_differences(
             found.append(Difference(Severity.INFORMATION, before.symbol, what, str(old), str(new), text))
     if after.max_workgroup_size > before.max_workgroup_size:
         found.append(_larger_workgroups(before, after))
-    _compare_occupancy(before, after, architecture, launch, found, unknown)
+    _compare_occupancy(launches, occupancies, found, unknown)
     return ResourceDifferences(tuple(found), tuple(unknown))
 
 
@@ -71,30 +82,25 @@ def _larger_workgroups(before: Kernel, after: Kernel) -> Difference:
 
 
 def _compare_occupancy(
-    before: Kernel,
-    after: Kernel,
-    architecture: str,
-    launch: LaunchAssumption,
+    launches: tuple[LaunchedKernel, LaunchedKernel],
+    occupancies: Mapping[LaunchedKernel, CodeOccupancy],
     found: list[Difference],
     unknown: list[str],
 ) -> None:
-    # One workgroup size for both sides, else a changed limit would pass for a changed occupancy.
-    size = launch.workgroup_size or min(before.max_workgroup_size, after.max_workgroup_size)
-    shape = attrs.evolve(launch, workgroup_size=size)
-    old = kernel_occupancy(before, architecture, shape)
-    new = kernel_occupancy(after, architecture, shape)
+    symbol, size = launches[0].kernel.symbol, launches[0].workgroup_size
+    old, new = (occupancies[launched] for launched in launches)
     for side in (old, new):
-        if isinstance(side, NoOccupancy):
-            unknown.append(f"{before.symbol}: occupancy: {side.reason}")
+        if side.waves_per_simd is None:
+            unknown.append(f"{symbol}: occupancy: {side.reason}")
             return
-    assert not isinstance(old, NoOccupancy)
-    assert not isinstance(new, NoOccupancy)
+    assert old.waves_per_simd is not None
+    assert new.waves_per_simd is not None
     if old.waves_per_simd != new.waves_per_simd:
         fell = new.waves_per_simd < old.waves_per_simd
         found.append(
             Difference(
                 Severity.REGRESSION if fell else Severity.INFORMATION,
-                before.symbol,
+                symbol,
                 "occupancy_waves_per_simd",
                 str(old.waves_per_simd),
                 str(new.waves_per_simd),

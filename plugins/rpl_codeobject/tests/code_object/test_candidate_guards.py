@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.read import read_code_objects
+from rpl_gfx942.architecture import FACTS
 from rpl_optimize.loop.binary_stage import guard_binary
 
 pytestmark = pytest.mark.clang
@@ -34,9 +36,18 @@ def build(compile_hip, rpl_require):
     return make
 
 
+def occupancies(launches):
+    return {one: compiled_occupancy(one, FACTS) for one in launches}
+
+
 def judge(before, after, *, must_change_loop=True):
     guards = guard_binary(
-        before, after, "first", launch=LaunchAssumption(256), must_change_loop=must_change_loop
+        before,
+        after,
+        "first",
+        launch=LaunchAssumption(256),
+        occupancy_of=occupancies,
+        must_change_loop=must_change_loop,
     )
     return {guard.guard: guard for guard in guards}
 
@@ -61,7 +72,14 @@ def test_another_kernel_that_changed_is_refused(build):
 
 
 def test_a_kernel_that_is_in_no_build_is_not_called_changed(build):
-    guards = guard_binary(build("a"), build("b"), "third", launch=LaunchAssumption(), must_change_loop=False)
+    guards = guard_binary(
+        build("a"),
+        build("b"),
+        "third",
+        launch=LaunchAssumption(),
+        occupancy_of=occupancies,
+        must_change_loop=False,
+    )
     assert {g.guard: g.passed for g in guards}["binary-isa"] is None
 
 

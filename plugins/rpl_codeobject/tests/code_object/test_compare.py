@@ -5,10 +5,13 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_codeobject import KernelArgument, KernelDescriptor, Severity, compare_code_objects
+from rpl_codeobject.compare import compare_code_objects
+from rpl_codeobject.difference import Severity
 from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaDiff, IsaVerdict
 from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_codeobject.values import KernelArgument, KernelDescriptor
+from rpl_gfx942.architecture import FACTS
 
 _POINTER = KernelArgument(offset=0, size=8, value_kind="global_buffer", address_space="global", name="out")
 _COUNT = KernelArgument(offset=8, size=4, value_kind="by_value", name="n")
@@ -25,6 +28,16 @@ _DESCRIPTOR = KernelDescriptor(
     dynamic_stack=False,
     kernarg_preload=0,
 )
+
+
+def compare_code_objects(before, after, launch=None):
+    """The comparison with the occupancies that rpl-analysis gives for the one GPU that is known here."""
+
+    def occupancies(launches):
+        known = {FACTS.name: FACTS}
+        return {one: compiled_occupancy(one, known.get(one.architecture)) for one in launches}
+
+    return compare(before, after, launch=launch, occupancy_of=occupancies)
 
 
 @pytest.fixture
@@ -119,6 +132,14 @@ def test_an_architecture_without_limits_leaves_occupancy_unknown(make_kernel, ma
     assert "no occupancy limits" in found.unknown[0]
     refused = {v.guard for v in binary_guards(found) if not v.passed}
     assert refused == {"binary-occupancy"}
+
+
+def test_without_somebody_who_knows_occupancies_they_are_not_compared(make_kernel, make_code_object):
+    old, new = (make_code_object(make_kernel(vgprs=vgprs)) for vgprs in (64, 65))
+    found = compare([old], [new])
+    assert {d.what for d in found.differences} == {"vgprs"}
+    assert "rpl-analysis" in found.unknown[0]
+    assert {v.guard for v in binary_guards(found) if not v.passed} == {"binary-occupancy"}
 
 
 @pytest.mark.parametrize(

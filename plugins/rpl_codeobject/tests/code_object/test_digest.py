@@ -6,9 +6,8 @@ import struct
 
 import pytest
 
-from rpl_codeobject import read_code_objects
 from rpl_codeobject.digest import code_digest
-from rpl_codeobject.read import code_objects_from
+from rpl_codeobject.read import code_objects_from, read_code_objects
 from rpl_core.errors import RplError
 
 pytestmark = pytest.mark.clang

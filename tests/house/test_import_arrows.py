@@ -1,0 +1,137 @@
+"""Who may import whom: arrows between distributions, and between the layers inside of them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+#: Distribution -> those that it may import. ``rpl_testkit`` may import all; nobody imports it.
+ALLOWED = {
+    "rpl_core": set(),
+    "rpl_codeobject": {"rpl_core"},
+    "rpl_analysis": {"rpl_core", "rpl_codeobject"},
+    "rpl_report": {"rpl_core", "rpl_codeobject", "rpl_analysis"},
+    "rpl_compare": {"rpl_core", "rpl_codeobject", "rpl_analysis"},
+    "rpl_optimize": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_compare"},
+    "rpl_rocprofv3": {"rpl_core"},
+    "rpl_gfx942": {"rpl_core"},
+    "rpl_amdgpu": {"rpl_core"},
+    "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
+    "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
+    "rocm_perf_lab": {"rpl_core"},
+}
+
+#: Rooms inside a distribution, the lowest first: a room may import itself and those before it.
+LAYERS = {
+    "rpl_core": (
+        ("errors", "exit_codes", "markers", "text", "files"),
+        ("model",),
+        ("interfaces",),
+        ("hookspecs", "config", "contracts", "process"),
+        ("plugins", "run_directory", "devices", "documents", "ingest", "schedule"),
+        ("pipeline",),
+        ("profiling", "builtin"),
+        ("cli",),
+    ),
+    "rpl_analysis": (
+        ("contracts", "options"),
+        ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
+        ("execution_graph", "roofline"),
+        ("what_if", "bottleneck", "facts"),
+        ("documents", "analyzers"),
+        ("cli", "plugin"),
+    ),
+    "rpl_optimize": (
+        ("contracts",),
+        ("ledger",),
+        ("transform", "build", "checks"),
+        ("equivalence", "measurement", "loop", "proposing"),
+        ("cli", "plugin"),
+    ),
+}
+#: Arrows that point up on purpose, each with its reason.
+EXCEPTIONS = {
+    ("rpl_analysis.*", "rpl_analysis.facts"): "keys of facts name types of every room for type checkers only",
+}
+
+
+def _packages() -> dict[str, Path]:
+    found = {"rpl_core": ROOT / "rpl_core", "rocm_perf_lab": ROOT / "metapackage" / "src" / "rocm_perf_lab"}
+    for folder in sorted((ROOT / "plugins").iterdir()):
+        source = folder / "src" / folder.name
+        if source.is_dir():
+            found[folder.name] = source
+    return found
+
+
+PACKAGES = _packages()
+
+
+def _imports(path: Path) -> set[str]:
+    """Dotted modules of this repository that the file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name.partition(".")[0] in PACKAGES}
+
+
+def test_every_distribution_has_its_arrows():
+    assert set(PACKAGES) - {"rpl_testkit"} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("package", sorted(ALLOWED))
+def test_arrows_between_distributions(package):
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in PACKAGES[package].rglob("*.py")
+        for name in _imports(path)
+        if name.partition(".")[0] not in {package, *ALLOWED[package]}
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", sorted(LAYERS))
+def test_arrows_between_rooms(package):
+    level = {room: number for number, rooms in enumerate(LAYERS[package]) for room in rooms}
+    wrong = set()
+    for path in PACKAGES[package].rglob("*.py"):
+        here = path.relative_to(PACKAGES[package]).with_suffix("").parts[0]
+        if here == "__init__":
+            continue
+        assert here in level, f"the room {package}.{here} has no level yet"
+        for name in _imports(path):
+            owner, _, rest = name.partition(".")
+            there = rest.partition(".")[0]
+            if owner == package and there in level and level[there] > level[here]:
+                wrong.add(f"{path.relative_to(ROOT)} ({here}) imports {name} ({there})")
+    assert not {arrow for arrow in wrong if not _excepted(arrow)}
+
+
+def _excepted(arrow: str) -> bool:
+    return arrow.endswith("(facts)")
+
+
+def test_no_plugin_is_imported_by_name_in_a_string():
+    """Entry points only: a string that names a module of another distribution would be a hidden arrow."""
+    others = {name for name in PACKAGES if name != "rpl_core"}
+    wrong = set()
+    for package, folder in PACKAGES.items():
+        if package == "rpl_testkit":
+            continue
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    head = node.value.partition(".")[0]
+                    if (
+                        head in others - {package}
+                        and node.value.replace(".", "").replace(":", "").isidentifier()
+                    ):
+                        wrong.add(f"{path.relative_to(ROOT)}: {node.value!r}")
+    assert not wrong
