@@ -1,8 +1,8 @@
 """How many damaged inputs a target gets: the same few in `make test`, more in `make test-long`, others in a
 long run.
 
-Targets that read a whole database or folder per example get half of the examples. ``RPL_FUZZ_EXAMPLES=N`` asks
-for N examples per target; with ``--hypothesis-profile=random`` they are drawn by ``--hypothesis-seed``.
+Targets that read a whole database or folder per example get half of the examples. ``RPL_FUZZ_EXAMPLES=N``
+asks for N examples per target; with ``--hypothesis-profile=random`` they are drawn by ``--hypothesis-seed``.
 """
 
 from __future__ import annotations
