@@ -43,20 +43,22 @@ def report_documents(documents: Mapping[str, Any]) -> ReportDocuments:
             next_step="pip install rpl-analysis, then analyse the run again",
         )
     if not documents.keys() >= {"roofline", "dag", "analysis"}:
-        documents = {**_absent(), **documents}
+        documents = {**_absent(profile.schema_version), **documents}
     return ReportDocuments(profile, documents["roofline"], documents["dag"], documents["analysis"])
 
 
-def _absent() -> Mapping[str, Any]:
+def _absent(version: str) -> Mapping[str, Any]:
     """What stands for documents that nobody made."""
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
 
     return {
-        "roofline": RooflineDocument(status="unavailable", reason="there is no roofline.json"),
-        "dag": DagDocument(status="unavailable", reason="there is no dag.json"),
-        "analysis": AnalysisDocument(),
+        "roofline": RooflineDocument(
+            schema_version=version, status="unavailable", reason="there is no roofline.json"
+        ),
+        "dag": DagDocument(schema_version=version, status="unavailable", reason="there is no dag.json"),
+        "analysis": AnalysisDocument(schema_version=version),
     }
 
 

@@ -157,13 +157,15 @@ def test_ids_and_classes_hold_no_recorded_text(demo_report, parsed):
             assert re.fullmatch(r"[a-zA-Z0-9_ -]*", element.attributes.get(name) or "")
 
 
-def test_renderer_keeps_its_contract(demo_run):
+def test_renderer_keeps_its_contract(demo_run, rpl_host):
+    from rpl_analysis import plugin
     from rpl_core.documents.load import load_documents
     from rpl_core.interfaces.renderer import RenderRequest
     from rpl_report.html.renderer import HtmlRenderer
     from rpl_testkit.contracts import assert_renderer
 
-    assert_renderer(HtmlRenderer(), RenderRequest(load_documents(demo_run).by_name()))
+    known = rpl_host("analysis", plugin).catalog.documents().contributions
+    assert_renderer(HtmlRenderer(), RenderRequest(load_documents(demo_run, known).by_name()))
 
 
 @pytest.mark.data

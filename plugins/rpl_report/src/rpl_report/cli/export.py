@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.interfaces.exporter import Exporter, ExportRequest
 
+    _Name = click.ParamType[str]
+else:  # older versions of click have no types for parameters
+    _Name = click.ParamType
 
-class FormatName(click.ParamType):
+
+class FormatName(_Name):
     """One of the installed formats; plugins are asked for them when somebody wants to know."""
 
     name = "format"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -99,7 +99,7 @@ def _with_timeline(
 
     from rpl_core.cli.long_work import shown_while_long
 
-    dag = request.documents.get("dag")
+    dag: Any = request.documents.get("dag")
     if dag is None:
         return attrs.evolve(request, timeline_reason="there is no dag.json")
     from rpl_report.timeline.recorded import recorded_timeline

@@ -12,7 +12,8 @@ from rpl_core.text.fit import fit_table
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
-    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument, RooflinePart
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_analysis.contracts.roofline import RooflinePart
 
 __all__ = ["NAME_WIDTH", "SHOWN_KERNELS", "kernel_table"]
 
