@@ -36,7 +36,7 @@ def _request(label: str = "latency_bound", attempts: tuple[Attempt, ...] = (), k
 
 
 def _screened(screen: object) -> DeterministicProposer:
-    return DeterministicProposer(Unroll(lambda path, text, architecture: screen))
+    return DeterministicProposer(Unroll(lambda source, architecture: screen))
 
 
 def _unscreened() -> DeterministicProposer:
@@ -145,7 +145,7 @@ def test_what_was_tried_is_not_compiled_again():
 def test_the_screen_refuses_what_the_compiler_can_only_do_with_spills(gfx942):
     text = (Path(__file__).parent / "sources" / "spills_when_unrolled.hip").read_bytes()
     source = KernelSource("k.hip", text)
-    unroll = Unroll(lambda path, text, architecture: ResourceScreen(gfx942, text))
+    unroll = Unroll(lambda source, architecture: ResourceScreen(gfx942, source.text))
     (candidate,) = [c for c in unroll.propose(source) if c.id == "wide-L12-explicit8"]
     screening = unroll.screen(source, candidate, {"profile": {"gpu": {"architecture": "gfx942"}}})
     refused = {guard.guard for guard in screening.verdicts if not guard.passed}

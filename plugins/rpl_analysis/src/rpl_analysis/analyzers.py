@@ -7,6 +7,7 @@ from rpl_analysis.counters.analyzer import CountersAnalyzer
 from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
 from rpl_analysis.instruction_mix.analyzer import InstructionMixAnalyzer
 from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
+from rpl_analysis.occupancy.compiled import CodeOccupancyAnalyzer
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import Analyzer
@@ -16,6 +17,7 @@ def builtin_analyzers() -> tuple[Analyzer, ...]:
     return (
         RuntimeAnalyzer(),
         OccupancyAnalyzer(),
+        CodeOccupancyAnalyzer(),
         CountersAnalyzer(),
         InstructionMixAnalyzer(),
         RooflineAnalyzer(),

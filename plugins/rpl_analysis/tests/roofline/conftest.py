@@ -9,18 +9,37 @@ import pytest
 
 from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_analysis.roofline.model import KernelRoofline
+from rpl_core.model.architecture import Architecture, PackedArithmetic
 from rpl_core.model.device import (
     CeilingOrigin,
     ComputeCeiling,
+    CounterMap,
     DeviceModel,
     MemoryCeiling,
     Pipe,
+    TypedWork,
 )
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 from rpl_testkit.devices import make_device as a_device
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+COUNTER_MAP = CounterMap(
+    (),
+    (),
+    work=(
+        *(TypedWork(f"valu_flops_{t.lower()}", t, Pipe.VALU) for t in ("F64", "F32", "F16")),
+        *(TypedWork(f"mfma_flops_{t.lower()}", t, Pipe.MFMA) for t in ("F64", "F32", "F16", "BF16", "F8")),
+        TypedWork("mfma_ops_i8", "I8", Pipe.MFMA, floating=False),
+    ),
+    memory_bytes=("hbm_bytes", "tcc_bytes"),
+)
+FACTS = Architecture(
+    name="gfx000",
+    packed=tuple(
+        PackedArithmetic(data_type=t, operations_per_counted=2, source="made up") for t in ("F16", "F32")
+    ),
+)
 
 
 def figure(value: float | None, exactness: Exactness = Exactness.EXACT, **more: Any) -> Metric:
@@ -53,7 +72,13 @@ def make_device() -> Callable[..., DeviceModel]:
             MemoryCeiling("hbm", 80.0, MEASURED, "benchmark"),
             MemoryCeiling("l2", 400.0, SPEC, "sheet"),
         )
-        given = {"llc_bytes": 10_000, "compute_ceilings": compute, "memory_ceilings": memory}
+        given = {
+            "llc_bytes": 10_000,
+            "compute_ceilings": compute,
+            "memory_ceilings": memory,
+            "counter_map": COUNTER_MAP,
+            "architecture_facts": FACTS,
+        }
         return a_device(**{**given, **fields})
 
     return build

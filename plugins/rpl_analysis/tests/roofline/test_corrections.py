@@ -19,10 +19,11 @@ NONE = dict.fromkeys(
 
 
 @pytest.fixture
-def correct(metric):
-    def run(mix=None, **figures):
+def correct(metric, make_device):
+    def run(mix=None, device=None, **figures):
         found = mix if mix is None or isinstance(mix, NoMix) else KernelMix(mix, "app")
-        return flop_corrections({n: metric(v) for n, v in {**NONE, **figures}.items()}, found)
+        device = make_device() if device is None else device
+        return flop_corrections({n: metric(v) for n, v in {**NONE, **figures}.items()}, found, device)
 
     return run
 

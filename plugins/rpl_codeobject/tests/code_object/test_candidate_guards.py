@@ -40,11 +40,11 @@ def occupancies(launches):
     return {one: compiled_occupancy(one, FACTS) for one in launches}
 
 
-def judge(before, after, *, must_change_loop=True):
+def judge(before, after, *, kernel="first", must_change_loop=True):
     guards = guard_binary(
         before,
         after,
-        "first",
+        kernel,
         launch=LaunchAssumption(256),
         occupancy_of=occupancies,
         must_change_loop=must_change_loop,

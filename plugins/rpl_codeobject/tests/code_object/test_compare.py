@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_codeobject.compare import compare_code_objects
+from rpl_analysis.occupancy.compiled import compiled_occupancy
+from rpl_codeobject.compare import compare_code_objects as compare
 from rpl_codeobject.difference import Severity
 from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaDiff, IsaVerdict

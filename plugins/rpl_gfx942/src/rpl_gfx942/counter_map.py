@@ -20,7 +20,7 @@ __all__ = ["COUNTER_MAP"]
 _WORK = (
     *(TypedWork(f"valu_flops_{t.lower()}", t, Pipe.VALU) for t in ("F64", "F32", "F16")),
     *(TypedWork(f"mfma_flops_{t.lower()}", t, Pipe.MFMA) for t in ("F64", "F32", "F16", "BF16", "F8")),
-    TypedWork("mfma_ops_i8", "I8", Pipe.MFMA),
+    TypedWork("mfma_ops_i8", "I8", Pipe.MFMA, floating=False),
 )
 
 COUNTER_MAP = CounterMap(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     #: What one source's candidates are screened with, or why there is nothing.
     Screen = ResourceScreen | str
-    ScreenMaker = Callable[[str, bytes, str | None], Screen]
+    ScreenMaker = Callable[[KernelSource, str | None], Screen]
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 2, 8
 _USUAL_FACTORS = (2, 4, 8)
@@ -70,7 +70,7 @@ class Unroll(Transformation):
         """Compiled on its own: what the build would refuse costs no trial."""
         subject = (source.path, source.text, architecture(documents))
         if self._screen is None or self._screen[0] != subject:
-            self._screen = (subject, self._make_screen(*subject))
+            self._screen = (subject, self._make_screen(source, subject[2]))
         screen = self._screen[1]
         if isinstance(screen, str):
             return Screening(unavailable=screen)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.compare import compare_code_objects
 from rpl_codeobject.disassembly import disassemble
 from rpl_codeobject.guards import binary_guards
@@ -20,7 +21,12 @@ from rpl_core.interfaces.transformation import GuardVerdict, Screening
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_codeobject.occupancy import CodeOccupancy, LaunchedKernel
     from rpl_codeobject.values import CodeObject
+    from rpl_core.interfaces.transformation import KernelSource
+    from rpl_core.model.architecture import Architecture
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")
@@ -29,8 +35,11 @@ _BARE = ("-nogpuinc", "-nogpulib")
 class ResourceScreen:
     """Screens candidates of one source against its own baseline, which is compiled once."""
 
-    def __init__(self, compiler: DeviceCompiler, baseline: bytes) -> None:
+    def __init__(
+        self, compiler: DeviceCompiler, baseline: bytes, architecture: Architecture | None = None
+    ) -> None:
         self._compiler, self._baseline = _working_compiler(compiler, baseline)
+        self._architecture = architecture
 
     def screen(self, candidate: bytes) -> Screening:
         """Compile ``candidate`` and compare all kernels with the baseline's."""
@@ -39,23 +48,26 @@ class ResourceScreen:
         built = self._compiler.compile(candidate)
         if isinstance(built, NotCompiled):
             return Screening((GuardVerdict("compiles", False, built.reason),))
-        diff = compare_code_objects((self._baseline,), (built,))
+        diff = compare_code_objects((self._baseline,), (built,), occupancy_of=self._occupancies)
         verdicts = [
             GuardVerdict("compiles", True, f"compiles for {built.architecture}"),
             *binary_guards(diff),
         ]
         return Screening((*verdicts, _loop_changed(self._baseline, built)))
 
+    def _occupancies(self, launches: Sequence[LaunchedKernel]) -> Mapping[LaunchedKernel, CodeOccupancy]:
+        return {launched: compiled_occupancy(launched, self._architecture) for launched in launches}
 
-def screen_for(path: str, text: bytes, architecture: str | None) -> ResourceScreen | str:
-    """A screen with the installed compiler, or why there is none."""
+
+def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen | str:
+    """A screen with the installed compiler for ``architecture``, or why there is none."""
     if architecture is None:
         return "the documents name no device architecture"
     program = find_compiler()
     if program is None:
         return "no HIP compiler is installed"
-    folder = Path(path).resolve().parent
-    return ResourceScreen(DeviceCompiler(program, architecture, include=folder), text)
+    compiler = DeviceCompiler(program, architecture, include=Path(source.path).resolve().parent)
+    return ResourceScreen(compiler, source.text, source.architecture)
 
 
 def _working_compiler(

@@ -12,7 +12,7 @@ from rpl_codeobject.compare import compare_code_objects
 from rpl_codeobject.disassembly import disassemble
 from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
-from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf
 from rpl_core.errors import RplError
 from rpl_core.text.kernel_names import is_instance
 from rpl_optimize.contracts.optimize import GuardPart
@@ -66,12 +66,13 @@ def guard_binary(
     kernel: str,
     *,
     launch: LaunchAssumption,
+    occupancy_of: OccupancyOf,
     must_change_loop: bool,
     allow_occupancy_loss: bool = False,
     limit: LaunchLimit | None = None,
 ) -> tuple[GuardPart, ...]:
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
-    diff = compare_code_objects(before, after, launch=launch)
+    diff = compare_code_objects(before, after, launch=launch, occupancy_of=occupancy_of)
     if limit is not None:
         diff = _with_promise(diff, kernel, limit)
     verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)

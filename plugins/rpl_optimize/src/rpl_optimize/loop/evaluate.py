@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.transformation import KernelSource
 from rpl_optimize.contracts.optimize import EvidencePart
@@ -76,6 +77,7 @@ class Evaluation:
             trial.build.code_objects,
             trial.target.kernel,
             launch=launch_of(trial.baseline.documents.model("profile"), trial.target.recorded),
+            occupancy_of=installed_occupancy(self.tools.host),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             limit=self._limit(trial),

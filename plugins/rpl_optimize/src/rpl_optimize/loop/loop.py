@@ -10,6 +10,7 @@ import attrs
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.proposer import ProposalRequest
 from rpl_core.interfaces.transformation import KernelSource
+from rpl_core.pipeline.analyse import architectures
 from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
@@ -178,8 +179,15 @@ class OptimizeLoop:
         )
 
     def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:
+        host = self._tools.host
+        name = baseline.documents.model("profile").gpu.architecture
         return ProposalRequest(
-            source=KernelSource(str(self._request.source), baseline.text, target.kernel),
+            source=KernelSource(
+                str(self._request.source),
+                baseline.text,
+                target.kernel,
+                architectures(None, host)(name) if name is not None else None,
+            ),
             documents=baseline.plain_documents(),
             attempts=self._state.tried_for(target.kernel),
             recorded_kernel=target.recorded,
@@ -187,7 +195,7 @@ class OptimizeLoop:
             directory=self._session.root,
             options=self._request.proposer_options,
             note=self._tools.note,
-            transformations=installed(self._tools.host.catalog.transformations()),
+            transformations=installed(host.catalog.transformations()),
         )
 
     def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:
