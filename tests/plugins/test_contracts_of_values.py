@@ -71,7 +71,7 @@ def test_a_complete_device_model_passes():
     ("changes", "message"),
     [
         ({"name": "MI 210"}, "unusable name"),
-        ({"architecture": "MI210"}, "gfx"),
+        ({"architecture": "MI210"}, "lower case"),
         ({"compute_units": 0}, "compute_units"),
         ({"compute_units": None}, "unknown_facts must name it"),
         ({"clock_mhz": float("nan")}, "clock_mhz"),

@@ -30,7 +30,9 @@ def assert_device_model(model: DeviceModel) -> None:
     """Check one device model."""
     subject = demand_kind("rpl_device_models", model)
     demand(
-        bool(re.fullmatch(r"gfx[0-9a-f]{3,4}(-\w+)?", model.architecture)), subject, "architecture is gfx..."
+        bool(re.fullmatch(r"[a-z0-9][a-z0-9._-]*", model.architecture)),
+        subject,
+        f"architecture {model.architecture!r} is not one word in lower case, as recordings write it",
     )
     for field in _REQUIRED:
         demand_positive(getattr(model, field), subject, field)
