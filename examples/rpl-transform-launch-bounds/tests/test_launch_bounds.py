@@ -172,3 +172,26 @@ def compile_device(compiler, folder, text):
     assert done.returncode == 0, done.stderr
     pattern = r"\.max_flat_workgroup_size:\s+(\d+)\n\s+\.name:\s+_Z\d+([a-z_]+?)(?:f|P|I)"
     return {name: int(size) for size, name in re.findall(pattern, done.stdout)}
+
+
+def test_its_invariance_knows_its_own_edit_and_refuses_any_other():
+    text = SAXPY.read_bytes()
+    source = KernelSource("a.hip", text, "saxpy")
+    (own,) = LaunchBounds().invariance(source, applied(text, propose(text)["saxpy"]))
+    (other,) = LaunchBounds().invariance(source, text.replace(b"a * x[i]", b"x[i]"))
+    assert (own.passed, other.passed, other.line) == (True, False, 10)
+
+
+def test_what_a_run_says_for_it():
+    text = program(KERNEL, b"k<<<1, 64>>>(p);")
+    documents = {
+        "analysis": {"kernels": [{"kernel": "k(float*)", "critical_path_score": 0.25}]},
+        "profile": {"kernels": [{"name": "k(float*)", "resources": {"scratch_bytes": 16}}]},
+    }
+    transformation, source = LaunchBounds(), KernelSource("a.hip", text)
+    candidates = transformation.propose(source)
+    (found,) = transformation.evidence(source, candidates, documents).values()
+    assert found.expected_gain == (0.0, 0.25)
+    assert found.facts == {"critical_path_score": 0.25, "scratch_bytes": 16}
+    (unknown,) = transformation.evidence(source, candidates, {}).values()
+    assert unknown.expected_gain is None

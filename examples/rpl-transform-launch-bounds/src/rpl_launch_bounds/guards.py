@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rpl_launch_bounds.kernels import Kernel
     from rpl_launch_bounds.launches import Use
 
+_BOUND_BEGINS = b"__launch_bounds__("
+_BOUND = re.compile(re.escape(_BOUND_BEGINS) + rb"\d+\) ")
 #: Threads per block that HIP allows at most, and the bound that the compiler assumes without a hint
 #: (HIP documentation, "Launch bounds": the default is 1024).
 MAX_THREADS = 1024
@@ -61,3 +63,16 @@ def launched_here_only(kernel: Kernel, code: bytes) -> GuardVerdict:
         return GuardVerdict(name, passed=True, reason="the file is a whole program")
     reason = "other files may launch it with more threads (it is not static, and the file has no main)"
     return GuardVerdict(name, passed=False, reason=reason, line=kernel.line)
+
+
+def only_inserts(before: bytes, after: bytes) -> GuardVerdict:
+    """The edited file is the old one with one launch bound more."""
+    name = "only-a-bound-added"
+    place = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
+    # The inserted word may begin like what follows it, so the difference may show a few bytes later.
+    for begin in range(place, max(-1, place - len(_BOUND_BEGINS) - 1), -1):
+        bound = _BOUND.match(after, begin)
+        if bound is not None and after[:begin] + after[bound.end() :] == before:
+            return GuardVerdict(name, passed=True, reason="every other byte is as before")
+    line = after.count(b"\n", 0, place) + 1
+    return GuardVerdict(name, passed=False, reason="more than a launch bound changed", line=line)

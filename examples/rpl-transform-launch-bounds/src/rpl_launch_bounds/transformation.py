@@ -6,13 +6,23 @@ from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.transformation import Edit, EditCandidate, Transformation
 from rpl_launch_bounds.block_size import threads_per_block
-from rpl_launch_bounds.guards import launched_here_only, only_launched, sizes_known, within_limit
+from rpl_launch_bounds.evidence import evidence_for
+from rpl_launch_bounds.guards import (
+    launched_here_only,
+    only_inserts,
+    only_launched,
+    sizes_known,
+    within_limit,
+)
 from rpl_launch_bounds.kernels import Kernel, find_kernels
 from rpl_launch_bounds.launches import find_uses
 from rpl_launch_bounds.source_mask import code_only, without_comments
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import GuardVerdict, KernelSource
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rpl_core.interfaces.transformation import Evidence, GuardVerdict, KernelSource
 
 
 class LaunchBounds(Transformation):
@@ -32,6 +42,15 @@ class LaunchBounds(Transformation):
         names = [kernel.name for kernel in kernels]
         # Overloads share a name, and a launch does not say which one it means.
         return tuple(_candidate(source, code, k) for k in kernels if names.count(k.name) == 1)
+
+    def evidence(
+        self, source: KernelSource, candidates: tuple[EditCandidate, ...], documents: Mapping[str, Any]
+    ) -> Mapping[str, Evidence]:
+        _ = source
+        return {c.id: evidence_for(c.kernel, documents) for c in candidates if c.kernel is not None}
+
+    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
+        return (only_inserts(source.text, after),)
 
 
 def _candidate(source: KernelSource, code: bytes, kernel: Kernel) -> EditCandidate:
@@ -56,4 +75,5 @@ def _candidate(source: KernelSource, code: bytes, kernel: Kernel) -> EditCandida
         summary=f"add {bound}",
         edits=(Edit(kernel.name_offset, kernel.name_offset, f"{bound} ".encode()),),
         guards=(*guards, within_limit(max(known))),
+        workgroup_limit=max(known),
     )

@@ -90,6 +90,15 @@ class ClosedLoop:
     def __call__(self, *options: str) -> Outcome:
         return self.cli(*self.words(*options), cwd=self.bench.folder)
 
+    def declare_speed(self, *speed: dict[str, object]) -> None:
+        """What makes the example's first kernel faster from now on."""
+        self.bench.declare(KERNELS, [{"kernel": SMOOTH, **entry} for entry in speed], **NOISE)
+
+    def rpl(self, *options: str) -> Outcome:
+        """A new session with the usual proposer."""
+        place = ("--auto-approve", "--runs", "2", "--device", "gfx942", "--output", str(self.root))
+        return self.cli("optimize", *place, *options, "./smooth", "64", "1", cwd=self.bench.folder)
+
     def resume(self, *options: str) -> Outcome:
         words = ("optimize", "--resume", str(self.root), "--auto-approve", *options)
         return self.cli("-p", "rpl_testkit.scripted_proposer", *words, cwd=self.bench.folder)

@@ -80,20 +80,7 @@ def test_a_proposer_with_nothing_left(loop) -> None:
 @pytest.mark.long
 def test_the_own_proposer_finds_the_unrolled_loop(loop) -> None:
     """Unrolling by 4 is what helps in the model; the first candidates are others."""
-    options = ("--auto-approve", "--runs", "2", "--device", "gfx942", "--output", str(loop.root))
-    words = (
-        "optimize",
-        *options,
-        *loop.CHECKED,
-        "--max-iters",
-        "4",
-        "--patience",
-        "4",
-        "./smooth",
-        "64",
-        "1",
-    )
-    loop.cli(*words, cwd=loop.bench.folder).assert_ok()
+    loop.rpl(*loop.CHECKED, "--max-iters", "4", "--patience", "4").assert_ok()
     accepted = [c for c in loop.document()["candidates"] if c["judgement"]["verdict"] == "accepted"]
     assert len(accepted) == 1
     assert accepted[0]["kernel_gain"] == pytest.approx(0.10, abs=0.01)

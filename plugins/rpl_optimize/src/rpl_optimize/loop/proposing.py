@@ -132,7 +132,7 @@ class ProposalStage:
         if text is not None:
             judged = judge_edit(request.source, candidate, text, request.transformations)
             for failure in judged.failures:
-                request.note(f"warning: {failure.one_line()}")
+                request.note(f"warning: {failure.fact}")
             guards = (*guards, *(part for part in map(_part, judged.verdicts) if part not in guards))
             owner = judged.owner
             write_atomic(directory / Path(request.source.path).name, text)

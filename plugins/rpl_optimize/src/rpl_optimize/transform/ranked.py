@@ -58,7 +58,7 @@ class RankedProposer(Proposer):
     def _offers(self, request: ProposalRequest) -> Offers:
         offers = collect_offers(request.source, self._asked(request))
         for failure in offers.failures:
-            self._tell(request, f"warning: {failure.one_line()}; it proposes nothing")
+            self._tell(request, f"warning: {failure.fact}; it proposes nothing")
         wanted = {None, request.source.kernel} if request.source.kernel is not None else None
         kept = (c for c in offers.candidates if wanted is None or c.candidate.kernel in wanted)
         return attrs.evolve(offers, candidates=tuple(kept))
@@ -76,7 +76,7 @@ class RankedProposer(Proposer):
             own = tuple(offered.candidate for offered in offers.candidates if offered.by == one)
             answer = ask(one, "evidence", partial(_evidence, one, request, own)) if own else {}
             if isinstance(answer, PluginError):
-                self._tell(request, f"warning: {answer.one_line()}; its candidates are tried last")
+                self._tell(request, f"warning: {answer.fact}; its candidates are tried last")
                 answer = {}
             given = (attrs.evolve(candidate, evidence=answer.get(candidate.id)) for candidate in own)
             found += [OfferedCandidate(one, candidate) for candidate in given]
@@ -86,7 +86,7 @@ class RankedProposer(Proposer):
         candidate = offered.candidate
         answer = ask(offered.by, "screening", partial(_screening, offered, request))
         if isinstance(answer, PluginError):
-            answer = Screening(unavailable=answer.one_line())
+            answer = Screening(unavailable=answer.fact)
         if answer.unavailable is not None:
             who = f"candidates of {offered.transformation}"
             self._tell(request, f"{self.name}: {who} are not screened: {answer.unavailable}")

@@ -1,0 +1,175 @@
+"""The order among transformations, and what a broken one costs."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from rpl_core.interfaces.proposer import Attempt, InstalledTransformation, ProposalRequest
+from rpl_core.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    Evidence,
+    GuardVerdict,
+    KernelSource,
+    Screening,
+    Transformation,
+)
+from rpl_optimize.transform.invariance import GUARD, judge_edit
+from rpl_optimize.transform.ranked import RankedProposer
+from rpl_testkit.contracts import assert_proposer
+
+SOURCE = KernelSource("k.hip", b"__global__ void k() {}\n", "k")
+
+
+class Adds(Transformation):
+    """Adds its own name as a comment; ``gains`` are what it expects of each of its candidates."""
+
+    summary = "for tests"
+
+    def __init__(self, name: str, *gains: tuple[float, float] | None) -> None:
+        self.name, self._gains = name, gains or (None,)
+
+    def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
+        if source.kernel not in {None, "k"}:
+            return ()
+        return tuple(
+            EditCandidate(
+                f"{number}",
+                "k",
+                1,
+                f"{self.name} {number}",
+                (Edit(0, 0, f"// {self.name}{number}\n".encode()),),
+            )
+            for number in range(len(self._gains))
+        )
+
+    def evidence(self, source, candidates, documents):
+        return {c.id: Evidence(self._gains[int(c.id)], {"one": 1}) for c in candidates}
+
+    def invariance(self, source, after):
+        return (GuardVerdict(f"only-{self.name}", self.name.encode() in after, "it looks for its name"),)
+
+
+class Raises(Adds):
+    """As it says, in the methods named."""
+
+    def __init__(self, *methods: str) -> None:
+        super().__init__("raising")
+        for method in methods:
+            setattr(self, method, self._fail)
+
+    def _fail(self, *_arguments):
+        raise ZeroDivisionError
+
+
+def request(*transformations: Transformation, attempts=(), note=lambda line: None) -> ProposalRequest:
+    offered = tuple(InstalledTransformation(f"of {t.name}", t) for t in transformations)
+    return ProposalRequest(SOURCE, {}, attempts, note=note, transformations=offered)
+
+
+def order(*transformations: Transformation) -> list[str]:
+    asked = request(*transformations)
+    tried: list[str] = []
+    while (candidate := RankedProposer().propose(asked)) is not None:
+        tried.append(candidate.summary)
+        asked = attrs.evolve(asked, attempts=(*asked.attempts, Attempt(tried[-1], "rejected", "slower")))
+    return tried
+
+
+def test_the_most_to_gain_first_then_the_surest_then_by_name():
+    assert order(Adds("b", (0.0, 0.2), None), Adds("a", (0.0, 0.1), (0.1, 0.1)), Adds("c", (0.0, 0.2))) == [
+        "a 1",
+        "b 0",
+        "c 0",
+        "a 0",
+        "b 1",
+    ]
+
+
+def test_it_keeps_the_contract_and_says_what_its_order_rests_on():
+    asked = request(Adds("a", (0.0, 0.1)))
+    assert_proposer(RankedProposer(), asked)
+    assert RankedProposer().propose(asked).evidence == Evidence((0.0, 0.1), {"one": 1})
+
+
+@pytest.mark.parametrize("method", ["propose", "evidence", "screen"])
+def test_one_that_raises_costs_only_itself(method):
+    notes: list[str] = []
+    asked = request(Raises(method), Adds("b", (0.0, 0.2)), note=notes.append)
+    assert RankedProposer().propose(asked).summary == "b 0"
+    tried = (Attempt("b 0", "rejected", "slower"),)
+    rest = RankedProposer().propose(attrs.evolve(asked, attempts=tried))
+    assert (rest is None) is (method == "propose")
+    assert any("of raising" in line and "ZeroDivisionError" in line for line in notes), notes
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {"0": 0.5},
+        {"0": Evidence((0.5, 0.1))},
+        {"0": Evidence((0.0, float("nan")))},
+        {"0": Evidence("ab")},
+    ],
+)
+def test_evidence_that_is_none_is_named_and_its_candidates_come_last(answer):
+    class Junk(Adds):
+        def evidence(self, source, candidates, documents):
+            return answer
+
+    notes: list[str] = []
+    asked = request(Junk("a"), Adds("b", (0.0, 0.0)), note=notes.append)
+    assert RankedProposer().propose(asked).summary == "b 0"
+    assert "of a" in notes[0]
+
+
+def test_what_the_screening_refuses_is_passed_over_and_named():
+    class Screened(Adds):
+        def screen(self, source, candidate, documents):
+            return Screening((GuardVerdict("compiles", False, "it does not"),))
+
+    notes: list[str] = []
+    assert RankedProposer().propose(request(Screened("a"), note=notes.append)) is None
+    assert notes == ["ranked: nothing to try for k:", "  a 0: guard compiles, line 1: it does not"]
+
+
+def test_a_transformation_judges_its_own_edits_and_those_of_nobody():
+    first, second = Adds("first"), Adds("second")
+    offered = request(first, second).transformations
+    (own,) = second.propose(SOURCE)
+    judged = judge_edit(SOURCE, own, b"// second0\n", offered)
+    assert [(v.guard, v.passed) for v in judged.verdicts] == [("only-second", True)]
+    assert judged.owner.transformation == "second"
+    free = attrs.evolve(own, edits=(Edit(0, 0, b"// mine"),))
+    judged = judge_edit(SOURCE, free, b"// mine", offered)
+    assert [(v.guard, v.passed) for v in judged.verdicts] == [("only-first", False), ("only-second", False)]
+    assert judged.owner is None
+
+
+def test_a_proposer_cannot_leave_out_the_guards_of_an_edit():
+    class Refuses(Adds):
+        def propose(self, source):
+            refusal = (GuardVerdict("safe", False, "it is not"),)
+            return tuple(attrs.evolve(candidate, guards=refusal) for candidate in super().propose(source))
+
+    stripped = attrs.evolve(Adds("a").propose(SOURCE)[0], guards=())
+    judged = judge_edit(SOURCE, stripped, b"// a0\n", request(Refuses("a")).transformations)
+    assert [v.guard for v in judged.verdicts if not v.passed] == ["safe"]
+
+
+def test_a_broken_judge_refuses_its_own_edit_and_no_other():
+    broken, sound = Raises("invariance"), Adds("sound")
+    offered = request(broken, sound).transformations
+    (own,) = broken.propose(SOURCE)
+    judged = judge_edit(SOURCE, own, b"// raising0\n", offered)
+    assert [(v.guard, v.passed) for v in judged.verdicts] == [(GUARD, False)]
+    (other,) = sound.propose(SOURCE)
+    assert judge_edit(SOURCE, other, b"// sound0\n", offered).failures == ()
+    free = attrs.evolve(own, edits=(Edit(0, 0, b"// sound"),))
+    judged = judge_edit(SOURCE, free, b"// sound", offered)
+    assert [(v.guard, v.passed) for v in judged.verdicts] == [("only-sound", True)]
+    assert [failure.plugin for failure in judged.failures] == ["of raising"]
+    judged = judge_edit(SOURCE, free, b"// sound", offered[:1])
+    assert [(v.guard, v.passed) for v in judged.verdicts] == [(GUARD, False)]
