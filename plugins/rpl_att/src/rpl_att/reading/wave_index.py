@@ -11,6 +11,7 @@ import attrs
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
+from rpl_core.model.origin import ORIGIN_MARK, Origin
 
 NAME = "filenames.json"
 #: A trace of all SEs of an MI300X in which each slot saw a hundred waves stays below this.
@@ -57,7 +58,7 @@ def read_wave_index(folder: TraceFolder) -> WaveIndex | None:
             text(name, path, "counter_names")
             for name in rows(document.get("counter_names") or [], path, "counter_names")
         ),
-        synthetic=document.get("rpl_origin") == "synthetic",
+        synthetic=document.get(ORIGIN_MARK) == Origin.SYNTHETIC.value,
         pc_sampling_only=bool(document.get("pc_sampling")) and not document.get("thread_trace", True),
     )
 

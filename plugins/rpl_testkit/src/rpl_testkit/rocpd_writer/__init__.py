@@ -29,10 +29,9 @@ from rpl_testkit.rocpd_writer.rows import (
     StreamRow,
 )
 from rpl_testkit.rocpd_writer.schema_version import SCHEMA_VERSIONS
-from rpl_testkit.rocpd_writer.writer import ORIGIN_TAG, write_rocpd
+from rpl_testkit.rocpd_writer.writer import write_rocpd
 
 __all__ = [
-    "ORIGIN_TAG",
     "SCHEMA_VERSIONS",
     "AgentRow",
     "AllocationRow",

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError, UsageError
+from rpl_core.model.origin import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
 from rpl_testkit.rocpd_writer.identifiers import Events, Strings
 from rpl_testkit.rocpd_writer.insert_counters import CounterInsert
 from rpl_testkit.rocpd_writer.insert_info import write_info
@@ -25,11 +26,7 @@ if TYPE_CHECKING:
 
     from rpl_testkit.rocpd_writer.rows import RocpdContents
 
-__all__ = ["ORIGIN_TAG", "SYNTHETIC_COMMAND_MARK", "write_rocpd"]
-
-#: Tag in rocpd_metadata by which readers recognise files that no profiler measured.
-ORIGIN_TAG: Final = "rpl_origin"
-SYNTHETIC_COMMAND_MARK: Final = "[synthetic, written by rpl] "
+__all__ = ["write_rocpd"]
 
 
 def write_rocpd(path: Path, contents: RocpdContents, *, synthetic: bool, schema_version: str = "3") -> None:
@@ -84,7 +81,7 @@ def _fill(
     suffix = table_suffix(contents.guid)
     insert = TableInsert(connection, suffix, events)
     tags = [("schema_version", version), ("uuid", suffix), ("guid", contents.guid)]
-    insert.rows("rocpd_metadata", "tag value", [*tags, (ORIGIN_TAG, "synthetic")] if synthetic else tags)
+    insert.rows("rocpd_metadata", "tag value", [*tags, (ORIGIN_MARK, "synthetic")] if synthetic else tags)
     mark = SYNTHETIC_COMMAND_MARK if synthetic else ""
     write_info(insert, contents, mark + contents.process.command)
     work = WorkInsert(insert, strings, events, contents, level)

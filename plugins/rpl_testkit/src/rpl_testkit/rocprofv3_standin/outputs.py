@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from rpl_testkit.rocpd_writer import ORIGIN_TAG, write_rocpd
+from rpl_core.model.origin import ORIGIN_MARK
+from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.rocprofv3_standin.names import output_file
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DiskFullError", "NotEmulatedError", "write_outputs"]
 
-_ORIGIN_NOTE: Final = {ORIGIN_TAG: "synthetic", "written_by": "rpl stand-in for rocprofv3"}
+_ORIGIN_NOTE: Final = {ORIGIN_MARK: "synthetic", "written_by": "rpl stand-in for rocprofv3"}
 
 
 class DiskFullError(Exception):
@@ -59,7 +60,7 @@ def write_outputs(
 
         for ending, text in csv_files(contents, wide=release.wide_csv, kernel_trace=kernel_trace):
             writer.text(ending, text)
-        writer.text("rpl_origin.json", json.dumps(_ORIGIN_NOTE) + "\n", announced=False)
+        writer.text(f"{ORIGIN_MARK}.json", json.dumps(_ORIGIN_NOTE) + "\n", announced=False)
     if "json" in one.formats:
         from rpl_testkit.rocprofv3_standin.outputs_json import json_text
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from rpl_core.model.origin import ORIGIN_MARK
+
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import DispatchRow, KernelRow, RocpdContents
 
@@ -93,7 +95,7 @@ class _Document:
             "fini_time": process.end_ns,
             "command": process.command.split(" "),
             "config": dict(process.extdata),
-            "rpl_origin": "synthetic",
+            ORIGIN_MARK: "synthetic",
         }
 
     def _counters(self) -> list[Json]:

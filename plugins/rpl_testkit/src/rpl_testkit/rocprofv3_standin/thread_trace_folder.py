@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from rpl_core.model.origin import ORIGIN_MARK
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -48,7 +50,7 @@ def serve_folder(source: Path, target: Path, aim: Aim, *, blind: bool = False) -
     stats.write_text(_STATS_HEADER, encoding="utf-8")
     _write(target / "code.json", {"code": None, "header": _HEADER, "version": "3.0.0"})
     index = json.loads((source / "filenames.json").read_text())
-    _write(target / "filenames.json", {**index, "wave_filenames": None, "rpl_origin": "synthetic"})
+    _write(target / "filenames.json", {**index, "wave_filenames": None, ORIGIN_MARK: "synthetic"})
     events = json.loads((source / "occupancy.json").read_text())
     kept = {k: v for k, v in events.items() if not k.isdigit() or (not blind and aim.covers(int(k)))}
     _write(target / "occupancy.json", kept)

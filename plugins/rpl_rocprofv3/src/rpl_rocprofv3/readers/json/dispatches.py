@@ -1,4 +1,4 @@
-"""Kernel dispatches of a results JSON, from the kernel trace and from the counter records."""
+"""Kernel dispatches of a results JSON, and the counters that were read at them, one entry per instance."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED, Kernel
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
+from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
 from rpl_rocprofv3.readers.json.records import number_at, value_at
+from rpl_rocprofv3.readers.trace.counter_table import CounterRows
 from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rpl_core.model.trace import Int64Column
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.json.info import JsonInfo
 
-__all__ = ["JsonDispatches"]
+__all__ = ["JsonCounters", "JsonDispatches", "counter_names"]
 
 _COLUMNS = (
     *("agent", "queue", "stream", "kernel", "dispatch", "correlation", "begin", "end", "lds", "scratch"),
@@ -31,7 +34,6 @@ _COLUMNS = (
 class JsonDispatches:
     """Dispatch columns that grow record by record, 16 numbers each."""
 
-    info: JsonInfo
     columns: dict[str, array[int]] = attrs.field(factory=lambda: {name: array("q") for name in _COLUMNS})
 
     def __len__(self) -> int:
@@ -43,10 +45,9 @@ class JsonDispatches:
     def add(self, data: Any, stream: Any) -> None:
         """Add a record with ``dispatch_info``, times and correlation id."""
         info = value_at(data, "dispatch_info")
-        agent = number_at(info, "agent_id", "handle")
         correlation = number_at(data, "correlation_id", "internal")
         values = (
-            self.info.agent_of.get(agent, NOT_RECORDED),
+            number_at(info, "agent_id", "handle"),
             number_at(info, "queue_id", "handle"),
             number_at(stream, "handle"),
             number_at(info, "kernel_id"),
@@ -62,20 +63,22 @@ class JsonDispatches:
         for column, value in zip(self.columns.values(), values, strict=True):
             column.append(value)
 
-    def rows(self, findings: Findings) -> tuple[DispatchRows, tuple[Kernel, ...]]:
+    def rows(self, info: JsonInfo, findings: Findings) -> tuple[DispatchRows, tuple[Kernel, ...]]:
         """The rows for the trace; stream and queue are numbered by the caller."""
         column = self.column
         used = distinct_ids(column("kernel"))
-        known = self.info.symbols
-        kernels = tuple(known.get(i) or Kernel(f"unknown kernel (id {i})", None, 0) for i in used.tolist())
+        described = {i: info.symbol(i) for i in used.tolist()}
+        kernels = tuple(
+            known or Kernel(f"unknown kernel (id {i})", None, 0) for i, known in described.items()
+        )
         findings.add(
             "dispatch.unknown_kernel",
-            sum(i not in known for i in used.tolist()),
+            sum(known is None for known in described.values()),
             "kernels were launched that the recording does not describe; they appear as 'unknown kernel'",
         )
         rows = DispatchRows(
             process=np.zeros(len(self), np.int32),
-            agent=column("agent").astype(np.int32),
+            agent=info.agent_positions(column("agent")),
             kernel=positions(column("kernel"), used),
             stream=np.empty(0, np.int32),
             queue=np.empty(0, np.int32),
@@ -96,3 +99,52 @@ class JsonDispatches:
             "dispatches name a GPU that the recording does not describe",
         )
         return rows, kernels
+
+
+@attrs.define(eq=False)
+class JsonCounters:
+    """Readings by dispatch id, growing record by record."""
+
+    dispatch_id: array[int] = attrs.field(factory=lambda: array("q"))
+    handle: array[int] = attrs.field(factory=lambda: array("q"))
+    duration_ns: array[int] = attrs.field(factory=lambda: array("q"))
+    value: array[float] = attrs.field(factory=lambda: array("d"))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def add(self, record: Any) -> None:
+        """Add the readings of one dispatch."""
+        data = value_at(record, "dispatch_data")
+        dispatch = number_at(data, "dispatch_info", "dispatch_id")
+        begin, end = number_at(data, "start_timestamp"), number_at(data, "end_timestamp")
+        duration = end - begin if 0 <= begin <= end else NOT_RECORDED
+        readings = value_at(record, "records")
+        for reading in readings if isinstance(readings, list) else ():
+            value = value_at(reading, "value")
+            self.dispatch_id.append(dispatch)
+            self.handle.append(number_at(reading, "counter_id", "handle"))
+            self.duration_ns.append(duration)
+            self.value.append(float(value) if isinstance(value, (int, float)) else float("nan"))
+
+    def rows(
+        self, names_by_handle: Mapping[int, str], dispatch_ids: Int64Column, row_of: Int64Column
+    ) -> CounterRows:
+        """The readings attached to the final dispatch rows, counters numbered as in ``counter_names``."""
+        names = counter_names(names_by_handle)
+        number = np.array([names.index(name) for name in names_by_handle.values()], np.int64)
+        handle = positions(np.array(self.handle, np.int64), list(names_by_handle))
+        ids, first = np.unique(dispatch_ids, return_index=True)
+        place = positions(np.array(self.dispatch_id, np.int64), ids)
+        target = row_of[first][place] if len(ids) else place
+        return CounterRows(
+            dispatch=np.where(place < 0, NOT_RECORDED, target),
+            counter=taken(number, handle).astype(np.int32),
+            value=np.array(self.value, np.float64),
+            duration_ns=np.array(self.duration_ns, np.int64),
+        )
+
+
+def counter_names(names_by_handle: Mapping[int, str]) -> tuple[str, ...]:
+    """Handles name a counter of one GPU; the same counter of all GPUs has one name."""
+    return tuple(sorted(set(names_by_handle.values())))

@@ -1,12 +1,15 @@
-"""Streams the sections of a ``*_results.json`` file of rocprofv3, so that memory stays bounded.
+"""Streams a results JSON: metadata and the records of every section, in one pass and one by one.
 
-Layout: one object ``rocprofiler-sdk-tool`` with one entry per process, which holds ``metadata``,
-``agents``, ``counters``, ``strings``, ``code_objects``, ``kernel_symbols``, ``callback_records`` and
-``buffer_records`` (ROCm/rocprofiler-sdk, output of its tool library, 0.5 to 1.x).
+The C scanner of the standard library decodes one value at a time out of a window of text, so memory holds one
+record and one piece of the file, however large the file is. The layout is that of rocprofiler-sdk's
+serialisation: a list of processes, each an object of sections, some of which are objects of sections again.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from codecs import getincrementaldecoder
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +22,21 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["entries", "is_results_json", "number_at", "number_of", "text_at", "value_at"]
+__all__ = ["METADATA", "entries", "is_results_json", "number_at", "number_of", "text_at", "value_at"]
+
+#: The section that is one object and not a list of records.
+METADATA = "metadata"
 
 _ROOT = "rocprofiler-sdk-tool"
 _HEAD_BYTES = 4096
-_BUFFER_BYTES = 1 << 18
+_READ_BYTES = 1 << 18
+#: No record is as large (one dispatch with its counters has some 100 kB).
+_LARGEST_VALUE = 64 << 20
+#: A number at the end of the window may go on behind it: up to "e+" can be left of it.
+_NUMBER_TAIL = 2
+_SECTION_DEPTH = 2
 _INTEGER_LIMIT = 1 << 63
+_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def is_results_json(path: Path) -> bool:
@@ -42,28 +54,161 @@ def is_results_json(path: Path) -> bool:
     return head.lstrip()[:1] == b"{" and f'"{_ROOT}"'.encode() in head
 
 
+def entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """Section and value of every record of every process, in file order; raises ``BadDataError``.
+
+    Sections inside sections are named like ``buffer_records.hip_api``. ``METADATA`` comes as one value.
+    """
+    with _opened(path) as file:
+        text = _Window(file)
+        for key in text.members():
+            if key != _ROOT or text.peek() != "[":
+                text.skip()
+                continue
+            for _ in text.items():
+                if text.peek() == "{":
+                    yield from _sections(text, "", 1)
+                else:
+                    text.skip()
+        text.end()
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | BoundedGzip]:
-    import ijson
-
     try:
         with BoundedGzip(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield file
-    except (ijson.JSONError, UnicodeDecodeError, ValueError, *GZIP_ERRORS) as error:
+    except (RecursionError, ValueError, *GZIP_ERRORS) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise BadDataError(
-            f"{path} can't be read as JSON: {error}",
+            f"{path} can't be read as JSON: {reason}",
             cause="the file was cut off, or the profiled program ended while it was written",
             next_step="record again, with `--output-format rocpd` where it exists",
         ) from error
 
 
-def entries(path: Path, section: str) -> Iterator[Any]:
-    """The values at ``section`` (such as ``buffer_records.hip_api.item``) of every process, one by one."""
-    import ijson
+def _sections(text: _Window, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for key in text.members():
+        section, opening = prefix + key, text.peek()
+        if section == METADATA:
+            yield section, text.value()
+        elif opening == "[":
+            for _ in text.items():
+                yield section, text.value()
+        elif opening == "{" and depth < _SECTION_DEPTH:
+            yield from _sections(text, section + ".", depth + 1)
+        else:
+            text.value()
 
-    with _opened(path) as file:
-        # Without use_float, integers of any size are read; unsigned 64-bit addresses do not fit otherwise.
-        yield from ijson.items(file, f"{_ROOT}.item.{section}", buf_size=_BUFFER_BYTES)
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+class _Window:
+    """The part of a JSON text between what was decoded and what was read. Raises ``ValueError``."""
+
+    def __init__(self, file: BinaryIO | BoundedGzip) -> None:
+        self._file = file
+        self._decode = getincrementaldecoder("utf-8")().decode
+        self._scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+        self._text, self._at = "", 0
+        self._before = 0  # characters that are no longer in the window
+        self._ended = False
+
+    def peek(self) -> str:
+        """The next character that is no space, empty at the end of the file."""
+        while True:
+            match = _SPACE.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text) or self._ended:
+                return self._text[self._at : self._at + 1]
+            self._more()
+
+    def members(self) -> Iterator[str]:
+        """The keys of the object that comes next; the value of each must be taken before the next key."""
+        for _ in self._elements("{", "}"):
+            key = self.value()
+            if not isinstance(key, str):
+                raise self._unexpected("a key")
+            self._take(":")
+            yield key
+
+    def items(self) -> Iterator[None]:
+        """Stops before each item of the array that comes next; each must be taken."""
+        return self._elements("[", "]")
+
+    def value(self) -> Any:
+        """Decode the value that comes next."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._scan(self._text, self._at)
+            except ValueError as error:
+                if self._ended or len(self._text) - self._at > _LARGEST_VALUE:
+                    raise self._unexpected("a value", error) from None
+            else:
+                tail = 0 if isinstance(value, (str, dict, list)) else _NUMBER_TAIL
+                if self._ended or end + tail < len(self._text):
+                    break
+            self._more()
+        start, self._at = self._at, end
+        if self._text.find("\\u", start, end) >= 0:
+            # Half a pair of surrogates can't be written into any document.
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        return value
+
+    def skip(self) -> None:
+        """Leave out the value that comes next, of any size."""
+        opening = self.peek()
+        if opening == "{":
+            for _ in self.members():
+                self.skip()
+        elif opening == "[":
+            for _ in self.items():
+                self.skip()
+        else:
+            self.value()
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.peek():
+            raise self._unexpected("the end of the file")
+
+    def _elements(self, opening: str, closing: str) -> Iterator[None]:
+        self._take(opening)
+        if self.peek() == closing:
+            self._at += 1
+            return
+        while True:
+            yield
+            if self.peek() == closing:
+                self._at += 1
+                return
+            self._take(",")
+
+    def _take(self, character: str) -> None:
+        if self.peek() != character:
+            raise self._unexpected(f"'{character}'")
+        self._at += 1
+
+    def _more(self) -> None:
+        """Read on: at least as much as is waiting, so that a long value is not scanned too often."""
+        left = self._text[self._at :]
+        data = self._file.read(max(_READ_BYTES, len(left)))
+        self._ended = not data
+        self._before += self._at
+        self._text, self._at = left + self._decode(data, final=self._ended), 0
+
+    def _unexpected(self, wanted: str, error: ValueError | None = None) -> ValueError:
+        if isinstance(error, json.JSONDecodeError):
+            place = self._before + error.pos
+            if self._ended and error.pos >= len(self._text):
+                return ValueError(f"it ends at character {place}, inside a value")
+            return ValueError(f"{error.msg} at character {place}")
+        if not self.peek():
+            return ValueError(f"it ends at character {self._before + self._at}, before {wanted}")
+        return ValueError(str(error) if error else f"no {wanted} at character {self._before + self._at}")
 
 
 def value_at(record: Any, *keys: str) -> Any:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from rpl_core.errors import BadDataError
 from rpl_core.model.trace import TraceSource
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.json.calls import read_json_calls, read_json_copies
-from rpl_rocprofv3.readers.json.counters import JsonCounters
-from rpl_rocprofv3.readers.json.dispatches import JsonDispatches
-from rpl_rocprofv3.readers.json.info import read_info
+from rpl_rocprofv3.readers.json.calls import JsonCalls, JsonCopies
+from rpl_rocprofv3.readers.json.dispatches import JsonCounters, JsonDispatches, counter_names
+from rpl_rocprofv3.readers.json.info import JsonInfo
 from rpl_rocprofv3.readers.json.records import entries, value_at
 from rpl_rocprofv3.readers.trace.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_core.model.trace import Trace
-    from rpl_rocprofv3.readers.json.info import JsonInfo
 
 __all__ = ["read_results_json"]
 
@@ -26,41 +27,74 @@ _FORMAT = "rocprofv3 JSON"
 
 
 def read_results_json(path: Path, reader: str) -> Trace:
-    """Read one file; each section is streamed once."""
+    """Read one file in one pass. Raises ``BadDataError`` unless exactly one process is recorded."""
     findings = Findings(path)
-    info = read_info(path)
-    dispatches, counters = _dispatches_and_counters(path, info)
-    rows, kernels = dispatches.rows(findings)
+    records = _read(path)
+    info, counters = records.info, records.counters
+    dispatches = records.traced if len(records.traced) else records.counted
+    rows, kernels = dispatches.rows(info, findings)
     parts = TraceParts(
         source=TraceSource(reader, _FORMAT, (str(path),)),
-        processes=(info.process,),
-        agents=info.agents,
+        processes=tuple(info.processes),
+        agents=tuple(info.agents),
         kernels=kernels,
         rows=rows,
         stream_id=dispatches.column("stream"),
         queue_id=dispatches.column("queue"),
-        copies=read_json_copies(path, info),
-        calls=read_json_calls(path, info, findings),
-        counter_names=counters.names,
+        copies=records.copies.copies(info),
+        calls=records.calls.calls(info, findings),
+        counter_names=counter_names(info.counter_names),
         grouped_by_queue=info.grouped_by_queue,
         origin=origin_of(info.origin_marks, findings),
     )
     return assembled(
         parts,
-        lambda ordered: counters.rows(rows.dispatch_id, ordered.row_of) if len(counters) else None,
+        lambda ordered: (
+            counters.rows(info.counter_names, rows.dispatch_id, ordered.row_of) if len(counters) else None
+        ),
         findings,
     )
 
 
-def _dispatches_and_counters(path: Path, info: JsonInfo) -> tuple[JsonDispatches, JsonCounters]:
-    """The dispatches of the kernel trace, or of the counter records where no trace was made."""
-    dispatches = JsonDispatches(info)
-    for record in entries(path, "buffer_records.kernel_dispatch.item"):
-        dispatches.add(record, value_at(record, "stream_id"))
-    traced = len(dispatches) > 0
-    counters = JsonCounters.of(info.counter_names)
-    for record in entries(path, "callback_records.counter_collection.item"):
-        counters.add(record)
-        if not traced:
-            dispatches.add(value_at(record, "dispatch_data"), value_at(record, "stream_id"))
-    return dispatches, counters
+@attrs.define(eq=False)
+class _Records:
+    """Everything of a file that a trace holds.
+
+    Dispatches of the kernel trace count; those of the counter records stand in where no trace was made.
+    """
+
+    info: JsonInfo = attrs.field(factory=JsonInfo)
+    traced: JsonDispatches = attrs.field(factory=JsonDispatches)
+    counted: JsonDispatches = attrs.field(factory=JsonDispatches)
+    counters: JsonCounters = attrs.field(factory=JsonCounters)
+    calls: JsonCalls = attrs.field(factory=JsonCalls)
+    copies: JsonCopies = attrs.field(factory=JsonCopies)
+
+    def add_traced(self, record: Any) -> None:
+        self.traced.add(record, value_at(record, "stream_id"))
+
+    def add_counted(self, record: Any) -> None:
+        self.counters.add(record)
+        self.counted.add(value_at(record, "dispatch_data"), value_at(record, "stream_id"))
+
+
+def _read(path: Path) -> _Records:
+    records = _Records()
+    sections = {
+        **records.info.sections(),
+        "callback_records.counter_collection": records.add_counted,
+        "buffer_records.kernel_dispatch": records.add_traced,
+        "buffer_records.hip_api": records.calls.add,
+        "buffer_records.memory_copy": records.copies.add,
+    }
+    for section, value in entries(path):
+        add = sections.get(section)
+        if add is not None:
+            add(value)
+    processes = len(records.info.processes)
+    if processes != 1:
+        raise BadDataError(
+            f"{path} holds {processes} processes, and rpl reads JSON of one process",
+            next_step="record one file per process (`-o %hostname%/%pid%`, the default)",
+        )
+    return records

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, TraceSource
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
@@ -20,7 +21,7 @@ from rpl_rocprofv3.readers.rocpd.events import read_events
 from rpl_rocprofv3.readers.rocpd.hip_events import read_hip_events
 from rpl_rocprofv3.readers.rocpd.info import read_agents, read_names, read_processes
 from rpl_rocprofv3.readers.rocpd.work import read_copies, read_dispatch_columns, resolve_dispatches
-from rpl_rocprofv3.readers.trace.origin_marks import ORIGIN_MARK, origin_of
+from rpl_rocprofv3.readers.trace.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 
 if TYPE_CHECKING:

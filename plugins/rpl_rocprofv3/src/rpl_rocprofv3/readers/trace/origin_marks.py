@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.origin import ORIGIN_MARK, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from rpl_rocprofv3.readers.findings import Findings
 
-__all__ = ["ORIGIN_MARK", "mark_beside", "origin_of"]
+__all__ = ["mark_beside", "origin_of"]
 
-ORIGIN_MARK = "rpl_origin"
 _MAX_SIDECAR_BYTES = 4096
 
 
