@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rpl_amdgpu import architectures
 from rpl_att.analysis.att_block import att_block
 from rpl_att.contract import AttPart
 from rpl_att.reading.decoded_trace import read_decoded_trace
+from rpl_gfx942.architecture import FACTS
 
 FOLDERS = {
     "wave_gemm": "gfx950_wave_gemm/ui_output_agent_32617_dispatch_3",
@@ -23,6 +25,7 @@ FOLDERS = {
     "empty": "gfx950_tinygrad_empty/derived_ui/ui_output_agent_0_dispatch_1",
     "pcsampling": "pcsampling_ui_gfx9",
 }
+ARCHITECTURES = {known.name: known for known in (*architectures.ARCHITECTURES, FACTS)}
 HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 
 
@@ -39,7 +42,7 @@ def att_of(att_folder):
 
     def block(name: str) -> AttPart:
         if name not in kept:
-            kept[name] = att_block(read_decoded_trace(att_folder(name)), "gfx950")
+            kept[name] = att_block(read_decoded_trace(att_folder(name)), ARCHITECTURES["gfx950"])
         return kept[name]
 
     return block
@@ -90,7 +93,7 @@ class FolderBuilder:
         return self
 
     def block(self, architecture: str | None = None) -> AttPart:
-        return att_block(read_decoded_trace(self.path), architecture)
+        return att_block(read_decoded_trace(self.path), ARCHITECTURES.get(architecture or ""))
 
 
 @pytest.fixture

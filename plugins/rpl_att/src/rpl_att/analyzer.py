@@ -33,9 +33,10 @@ class ThreadTraceAnalyzer(Analyzer):
         if not traces:
             return AnalysisOutcome({ATT: {}, **dict.fromkeys(FIGURES)})
         # Imported for thread traces only: recordings without them are the rule.
+        from rpl_analysis.architecture import architecture_of
         from rpl_att.analysis.att_block import att_block
 
-        architecture = context.device.architecture if context.device else None
+        architecture = architecture_of(context) if context.device else None
         known = context.facts[KERNEL_TIMES] or {}
         blocks = [_named(att_block(trace, architecture), known) for trace in traces]
         by_kernel = {name: _joined(parts) for name, parts in _grouped(blocks).items()}

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from rpl_amdgpu.architectures import ARCHITECTURES
 from rpl_att.reading.folder import TraceFolder
 from rpl_core.errors import BadDataError
 
@@ -220,7 +221,8 @@ def test_blocks_give_the_same_result_as_the_whole(sound, att_folder, monkeypatch
 
     for module in ("numeric_rows", "json_skeleton"):
         monkeypatch.setattr(f"rpl_att.reading.{module}.BLOCK_BYTES", 613)
-    assert att_block(read_decoded_trace(att_folder("wave_gemm")), "gfx950") == att_of("wave_gemm")
+    (gfx950,) = [known for known in ARCHITECTURES if known.name == "gfx950"]
+    assert att_block(read_decoded_trace(att_folder("wave_gemm")), gfx950) == att_of("wave_gemm")
 
 
 def test_a_reader_keeps_its_contract_with_damaged_tables(trace_folder, tmp_path):

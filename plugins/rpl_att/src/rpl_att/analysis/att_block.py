@@ -18,6 +18,7 @@ from rpl_att.model import Level, ThreadTrace
 
 if TYPE_CHECKING:
     from rpl_att.reduction.waves import ReducedWaves
+    from rpl_core.model.architecture import Architecture
 
 _NO_WAVES = "no wave file could be read"
 _WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilization", "memory_latency", "waits")
@@ -27,7 +28,7 @@ _UNDECODED = ": there is no trace decoder on this machine; install it (`rpl doct
 _UNDECODED_ROCPROFV2 = ": of rocprofv2 rpl reads decoded folders only"
 
 
-def att_block(trace: ThreadTrace, architecture: str | None) -> AttPart:
+def att_block(trace: ThreadTrace, architecture: Architecture | None) -> AttPart:
     """Everything that ``trace`` tells; an empty trace has a reason and no figures."""
     totals = totals_of(trace)
     if totals is None:
@@ -176,7 +177,7 @@ def _from_waves(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str])
 
 
 def _from_samples(
-    trace: ThreadTrace, totals: Totals, architecture: str | None, unavailable: dict[str, str]
+    trace: ThreadTrace, totals: Totals, architecture: Architecture | None, unavailable: dict[str, str]
 ) -> dict[str, Any]:
     if trace.level is Level.RAW:
         unavailable["counters"] = "a raw trace does not name its performance counters"

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rpl_att.analysis.totals import Totals
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
 from rpl_core.contracts.common import MetricDoc
 
+if TYPE_CHECKING:
+    from rpl_core.model.architecture import Architecture, MatrixRates
+
 _BUSY_CU = "SQ_BUSY_CU_CYCLES"
 _MFMA_BUSY = "SQ_VALU_MFMA_BUSY_CYCLES"
 _VALU = "SQ_ACTIVE_INST_VALU"
+#: Where the architecture is unknown: only GPUs with four SIMDs per CU sample these counters.
 _SIMDS = 4
 _COUNTER_SOURCE = "rocprof-compute-viewer (att.md, section 2)"
 
-#: FLOP per cycle and SIMD of dense MFMA by input type: a quarter of the rates per CU of CDNA3 (gfx942) and
-#: CDNA4 (gfx950) in device_models.md, section 2.2.
-_RATES = {
-    "gfx942": {"f64": 64, "f32": 64, "xf32": 256, "f16": 512, "bf16": 512, "i8": 1024, "f8": 1024},
-    "gfx950": {"f64": 32, "f32": 64, "f16": 1024, "bf16": 1024, "i8": 2048},
-}
 _SHAPE = re.compile(
-    r"v_mfma_\w+?_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>xf32|bf16|f64|f32|f16|i8|fp8|bf8)"
+    r"v_mfma_\w+?_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d[a-z0-9]*)"
 )
 
 
 def valu_utilisation(counters: Mapping[str, int]) -> MetricDoc:
-    """sum(SQ_ACTIVE_INST_VALU) / sum(SQ_BUSY_CU_CYCLES) (gfx9)."""
+    """sum(SQ_ACTIVE_INST_VALU) / sum(SQ_BUSY_CU_CYCLES)."""
     return _by_counters(counters, _VALU, 1, f"sum({_VALU}) / sum({_BUSY_CU})")
 
 
@@ -37,14 +36,17 @@ def mfma_utilisation(
     code: CodeTable | None,
     totals: Totals | None,
     windows: int | None,
-    architecture: str | None,
+    architecture: Architecture | None,
 ) -> MetricDoc:
     """By counters where they were sampled, otherwise modelled from known cycles, otherwise null."""
+    limits = architecture.occupancy if architecture is not None else None
+    simds = _SIMDS if limits is None else limits.simds_per_cu
     if _MFMA_BUSY in counters:
-        return _by_counters(counters, _MFMA_BUSY, _SIMDS, f"sum({_MFMA_BUSY}) / sum({_BUSY_CU}) / {_SIMDS}")
+        return _by_counters(counters, _MFMA_BUSY, simds, f"sum({_MFMA_BUSY}) / sum({_BUSY_CU}) / {simds}")
     if code is None or totals is None or not windows:
         return _unknown((_BUSY_CU, _MFMA_BUSY), "no counters and no wave files")
-    cycles = _known_cycles(code, totals, architecture)
+    rates = architecture.matrix_rates if architecture is not None else None
+    cycles = _known_cycles(code, totals, rates)
     if isinstance(cycles, str):
         return _unknown((_BUSY_CU, _MFMA_BUSY), cycles)
     return MetricDoc(
@@ -53,7 +55,7 @@ def mfma_utilisation(
         exactness="estimate",
         origin="modelled",
         formula="executed MFMA x cycles at the peak rate / window of the SIMDs",
-        source="device_models.md, section 2.2",
+        source=rates.source if rates is not None else None,
         missing=(_BUSY_CU, _MFMA_BUSY),
         note="cycles are those of dense inputs at the peak rate, not measured ones",
     )
@@ -81,9 +83,8 @@ def _unknown(missing: tuple[str, ...], reason: str) -> MetricDoc:
     return MetricDoc(value=None, unit="fraction", missing=missing, reason=reason)
 
 
-def _known_cycles(code: CodeTable, totals: Totals, architecture: str | None) -> float | str:
+def _known_cycles(code: CodeTable, totals: Totals, rates: MatrixRates | None) -> float | str:
     """Cycles of all executed MFMAs, or why they are not known."""
-    rates = _RATES.get(architecture or "")
     cycles = 0.0
     for row, kind in enumerate(totals.kinds):
         hits = int(totals.hit[row])
@@ -98,12 +99,12 @@ def _known_cycles(code: CodeTable, totals: Totals, architecture: str | None) -> 
     return cycles
 
 
-def cycles_of_mfma(isa: str, rates: Mapping[str, int]) -> float | None:
-    """2 m n k blocks / (FLOP per cycle of a SIMD); ``None`` for a shape or type that is not known."""
+def cycles_of_mfma(isa: str, rates: MatrixRates) -> float | None:
+    """2 m n k blocks / (operations per cycle of a SIMD); ``None`` for a shape or type that is not known."""
     match = _SHAPE.match(isa)
     if match is None:
         return None
-    kind = "f8" if match["type"] in ("fp8", "bf8") else match["type"]
-    rate = rates.get(kind)
+    kind = "F8" if match["type"] in ("fp8", "bf8") else match["type"].upper()
+    rate = rates.rate(kind)
     flops = 2 * int(match["m"]) * int(match["n"]) * int(match["k"]) * int(match["blocks"] or 1)
     return None if rate is None else flops / rate
