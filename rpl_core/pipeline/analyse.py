@@ -15,6 +15,7 @@ from rpl_core.documents.bundle import Documents
 from rpl_core.documents.diagnostics import diagnostic_drafts
 from rpl_core.documents.make import check_all, draft_all
 from rpl_core.documents.provenance import provenance_doc
+from rpl_core.ingest.register_counts import with_believable_registers
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import Options
@@ -44,12 +45,14 @@ class AnalysisRequest:
 def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
     """All documents that the installed plugins make of ``recording``."""
     device = find_device(request, recording.gpu_agents, host)
+    known = architectures(device.model, host)
+    recording = with_believable_registers(recording, known)
     context = AnalysisContext(
         recording=recording,
         device=device.model,
         options=request.options,
         rules=tuple(host.catalog.rules(device.model)),
-        architecture=architectures(device.model, host),
+        architecture=known,
     )
     result = analyze(context, [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions])
     return _documents(recording, device, request, result, host)

@@ -19,7 +19,6 @@ from rpl_rocprofv3.readers.trace.checks import check_clock, check_waves
 from rpl_rocprofv3.readers.trace.copy_table import ordered_copies
 from rpl_rocprofv3.readers.trace.counter_table import checked_counters
 from rpl_rocprofv3.readers.trace.dispatch_table import ordered_dispatches
-from rpl_rocprofv3.readers.trace.register_counts import believable_registers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +70,7 @@ def assembled(parts: TraceParts, counters: CounterSource, findings: Findings) ->
         origin=parts.origin,
         processes=parts.processes,
         agents=parts.agents,
-        kernels=believable_registers(parts.kernels, parts.agents, findings),
+        kernels=parts.kernels,
         dispatches=ordered.dispatches,
         shapes=ordered.shapes,
         streams=numbered.streams,
