@@ -15,6 +15,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NO_HANDLE, TraceRole
+from rpl_rocprofv3.readers.json import records
 from rpl_rocprofv3.readers.json.reader import JsonReader
 
 GPU, CPU = 900, 800
@@ -276,9 +277,60 @@ def test_several_processes_in_one_file_are_refused(write):
         JsonReader().read(found)
 
 
+def test_what_records_mean_may_stand_behind_them(tmp_path, read):
+    content = document(
+        dispatches=[traced(1, 100, 150)],
+        calls=[call(1, 1, 11, 90, 95)],
+        counters=[counted(1, 100, 150, (71, 4.0))],
+    )
+    (process,) = content["rocprofiler-sdk-tool"]
+    path = tmp_path / "1_results.json"
+    path.write_text(json.dumps({"rocprofiler-sdk-tool": [dict(reversed(process.items()))]}))
+    (trace,) = read(path)
+    assert [kernel.name for kernel in trace.kernels] == ["add(float*)"]
+    assert trace.agents[int(trace.dispatches.agent[0])].product == "MI300X"
+    assert trace.api_functions == ("hipLaunchKernel",)
+    assert [trace.counter_names[i] for i in trace.counters.counter] == ["SQ_WAVES"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 61])
+def test_values_are_whole_wherever_the_file_is_cut_into_pieces(write, monkeypatch, count):
+    path = write(
+        dispatches=[traced(1, 100, 150)], counters=[counted(1, 100, 150, (71, -1.25e-3), (72, 12.5e2))]
+    )
+    whole = list(records.entries(path))
+    monkeypatch.setattr(records, "_READ_BYTES", count)
+    assert list(records.entries(path)) == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"pid": 1', "it ends at character"),
+        ("NaN", "NaN is no JSON"),
+        ("1} x", "at character"),
+        ('"\x01"', "control character"),
+        ("1}]} {", "the end of the file"),
+    ],
+)
+def test_what_is_no_json_says_why(tmp_path, text, reason):
+    path = tmp_path / "1_results.json"
+    path.write_text('{"rocprofiler-sdk-tool": [{"metadata": ' + text)
+    with pytest.raises(BadDataError, match=f"can't be read as JSON.*{reason}"):
+        list(records.entries(path))
+
+
+def test_half_a_surrogate_pair_never_reaches_a_document(tmp_path):
+    path = tmp_path / "1_results.json"
+    path.write_text(r'{"rocprofiler-sdk-tool": [{"metadata": {"command": ["a\ud800", "\ud83d\ude00"]}}]}')
+    assert list(records.entries(path)) == [("metadata", {"command": ["a?", "\U0001f600"]})]
+
+
 MEASURE = """
 import sys
 from pathlib import Path
+from rpl_rocprofv3.readers.json import records
 from rpl_rocprofv3.readers.json.reader import JsonReader
 reader = JsonReader()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_rocprofv3.readers.columns.handle_text import handle_value, number_values
-from rpl_rocprofv3.readers.json.records import number_at, value_at
+from rpl_rocprofv3.readers.json.records import number_at, numbers_at, value_at
 from rpl_rocprofv3.readers.trace.api_table import ApiArguments, ordered_api_calls
 from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
 
@@ -23,8 +23,10 @@ __all__ = ["JsonCalls", "JsonCopies"]
 
 _HIP_RUNTIME = "HIP_RUNTIME_API"
 _DEVICES = ("device", "deviceId")
-_CALL_COLUMNS = ("thread", "operation", "correlation", "begin", "end")
-_COPY_COLUMNS = ("source", "target", "stream", "operation", "size", "correlation", "begin", "end")
+_TIMES = ("start_timestamp", "end_timestamp")
+#: In the order in which ``add`` takes their values.
+_CALL_COLUMNS = ("operation", "correlation", "thread", "begin", "end")
+_COPY_COLUMNS = ("source", "target", "stream", "operation", "correlation", "size", "begin", "end")
 
 
 def _columns(names: tuple[str, ...]) -> dict[str, array[int]]:
@@ -42,8 +44,8 @@ class _Operations:
     numbers: dict[tuple[int, int], int] = attrs.field(factory=dict)
 
     def number(self, record: Any) -> int:
-        pair = number_at(record, "kind"), number_at(record, "operation")
-        return self.numbers.setdefault(pair, len(self.numbers))
+        kind, operation = numbers_at(record, ("kind", "operation"))
+        return self.numbers.setdefault((kind, operation), len(self.numbers))
 
     def named(self, info: JsonInfo) -> list[tuple[str, str]]:
         """Domain and name of each."""
@@ -62,11 +64,9 @@ class JsonCalls:
     def add(self, record: Any) -> None:
         """Add one record of the HIP API."""
         values = (
-            number_at(record, "thread_id"),
             self.operations.number(record),
             number_at(record, "correlation_id", "internal"),
-            number_at(record, "start_timestamp"),
-            number_at(record, "end_timestamp"),
+            *numbers_at(record, ("thread_id", *_TIMES)),
         )
         for column, value in zip(self.numbers.values(), values, strict=True):
             column.append(value)
@@ -130,10 +130,8 @@ class JsonCopies:
             number_at(record, "dst_agent_id", "handle"),
             number_at(record, "stream_id", "handle"),
             self.operations.number(record),
-            number_at(record, "bytes"),
             number_at(record, "correlation_id", "internal"),
-            number_at(record, "start_timestamp"),
-            number_at(record, "end_timestamp"),
+            *numbers_at(record, ("bytes", *_TIMES)),
         )
         for column, value in zip(self.numbers.values(), values, strict=True):
             column.append(value)

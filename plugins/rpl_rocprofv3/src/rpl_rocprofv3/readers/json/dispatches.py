@@ -11,7 +11,7 @@ import numpy as np
 from rpl_core.model.trace import NOT_RECORDED, Kernel
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
-from rpl_rocprofv3.readers.json.records import number_at, value_at
+from rpl_rocprofv3.readers.json.records import number_at, numbers_at, value_at
 from rpl_rocprofv3.readers.trace.counter_table import CounterRows
 from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonCounters", "JsonDispatches", "counter_names"]
 
+_INFO = ("kernel_id", "dispatch_id", "group_segment_size", "private_segment_size")
+_TIMES = ("start_timestamp", "end_timestamp")
+#: In the order in which ``JsonDispatches.add`` takes their values.
 _COLUMNS = (
-    *("agent", "queue", "stream", "kernel", "dispatch", "correlation", "begin", "end", "lds", "scratch"),
+    *("agent", "queue", "stream", "correlation", "kernel", "dispatch", "lds", "scratch", "begin", "end"),
     *("workgroup_x", "workgroup_y", "workgroup_z", "grid_x", "grid_y", "grid_z"),
 )
 
@@ -50,15 +53,11 @@ class JsonDispatches:
             number_at(info, "agent_id", "handle"),
             number_at(info, "queue_id", "handle"),
             number_at(stream, "handle"),
-            number_at(info, "kernel_id"),
-            number_at(info, "dispatch_id"),
             correlation if correlation > 0 else NOT_RECORDED,
-            number_at(data, "start_timestamp"),
-            number_at(data, "end_timestamp"),
-            number_at(info, "group_segment_size"),
-            number_at(info, "private_segment_size"),
-            *(number_at(info, "workgroup_size", axis) for axis in "xyz"),
-            *(number_at(info, "grid_size", axis) for axis in "xyz"),
+            *numbers_at(info, _INFO),
+            *numbers_at(data, _TIMES),
+            *numbers_at(value_at(info, "workgroup_size"), "xyz"),
+            *numbers_at(value_at(info, "grid_size"), "xyz"),
         )
         for column, value in zip(self.columns.values(), values, strict=True):
             column.append(value)

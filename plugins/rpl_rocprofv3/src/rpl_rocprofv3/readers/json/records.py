@@ -18,11 +18,11 @@ from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, unpacked_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["METADATA", "entries", "is_results_json", "number_at", "number_of", "text_at", "value_at"]
+__all__ = ["METADATA", "entries", "is_results_json", "number_at", "numbers_at", "text_at", "value_at"]
 
 #: The section that is one object and not a list of records.
 METADATA = "metadata"
@@ -118,6 +118,9 @@ class _Window:
 
     def peek(self) -> str:
         """The next character that is no space, empty at the end of the file."""
+        character = self._text[self._at : self._at + 1]
+        if character and character not in " \t\n\r":
+            return character
         while True:
             match = _SPACE.match(self._text, self._at)
             self._at = match.end() if match else self._at
@@ -220,15 +223,22 @@ def value_at(record: Any, *keys: str) -> Any:
     return record
 
 
-def number_of(value: Any) -> int:
+def _number(value: Any) -> int:
     """``value`` as a 64-bit integer, -1 where it is none."""
-    if isinstance(value, int) and not isinstance(value, bool) and -_INTEGER_LIMIT <= value < _INTEGER_LIMIT:
-        return value
-    return NOT_RECORDED
+    # True and False are no numbers, though their class is a kind of int.
+    return value if type(value) is int and -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else NOT_RECORDED
 
 
 def number_at(record: Any, *keys: str) -> int:
-    return number_of(value_at(record, *keys))
+    """The number below nested keys."""
+    return _number(value_at(record, *keys))
+
+
+def numbers_at(record: Any, keys: Sequence[str]) -> list[int]:
+    """The numbers at several keys of one object."""
+    if not isinstance(record, dict):
+        return [NOT_RECORDED] * len(keys)
+    return [_number(record.get(key)) for key in keys]
 
 
 def text_at(record: Any, *keys: str) -> str | None:
