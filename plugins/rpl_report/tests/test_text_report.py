@@ -6,12 +6,13 @@ import pytest
 
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.text.figures import duration_ns, milliseconds, number, percent
-from rpl_report.text.report import SHOWN_KERNELS, TextRenderer
+from rpl_report.text.kernels import SHOWN_KERNELS
+from rpl_report.text.report import TextRenderer
 from rpl_testkit.recordings import Launch
 
 
 @pytest.fixture
-def shown(rpl_make_rocpd, rpl_cli, tmp_path):
+def shown(rpl_make_rocpd, rpl_cli, rpl_host, tmp_path):
     """``shown(launches, path_first=True)``: the report of a recording with these launches."""
 
     def render(launches, *, path_first=False, words=(), width=100):
@@ -19,7 +20,7 @@ def shown(rpl_make_rocpd, rpl_cli, tmp_path):
 
         out = tmp_path / "out"
         rpl_cli("analyze", rpl_make_rocpd(launches), "-o", out, *words).assert_ok()
-        documents = load_documents(out).by_name()
+        documents = load_documents(out, rpl_host("analysis").catalog.documents().contributions).by_name()
         return TextRenderer().render(RenderRequest(documents, path_first=path_first, width=width))
 
     return render
