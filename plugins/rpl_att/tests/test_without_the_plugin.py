@@ -13,9 +13,13 @@ def without(rpl_cli):
 
 
 @pytest.fixture
-def run(without, rpl_shared_data, tmp_path):
-    """A recording with times, analysed without the plugin."""
-    recording = rpl_shared_data / "rocpd" / "synthetic-gfx942"
+def recording(rpl_shared_data):
+    return rpl_shared_data / "rocpd" / "synthetic-gfx942"
+
+
+@pytest.fixture
+def run(without, recording, tmp_path):
+    """The documents of a recording with times, made without the plugin."""
     without("analyze", recording, "-o", tmp_path / "run").assert_ok()
     return tmp_path / "run"
 
@@ -28,22 +32,29 @@ def test_profile_json_keeps_the_fields_and_they_are_empty(run):
     assert all(kernel["att"] is None for kernel in profile["kernels"])
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("report",),
-        ("report", "--format", "html"),
-        ("explain", "--run"),
-        ("what-if",),
-        ("compare", "{run}"),
-        ("export", "--format", "csv"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_other_commands_do_not_miss_it(without, run, words):
-    outcome = without(*(str(word).format(run=run) for word in words), run)
-    outcome.assert_ok()
-    assert "thread trace" not in outcome.stdout
+def test_other_commands_do_not_miss_it(without, run, recording):
+    for words in (
+        ("report", run),
+        ("report", "--format", "html", run),
+        ("explain", "--run", run),
+        ("what-if", "gemm_f32=free", "--run", recording),
+        ("compare", recording, recording),
+        ("export", "--format", "csv", recording),
+        ("schema", "profile"),
+        ("profile", "--device", "gfx942", "--from", recording, "-o", run / "again"),
+        ("plugins", "list"),
+    ):
+        found = without(*words)
+        found.assert_exit(75 if words[0] == "compare" else 0)  # so few runs can't be compared
+        assert "failed" not in found.stderr
+
+
+def test_its_options_go_with_it(without, rpl_cli):
+    assert "--deep-analysis" in rpl_cli("profile", "--help").assert_ok().stdout
+    assert "--deep-analysis" not in without("profile", "--help").assert_ok().stdout
+    outcome = without("profile", "--deep-analysis", "--", "true")
+    assert outcome.exit_code in (64, 69)
+    assert "--deep-analysis" in outcome.stderr
 
 
 def test_a_run_with_a_thread_trace_is_analysed_without_it(rpl_cli, without, trace_folder, tmp_path):

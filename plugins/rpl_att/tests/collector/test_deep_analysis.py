@@ -205,7 +205,7 @@ def test_a_dry_run_announces_the_traces(rpl_cli, profiler, decoder):
 def test_the_collector_of_traces_records_no_profile(rpl_cli, profiler, decoder):
     profiler("wave_gemm")
     outcome = rpl_cli("profile", "--collector", "thread-trace", "--", "true").assert_exit(64)
-    assert "--deep-analysis" in outcome.stderr
+    assert "adds passes to a profile and records none" in outcome.stderr
 
 
 def test_timing_without_a_profiler_can_not_be_deep(rpl_cli):
