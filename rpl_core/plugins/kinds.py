@@ -41,7 +41,7 @@ class ContributionKind(Generic[T]):
     ``noun`` is what messages call a contribution, ``types`` its classes ("module:class"), imported on first
     use so that a host costs only what is asked of it. ``identity`` is the attribute that names a
     contribution; ``None``: it has no name of its own. ``required_text`` must be text, ``numbers`` whole
-    numbers. ``asked`` are the arguments of the hook beside the settings.
+    numbers, ``fact_sets`` sets of facts. ``asked`` are the arguments of the hook beside the settings.
     """
 
     hook: str
@@ -50,6 +50,7 @@ class ContributionKind(Generic[T]):
     identity: str | None = "name"
     required_text: tuple[str, ...] = ("summary",)
     numbers: tuple[str, ...] = ()
+    fact_sets: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
 
     @property
@@ -79,8 +80,17 @@ class ContributionKind(Generic[T]):
             value = getattr(item, attribute, None)
             if not isinstance(value, int) or isinstance(value, bool):
                 return f"{self.title} {name!r} has no whole number in {attribute!r}"
+        for attribute in self.fact_sets:
+            if not _is_fact_set(getattr(item, attribute, None)):
+                return f"{self.title} {name!r} has no set of facts in {attribute!r}"
         problem = value_violation(item)
         return f"{self.title} {name!r}: {problem}" if problem else None
+
+
+def _is_fact_set(value: object) -> bool:
+    from rpl_core.interfaces.fact import Fact
+
+    return isinstance(value, (set, frozenset)) and all(isinstance(fact, Fact) for fact in value)
 
 
 def _article(noun: str) -> str:
@@ -113,7 +123,10 @@ READERS: ContributionKind[Reader] = ContributionKind(
     "rpl_readers", "reader", (f"{_INTERFACES}.reader:Reader",), numbers=("priority",)
 )
 ANALYZERS: ContributionKind[Analyzer] = ContributionKind(
-    "rpl_analyzers", "analyzer", (f"{_INTERFACES}.analyzer:Analyzer",)
+    "rpl_analyzers",
+    "analyzer",
+    (f"{_INTERFACES}.analyzer:Analyzer",),
+    fact_sets=("requires", "wants", "provides"),
 )
 RULES: ContributionKind[Rule] = ContributionKind(
     "rpl_classifier_rules",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_core.plugins.kinds import COLLECTORS, DEVICES
 from rpl_core.plugins.records import PluginStatus
 
 GOOD = """
@@ -66,12 +67,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_a_bad_plugin_costs_only_itself(site, name):
+def test_a_bad_plugin_costs_only_itself(rpl_site, name):
     source, header, status, reason = BAD[name]
-    site.plugin("aaa-good", GOOD)
-    site.plugin(name, source, **({} if header is None else {"header": header}))
-    site.plugin("zzz-good", GOOD)
-    records = {record.name: record for record in site.host().records}
+    rpl_site.plugin("aaa-good", GOOD)
+    rpl_site.plugin(name, source, **({} if header is None else {"header": header}))
+    rpl_site.plugin("zzz-good", GOOD)
+    records = {record.name: record for record in rpl_site.host().records}
     assert records[name].status.value == status
     assert reason in records[name].reason
     assert "\n" not in records[name].reason
@@ -79,116 +80,116 @@ def test_a_bad_plugin_costs_only_itself(site, name):
     assert {records[n].status for n in ("aaa-good", "zzz-good")} == {PluginStatus.LOADED}
 
 
-def test_all_bad_plugins_at_once_leave_the_good_one_working(site):
+def test_all_bad_plugins_at_once_leave_the_good_one_working(rpl_site):
     for name, (source, header, _, _) in BAD.items():
-        site.plugin(name, source, **({} if header is None else {"header": header}))
-    site.plugin("good", GOOD)
-    host = site.host()
+        rpl_site.plugin(name, source, **({} if header is None else {"header": header}))
+    rpl_site.plugin("good", GOOD)
+    host = rpl_site.host()
     assert {r.name for r in host.records if r.status is PluginStatus.LOADED} >= {"good"}
     assert host.record("good")[0].hooks == ("rpl_device_models",)
     for name in BAD:
         assert any(d.where == f"plugin {name}" for d in host.diagnostics), name
 
 
-def test_an_invalid_plugin_is_not_asked(site):
-    site.plugin(
+def test_an_invalid_plugin_is_not_asked(rpl_site):
+    rpl_site.plugin(
         "typo", "@hookimpl\ndef rpl_devise_models(): ...\n@hookimpl\ndef rpl_collectors():\n    1 / 0\n"
     )
-    host = site.host()
-    host.relay.collectors()
+    host = rpl_site.host()
+    host.relay.collect(COLLECTORS)
     assert not any("division" in d.fact for d in host.diagnostics)
 
 
-def test_an_optional_hook_of_a_later_version_is_accepted(site):
-    site.plugin(
+def test_an_optional_hook_of_a_later_version_is_accepted(rpl_site):
+    rpl_site.plugin(
         "future",
         "@hookimpl(optionalhook=True)\ndef rpl_hook_of_tomorrow(): ...\n"
         + GOOD.replace("    @", "@").replace("    def", "def"),
     )
-    record = site.host().record("future")[0]
+    record = rpl_site.host().record("future")[0]
     assert (record.status, record.hooks) == (PluginStatus.LOADED, ("rpl_device_models",))
 
 
-def test_the_same_name_from_two_distributions_loads_neither(site):
-    loaded = "open({!r}, 'w').close()\n".format(str(site.folder / "imported"))
-    site.plugin("twin", loaded, distribution="rpl-first")
-    site.plugin("twin", loaded, distribution="rpl-second")
-    records = site.host().record("twin")
+def test_the_same_name_from_two_distributions_loads_neither(rpl_site):
+    loaded = "open({!r}, 'w').close()\n".format(str(rpl_site.folder / "imported"))
+    rpl_site.plugin("twin", loaded, distribution="rpl-first")
+    rpl_site.plugin("twin", loaded, distribution="rpl-second")
+    records = rpl_site.host().record("twin")
     assert [(r.distribution, r.status.value) for r in records] == [
         ("rpl-first", "conflict"),
         ("rpl-second", "conflict"),
     ]
     assert "rpl-first, rpl-second" in records[0].reason
-    assert not (site.folder / "imported").exists()
+    assert not (rpl_site.folder / "imported").exists()
 
 
-def test_disabling_one_distribution_resolves_a_conflict(site):
-    site.plugin("twin", "", distribution="rpl-first")
-    site.plugin("twin", "", distribution="rpl-second")
-    records = site.host(disabled=("rpl_second",)).record("twin")
+def test_disabling_one_distribution_resolves_a_conflict(rpl_site):
+    rpl_site.plugin("twin", "", distribution="rpl-first")
+    rpl_site.plugin("twin", "", distribution="rpl-second")
+    records = rpl_site.host(disabled=("rpl_second",)).record("twin")
     assert [r.status.value for r in records] == ["loaded", "disabled"]
 
 
-def test_nobody_can_take_the_name_of_the_core(site):
-    site.plugin("core", "1 / 0\n", distribution="rpl-impostor")
-    records = {r.distribution: r for r in site.host().record("core")}
+def test_nobody_can_take_the_name_of_the_core(rpl_site):
+    rpl_site.plugin("core", "1 / 0\n", distribution="rpl-impostor")
+    records = {r.distribution: r for r in rpl_site.host().record("core")}
     assert records["rpl-impostor"].status is PluginStatus.CONFLICT
     assert records["rpl-core"].status is not PluginStatus.CONFLICT
 
 
-def test_two_names_for_one_module_register_it_once(site):
-    site.module("one_module", "")
-    site.distribution("rpl-two-names", {"rpl.plugins": {"first": "one_module", "second": "one_module"}})
-    host = site.host()
+def test_two_names_for_one_module_register_it_once(rpl_site):
+    rpl_site.module("one_module", "")
+    rpl_site.distribution("rpl-two-names", {"rpl.plugins": {"first": "one_module", "second": "one_module"}})
+    host = rpl_site.host()
     assert host.record("first")[0].status is PluginStatus.LOADED
     assert "already registered as 'first'" in host.record("second")[0].reason
 
 
 @pytest.mark.parametrize("target", ["module:attribute", "a b", "", "..", "os/../x"])
-def test_an_entry_point_that_names_no_module_is_invalid(site, target):
-    site.distribution("rpl-odd", {"rpl.plugins": {"odd": target}})
-    found = [r for r in site.host().records if r.name == "odd"]
+def test_an_entry_point_that_names_no_module_is_invalid(rpl_site, target):
+    rpl_site.distribution("rpl-odd", {"rpl.plugins": {"odd": target}})
+    found = [r for r in rpl_site.host().records if r.name == "odd"]
     assert [r.status.value for r in found] == ["invalid"]
 
 
 @pytest.mark.parametrize("content", [b"[rpl.plugins]\n\xff\xfe = x\n", b"[rpl.plugins]\nonly words\n"])
-def test_unreadable_metadata_of_a_stranger_is_reported_and_skipped(site, content):
-    site.plugin("good", GOOD)
-    site.distribution("rpl-garbage", {"rpl.plugins": {"x": "y"}})
-    next(site.folder.glob("rpl_garbage*/entry_points.txt")).write_bytes(content)
-    host = site.host()
+def test_unreadable_metadata_of_a_stranger_is_reported_and_skipped(rpl_site, content):
+    rpl_site.plugin("good", GOOD)
+    rpl_site.distribution("rpl-garbage", {"rpl.plugins": {"x": "y"}})
+    next(rpl_site.folder.glob("rpl_garbage*/entry_points.txt")).write_bytes(content)
+    host = rpl_site.host()
     assert host.record("good")[0].status is PluginStatus.LOADED
     assert any(d.code == "plugin.metadata" for d in host.diagnostics)
 
 
-def test_what_a_plugin_prints_never_reaches_stdout(site, capsys):
-    site.plugin(
+def test_what_a_plugin_prints_never_reaches_stdout(rpl_site, capsys):
+    rpl_site.plugin(
         "chatty",
         "print('hello from import')\n@hookimpl\ndef rpl_device_models():\n    print('hello from hook')\n",
     )
-    site.host().relay.device_models()
+    rpl_site.host().relay.collect(DEVICES)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "hello from import" in captured.err
     assert "hello from hook" in captured.err
 
 
-def test_ctrl_c_during_an_import_is_not_swallowed(site):
-    site.plugin("slow", "raise KeyboardInterrupt\n")
+def test_ctrl_c_during_an_import_is_not_swallowed(rpl_site):
+    rpl_site.plugin("slow", "raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
-        site.host()
+        rpl_site.host()
 
 
-def test_a_broken_plugin_keeps_its_own_traceback_only(site):
-    site.plugin("deep", "def fall():\n    raise ValueError('here')\nfall()\n")
-    text = site.host().record("deep")[0].traceback
+def test_a_broken_plugin_keeps_its_own_traceback_only(rpl_site):
+    rpl_site.plugin("deep", "def fall():\n    raise ValueError('here')\nfall()\n")
+    text = rpl_site.host().record("deep")[0].traceback
     assert "in fall" in text
     assert "stevedore" not in text
     assert "frozen" not in text
 
 
-def test_an_exception_that_can_not_be_shown_is_survived(site):
-    site.plugin(
+def test_an_exception_that_can_not_be_shown_is_survived(rpl_site):
+    rpl_site.plugin(
         "nasty",
         """
         class Nasty(Exception):
@@ -197,14 +198,14 @@ def test_an_exception_that_can_not_be_shown_is_survived(site):
         raise Nasty
         """,
     )
-    record = site.host().record("nasty")[0]
+    record = rpl_site.host().record("nasty")[0]
     assert record.status is PluginStatus.BROKEN
     assert record.reason.startswith("Nasty")
 
 
-def test_loading_writes_no_cache_into_the_home_directory(site, tmp_path, monkeypatch):
+def test_loading_writes_no_cache_into_the_home_directory(rpl_site, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
-    site.plugin("good", GOOD)
-    site.host()
+    rpl_site.plugin("good", GOOD)
+    rpl_site.host()
     assert not (tmp_path / "home").exists()

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from rpl_core.errors import MissingError
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PlannedPass
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
+from rpl_core.interfaces.fact import Fact, Facts
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole
@@ -121,26 +122,29 @@ def test_a_bad_collector_fails(collector, message, tmp_path):
         contracts.assert_collector(collector, tmp_path)
 
 
-CONTEXT = AnalysisContext(Recording(traces=()), None, AnalysisOptions(), {"times": (1, 2, 3)})
+TIMES: Fact[tuple[int, ...]] = Fact("times", tuple)
+TOTAL: Fact[int] = Fact("total", int)
+COLUMN: Fact[np.ndarray] = Fact("column", np.ndarray)
+CONTEXT = AnalysisContext(Recording(traces=()), None, facts=Facts({TIMES: (1, 2, 3)}))
 
 
 class GoodAnalyzer(Analyzer):
     name, summary = "sum", "Adds up."
-    requires, provides = frozenset({"times"}), frozenset({"total", "column"})
+    requires, provides = frozenset({TIMES}), frozenset({TOTAL, COLUMN})
 
     def analyze(self, context):
-        column = np.array(context.facts["times"])
-        return AnalysisOutcome({"total": int(column.sum()), "column": column})
+        column = np.array(context.facts[TIMES])
+        return AnalysisOutcome({TOTAL: int(column.sum()), COLUMN: column})
 
 
 class Forgetful(GoodAnalyzer):
     def analyze(self, context):
-        return AnalysisOutcome({"total": 6})
+        return AnalysisOutcome({TOTAL: 6})
 
 
 class Fickle(GoodAnalyzer):
     def analyze(self, context):
-        return AnalysisOutcome({"total": 6, "column": np.array([time.monotonic_ns()])})
+        return AnalysisOutcome({TOTAL: 6, COLUMN: np.array([time.monotonic_ns()])})
 
 
 class Curious(GoodAnalyzer):
@@ -161,8 +165,13 @@ class Online(GoodAnalyzer):
         return super().analyze(context)
 
 
+class Mistyped(GoodAnalyzer):
+    def analyze(self, context):
+        return AnalysisOutcome({TOTAL: "6", COLUMN: np.array([1])})
+
+
 class Greedy(GoodAnalyzer):
-    requires = frozenset({"times", "total"})
+    requires = frozenset({TIMES, TOTAL})
 
 
 def test_a_good_analyzer_passes():
@@ -177,6 +186,7 @@ def test_a_good_analyzer_passes():
         (Curious(), "opens a file"),
         (Delegating(), "runs a program|opens a file"),
         (Online(), "uses the network"),
+        (Mistyped(), "'total' is int, not str"),
         (Greedy(), "requires what it provides"),
     ],
 )

@@ -119,8 +119,6 @@ def test_a_complete_rule_passes():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"conditions": ()}, "always win"),
-        ({"label": "under_occupied"}, "BottleneckLabel"),
         ({"explanation": ""}, "explanation"),
         ({"priority": 1.5}, "priority"),
         ({"conditions": (attrs.evolve(LOW_OCCUPANCY, source=""),)}, "cite its source"),
@@ -132,3 +130,11 @@ def test_a_complete_rule_passes():
 def test_a_rule_that_breaks_a_rule_fails(changes, message):
     with pytest.raises(ContractViolation, match=message):
         assert_rule(attrs.evolve(RULE, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), [({"conditions": ()}, "always win"), ({"label": "slow"}, "plugin:label")]
+)
+def test_a_rule_that_can_t_be_is_not_made(changes, message):
+    with pytest.raises(ValueError, match=message):
+        attrs.evolve(RULE, **changes)

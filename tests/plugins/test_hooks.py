@@ -9,6 +9,7 @@ import pytest
 
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.trace import Agent
+from rpl_core.plugins.kinds import DEVICES, KINDS, RENDERERS, RULES
 
 DEVICE = """
 from rpl_core.model.device import CounterMap, DeviceModel
@@ -119,10 +120,10 @@ def named(item, name):
 """
 
 
-def offer(site, plugin, hook, expression):
+def offer(rpl_site, plugin, hook, expression):
     """A plugin whose ``hook`` returns ``expression``."""
     definitions, _ = ITEMS[hook]
-    site.plugin(
+    rpl_site.plugin(
         plugin,
         f"{textwrap.dedent(definitions)}{NAMED}\n@hookimpl\ndef {hook}():\n    return {expression}\n",
     )
@@ -132,16 +133,16 @@ def item(hook, name):
     return ITEMS[hook][1].format(name=name)
 
 
-def assert_collecting(site, hook, ask):
+def assert_collecting(rpl_site, hook, ask):
     """Plugins answer in name order, ``None`` says nothing, and bad answers cost only their plugin."""
-    offer(site, "c-good", hook, f"({item(hook, 'c1')}, {item(hook, 'c2')})")
-    offer(site, "a-good", hook, f"({item(hook, 'a1')},)")
-    offer(site, "b-raises", hook, "1 / 0")
-    offer(site, "d-silent", hook, "None")
-    offer(site, "e-list", hook, f"[{item(hook, 'e1')}]")
-    offer(site, "f-mixed", hook, f"({item(hook, 'f1')}, 42, {item(hook, 'f 2')})")
-    offer(site, "g-exits", hook, "exit(4)")
-    host = site.host(disabled=("core",))
+    offer(rpl_site, "c-good", hook, f"({item(hook, 'c1')}, {item(hook, 'c2')})")
+    offer(rpl_site, "a-good", hook, f"({item(hook, 'a1')},)")
+    offer(rpl_site, "b-raises", hook, "1 / 0")
+    offer(rpl_site, "d-silent", hook, "None")
+    offer(rpl_site, "e-list", hook, f"[{item(hook, 'e1')}]")
+    offer(rpl_site, "f-mixed", hook, f"({item(hook, 'f1')}, 42, {item(hook, 'f 2')})")
+    offer(rpl_site, "g-exits", hook, "exit(4)")
+    host = rpl_site.host(disabled=("core",))
     found = ask(host.relay)
     assert [(c.plugin, c.value.name) for c in found] == [
         ("a-good", "a1"),
@@ -160,64 +161,39 @@ def assert_collecting(site, hook, ask):
     assert all(hook in fact for lines in facts.values() for fact in lines)
 
 
-def test_hook_rpl_device_models(site):
-    assert_collecting(site, "rpl_device_models", lambda relay: relay.device_models())
-
-
-def test_hook_rpl_collectors(site):
-    assert_collecting(site, "rpl_collectors", lambda relay: relay.collectors())
-
-
-def test_hook_rpl_readers(site):
-    assert_collecting(site, "rpl_readers", lambda relay: relay.readers())
-
-
-def test_hook_rpl_analyzers(site):
-    assert_collecting(site, "rpl_analyzers", lambda relay: relay.analyzers())
-
-
-def test_hook_rpl_transformations(site):
-    assert_collecting(site, "rpl_transformations", lambda relay: relay.transformations())
-
-
-def test_hook_rpl_proposers(site):
-    assert_collecting(site, "rpl_proposers", lambda relay: relay.proposers())
-
-
-def test_hook_rpl_equivalence_checks(site):
-    assert_collecting(site, "rpl_equivalence_checks", lambda relay: relay.equivalence_checks())
-
-
-def test_hook_rpl_replayers(site):
-    assert_collecting(site, "rpl_replayers", lambda relay: relay.replayers())
-
-
-def test_hook_rpl_renderers(site):
-    assert_collecting(site, "rpl_renderers", lambda relay: relay.renderers())
-
-
-def test_hook_rpl_doctor_checks(site):
-    assert_collecting(site, "rpl_doctor_checks", lambda relay: relay.doctor_checks())
+@pytest.mark.parametrize("hook", ITEMS)
+def test_a_collecting_hook(rpl_site, hook):
+    (kind,) = (kind for kind in KINDS if kind.hook == hook)
+    assert_collecting(rpl_site, hook, lambda relay: relay.collect(kind))
 
 
 RULE = """
-from rpl_core.interfaces.rule import BottleneckLabel, Rule
+from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
+
+LABEL = BottleneckLabel.UNCLASSIFIED
+TRUE = Condition("occupancy", Comparison.BELOW, 2.0, "chosen")
 
 @hookimpl
 def rpl_classifier_rules({arguments}):
     return tuple(
-        Rule(id=id, label=BottleneckLabel.UNCLASSIFIED, priority=priority, conditions=(), explanation="e")
-        for id, priority in {rules}
+        Rule(id=name, label=LABEL, priority=priority, conditions=(TRUE,), explanation="e")
+        for name, priority in {rules}
     )
 """
 
 
-def test_hook_rpl_classifier_rules(site):
-    site.plugin("b", RULE.format(arguments="device", rules="[('for-' + str(device), 5), ('low', 1)]"))
-    site.plugin("a", RULE.format(arguments="", rules="[('z', 5), ('y', 5), ('high', 9)]"))
-    site.plugin("c", "@hookimpl\ndef rpl_classifier_rules(device):\n    return device.name\n")
-    host = site.host(disabled=("core",))
-    assert [c.value.id for c in host.relay.classifier_rules(None)] == ["z", "y", "high", "for-None", "low"]
+def test_hook_rpl_classifier_rules(rpl_site):
+    rpl_site.plugin("b", RULE.format(arguments="device", rules="[('for-' + str(device), 5), ('low', 1)]"))
+    rpl_site.plugin("a", RULE.format(arguments="", rules="[('z', 5), ('y', 5), ('high', 9)]"))
+    rpl_site.plugin("c", "@hookimpl\ndef rpl_classifier_rules(device):\n    return device.name\n")
+    host = rpl_site.host(disabled=("core",))
+    assert [c.value.id for c in host.relay.collect(RULES, device=None)] == [
+        "z",
+        "y",
+        "high",
+        "for-None",
+        "low",
+    ]
     assert host.catalog.rules(None).names == ("high", "y", "z", "for-None", "low")
     assert [d.where for d in host.diagnostics] == ["plugin c"]
 
@@ -230,13 +206,13 @@ def agent(name="gfx000"):
     return Agent(node="n", index=0, kind="GPU", architecture=name)
 
 
-def test_hook_rpl_detect_device(site):
-    site.plugin("b", detector("device('B:' + agents[0].architecture)"))
-    site.plugin("a", detector("None"))
-    site.plugin("d", detector("device('D')"))
-    site.plugin("c", detector("1 / 0"))
-    site.plugin("e", detector("'a name'"))
-    host = site.host(disabled=("core",))
+def test_hook_rpl_detect_device(rpl_site):
+    rpl_site.plugin("b", detector("device('B:' + agents[0].architecture)"))
+    rpl_site.plugin("a", detector("None"))
+    rpl_site.plugin("d", detector("device('D')"))
+    rpl_site.plugin("c", detector("1 / 0"))
+    rpl_site.plugin("e", detector("'a name'"))
+    host = rpl_site.host(disabled=("core",))
     found = host.relay.detect_device((agent(),))
     assert (found.plugin, found.value.name) == ("b", "B:gfx000")
     by_plugin = {d.where: d for d in host.diagnostics}
@@ -244,9 +220,9 @@ def test_hook_rpl_detect_device(site):
     assert by_plugin["plugin d"].code == "plugin.device_disagreement"
 
 
-def test_detecting_an_unknown_device_is_none_and_no_problem(site):
-    site.plugin("a", detector("None"))
-    host = site.host(disabled=("core",))
+def test_detecting_an_unknown_device_is_none_and_no_problem(rpl_site):
+    rpl_site.plugin("a", detector("None"))
+    host = rpl_site.host(disabled=("core",))
     assert host.relay.detect_device((agent(),)) is None
     assert host.diagnostics == ()
 
@@ -261,13 +237,13 @@ def hear(text):
 """
 
 
-def listeners(site, hook, signature, text):
+def listeners(rpl_site, hook, signature, text):
     """Plugins a and c write what they hear into a file; b raises. Returns a function reading the file."""
-    file = site.folder / "heard.txt"
+    file = rpl_site.folder / "heard.txt"
     for name in ("c", "a"):
         source = RECORDING.format(file=str(file), name=name)
-        site.plugin(name, f"{source}\n@hookimpl\ndef {hook}({signature}):\n    hear({text})\n")
-    site.plugin("b", f"@hookimpl\ndef {hook}():\n    raise ValueError('not today')\n")
+        rpl_site.plugin(name, f"{source}\n@hookimpl\ndef {hook}({signature}):\n    hear({text})\n")
+    rpl_site.plugin("b", f"@hookimpl\ndef {hook}():\n    raise ValueError('not today')\n")
     return lambda: file.read_text().splitlines()
 
 
@@ -277,12 +253,12 @@ def assert_only_b_failed(host, hook):
     ]
 
 
-def test_hook_rpl_configure(site):
+def test_hook_rpl_configure(rpl_site):
     from rpl_core.plugins.host import create_host
     from rpl_core.plugins.selection import PluginSelection
 
-    heard = listeners(site, "rpl_configure", "config", "config['plugins.a.key'] + type(config).__name__")
-    selection = PluginSelection(disabled=("core",), only_distributions=frozenset(site.distributions))
+    heard = listeners(rpl_site, "rpl_configure", "config", "config['plugins.a.key'] + type(config).__name__")
+    selection = PluginSelection(disabled=("core",), only_distributions=frozenset(rpl_site.distributions))
     host = create_host(selection, config={"plugins.a.key": "value"})
     assert heard() == ["a valuemappingproxy", "c valuemappingproxy"]
     assert_only_b_failed(host, "rpl_configure")
@@ -292,35 +268,37 @@ def test_hook_rpl_configure(site):
 RUN = RunInfo(directory=Path("run"), command=("./app",), device="gfx942", collector="rocprofv3")
 
 
-def test_hook_rpl_run_started(site):
-    heard = listeners(site, "rpl_run_started", "run", "run.command[0]")
-    host = site.host(disabled=("core",))
+def test_hook_rpl_run_started(rpl_site):
+    heard = listeners(rpl_site, "rpl_run_started", "run", "run.command[0]")
+    host = rpl_site.host(disabled=("core",))
     host.relay.run_started(RUN)
     assert heard() == ["a ./app", "c ./app"]
     assert_only_b_failed(host, "rpl_run_started")
 
 
-def test_hook_rpl_run_finished(site):
-    heard = listeners(site, "rpl_run_finished", "outcome, run", "run.collector + ' ' + outcome.state.value")
-    host = site.host(disabled=("core",))
+def test_hook_rpl_run_finished(rpl_site):
+    heard = listeners(
+        rpl_site, "rpl_run_finished", "outcome, run", "run.collector + ' ' + outcome.state.value"
+    )
+    host = rpl_site.host(disabled=("core",))
     host.relay.run_finished(RUN, RunOutcome(RunState.INCOMPLETE, "interrupted"))
     assert heard() == ["a rocprofv3 incomplete", "c rocprofv3 incomplete"]
     assert_only_b_failed(host, "rpl_run_finished")
 
 
-def test_a_plugin_the_user_named_may_not_fail_quietly(site):
+def test_a_plugin_the_user_named_may_not_fail_quietly(rpl_site):
     from rpl_core.errors import PluginError
 
-    module = site.plugin("mine", "@hookimpl\ndef rpl_device_models():\n    1 / 0\n")
-    host = site.host(modules=(module,))
+    module = rpl_site.plugin("mine", "@hookimpl\ndef rpl_device_models():\n    1 / 0\n")
+    host = rpl_site.host(modules=(module,))
     host.require_requested()
     with pytest.raises(PluginError, match="ZeroDivisionError"):
-        host.relay.device_models()
+        host.relay.collect(DEVICES)
 
 
-def test_two_implementations_in_one_module_answer_in_the_order_of_their_function_names(site):
+def test_two_implementations_in_one_module_answer_in_the_order_of_their_function_names(rpl_site):
     source = ITEMS["rpl_renderers"][0]
-    site.plugin(
+    rpl_site.plugin(
         "double",
         textwrap.dedent(source)
         + NAMED
@@ -336,5 +314,5 @@ def test_two_implementations_in_one_module_answer_in_the_order_of_their_function
             """
         ),
     )
-    host = site.host(disabled=("core",))
-    assert [c.value.name for c in host.relay.renderers()] == ["first", "second"]
+    host = rpl_site.host(disabled=("core",))
+    assert [c.value.name for c in host.relay.collect(RENDERERS)] == ["first", "second"]

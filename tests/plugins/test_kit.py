@@ -25,9 +25,9 @@ def plugin_module(**hooks):
     return module
 
 
-def test_the_host_holds_only_the_named_plugins(site, rpl_host):
-    site.plugin("mine", "")
-    site.plugin("other", "1 / 0\n")
+def test_the_host_holds_only_the_named_plugins(rpl_site, rpl_host):
+    rpl_site.plugin("mine", "")
+    rpl_site.plugin("other", "1 / 0\n")
     host = rpl_host("mine")
     assert [r.name for r in host.records if r.status.value == "loaded"] == ["mine"]
 
@@ -42,8 +42,8 @@ def test_the_host_takes_a_module_made_in_the_test(rpl_host):
     assert seen == [{"plugins.x.y": 3}]
 
 
-def test_the_host_fails_the_test_when_the_plugin_does_not_load(site, rpl_host):
-    site.plugin("mine", "import not_installed_anywhere\n")
+def test_the_host_fails_the_test_when_the_plugin_does_not_load(rpl_site, rpl_host):
+    rpl_site.plugin("mine", "import not_installed_anywhere\n")
     with pytest.raises(AssertionError, match="plugin 'mine' is broken: ModuleNotFoundError"):
         rpl_host("mine")
 

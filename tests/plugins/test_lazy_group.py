@@ -27,8 +27,8 @@ not_a_command = 42
 
 
 @pytest.fixture
-def group(site):
-    site.module("hello_cmd", COMMAND, header="")
+def group(rpl_site):
+    rpl_site.module("hello_cmd", COMMAND, header="")
     return LazyGroup("rpl", lazy_commands={"own": ("rpl_core.cli.doctor:doctor", "Our own command.")})
 
 
@@ -36,22 +36,22 @@ def call(group, *arguments):
     return CliRunner().invoke(group, arguments)
 
 
-def test_a_plugin_command_is_listed_without_importing_it(site, group):
-    site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
+def test_a_plugin_command_is_listed_without_importing_it(rpl_site, group):
+    rpl_site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
     result = call(group, "--help")
     assert result.exit_code == 0
     assert "(from rpl-hello)" in result.stdout
     assert "Our own command." in result.stdout
-    assert not (site.folder / "hello_cmd.imported").exists()
+    assert not (rpl_site.folder / "hello_cmd.imported").exists()
 
 
-def test_a_plugin_command_runs_with_its_options(site, group):
-    site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
+def test_a_plugin_command_runs_with_its_options(rpl_site, group):
+    rpl_site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
     assert call(group, "hello", "--times", "2").stdout == "hellohello\n"
 
 
-def test_a_command_whose_package_is_absent_says_so_in_help_and_when_called(site, group):
-    site.distribution("rpl-gone", {"rpl.commands": {"gone": "not_installed_anywhere:main"}})
+def test_a_command_whose_package_is_absent_says_so_in_help_and_when_called(rpl_site, group):
+    rpl_site.distribution("rpl-gone", {"rpl.commands": {"gone": "not_installed_anywhere:main"}})
     assert "(broken: no module named 'not_installed_anywhere')" in call(group, "--help").stdout
     error = call(group, "gone", "--any", "thing").exception
     assert isinstance(error, MissingError)
@@ -67,39 +67,39 @@ def test_a_command_whose_package_is_absent_says_so_in_help_and_when_called(site,
         ("", "AttributeError"),
     ],
 )
-def test_a_command_that_can_not_be_imported_fails_in_one_line(site, group, source, fragment):
-    site.module("bad_cmd", source, header="")
-    site.distribution("rpl-bad", {"rpl.commands": {"bad": "bad_cmd:cmd"}})
+def test_a_command_that_can_not_be_imported_fails_in_one_line(rpl_site, group, source, fragment):
+    rpl_site.module("bad_cmd", source, header="")
+    rpl_site.distribution("rpl-bad", {"rpl.commands": {"bad": "bad_cmd:cmd"}})
     assert call(group, "--help").exit_code == 0
     error = call(group, "bad").exception
     assert isinstance(error, MissingError)
     assert fragment in error.one_line()
 
 
-def test_completion_survives_a_broken_command(site, group):
-    site.module("bad_cmd", "1 / 0\n", header="")
-    site.distribution("rpl-bad", {"rpl.commands": {"bad": "bad_cmd:cmd"}})
+def test_completion_survives_a_broken_command(rpl_site, group):
+    rpl_site.module("bad_cmd", "1 / 0\n", header="")
+    rpl_site.distribution("rpl-bad", {"rpl.commands": {"bad": "bad_cmd:cmd"}})
     from click.shell_completion import ShellComplete
 
     completer = ShellComplete(group, {}, "rpl", "_RPL_COMPLETE")
     assert {item.value for item in completer.get_completions([], "")} >= {"bad", "own"}
 
 
-def test_plugins_add_commands_but_replace_none(site, group):
-    site.distribution("rpl-thief", {"rpl.commands": {"own": "hello_cmd:hello"}})
+def test_plugins_add_commands_but_replace_none(rpl_site, group):
+    rpl_site.distribution("rpl-thief", {"rpl.commands": {"own": "hello_cmd:hello"}})
     assert "rpl-thief" not in call(group, "--help").stdout
     assert group.get_command(click.Context(group), "own").name == "doctor"
 
 
-def test_a_command_claimed_twice_is_given_to_nobody(site, group):
-    site.distribution("rpl-a", {"rpl.commands": {"hello": "hello_cmd:hello"}})
-    site.distribution("rpl-b", {"rpl.commands": {"hello": "hello_cmd:hello"}})
+def test_a_command_claimed_twice_is_given_to_nobody(rpl_site, group):
+    rpl_site.distribution("rpl-a", {"rpl.commands": {"hello": "hello_cmd:hello"}})
+    rpl_site.distribution("rpl-b", {"rpl.commands": {"hello": "hello_cmd:hello"}})
     assert "(broken: claimed by rpl-a, rpl-b)" in call(group, "--help").stdout
     assert isinstance(call(group, "hello").exception, MissingError)
 
 
-def test_only_the_named_distributions_add_commands(site, group, monkeypatch):
-    site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
+def test_only_the_named_distributions_add_commands(rpl_site, group, monkeypatch):
+    rpl_site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
     monkeypatch.setenv("RPL_LOAD_PLUGINS", "rpl-other")
     assert "hello" not in call(group, "--help").stdout
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline.analyse import AnalysisRequest, analyse
@@ -15,17 +16,23 @@ from rpl_core.schedule.order import Step
 from rpl_testkit import contracts
 from rpl_testkit.traces import TracedDispatch, make_trace
 
+OWN = frozenset(
+    f"rpl-{name}"
+    for name in (
+        *("core", "amdgpu", "analysis", "att", "codeobject", "gfx942"),
+        *("llm-unroll", "optimize", "report", "rocprofv3"),
+    )
+)
+
 
 @pytest.fixture(scope="module")
 def host():
-    own = frozenset({"rpl-rocprofv3", "rpl-gfx942"})
-    return create_host(PluginSelection(only_distributions=own), config={})
+    return create_host(PluginSelection(only_distributions=OWN), config={})
 
 
 def test_they_load_without_a_complaint(host):
-    assert {r.status.value for r in host.records if r.distribution in {"rpl-core", "rpl-gfx942"}} == {
-        "loaded"
-    }
+    assert {record.distribution for record in host.records} >= OWN
+    assert {r.status.value for r in host.records if r.distribution in OWN} == {"loaded"}
     assert host.diagnostics == ()
 
 
@@ -81,13 +88,11 @@ def recording():
 def test_their_analyzers(host, recording):
     device = host.catalog.devices().get("mi300x")
     contributions = host.catalog.analyzers().contributions
-    given = {"classifier_rules": tuple(host.catalog.rules(device)), "kernel_code": (), "att": {}}
-    steps = [Step(c.plugin, c.value) for c in contributions]
-    facts = analyze(recording, device, AnalysisOptions(), steps, given).facts
+    context = AnalysisContext(recording, device, rules=tuple(host.catalog.rules(device)))
+    facts = analyze(context, [Step(c.plugin, c.value) for c in contributions]).facts
     assert contributions
     for contribution in contributions:
-        context = AnalysisContext(recording, device, AnalysisOptions(), {**given, **facts})
-        contracts.assert_analyzer(contribution.value, context)
+        contracts.assert_analyzer(contribution.value, attrs.evolve(context, facts=facts))
 
 
 def test_their_renderers(host, recording):

@@ -10,35 +10,35 @@ from rpl_core.plugins.selection import PluginSelection
 MARKS_ITS_IMPORT = "import pathlib\npathlib.Path(__file__).with_suffix('.imported').touch()\n"
 
 
-def test_a_disabled_plugin_is_not_imported(site):
-    module = site.plugin("noisy", MARKS_ITS_IMPORT)
-    record = site.host(disabled=("noisy",)).record("noisy")[0]
+def test_a_disabled_plugin_is_not_imported(rpl_site):
+    module = rpl_site.plugin("noisy", MARKS_ITS_IMPORT)
+    record = rpl_site.host(disabled=("noisy",)).record("noisy")[0]
     assert (record.status, record.reason) == (PluginStatus.DISABLED, "disabled by name (noisy)")
-    assert not (site.folder / f"{module}.imported").exists()
+    assert not (rpl_site.folder / f"{module}.imported").exists()
 
 
-def test_a_distribution_name_disables_all_its_plugins(site):
-    site.module("one", "")
-    site.module("two", "")
-    site.distribution("rpl-pair", {"rpl.plugins": {"one": "one", "two": "two"}})
-    host = site.host(disabled=("RPL_pair",))
+def test_a_distribution_name_disables_all_its_plugins(rpl_site):
+    rpl_site.module("one", "")
+    rpl_site.module("two", "")
+    rpl_site.distribution("rpl-pair", {"rpl.plugins": {"one": "one", "two": "two"}})
+    host = rpl_site.host(disabled=("RPL_pair",))
     assert {host.record(n)[0].status for n in ("one", "two")} == {PluginStatus.DISABLED}
 
 
-def test_disabling_what_is_not_installed_is_reported(site):
-    host = site.host(disabled=("gfx9000",))
+def test_disabling_what_is_not_installed_is_reported(rpl_site):
+    host = rpl_site.host(disabled=("gfx9000",))
     assert [d.code for d in host.diagnostics if "gfx9000" in d.fact] == ["plugin.unknown_name"]
 
 
-def test_only_the_named_distributions_are_loaded_and_the_core_stays(site):
-    site.plugin("wanted", "")
-    module = site.plugin("other", MARKS_ITS_IMPORT)
-    host = site.host(only_distributions=frozenset({"rpl-wanted"}))
+def test_only_the_named_distributions_are_loaded_and_the_core_stays(rpl_site):
+    rpl_site.plugin("wanted", "")
+    module = rpl_site.plugin("other", MARKS_ITS_IMPORT)
+    host = rpl_site.host(only_distributions=frozenset({"rpl-wanted"}))
     statuses = {r.name: r.status for r in host.records}
     assert statuses["wanted"] is PluginStatus.LOADED
     assert statuses["other"] is PluginStatus.DISABLED
     assert statuses["core"] is not PluginStatus.DISABLED
-    assert not (site.folder / f"{module}.imported").exists()
+    assert not (rpl_site.folder / f"{module}.imported").exists()
     assert host.record("other")[0].reason == "RPL_LOAD_PLUGINS does not name rpl-other"
 
 
@@ -56,47 +56,47 @@ def test_the_environment_switches_tracing(text, expected):
     assert PluginSelection.from_environment(environment={"RPL_TRACE_PLUGINS": text}).trace is expected
 
 
-def test_a_module_under_development_needs_no_installation(site):
-    site.module("my_plugin", "@hookimpl\ndef rpl_device_models(): ...\n")
-    host = site.host(modules=("my_plugin",))
+def test_a_module_under_development_needs_no_installation(rpl_site):
+    rpl_site.module("my_plugin", "@hookimpl\ndef rpl_device_models(): ...\n")
+    host = rpl_site.host(modules=("my_plugin",))
     record = host.record("my_plugin")[0]
     assert record.origin is PluginOrigin.DEVELOPMENT
     assert (record.status, record.hooks) == (PluginStatus.LOADED, ("rpl_device_models",))
 
 
-def test_a_module_under_development_is_found_in_the_working_directory(site, tmp_path, monkeypatch):
+def test_a_module_under_development_is_found_in_the_working_directory(rpl_site, tmp_path, monkeypatch):
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "plugin_in_cwd.py").write_text("RPL_API = 1\n")
     monkeypatch.chdir(folder)
-    assert site.host(modules=("plugin_in_cwd",)).record("plugin_in_cwd")[0].status is PluginStatus.LOADED
+    assert rpl_site.host(modules=("plugin_in_cwd",)).record("plugin_in_cwd")[0].status is PluginStatus.LOADED
 
 
-def test_an_installed_plugin_under_development_stands_once(site):
-    module = site.plugin("mine", "")
-    host = site.host(modules=(module,), only_distributions=frozenset())
+def test_an_installed_plugin_under_development_stands_once(rpl_site):
+    module = rpl_site.plugin("mine", "")
+    host = rpl_site.host(modules=(module,), only_distributions=frozenset())
     assert [(r.name, r.origin, r.status) for r in host.records if r.target == module] == [
         ("mine", PluginOrigin.DEVELOPMENT, PluginStatus.LOADED)
     ]
 
 
-def test_a_requested_plugin_that_does_not_load_is_an_error_on_demand(site):
+def test_a_requested_plugin_that_does_not_load_is_an_error_on_demand(rpl_site):
     from rpl_core.errors import PluginError
 
-    host = site.host(modules=("no_such_module_anywhere",))
+    host = rpl_site.host(modules=("no_such_module_anywhere",))
     assert host.record("no_such_module_anywhere")[0].status is PluginStatus.BROKEN
     with pytest.raises(PluginError, match="no_such_module_anywhere"):
         host.require_requested()
 
 
-def test_disabled_wins_over_development(site):
-    site.module("my_plugin", "1 / 0\n")
-    host = site.host(modules=("my_plugin",), disabled=("my_plugin",))
+def test_disabled_wins_over_development(rpl_site):
+    rpl_site.module("my_plugin", "1 / 0\n")
+    host = rpl_site.host(modules=("my_plugin",), disabled=("my_plugin",))
     assert host.record("my_plugin")[0].status is PluginStatus.DISABLED
 
 
-def test_records_come_in_the_order_of_names(site):
+def test_records_come_in_the_order_of_names(rpl_site):
     for name in ("zeta", "alpha", "mid"):
-        site.plugin(name, "")
-    names = [r.name for r in site.host().records]
+        rpl_site.plugin(name, "")
+    names = [r.name for r in rpl_site.host().records]
     assert names == sorted(names)

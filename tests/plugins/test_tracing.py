@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-READERS = """
+from rpl_core.plugins.kinds import COLLECTORS, READERS
+
+SOURCE = """
 from rpl_core.interfaces.reader import Reader
 
 class Item(Reader):
@@ -20,22 +22,22 @@ def rpl_collectors():
 """
 
 
-def test_calls_answers_and_failures_are_shown(site, capsys):
-    site.plugin("traced", READERS)
-    host = site.host(trace=True, disabled=("core",))
-    host.relay.readers()
-    host.relay.collectors()
+def test_calls_answers_and_failures_are_shown(rpl_site, capsys):
+    rpl_site.plugin("traced", SOURCE)
+    host = rpl_site.host(trace=True, disabled=("core",))
+    host.relay.collect(READERS)
+    host.relay.collect(COLLECTORS)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        "rpl-hook: call rpl_readers() in traced",
+        "rpl-hook: call rpl_readers(config=mappingproxy) in traced",
         "rpl-hook: answer rpl_readers from traced: 1 of Item only?[31m",
-        "rpl-hook: call rpl_collectors() in traced",
+        "rpl-hook: call rpl_collectors(config=mappingproxy) in traced",
         "rpl-hook: raised rpl_collectors in traced: ValueError: first line second line",
     ]
 
 
-def test_without_tracing_nothing_is_shown(site, capsys):
-    site.plugin("traced", READERS)
-    site.host(disabled=("core",)).relay.readers()
+def test_without_tracing_nothing_is_shown(rpl_site, capsys):
+    rpl_site.plugin("traced", SOURCE)
+    rpl_site.host(disabled=("core",)).relay.collect(READERS)
     assert capsys.readouterr().err == ""

@@ -1,6 +1,6 @@
-"""Fixtures for tests of rpl and of its plugins; pytest finds this module through rpl-core's entry point.
+"""Fixtures for tests of rpl and of its plugins; pytest finds this module through rpl-testkit's entry point.
 
-It is imported at every start of pytest on machines with rpl-core, so it imports nothing heavy itself.
+It is imported at every start of pytest on machines with rpl-testkit, so it imports nothing heavy itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rpl_testkit.command_line import CommandLine
     from rpl_testkit.hosts import HostFactory
     from rpl_testkit.recordings import RocpdBuilder
+    from rpl_testkit.sites import Site
 
 
 @pytest.fixture
@@ -33,6 +34,15 @@ def rpl_cli(monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     from rpl_testkit.command_line import CommandLine
 
     return CommandLine(monkeypatch)
+
+
+@pytest.fixture
+def rpl_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """``rpl_site.plugin("name", source)``: a plugin as if it were installed, in a distribution of its own."""
+    from rpl_testkit.sites import open_site
+
+    with open_site(tmp_path / "site", monkeypatch) as site:
+        yield site
 
 
 @pytest.fixture

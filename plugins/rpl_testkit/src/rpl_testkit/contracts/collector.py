@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 def assert_collector(collector: Collector, scratch: Path) -> None:
     """Check names, ``missing`` and ``plan``; executing passes is left to the collector's own tests.
 
-    In ``scratch`` an application is put that would leave a trace if somebody started it.
+    In ``scratch`` an application is put that would leave a trace if somebody started it. A collector that
+    adds passes to a finished profile is not asked for a plan.
     """
     from rpl_core.interfaces.collector import CollectRequest
+    from rpl_core.model.trace import TraceRole
 
     subject = demand_kind("rpl_collectors", collector)
     reason = collector.missing()
     demand_reason_or_none(reason, subject)
+    if collector.role is not TraceRole.TIMING:
+        return
     application, started = _application(scratch)
     request = CollectRequest(command=(str(application), "--size", "a b;c"), runs=2)
     try:

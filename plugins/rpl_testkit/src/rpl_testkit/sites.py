@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib
 import sys
 import textwrap
-from pathlib import Path
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
-from rpl_core.plugins.host import PluginHost, create_host
-from rpl_core.plugins.selection import PluginSelection
+    import pytest
+
+    from rpl_core.plugins.host import PluginHost
 
 HEADER = "from rpl_core import hookimpl\nRPL_API = 1\n"
 
 
-class FakeSite:
+class Site:
     """A site-packages folder that exists for one test."""
 
     def __init__(self, folder: Path) -> None:
@@ -46,16 +50,19 @@ class FakeSite:
 
     def host(self, **choices: object) -> PluginHost:
         """A host that sees the core and this site's distributions."""
+        from rpl_core.plugins.host import create_host
+        from rpl_core.plugins.selection import PluginSelection
+
         choices.setdefault("only_distributions", frozenset(self.distributions))
         return create_host(PluginSelection(**choices), config={})  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def site(tmp_path, monkeypatch):
-    folder = tmp_path / "site"
+@contextmanager
+def open_site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site in ``folder``, whose modules are forgotten at the end."""
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
-    yield FakeSite(folder)
+    yield Site(folder)
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(str(folder)):
             del sys.modules[name]

@@ -49,20 +49,20 @@ def rpl_transformations():
 
 
 @pytest.fixture
-def transform(site, rpl_cli, tmp_path):
+def transform(rpl_site, rpl_cli, tmp_path):
     file = tmp_path / "kernels.hip"
     file.write_bytes(b"first alpha\nthen beta \xff\n")
 
     def call(*options, path=file):
-        only = ",".join(("rpl-optimize", *site.distributions))
+        only = ",".join(("rpl-optimize", *rpl_site.distributions))
         return rpl_cli("transform", path, *options, env={"RPL_LOAD_PLUGINS": only})
 
     call.file = file
     return call
 
 
-def test_candidates_are_listed_with_verdicts_and_reasons(site, transform):
-    site.plugin("shout", SHOUT)
+def test_candidates_are_listed_with_verdicts_and_reasons(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     lines = transform().assert_ok().stdout.splitlines()
     assert [line.split()[:4] for line in lines[1:3]] == [
         ["shout:alpha", "1", "alpha", "allowed"],
@@ -71,51 +71,51 @@ def test_candidates_are_listed_with_verdicts_and_reasons(site, transform):
     assert lines[3] == "shout:beta: guard is-alpha, line 2: beta must stay"
 
 
-def test_json_holds_guards_and_edits(site, transform):
-    site.plugin("shout", SHOUT)
+def test_json_holds_guards_and_edits(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     alpha, beta = transform("--json").assert_ok().json()["candidates"]
     assert (alpha["plugin"], alpha["transformation"], alpha["allowed"]) == ("shout", "shout", True)
     assert alpha["edits"] == [{"begin": 6, "end": 11, "replacement": "ALPHA"}]
     assert beta["guards"] == [{"guard": "is-alpha", "passed": False, "reason": "beta must stay", "line": 2}]
 
 
-def test_apply_prints_the_changed_bytes_and_leaves_the_file_alone(site, transform):
-    site.plugin("shout", SHOUT)
+def test_apply_prints_the_changed_bytes_and_leaves_the_file_alone(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     before = transform.file.read_bytes()
     outcome = transform("--apply", "shout:alpha").assert_ok()
     assert outcome.stdout.encode("utf-8", "surrogateescape") == b"first ALPHA\nthen beta \xff\n"
     assert transform.file.read_bytes() == before
 
 
-def test_a_refused_candidate_is_not_applied(site, transform):
-    site.plugin("shout", SHOUT)
+def test_a_refused_candidate_is_not_applied(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     outcome = transform("--apply", "shout:beta").assert_exit(1)
     assert outcome.stdout == ""
     assert "beta must stay" in outcome.stderr
 
 
-def test_an_unknown_candidate_names_the_known_ones(site, transform):
-    site.plugin("shout", SHOUT)
+def test_an_unknown_candidate_names_the_known_ones(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     outcome = transform("--apply", "shout:gamma").assert_exit(64)
     assert "known: shout:alpha, shout:beta" in outcome.stderr
 
 
-def test_one_kernel_can_be_chosen(site, transform):
-    site.plugin("shout", SHOUT)
+def test_one_kernel_can_be_chosen(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     document = transform("--kernel", "beta", "--json").json()
     assert [c["id"] for c in document["candidates"]] == ["shout:beta"]
 
 
-def test_nothing_to_change_is_no_failure(site, transform, tmp_path):
-    site.plugin("shout", SHOUT)
+def test_nothing_to_change_is_no_failure(rpl_site, transform, tmp_path):
+    rpl_site.plugin("shout", SHOUT)
     (tmp_path / "empty.hip").touch()
     outcome = transform(path=tmp_path / "empty.hip").assert_ok()
     found_by = "shout found nothing that could be changed"
     assert (outcome.stdout, outcome.stderr.strip()) == ("", f"no candidates: {found_by}")
 
 
-def test_a_kernel_without_candidates_names_those_with(site, transform):
-    site.plugin("shout", SHOUT)
+def test_a_kernel_without_candidates_names_those_with(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     outcome = transform("--kernel", "gamma").assert_ok()
     assert "no candidates for the kernel 'gamma'" in outcome.stderr
     assert "with candidates: alpha, beta" in outcome.stderr
@@ -133,9 +133,9 @@ def test_a_kernel_without_candidates_names_those_with(site, transform):
         ("return (EditCandidate('a', None, 'x', 's', ()),)", "no line number"),
     ],
 )
-def test_a_failing_transformation_costs_only_itself(site, transform, body, fragment):
-    site.plugin("shout", SHOUT)
-    site.plugin("failing", FAILING.format(body=body))
+def test_a_failing_transformation_costs_only_itself(rpl_site, transform, body, fragment):
+    rpl_site.plugin("shout", SHOUT)
+    rpl_site.plugin("failing", FAILING.format(body=body))
     outcome = transform("--json").assert_ok()
     assert [c["id"] for c in outcome.json()["candidates"]] == ["shout:alpha", "shout:beta"]
     assert fragment in outcome.stderr
@@ -146,8 +146,8 @@ def test_without_any_transformation_the_next_step_is_named(transform):
     assert "no loaded plugin offers transformations" in transform().assert_exit(69).stderr
 
 
-def test_an_unhandled_kind_of_file_is_refused(site, transform, tmp_path):
-    site.plugin("shout", SHOUT)
+def test_an_unhandled_kind_of_file_is_refused(rpl_site, transform, tmp_path):
+    rpl_site.plugin("shout", SHOUT)
     (tmp_path / "a.py").touch()
     assert (
         "no transformation handles .py files; known: .hip"
@@ -155,20 +155,20 @@ def test_an_unhandled_kind_of_file_is_refused(site, transform, tmp_path):
     )
 
 
-def test_a_missing_file_is_named(site, transform, tmp_path):
-    site.plugin("shout", SHOUT)
+def test_a_missing_file_is_named(rpl_site, transform, tmp_path):
+    rpl_site.plugin("shout", SHOUT)
     assert "no source file at" in transform(path=tmp_path / "gone.hip").assert_exit(69).stderr
 
 
-def test_a_huge_file_is_refused(site, transform, tmp_path):
-    site.plugin("shout", SHOUT)
+def test_a_huge_file_is_refused(rpl_site, transform, tmp_path):
+    rpl_site.plugin("shout", SHOUT)
     with (tmp_path / "huge.hip").open("wb") as file:
         file.truncate((16 << 20) + 1)
     assert "larger than 16 MiB" in transform(path=tmp_path / "huge.hip").assert_exit(65).stderr
 
 
-def test_apply_and_json_contradict_each_other(site, transform):
-    site.plugin("shout", SHOUT)
+def test_apply_and_json_contradict_each_other(rpl_site, transform):
+    rpl_site.plugin("shout", SHOUT)
     transform("--apply", "shout:alpha", "--json").assert_exit(64)
 
 
