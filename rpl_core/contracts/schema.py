@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_DEFINITIONS = "#/$defs/{model}"
 
 
 def json_schema(contract: DocumentContract, sections: Iterable[DocumentSection] = ()) -> dict[str, Any]:
@@ -37,9 +36,13 @@ def _insert(schema: dict[str, Any], kind: Any, section: DocumentSection) -> None
     """Replace the free-form objects at the section's places by its schema, or add it to ``sections``."""
     generated = _generated(section.model())
     definitions = {**schema.get("$defs", {}), **generated.pop("$defs", {})}
-    definitions[generated.get("title", section.name)] = generated
+    if "$ref" in generated:  # a model that refers to itself
+        reference = {"$ref": generated["$ref"]}
+    else:
+        name = section.model().__name__
+        definitions[name] = generated
+        reference = {"$ref": f"#/$defs/{name}"}
     schema["$defs"] = dict(sorted(definitions.items()))
-    reference = {"$ref": _DEFINITIONS.format(model=generated.get("title", section.name))}
     places = kind.places_of(schema, section.field)
     for place in places:
         _refer(place, reference)
@@ -48,10 +51,9 @@ def _insert(schema: dict[str, Any], kind: Any, section: DocumentSection) -> None
 
 
 def _refer(place: dict[str, Any], reference: dict[str, str]) -> None:
-    """Put ``reference`` where ``place`` allows any object."""
-    for key in ("anyOf", "items"):
-        inner = place.get(key)
-        if isinstance(inner, list):
-            place[key] = [reference if choice.get("type") == "object" else choice for choice in inner]
-        elif isinstance(inner, dict):
-            place[key] = reference
+    """Put ``reference`` where ``place`` allows any object, alone or as items of a list."""
+    if "anyOf" in place:
+        place["anyOf"] = [reference if one.get("type") == "object" else one for one in place["anyOf"]]
+        place.pop("title", None)  # the definition has its own
+    elif "items" in place:
+        place["items"] = reference

@@ -1,0 +1,40 @@
+"""The contracts of this distribution as the core knows them; the models are imported when somebody looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.document import DocumentContract
+
+if TYPE_CHECKING:
+    from rpl_compare.contract import CompareDocument, ComparisonManifest, HistoryDocument
+
+
+class CompareContract(DocumentContract):
+    name = "compare"
+    summary = "what `rpl compare --json` prints"
+
+    def model(self) -> type[CompareDocument]:
+        from rpl_compare.contract import CompareDocument
+
+        return CompareDocument
+
+
+class ComparisonContract(DocumentContract):
+    name = "comparison"
+    summary = "the manifest of an interleaved comparison"
+
+    def model(self) -> type[ComparisonManifest]:
+        from rpl_compare.contract import ComparisonManifest
+
+        return ComparisonManifest
+
+
+class HistoryContract(DocumentContract):
+    name = "history"
+    summary = "what `rpl compare --history --json` prints"
+
+    def model(self) -> type[HistoryDocument]:
+        from rpl_compare.contract import HistoryDocument
+
+        return HistoryDocument
