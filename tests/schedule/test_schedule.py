@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rpl_core.errors import BadDataError
-from rpl_core.interfaces.analyzer import AnalysisOptions, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.fact import Fact, Facts
 from rpl_core.model.recording import Recording
 from rpl_core.schedule.execute import analyze
 from rpl_core.schedule.order import Step, schedule
@@ -12,10 +13,11 @@ from rpl_core.schedule.order import Step, schedule
 class FakeAnalyzer(Analyzer):
     summary = "for tests"
 
-    def __init__(self, name, requires=(), provides=(), answer=None):
+    def __init__(self, name, requires=(), provides=(), answer=None, wants=()):
         self.name = name
-        self.requires = frozenset(requires)
-        self.provides = frozenset(provides)
+        self.requires = frozenset(map(Fact, requires))
+        self.wants = frozenset(map(Fact, wants))
+        self.provides = frozenset(map(Fact, provides))
         self.answer = answer
 
     def analyze(self, context):
@@ -30,7 +32,16 @@ def steps(*analyzers):
 
 
 def run(*analyzers, given=None):
-    return analyze(Recording(traces=()), None, AnalysisOptions(), steps(*analyzers), given or {})
+    context = AnalysisContext(Recording(traces=()), None, facts=Facts(keyed(given or {})))
+    return analyze(context, steps(*analyzers))
+
+
+def keyed(values):
+    return {Fact(name): value for name, value in values.items()}
+
+
+def values(facts):
+    return {fact.name: facts[fact] for fact in facts}
 
 
 def test_steps_run_after_what_they_require():
@@ -43,6 +54,18 @@ def test_steps_run_after_what_they_require():
     )
 
     assert [s.analyzer.name for s in plan.steps] == ["c", "b", "a"]
+
+
+def test_what_is_wanted_comes_first_and_may_be_missing():
+    plan = schedule(
+        steps(
+            FakeAnalyzer("a", wants=["x", "never"], provides=["y"]),
+            FakeAnalyzer("b", provides=["x"]),
+        )
+    )
+
+    assert [s.analyzer.name for s in plan.steps] == ["b", "a"]
+    assert plan.diagnostics == ()
 
 
 def test_order_does_not_depend_on_the_order_of_registration():
@@ -93,7 +116,7 @@ def test_step_without_a_provider_is_refused_with_what_depends_on_it():
 def test_given_facts_count_as_provided():
     result = run(FakeAnalyzer("a", requires=["g"], provides=["x"]), given={"g": 1})
 
-    assert result.facts == {"g": 1, "x": "a"}
+    assert values(result.facts) == {"g": 1, "x": "a"}
 
 
 def test_failing_step_costs_its_facts_and_those_that_need_them():
@@ -103,7 +126,7 @@ def test_failing_step_costs_its_facts_and_those_that_need_them():
         FakeAnalyzer("c", provides=["z"]),
     )
 
-    assert dict(result.facts) == {"z": "c"}
+    assert values(result.facts) == {"z": "c"}
     assert [d.code for d in result.diagnostics] == ["analyzer.failed", "analyzer.skipped"]
     assert "ZeroDivisionError: boom" in result.diagnostics[0].fact
 
@@ -115,7 +138,7 @@ def test_expected_failure_of_a_step_shows_its_one_line():
 
 
 def test_step_that_breaks_its_promise_is_reported():
-    result = run(FakeAnalyzer("a", provides=["x"], answer={"other": 1}))
+    result = run(FakeAnalyzer("a", provides=["x"], answer=keyed({"other": 1})))
 
-    assert "x" not in result.facts
+    assert Fact("x") not in result.facts
     assert "promised the facts x and gave other" in result.diagnostics[0].fact
