@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 
 MANIFEST = "run.json"
-BASE_PROFILE = ".rocpd_profile"  # the timing runs: the only source of time
 ARTIFACTS = "artifacts"  # counter passes, logs, thread traces
 DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")
 LATEST = "latest"

@@ -11,27 +11,24 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
 
 RPL_API = 1
 
-_EXECUTABLE_SETTING = "plugins.rocprofv3.executable"
-_settings: dict[str, str] = {}
+
+@hookimpl
+def rpl_options() -> tuple[CommandOption[Any], ...]:
+    from rpl_rocprofv3.options import ROCPROF
+
+    return (ROCPROF,)
 
 
 @hookimpl
-def rpl_configure(config: Mapping[str, Any]) -> None:
-    _settings.clear()
-    executable = config.get(_EXECUTABLE_SETTING)
-    if executable is not None:
-        _settings[_EXECUTABLE_SETTING] = str(executable)
-
-
-@hookimpl
-def rpl_collectors() -> tuple[Collector, ...]:
+def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
     from rpl_rocprofv3.collector.rocprof import RocprofCollector
 
-    return (RocprofCollector(_settings.get(_EXECUTABLE_SETTING)),)
+    return (RocprofCollector(_executable(config)),)
 
 
 @hookimpl
@@ -42,7 +39,13 @@ def rpl_readers() -> tuple[Reader, ...]:
 
 
 @hookimpl
-def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
+def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
     from rpl_rocprofv3.doctor import all_checks
 
-    return all_checks(_settings.get(_EXECUTABLE_SETTING))
+    return all_checks(_executable(config))
+
+
+def _executable(config: Mapping[str, Any]) -> str | None:
+    """The configured profiler, or None to search for one."""
+    executable = config.get("plugins.rocprofv3.executable")
+    return None if executable is None else str(executable)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from rpl_core.interfaces.doctor import DoctorStatus
-from rpl_rocprofv3 import plugin
 from rpl_rocprofv3.doctor import CountersCheck, GpuAccessCheck, RocpdCheck, RocprofCheck
 
 
@@ -93,17 +92,13 @@ def test_a_profiler_that_hangs_is_reported_and_not_waited_for(tool, tmp_path: Pa
     assert "did not end within 0.5 s" in report.fact
 
 
-def test_the_configured_executable_reaches_the_collector(tool) -> None:
-    path = tool("version: 1.0.0")
-    plugin.rpl_configure({"plugins.rocprofv3.executable": path})
-    try:
-        (collector,) = plugin.rpl_collectors()
-        assert (collector.name, collector.missing()) == ("rocprofv3", None)
-        assert [check.name for check in plugin.rpl_doctor_checks()] == [
-            "rocprofv3",
-            "rocpd",
-            "gpu-access",
-            "counters",
-        ]
-    finally:
-        plugin.rpl_configure({})
+def test_each_host_has_its_own_executable(tool, rpl_host, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("RPL_ROCPROFV3", raising=False)
+    own = rpl_host("rocprofv3", config={"plugins.rocprofv3.executable": tool("version: 1.0.0")})
+    other = rpl_host("rocprofv3", config={"plugins.rocprofv3.executable": "/nowhere/rocprofv3"})
+    assert own.catalog.collectors().get("rocprofv3").missing() is None
+    assert "/nowhere/rocprofv3" in other.catalog.collectors().get("rocprofv3").missing()
+    checks = {check.name: check.check().status for check in own.catalog.doctor_checks()}
+    assert checks["rocprofv3"] is DoctorStatus.OK
+    assert {"rocpd", "gpu-access", "counters"} < set(checks)

@@ -10,6 +10,7 @@ from rpl_core.errors import UsageError
 from rpl_core.interfaces.collector import CollectionPlan, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import TraceRole
+from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_rocprofv3.collector.command_line import counter_command, trace_command
 from rpl_rocprofv3.collector.findings import version_findings
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 #: The base pass of a run directory, which is the only source of time.
 TIMING_FOLDER = ".rocpd_profile"
-COUNTER_FOLDER = "artifacts"
 #: A name that starts with a dash would be an option of rocprofv3, one with a comma two counters.
 _COUNTER_NAME = re.compile(r"[A-Za-z]\w*(?::device=\d+)?")
 
@@ -66,7 +66,7 @@ def _counter_passes(
         PlannedPass(
             name=f"pass_{number}",
             role=TraceRole.COUNTERS,
-            directory=f"{COUNTER_FOLDER}/pass_{number}",
+            directory=f"{ARTIFACTS}/pass_{number}",
             command=counter_command(executable, version.output_format, request.command, counters),
             counters=counters,
             time_limit_s=request.time_limit_s,

@@ -11,6 +11,7 @@ from rpl_core.interfaces.collector import Collector, PassOutcome
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.program import require_program
 from rpl_core.process.storage import make_directory
+from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_rocprofv3.collector.command_line import output_format_of, with_directory
 from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
@@ -22,12 +23,15 @@ from rpl_rocprofv3.collector.planning import plan_collection
 from rpl_rocprofv3.collector.recorded_work import holds_counters, holds_dispatches
 from rpl_rocprofv3.collector.redaction import remove_environments
 from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
+from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectionPlan, CollectRequest, LineSink, PlannedPass
+    from rpl_core.interfaces.options import Options
     from rpl_core.model.diagnostic import Diagnostic
 
-_LOG_FOLDER = Path("artifacts") / "logs"
+_LOG_FOLDER = Path(ARTIFACTS) / "logs"
+_WITHOUT_PROFILER = "timing-only"
 
 
 class RocprofCollector(Collector):
@@ -46,6 +50,9 @@ class RocprofCollector(Collector):
         except MissingError as error:
             return error.one_line()
         return None
+
+    def instead(self, options: Options) -> str | None:
+        return None if options[ROCPROF] else _WITHOUT_PROFILER
 
     def plan(self, request: CollectRequest) -> CollectionPlan:
         """Also raises ``UsageError`` or ``MissingError`` for an application that can't be started."""
