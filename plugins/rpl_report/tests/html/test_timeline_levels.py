@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_core.interfaces.timeline import NO_SYMBOL
-from rpl_report.timeline import bins, kept, links
+from rpl_report.timeline import bins, build, kept
 from rpl_report.timeline.build import timeline_of
 from rpl_testkit.traces import TracedDispatch, make_trace
 
@@ -109,7 +109,7 @@ def test_links_lead_from_lane_to_lane_in_time_order(demo_report, parsed):
 
 
 def test_links_beyond_the_limit_are_counted(monkeypatch):
-    monkeypatch.setattr(links, "MOST_LINKS", 1)
+    monkeypatch.setattr(build, "_MOST_LINKS", 1)
     # Null-stream work waits for both blocking streams and they for it, so the path must change lanes.
     rows = [("a", 0, 90, 1), ("b", 100, 90, 2), ("c", 200, 90, 1), ("d", 300, 90, 2)]
     timeline = timeline_of(_trace(rows))

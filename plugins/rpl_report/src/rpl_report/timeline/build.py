@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.interfaces.timeline import Timeline
+from rpl_core.interfaces.timeline import PathLinks, Timeline
 from rpl_report.timeline.bins import bin_levels
 from rpl_report.timeline.kept import kept_nodes
 from rpl_report.timeline.lanes import choose_lanes, describe_lanes
-from rpl_report.timeline.links import path_links
 from rpl_report.timeline.pieces import LanePieces, lane_pieces
 from rpl_report.timeline.symbols import choose_symbols
 from rpl_report.timeline.work import timed_work
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["timeline_of"]
 
+#: Further changes of lane are not drawn (chosen for the size of the page: 20 bytes each).
+_MOST_LINKS = 6_000
+
 
 def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None:
     """The timeline of ``trace``; ``None`` if it holds no dispatch with usable times."""
@@ -33,7 +35,7 @@ def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None
     if work is None:
         return None
     lanes, symbols = choose_lanes(work), choose_symbols(work)
-    links, ends = path_links(work, lanes)
+    links, ends = _path_links(work, lanes)
     kept = kept_nodes(work, lanes, symbols, ends)
     pieces = lane_pieces(work, lanes.place)
     every = _every_node(work, lanes)
@@ -84,3 +86,30 @@ def _intervals(work: TimedWork, lanes: LaneChoice, rows: Int64Column) -> LanePie
         begin_ns=begin,
         end_ns=begin + work.nodes.duration_ns()[rows],
     )
+
+
+def _path_links(work: TimedWork, lanes: LaneChoice) -> tuple[PathLinks, Int64Column]:
+    """The links between shown lanes, and the nodes at their ends. Too many keep those between long runs."""
+    rows, nodes = work.path_rows, work.nodes
+    lane = lanes.place[nodes.lane[rows]]
+    change = np.flatnonzero((lane[1:] != lane[:-1]) & (lane[1:] >= 0) & (lane[:-1] >= 0))
+    found = change.size
+    if found > _MOST_LINKS:
+        change = np.sort(change[np.argsort(-_shorter_run(change, rows.size), kind="stable")[:_MOST_LINKS]])
+    begin = work.begin_ns()
+    source, target = rows[change], rows[change + 1]
+    links = PathLinks(
+        source_lane=lane[change].astype(np.uint16),
+        target_lane=lane[change + 1].astype(np.uint16),
+        source_end_ns=begin[source] + nodes.duration_ns()[source],
+        target_begin_ns=begin[target],
+        left_out=int(found - change.size),
+    )
+    return links, np.concatenate([source, target])
+
+
+def _shorter_run(change: Int64Column, length: int) -> Int64Column:
+    """Nodes of the shorter one of the two runs that each change lies between."""
+    bounds = np.concatenate([[-1], change, [length - 1]])
+    runs = np.diff(bounds)
+    return np.minimum(runs[:-1], runs[1:])
