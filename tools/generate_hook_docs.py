@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from rpl_core import RPL_API, hookspecs
-from rpl_core.plugins.kinds import BY_HOOK
+from rpl_core.plugins.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 HOOKS_PAGE = ROOT / "docs" / "plugins" / "hooks.md"
@@ -54,7 +54,9 @@ def render_snapshot() -> str:
         "RPL_API": RPL_API,
         "hooks": {hook: signature_line(hook) for hook in hook_names()},
         "interfaces": {
-            kind.title: _interface_members(kind.expected_type()) for kind in BY_HOOK.values() if kind.hook
+            interface.__name__: _interface_members(interface)
+            for kind in KINDS
+            for interface in kind.expected_types()
         },
     }
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
@@ -79,9 +81,9 @@ def _first_line(hook: str) -> str:
 def _hook_section(hook: str) -> str:
     body = markdown(inspect.getdoc(getattr(hookspecs, hook)) or "")
     lines = [f"## {hook}", "", "```python", "@hookimpl", signature_line(hook), "```", "", body, ""]
-    kind = BY_HOOK.get(hook)
-    if kind is not None:
-        lines += _interface_section(kind.expected_type())
+    for kind in KINDS:
+        if kind.hook == hook:
+            lines += [line for interface in kind.expected_types() for line in _interface_section(interface)]
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -24,126 +23,60 @@ def device(name, **changes):
     return DeviceModel(**{**facts, **changes})
 """
 
-ITEMS = {
-    "rpl_device_models": (DEVICE, "device({name!r})"),
-    "rpl_collectors": (
-        """
-        from rpl_core.interfaces.collector import CollectionPlan, Collector
-        class Item(Collector):
-            summary = "s"
-            def missing(self): return None
-            def plan(self, request): return CollectionPlan(())
-            def run(self, planned, run_directory, log): raise NotImplementedError
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_readers": (
-        """
-        from rpl_core.interfaces.reader import Reader
-        class Item(Reader):
-            summary = "s"
-            def claim(self, files): return ()
-            def read(self, inputs): return ()
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_analyzers": (
-        """
-        from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
-        class Item(Analyzer):
-            summary = "s"
-            def analyze(self, context): return AnalysisOutcome({})
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_transformations": (
-        """
-        from rpl_core.interfaces.transformation import Transformation
-        class Item(Transformation):
-            summary = "s"
-            def propose(self, source): return ()
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_proposers": (
-        """
-        from rpl_core.interfaces.proposer import Proposer
-        class Item(Proposer):
-            summary = "s"
-            def propose(self, request): return None
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_equivalence_checks": (
-        """
-        from rpl_core.interfaces.equivalence import EquivalenceCheck
-        class Item(EquivalenceCheck):
-            summary = "s"
-            def check(self, request): raise NotImplementedError
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_replayers": (
-        """
-        from rpl_core.interfaces.replayer import Replayer
-        class Item(Replayer):
-            summary = "s"
-            def missing(self): return None
-            def replay(self, request): raise NotImplementedError
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_renderers": (
-        """
-        from rpl_core.interfaces.renderer import Renderer
-        class Item(Renderer):
-            summary, suffix = "s", ".txt"
-            def render(self, request): return ""
-        """,
-        "named(Item(), {name!r})",
-    ),
-    "rpl_doctor_checks": (
-        """
-        from rpl_core.interfaces.doctor import DoctorCheck
-        class Item(DoctorCheck):
-            summary = "s"
-            def check(self): raise NotImplementedError
-        """,
-        "named(Item(), {name!r})",
-    ),
-}
+ARCHITECTURE = "from rpl_core.model.architecture import Architecture\n"
+OPTION = """
+from rpl_core.interfaces.options import CommandOption
 
-NAMED = """
-def named(item, name):
-    item.name = name
-    return item
+def option(name):
+    return CommandOption(name=name, commands=("profile",), parse=str, default="", help="h")
+"""
+OBJECT = """
+from {module} import {title}
+
+class Item({title}):
+    summary, suffix, title = "s", ".txt", "t"
+    def __init__(self, name): self.name = name
+
+Item.__abstractmethods__ = frozenset()
 """
 
 
-def offer(rpl_site, plugin, hook, expression):
-    """A plugin whose ``hook`` returns ``expression``."""
-    definitions, _ = ITEMS[hook]
-    rpl_site.plugin(
-        plugin,
-        f"{textwrap.dedent(definitions)}{NAMED}\n@hookimpl\ndef {hook}():\n    return {expression}\n",
-    )
+def definitions(kind):
+    """Source that defines contributions of ``kind``, and the expression for the one called ``{name}``."""
+    known = {
+        "rpl_device_models": (DEVICE, "device({name!r})"),
+        "rpl_architectures": (ARCHITECTURE, "Architecture(name={name!r})"),
+        "rpl_options": (OPTION, "option({name!r})"),
+    }
+    if kind.hook in known:
+        return known[kind.hook]
+    module, _, title = kind.types[0].partition(":")
+    return OBJECT.format(module=module, title=title), "Item({name!r})"
 
 
-def item(hook, name):
-    return ITEMS[hook][1].format(name=name)
+#: Kinds whose contributions have names, and whose hooks ask for nothing.
+NAMED = [kind for kind in KINDS if kind.identity and not kind.asked]
 
 
-def assert_collecting(rpl_site, hook, ask):
+def offer(rpl_site, plugin, kind, *, returns):
+    """A plugin that returns ``returns``, in which ``item("name")`` stands for a contribution."""
+    source, expression = definitions(kind)
+    item = f"def item(name):\n    return {expression.replace('{name!r}', 'name')}\n"
+    rpl_site.plugin(plugin, f"{source}\n{item}\n@hookimpl\ndef {kind.hook}():\n    return {returns}\n")
+
+
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.hook)
+def test_a_collecting_hook(rpl_site, kind):
     """Plugins answer in name order, ``None`` says nothing, and bad answers cost only their plugin."""
-    offer(rpl_site, "c-good", hook, f"({item(hook, 'c1')}, {item(hook, 'c2')})")
-    offer(rpl_site, "a-good", hook, f"({item(hook, 'a1')},)")
-    offer(rpl_site, "b-raises", hook, "1 / 0")
-    offer(rpl_site, "d-silent", hook, "None")
-    offer(rpl_site, "e-list", hook, f"[{item(hook, 'e1')}]")
-    offer(rpl_site, "f-mixed", hook, f"({item(hook, 'f1')}, 42, {item(hook, 'f 2')})")
-    offer(rpl_site, "g-exits", hook, "exit(4)")
+    offer(rpl_site, "c-good", kind, returns="(item('c1'), item('c2'))")
+    offer(rpl_site, "a-good", kind, returns="(item('a1'),)")
+    offer(rpl_site, "b-raises", kind, returns="1 / 0")
+    offer(rpl_site, "d-silent", kind, returns="None")
+    offer(rpl_site, "e-list", kind, returns="[item('e1')]")
+    offer(rpl_site, "f-mixed", kind, returns="(item('f1'), 42, item('f 2'))")
+    offer(rpl_site, "g-exits", kind, returns="exit(4)")
     host = rpl_site.host(disabled=("core",))
-    found = ask(host.relay)
+    found = host.relay.collect(kind)
     assert [(c.plugin, c.value.name) for c in found] == [
         ("a-good", "a1"),
         ("c-good", "c1"),
@@ -158,13 +91,29 @@ def assert_collecting(rpl_site, hook, ask):
     assert "returned list where a tuple was expected" in facts["plugin e-list"][0]
     assert len(facts["plugin f-mixed"]) == 2
     assert "sys.exit(4)" in facts["plugin g-exits"][0]
-    assert all(hook in fact for lines in facts.values() for fact in lines)
+    assert all(kind.hook in fact for lines in facts.values() for fact in lines)
 
 
-@pytest.mark.parametrize("hook", ITEMS)
-def test_a_collecting_hook(rpl_site, hook):
-    (kind,) = (kind for kind in KINDS if kind.hook == hook)
-    assert_collecting(rpl_site, hook, lambda relay: relay.collect(kind))
+CEILING = """
+from rpl_core.model.device import CeilingOrigin, MemoryCeiling
+
+@hookimpl
+def rpl_ceilings(device):
+    return (MemoryCeiling("hbm", {peak}, CeilingOrigin.MEASURED, str(device)),)
+"""
+
+
+def test_hook_rpl_ceilings(rpl_site):
+    rpl_site.plugin("b", CEILING.format(peak="2.0"))
+    rpl_site.plugin("a", CEILING.format(peak="1.0"))
+    rpl_site.plugin("c", CEILING.format(peak="'fast'"))
+    host = rpl_site.host(disabled=("core",))
+    found = host.catalog.ceilings("a device")
+    assert [(c.plugin, c.value.peak_gbps, c.value.source) for c in found] == [
+        ("a", 1.0, "a device"),
+        ("b", 2.0, "a device"),
+    ]
+    assert [d.where for d in host.diagnostics] == ["plugin c"]
 
 
 RULE = """
@@ -297,22 +246,9 @@ def test_a_plugin_the_user_named_may_not_fail_quietly(rpl_site):
 
 
 def test_two_implementations_in_one_module_answer_in_the_order_of_their_function_names(rpl_site):
-    source = ITEMS["rpl_renderers"][0]
-    rpl_site.plugin(
-        "double",
-        textwrap.dedent(source)
-        + NAMED
-        + textwrap.dedent(
-            """
-            @hookimpl(specname="rpl_renderers")
-            def b_second():
-                return (named(Item(), "second"),)
-
-            @hookimpl(specname="rpl_renderers")
-            def a_first():
-                return (named(Item(), "first"),)
-            """
-        ),
-    )
+    source, _ = definitions(RENDERERS)
+    second = "@hookimpl(specname='rpl_renderers')\ndef b_second():\n    return (Item('second'),)\n"
+    first = "@hookimpl(specname='rpl_renderers')\ndef a_first():\n    return (Item('first'),)\n"
+    rpl_site.plugin("double", source + second + first)
     host = rpl_site.host(disabled=("core",))
     assert [c.value.name for c in host.relay.collect(RENDERERS)] == ["first", "second"]
