@@ -209,4 +209,5 @@ def test_the_collector_of_traces_records_no_profile(rpl_cli, profiler, decoder):
 
 
 def test_timing_without_a_profiler_can_not_be_deep(rpl_cli):
-    rpl_cli("profile", "--no-rocprof", "--deep-analysis", "--", "true").assert_exit(64)
+    words = ("profile", "--no-rocprof", "--deep-analysis", "--dry-run", "--", "true")
+    assert "--deep-analysis needs a profiler" in rpl_cli(*words).assert_exit(64).stderr

@@ -28,6 +28,7 @@ from rpl_rocprofv3.collector.command_line import with_directory
 from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
 from rpl_rocprofv3.collector.pass_directory import prepare_directory
+from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
     from rpl_core.errors import RplError
@@ -80,7 +81,7 @@ class ThreadTraceCollector(Collector):
 
     def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
         """Passes for the most critical kernels of the run so far, where the options ask for them."""
-        if not request.options[DEEP_ANALYSIS]:
+        if not _wanted(request.options):
             return None
         reason = self.missing()
         if reason is not None:
@@ -98,7 +99,7 @@ class ThreadTraceCollector(Collector):
         )
 
     def announcement(self, options: Options) -> str | None:
-        if not options[DEEP_ANALYSIS]:
+        if not _wanted(options):
             return None
         return f"thread traces of the {options[DEEP_TOP]} most critical kernels follow"
 
@@ -170,6 +171,15 @@ class ThreadTraceCollector(Collector):
                 result, what=f"the application (pass {planned.name})", next_step=f"see {log_path}"
             )
         return _Attempt(planned, result, output, watch, log_path)
+
+
+def _wanted(options: Options) -> bool:
+    """Raises ``UsageError`` where a profiler is wanted and refused at the same time."""
+    if not options[DEEP_ANALYSIS]:
+        return False
+    if not options[ROCPROF]:
+        raise UsageError("--deep-analysis needs a profiler", next_step="leave out --no-rocprof")
+    return True
 
 
 def _aim_again(attempt: _Attempt) -> Target | None:
