@@ -38,7 +38,7 @@ LAYERS = {
         ("cli",),
     ),
     "rpl_analysis": (
-        ("contracts", "options"),
+        ("contracts", "options", "architecture"),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),
         ("what_if", "bottleneck", "facts"),

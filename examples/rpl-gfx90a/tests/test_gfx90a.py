@@ -7,14 +7,18 @@ import csv
 import pytest
 
 from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.facts import KERNEL_QUANTITIES, OCCUPANCY, ROOFLINE
+from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
 from rpl_core.profiling.pass_planning import plan_passes
+from rpl_core.schedule.execute import analyze
+from rpl_core.schedule.order import Step
 from rpl_gfx90a import plugin
 from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.models import MI210, MI250X_GCD
@@ -36,25 +40,26 @@ def workload(rpl_shared_data):
 
 
 @pytest.fixture
-def facts(workload):
-    """All facts of the real recording, through the hooks of this plugin."""
+def recording(workload):
     from rpl_rocprofv3.readers.catalog import all_readers
 
     files = sorted(workload.rglob("*"))
     claims = [(reader, claim) for reader in all_readers() for claim in reader.claim(files)]
-    traces = tuple(t for reader, claim in claims if not claim.refusal for t in reader.read(claim))
-    recording = Recording(traces)
+    return Recording(tuple(t for reader, claim in claims if not claim.refusal for t in reader.read(claim)))
+
+
+@pytest.fixture
+def facts(recording):
+    """All facts of the real recording, with the device that the hooks of this plugin give."""
+    analyzers = (RuntimeAnalyzer(), OccupancyAnalyzer(), CountersAnalyzer(), RooflineAnalyzer())
     device = plugin.rpl_detect_device(recording.gpu_agents)
-    found = {"device": device}
-    for analyzer in (RuntimeAnalyzer(), CountersAnalyzer(), RooflineAnalyzer()):
-        context = AnalysisContext(recording, device, AnalysisOptions(), dict(found))
-        found.update(analyzer.analyze(context).facts)
-    return found
+    steps = [Step("analysis", analyzer) for analyzer in analyzers]
+    return analyze(AnalysisContext(recording, device), steps).facts
 
 
 @pytest.fixture
 def quantity(facts):
-    (kernel,) = facts["kernel_quantities"].values()
+    (kernel,) = facts[KERNEL_QUANTITIES].values()
     return kernel.per_launch
 
 
@@ -128,8 +133,14 @@ def test_no_counter_of_gfx942_is_asked_for():
     assert not [c for c in COUNTER_MAP.recommended if "EA0" in c or "BUBBLE" in c or "F8" in c]
 
 
-def test_the_recording_is_recognised(facts):
-    assert facts["device"] is MI210
+def test_the_recording_is_recognised(recording):
+    assert plugin.rpl_detect_device(recording.gpu_agents) is MI210
+
+
+def test_occupancy_follows_from_the_limits_of_this_plugin(facts):
+    # 4 + 4 registers in steps of 8 and 256 work-items without LDS leave all 8 wave slots of a SIMD.
+    (occupancy,) = facts[OCCUPANCY].values()
+    assert (occupancy.waves_per_simd, occupancy.limiter) == (8, "wave_slots")
 
 
 def test_reads_are_exact_without_128_byte_requests(quantity, workload):
@@ -169,7 +180,7 @@ def test_lanes_and_hit_rates(quantity):
 
 
 def test_the_kernel_is_on_the_memory_side_of_both_roofs(facts):
-    (kernel,) = facts["roofline"].kernels.values()
+    (kernel,) = facts[ROOFLINE].kernels.values()
     assert kernel.bound.value == "memory"
     assert kernel.time_ns.value == pytest.approx((20_480 + 16_320 + 15_520) / 3)
     assert kernel.spec.memory_share.value < kernel.measured.memory_share.value < 1

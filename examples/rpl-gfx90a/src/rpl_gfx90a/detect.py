@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_gfx90a.models import ARCHITECTURE, MI210, MI250X_GCD
+from rpl_gfx90a.architecture import ARCHITECTURE
+from rpl_gfx90a.models import MI210, MI250X_GCD
 
 if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel

@@ -10,9 +10,8 @@ from __future__ import annotations
 import attrs
 
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling, Pipe
+from rpl_gfx90a.architecture import ARCHITECTURE, FACTS
 from rpl_gfx90a.counter_map import COUNTER_MAP
-
-ARCHITECTURE = "gfx90a"
 
 _SPEC, _MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 _PANEL = "rocprofiler-compute panel 2.1 for gfx90a"
@@ -88,6 +87,7 @@ def _model(name: str, product: str, compute_units: int, source: str) -> DeviceMo
         counter_map=COUNTER_MAP,
         source=source,
         unknown_facts=("llc_bytes: gfx90a has no cache between L2 and HBM",),
+        architecture_facts=FACTS,
     )
 
 
