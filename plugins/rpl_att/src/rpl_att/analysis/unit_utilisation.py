@@ -19,6 +19,8 @@ _MFMA_BUSY = "SQ_VALU_MFMA_BUSY_CYCLES"
 _VALU = "SQ_ACTIVE_INST_VALU"
 #: Where the architecture is unknown: only GPUs with four SIMDs per CU sample these counters.
 _SIMDS = 4
+#: Where the rates are unknown, only a trace without such an instruction has a figure: zero.
+_NO_MFMA = "thread trace: no matrix instruction was executed"
 _COUNTER_SOURCE = "rocprof-compute-viewer (att.md, section 2)"
 
 _SHAPE = re.compile(
@@ -55,7 +57,7 @@ def mfma_utilisation(
         exactness="estimate",
         origin="modelled",
         formula="executed MFMA x cycles at the peak rate / window of the SIMDs",
-        source=rates.source if rates is not None else None,
+        source=rates.source if rates is not None else _NO_MFMA,
         missing=(_BUSY_CU, _MFMA_BUSY),
         note="cycles are those of dense inputs at the peak rate, not measured ones",
     )
