@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -143,7 +144,9 @@ class AnalysisKind(_Kind):
 
         facts = context.facts
         symbols = context.drafts["dag"].get("symbols", ())
-        published = {key.name: facts[key] for key in facts if key.published and key in context.providers}
+        published = {
+            key.name: _as_json(facts[key]) for key in facts if key.published and key in context.providers
+        }
         document = analysis_document(
             facts.get(KERNEL_TIMES) or {},
             facts.get(BOTTLENECKS) or {},
@@ -152,6 +155,11 @@ class AnalysisKind(_Kind):
             extensions=dict(sorted(published.items())),
         )
         return cast("Mapping[str, Any]", document)
+
+
+def _as_json(fact: object) -> object:
+    """A copy as plain values; that it can be one was checked where the fact was given."""
+    return json.loads(json.dumps(fact, default=dict))
 
 
 class WhatIfContract(DocumentContract):
