@@ -48,7 +48,8 @@ def test_its_commands_and_options_exist(line):
         assert found is not None, line
         command = found
     own = words[: words.index("--")] if "--" in words else words
-    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    params = command.get_params(click.Context(command, parent=context))
+    known = {name for parameter in params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert {word for word in own if word.startswith("--")} <= known
 
 
@@ -66,6 +67,7 @@ def _names(value):
     found = set()
     if isinstance(value, dict):
         found |= set(value.get("properties", {})) | {v for v in value.get("enum", []) if isinstance(v, str)}
+        found |= set(re.findall(r"\w+", str(value.get("pattern", ""))))
         for child in value.values():
             found |= _names(child)
     elif isinstance(value, list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 
 import click
 
@@ -28,9 +29,13 @@ def _commands(documentation):
                 yield page, tuple(words)
 
 
-def _options(command: click.Command) -> set[str]:
-    names = {name for p in command.params for name in (*p.opts, *p.secondary_opts) if name.startswith("-")}
+def _options_of(command: click.Command) -> set[str]:
+    params = command.get_params(click.Context(command))
+    names = {name for p in params for name in (*p.opts, *p.secondary_opts) if name.startswith("-")}
     return names | {"-h", "--help"}
+
+
+_options = cache(_options_of)
 
 
 def _problem(words: tuple[str, ...]) -> str | None:

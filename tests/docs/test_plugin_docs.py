@@ -41,7 +41,7 @@ def shell(tmp_path, monkeypatch):
         "PIP_NO_DEPS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         # The tutorial shows a machine without the other transformations of this checkout.
-        "RPL_LOAD_PLUGINS": "rpl-core,rpl-unroll-hint",
+        "RPL_LOAD_PLUGINS": "rpl-core,rpl-optimize,rpl-unroll-hint",
     }
 
     def run(script):
