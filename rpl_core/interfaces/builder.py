@@ -4,36 +4,39 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.interfaces.options import Options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Build", "BuildFailure", "BuildRequest", "BuildSystem", "Builder"]
 
 
 @attrs.frozen
 class BuildRequest:
-    """What is to be built: ``source`` is the file that candidates replace, ``command`` the application's.
+    """What is to be built, and what the user said about building; all of that is optional.
 
-    ``place`` is the working directory to which relative paths belong; ``options`` are those of the command.
+    ``command`` is the application's, ``source`` the absolute path of the file that candidates replace, and
+    ``place`` the working directory to which relative paths belong. ``options`` are those that plugins declare
+    for the command.
     """
 
     command: tuple[str, ...]
     source: Path
     place: Path
-    options: Options = attrs.field(factory=Options)
-    architecture: str | None = None
+    build_command: str | None = None  # for one file, with {source} and {output}, or the project's own
+    compile_database: Path | None = None
+    project: Path | None = None  # the tree that the project's own build needs
+    binary: Path | None = None  # the program in ``command`` that the build makes
+    link_flags: tuple[str, ...] = ()
+    architecture: str | None = None  # of the device, where it is named
     time_limit_s: float = 600.0
+    options: Options = attrs.field(factory=Options)
 
 
 @attrs.frozen
 class Build:
-    """A finished build of one text of the source."""
+    """A finished build of one text of the source; ``binary`` lies in the directory of the build."""
 
     binary: Path
     commands: tuple[tuple[str, ...], ...]
@@ -66,7 +69,7 @@ class Builder(ABC):
 
 
 class BuildSystem(ABC):
-    """A kind of build. The optimizer asks in the order of ``priority``; the first that answers is used."""
+    """A kind of build. The optimizer asks by ``priority``, highest first; the first that answers is used."""
 
     name: str
     summary: str
@@ -78,8 +81,3 @@ class BuildSystem(ABC):
 
         Raises ``UsageError`` or ``MissingError`` where it applies and can't work.
         """
-
-
-def all_commands(builds: Sequence[Build | BuildFailure]) -> tuple[tuple[str, ...], ...]:
-    """The command lines of several builds, in order."""
-    return tuple(command for build in builds for command in build.commands)

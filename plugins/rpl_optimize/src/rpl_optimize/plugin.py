@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.builder import BuildSystem
     from rpl_core.interfaces.equivalence import EquivalenceCheck
     from rpl_core.interfaces.proposer import Proposer
 
@@ -26,3 +27,13 @@ def rpl_proposers() -> tuple[Proposer, ...]:
     from rpl_optimize.transform.ranked import RankedProposer
 
     return (RankedProposer(),)
+
+
+@hookimpl
+def rpl_builders() -> tuple[BuildSystem, ...]:
+    from rpl_optimize.build.database_build import DatabaseBuilds
+    from rpl_optimize.build.default_build import CompilerBuilds
+    from rpl_optimize.build.project_build import ProjectBuilds
+    from rpl_optimize.build.template_build import CommandBuilds
+
+    return (CommandBuilds(), ProjectBuilds(), DatabaseBuilds(), CompilerBuilds())

@@ -8,19 +8,20 @@ from pathlib import Path
 import attrs
 import pytest
 
+from rpl_core.interfaces.builder import BuildFailure
 from rpl_core.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest
 from rpl_core.interfaces.proposer import InstalledTransformation
 from rpl_core.interfaces.transformation import Edit, EditCandidate, KernelSource, Transformation
 from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
-from rpl_optimize.build.model import Build, Builder, BuildFailure
+from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.equivalence.stage import EquivalenceStage
 from rpl_optimize.equivalence.subject import EquivalenceSubject
 
 MARK = b"# kernel\n"
 
 
-class ScriptBuilder(Builder):
+class ScriptBuilder:
     """Counts builds; a text with ``syntax error`` does not build."""
 
     summary = "copies a script"
@@ -28,7 +29,7 @@ class ScriptBuilder(Builder):
     def __init__(self) -> None:
         self.built: list[bytes] = []
 
-    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
+    def build(self, text: bytes, directory: Path) -> BuiltProgram | BuildFailure:
         assert not any(directory.iterdir())
         self.built.append(text)
         if b"syntax error" in text:
@@ -37,9 +38,9 @@ class ScriptBuilder(Builder):
         program.write_bytes(text)
         program.chmod(0o755)
         code = hashlib.sha256(text).hexdigest()
-        return Build(program, code, code, (), 0.0, directory / "log", ())
+        return BuiltProgram(program, (), 0.0, directory / "log", code, code, ())
 
-    def command_for(self, build: Build) -> tuple[str, ...]:
+    def command_for(self, build: BuiltProgram) -> tuple[str, ...]:
         return (str(build.binary), "8")
 
 
@@ -102,12 +103,12 @@ class Desk:
         )
         return self
 
-    def build(self, text: bytes) -> Build:
+    def build(self, text: bytes) -> BuiltProgram:
         self.count += 1
         folder = self.tmp / f"build-{self.count}"
         folder.mkdir()
         built = ScriptBuilder().build(text, folder)
-        assert isinstance(built, Build)
+        assert isinstance(built, BuiltProgram)
         return built
 
     def run(self, baseline: bytes, candidate: bytes):

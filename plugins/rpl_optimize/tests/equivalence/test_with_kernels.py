@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from rpl_core.interfaces.builder import BuildRequest
 from rpl_core.interfaces.equivalence import EquivalenceOptions
 from rpl_core.interfaces.transformation import KernelSource
+from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.choose import choose_builder
-from rpl_optimize.build.model import Build, BuildOptions
+from rpl_optimize.build.model import BuiltProgram
+from rpl_optimize.build.template_build import CommandBuilds
 from rpl_optimize.equivalence.stage import EquivalenceStage
 from rpl_optimize.equivalence.subject import EquivalenceSubject
 from rpl_optimize.transform.ask import installed
@@ -52,15 +55,16 @@ def verdicts(rpl_closed_loop_bench, rpl_host, monkeypatch):
     monkeypatch.chdir(bench.folder)
     bench.build(source)
     command = ("./sums", "7")
-    builder = choose_builder(BuildOptions(command, source, template="hipcc -O2 {source} -o {output}"))
+    request = BuildRequest(command, source, bench.folder, build_command="hipcc -O2 {source} -o {output}")
+    builder = choose_builder(request, [Contribution("optimize", CommandBuilds())], lambda line: None)
     transformations = installed(rpl_host("llm-unroll").catalog.transformations())
-    checks = rpl_host("core").catalog.equivalence_checks()
+    checks = rpl_host("optimize").catalog.equivalence_checks()
 
     @cache
-    def built(text: str) -> Build:
+    def built(text: str) -> BuiltProgram:
         folder = Path(tempfile.mkdtemp(dir=bench.folder.parent))
         made = builder.build(text.encode(), folder)
-        assert isinstance(made, Build), made
+        assert isinstance(made, BuiltProgram), made
         return made
 
     def run(candidate: str, **options):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rpl_compare.statistics.sequential import AcceptRule
+from rpl_core.interfaces.builder import BuildRequest
 from rpl_core.interfaces.equivalence import EquivalenceOptions
 from rpl_core.model.origin import Origin
 from rpl_core.pipeline.analyse import AnalysisRequest
-from rpl_optimize.build.model import BuildOptions
 from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
 from rpl_optimize.loop.request import Limits, OptimizeRequest
 from rpl_optimize.measurement.rule import rule_for
@@ -75,7 +75,7 @@ def request_for(tmp_path: Path) -> Callable[..., OptimizeRequest]:
         return OptimizeRequest(
             command=command,
             source=source,
-            build=BuildOptions(command, source),
+            build=BuildRequest(command, source, tmp_path),
             equivalence=EquivalenceOptions(),
             policy=PolicyPart(),
             limits=Limits(),

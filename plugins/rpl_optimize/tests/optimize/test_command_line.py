@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 
+import attrs
 import click
 import pytest
 
 from rpl_optimize.cli import optimize_command
 from rpl_optimize.cli.optimize_call import Call, recalled
-from rpl_optimize.cli.optimize_options import optimize_options
+from rpl_optimize.cli.optimize_options import OptimizeSettings, optimize_options
+from rpl_optimize.cli.optimize_request import approval
 
 
 def refused(outcome, code: int = 64) -> str:
@@ -73,9 +75,7 @@ class Asked:
 @pytest.mark.parametrize(("answer", "given"), [("y\n", True), ("n\n", False), ("\n", False)])
 def test_the_answer_counts(monkeypatch, answer: str, given: bool) -> None:
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _prompt: answer.strip())
-    ask = optimize_command._approval(
-        type("S", (), {"output": Asked()}), Call((), {"auto_approve": False}, "", "")
-    )
+    ask = approval(Asked(), automatic=False)
     assert ask("diff", "evidence") is given
 
 
@@ -84,9 +84,7 @@ def test_ctrl_c_at_the_question_is_no_answer(monkeypatch) -> None:
         raise click.Abort
 
     monkeypatch.setattr(click, "confirm", abort)
-    ask = optimize_command._approval(
-        type("S", (), {"output": Asked()}), Call((), {"auto_approve": False}, "", "")
-    )
+    ask = approval(Asked(), automatic=False)
     with pytest.raises(KeyboardInterrupt):
         ask("diff", "evidence")
 
@@ -188,3 +186,8 @@ def test_a_new_call_may_give_a_new_time_budget(remembered, anew: float | None, h
     assert (call.flags["outputs"], call.flags["rtol"]) == (("a b", "c"), 1e-5)
     assert (call.flags["auto_approve"], begun.flags["auto_approve"]) == (True, None)
     assert (call.words, call.proposer, call.suffix) == (("k.hip", "./app"), "ranked", "_opt")
+
+
+def test_every_option_is_a_setting_of_its_own_name() -> None:
+    names = {option.name for option in optimize_options(click.command()(lambda: None)).params}
+    assert {field.name for field in attrs.fields(OptimizeSettings)} == names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import PluginError
+from rpl_core.interfaces.builder import BuildFailure
 from rpl_core.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_core.interfaces.transformation import (
     Edit,
@@ -14,7 +15,6 @@ from rpl_core.interfaces.transformation import (
     Transformation,
 )
 from rpl_core.plugins.relay import Contribution
-from rpl_optimize.build.model import BuildFailure
 from rpl_optimize.loop.proposing import ProposalStage
 
 SOURCE = b"__global__ void k() {}\n"

@@ -13,8 +13,11 @@ from typing import Any
 import attrs
 import pytest
 
+from rpl_core.interfaces.builder import BuildRequest, BuildSystem
+from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.choose import choose_builder
-from rpl_optimize.build.model import Build, Builder, BuildOptions
+from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+from rpl_optimize.plugin import rpl_builders
 from rpl_testkit.hipcc_standin import install_hipcc
 
 SOURCE = """
@@ -50,6 +53,10 @@ src/scale.o: src/scale.hip src/local.h include/scale.h
 src/main.o: src/main.cpp
 \t$(CXX) -c -O1 $< -o $@
 """
+
+
+def own_systems() -> list[Contribution[BuildSystem]]:
+    return [Contribution("optimize", system) for system in rpl_builders()]
 
 
 def tree_hash(folder: Path) -> str:
@@ -88,9 +95,10 @@ class SmallProject:
         """What a built program prints."""
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    def builder(self, **options: Any) -> Builder:
+    def builder(self, **options: Any) -> ProgramBuilder:
         settings: dict[str, Any] = {"command": ("./app", "in.txt"), "source": self.source, **options}
-        return choose_builder(BuildOptions(**settings))
+        request = BuildRequest(place=Path.cwd(), **settings)
+        return choose_builder(request, own_systems(), lambda line: None)
 
     def write_database(self, path: Path, *, listed: bool = False, flags: str = "-O1") -> Path:
         entries = []
@@ -133,19 +141,19 @@ def built(tmp_path: Path) -> Callable[..., Any]:
     """``built(builder, text)``: build in a fresh scratch directory."""
     count = iter(range(100))
 
-    def build(builder: Builder, text: bytes) -> Any:
+    def build(builder: ProgramBuilder, text: bytes) -> Any:
         return builder.build(text, tmp_path / "scratch" / str(next(count)))
 
     return build
 
 
 @pytest.fixture
-def build_ok(built: Callable[..., Any]) -> Callable[..., Build]:
+def build_ok(built: Callable[..., Any]) -> Callable[..., BuiltProgram]:
     """The same for builds that must succeed."""
 
-    def build(builder: Builder, text: bytes) -> Build:
+    def build(builder: ProgramBuilder, text: bytes) -> BuiltProgram:
         found = built(builder, text)
-        assert isinstance(found, Build), found
+        assert isinstance(found, BuiltProgram), found
         return found
 
     return build

@@ -24,7 +24,7 @@ def test_the_program_is_linked_from_the_candidate_and_the_others(hipcc, project,
     project.write_database(project.root / "build" / "compile_commands.json", listed=listed)
     before = project.hash
     builder = project.builder()
-    assert isinstance(builder, DatabaseBuilder), "found without being named"
+    assert isinstance(builder.builder, DatabaseBuilder), "found without being named"
     build = build_ok(builder, changed(project))
     assert project.printed((str(build.binary),)) == "13"
     assert builder.command_for(build) == (str(build.binary), "in.txt")
@@ -66,7 +66,7 @@ def test_an_object_with_the_main_of_another_program_is_left_out(hipcc, project, 
 def test_a_database_without_the_source_is_passed_over_unless_it_was_named(hipcc, project):
     path = project.write_database(project.root / "compile_commands.json")
     path.write_text(json.dumps(json.loads(path.read_text())[1:]))
-    assert not isinstance(project.builder(), DatabaseBuilder)
+    assert not isinstance(project.builder().builder, DatabaseBuilder)
     with pytest.raises(UsageError, match="no entry for") as caught:
         project.builder(compile_database=path)
     assert "--build" in caught.value.one_line()

@@ -22,7 +22,7 @@ def test_hipcc_builds_one_file_for_the_given_architecture(hipcc, project, build_
 
 def test_the_architecture_is_that_of_the_users_program_with_its_features(hipcc, project, build_ok):
     template = "hipcc --offload-arch=gfx942:xnack- {source} -o {output}"
-    users = build_ok(project.builder(template=template), project.whole)
+    users = build_ok(project.builder(build_command=template), project.whole)
     (project.root / "app").write_bytes(users.binary.read_bytes())
     for architecture in (None, "gfx942"):
         assert "--offload-arch=gfx942:xnack-" in project.builder(architecture=architecture).summary

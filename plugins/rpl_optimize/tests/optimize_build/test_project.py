@@ -8,8 +8,9 @@ import subprocess
 import pytest
 
 from rpl_core.errors import UsageError
+from rpl_core.interfaces.builder import BuildFailure
 from rpl_optimize.build import project_copy
-from rpl_optimize.build.model import Build, BuildFailure
+from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.build.project_build import ProjectBuilder
 
 pytestmark = pytest.mark.clang
@@ -27,8 +28,8 @@ def make(rpl_require):
 
 def test_make_runs_in_a_copy_and_the_tree_stays_as_it_was(hipcc, make, project, build_ok):
     before = project.hash
-    builder = project.builder(template="make app")
-    assert isinstance(builder, ProjectBuilder)
+    builder = project.builder(build_command="make app")
+    assert isinstance(builder.builder, ProjectBuilder)
     build = build_ok(builder, changed(project))
     assert project.printed((str(build.binary),)) == "13"
     assert builder.command_for(build) == (str(build.binary), "in.txt")
@@ -38,7 +39,7 @@ def test_make_runs_in_a_copy_and_the_tree_stays_as_it_was(hipcc, make, project, 
 def test_only_what_depends_on_the_source_is_built_anew(hipcc, make, project, build_ok):
     subprocess.run([make, "app"], cwd=project.root, check=True, capture_output=True)
     before = project.hash
-    build = build_ok(project.builder(template="make app"), changed(project))
+    build = build_ok(project.builder(build_command="make app"), changed(project))
     assert project.printed((str(build.binary),)) == "13"
     log = build.log.read_text()
     assert "-c -O1 -DUNUSED=1 src/scale.hip" in log
@@ -48,7 +49,7 @@ def test_only_what_depends_on_the_source_is_built_anew(hipcc, make, project, bui
 
 def test_a_program_that_the_build_does_not_write_is_a_failure(hipcc, project, built):
     (project.root / "app").write_text("of an earlier build")
-    failure = built(project.builder(template="true"), changed(project))
+    failure = built(project.builder(build_command="true"), changed(project))
     assert failure.reason == "the build command ended well, but did not make app"
 
 
@@ -59,7 +60,7 @@ def test_the_projects_own_path_in_words_and_variables_leads_to_the_copy(
     monkeypatch.setenv("APP_ROOTS", f"{project.root}-other:{project.root}/src")
     before = project.hash
     words = f"sh -c 'echo $APP_ROOT $APP_ROOTS; exec make -C {project.root} app'"
-    build = build_ok(project.builder(template=words), changed(project))
+    build = build_ok(project.builder(build_command=words), changed(project))
     copy = build.binary.parent
     assert f"{copy} {project.root}-other:{copy}/src" in build.log.read_text()
     assert project.printed((str(build.binary),)) == "13"
@@ -70,7 +71,7 @@ def test_a_build_that_reaches_back_is_found_out(project, built):
     (project.root / "sub").mkdir()
     (project.root / "sub" / "build.sh").write_text(f"echo x >> $(echo {project.root})/trace.txt; exit 3\n")
     # The path inside of a script can not be led elsewhere.
-    failure = built(project.builder(template="sh sub/build.sh"), b"")
+    failure = built(project.builder(build_command="sh sub/build.sh"), b"")
     assert failure.reason.startswith("trace.txt changed in your own tree")
 
 
@@ -90,7 +91,7 @@ def test_what_does_not_belong_into_a_copy_is_left_out(project, built):
     (root / "absolute").symlink_to(root / "src" / "local.h")
     (root / "outside").symlink_to("../elsewhere")
     before = project.hash
-    failure = built(project.builder(template="find . -print"), b"candidate")
+    failure = built(project.builder(build_command="find . -print"), b"candidate")
     listed = set(failure.log.read_text().splitlines())
     assert {"./src/scale.hip", "./runs", "./in.txt", "./inside"} <= listed
     assert not listed & {"./.git", "./cmake-build", "./runs/one", "./runs/two", "./pipe"}
@@ -106,14 +107,14 @@ def test_a_source_behind_a_link_is_replaced_without_writing_through_it(project, 
     (project.root / "alias.hip").symlink_to("src/scale.hip")
     before = project.hash
     failure = built(
-        project.builder(template="cat alias.hip", source=project.root / "alias.hip"), b"candidate"
+        project.builder(build_command="cat alias.hip", source=project.root / "alias.hip"), b"candidate"
     )
     assert "candidate" in failure.log.read_text()
     assert project.hash == before
 
 
 def test_a_scratch_directory_inside_the_project_is_not_copied_into_itself(project):
-    builder = project.builder(template="find . -name scale.hip")
+    builder = project.builder(build_command="find . -name scale.hip")
     for number in range(2):
         failure = builder.build(b"", project.root / "session" / str(number))
         assert isinstance(failure, BuildFailure)
@@ -124,14 +125,14 @@ def test_a_scratch_directory_inside_the_project_is_not_copied_into_itself(projec
 def test_a_tree_that_is_too_large_is_refused_with_a_way_out(project, built, monkeypatch):
     monkeypatch.setattr(project_copy, "MAX_FILES", 3)
     with pytest.raises(UsageError, match="more than 3 files") as caught:
-        built(project.builder(template="true"), b"")
+        built(project.builder(build_command="true"), b"")
     assert "--project" in caught.value.one_line()
 
 
 def test_the_git_root_is_the_project_and_a_subdirectory_keeps_its_counterpart(project, built, monkeypatch):
     (project.root / ".git").mkdir()
     monkeypatch.chdir(project.root / "src")
-    builder = project.builder(template="sh -c 'pwd; echo $PWD'", command=("../app",))
+    builder = project.builder(build_command="sh -c 'pwd; echo $PWD'", command=("../app",))
     failure = built(builder, b"")
     copy = failure.log.parent / "project" / "src"
     assert failure.log.read_text().splitlines()[1:3] == [str(copy), str(copy)]
@@ -139,18 +140,18 @@ def test_the_git_root_is_the_project_and_a_subdirectory_keeps_its_counterpart(pr
 
 def test_source_program_and_working_directory_must_lie_in_the_project(project, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="the program that is built"):
-        project.builder(template="make app", command=("/bin/true",), project=project.root)
+        project.builder(build_command="make app", command=("/bin/true",), project=project.root)
     with pytest.raises(UsageError, match=r"the source, .*is not inside"):
-        project.builder(template="make app", project=project.root / "include")
+        project.builder(build_command="make app", project=project.root / "include")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="the working directory"):
-        project.builder(template="make", command=(str(project.root / "app"),), project=project.root)
+        project.builder(build_command="make", command=(str(project.root / "app"),), project=project.root)
 
 
 def test_a_cmake_build_in_the_source_directory_is_refused(project):
     (project.root / "CMakeCache.txt").write_text("")
     with pytest.raises(UsageError, match="CMake was configured inside"):
-        project.builder(template="make app", project=project.root)
+        project.builder(build_command="make app", project=project.root)
 
 
 def test_cmake_configures_a_build_directory_of_the_copy(hipcc, project, build_ok, rpl_require):
@@ -166,10 +167,10 @@ def test_cmake_configures_a_build_directory_of_the_copy(hipcc, project, build_ok
     ways = {"cmake --build build": False, "sh -c 'cmake -S . -B build && cmake --build build'": True}
     for template, works in ways.items():
         builder = project.builder(
-            template=template, command=("build/app",), project=project.root, time_limit_s=120
+            build_command=template, command=("build/app",), project=project.root, time_limit_s=120
         )
         build = builder.build(changed(project), project.root.parent / f"scratch-{works}")
-        assert isinstance(build, Build) is works
-        if isinstance(build, Build):
+        assert isinstance(build, BuiltProgram) is works
+        if isinstance(build, BuiltProgram):
             assert project.printed((str(build.binary),)) == "13"
     assert project.hash == before

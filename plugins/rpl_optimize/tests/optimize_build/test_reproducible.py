@@ -11,7 +11,7 @@ pytestmark = pytest.mark.clang
 
 def test_two_equal_builds_are_reproducible_and_the_first_is_kept(hipcc, project, tmp_path):
     root = tmp_path / "session"
-    builder = project.builder(template="hipcc -g -O1 {source} -o {output}")
+    builder = project.builder(build_command="hipcc -g -O1 {source} -o {output}")
     # A path that the source writes into its own code: the same both times.
     text = project.whole.replace(b"FACTOR + LOCAL;", b"FACTOR + LOCAL + __FILE__[blockIdx.x];")
     found = build_reproducibly(builder, text, root / "candidate", root=root)
@@ -28,7 +28,7 @@ def test_two_equal_builds_are_reproducible_and_the_first_is_kept(hipcc, project,
 
 def test_code_that_differs_each_time_is_noticed(hipcc, project, tmp_path):
     script = 'hipcc -O1 -DNOW="$(date +%N).0f" "$0" -o "$1"'
-    builder = project.builder(template=f"sh -c '{script}' {{source}} {{output}}")
+    builder = project.builder(build_command=f"sh -c '{script}' {{source}} {{output}}")
     text = project.whole.replace(b"FACTOR + LOCAL", b"FACTOR + LOCAL + NOW")
     found = build_reproducibly(builder, text, tmp_path / "candidate", root=tmp_path)
     assert found.part.reproducible is False
@@ -39,13 +39,13 @@ def test_code_that_differs_each_time_is_noticed(hipcc, project, tmp_path):
 
 def test_host_code_that_differs_does_not_matter(hipcc, project, tmp_path):
     script = 'hipcc -O1 -DNOW="1$(date +%N)LL" "$0" -o "$1"'
-    builder = project.builder(template=f"sh -c '{script}' {{source}} {{output}}")
+    builder = project.builder(build_command=f"sh -c '{script}' {{source}} {{output}}")
     text = project.whole.replace(b'std::printf("%g\\n", run_scale())', b'std::printf("%lld\\n", NOW)')
     assert build_reproducibly(builder, text, tmp_path / "candidate", root=tmp_path).part.reproducible is True
 
 
 def test_a_failure_is_evidence_with_a_problem(hipcc, project, tmp_path):
-    builder = project.builder(template="hipcc {source} -o {output}")
+    builder = project.builder(build_command="hipcc {source} -o {output}")
     found = build_reproducibly(builder, b"nonsense", tmp_path / "candidate", root=tmp_path)
     assert found.build is None
     assert found.part.problem is not None
@@ -57,7 +57,7 @@ def test_a_failure_is_evidence_with_a_problem(hipcc, project, tmp_path):
 def test_a_second_build_that_fails_is_said_so(hipcc, project, tmp_path):
     flag = tmp_path / "flag"
     script = f'test -e {flag} && echo "x: error: again" && exit 1; touch {flag}; hipcc "$0" -o "$1"'
-    builder = project.builder(template=f"sh -c '{script}' {{source}} {{output}}")
+    builder = project.builder(build_command=f"sh -c '{script}' {{source}} {{output}}")
     found = build_reproducibly(builder, project.whole, tmp_path / "candidate", root=tmp_path)
     assert found.build is None
     assert found.part.problem == "the first build succeeded, the second one failed: x: error: again"
@@ -71,7 +71,7 @@ def test_a_database_and_a_project_build_reproducibly_too(hipcc, project, tmp_pat
     before = project.hash
     for name, options in (
         ("database", {"compile_database": database}),
-        ("project", {"template": "make app", "project": project.root}),
+        ("project", {"build_command": "make app", "project": project.root}),
     ):
         builder = project.builder(**options)
         found = build_reproducibly(

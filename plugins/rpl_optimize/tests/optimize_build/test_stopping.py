@@ -40,9 +40,9 @@ def alive(pid: int) -> bool:
 
 
 def hanging(project, way: str, limit_s: float):
-    if way == "template":
-        return project.builder(template=_HANG, time_limit_s=limit_s)
-    return project.builder(template=_HANG_PROJECT, project=project.root, time_limit_s=limit_s)
+    if way == "build_command":
+        return project.builder(build_command=_HANG, time_limit_s=limit_s)
+    return project.builder(build_command=_HANG_PROJECT, project=project.root, time_limit_s=limit_s)
 
 
 @pytest.mark.parametrize("way", ["template", "project"])
@@ -78,7 +78,7 @@ def test_nothing_is_built_over_what_is_already_there(project, tmp_path):
     (tmp_path / "scratch").mkdir()
     (tmp_path / "scratch" / "mine").write_text("")
     with pytest.raises(UsageError, match="is not empty"):
-        project.builder(template="true {source} {output}").build(b"", tmp_path / "scratch")
+        project.builder(build_command="true {source} {output}").build(b"", tmp_path / "scratch")
 
 
 def test_the_limit_is_for_all_commands_of_a_build_together(project, tmp_path, rpl_require):
@@ -104,8 +104,8 @@ def test_a_full_disk_ends_in_one_clear_line(project, tmp_path, monkeypatch, way)
     database = project.write_database(tmp_path / "database" / "compile_commands.json")
     database.write_text(database.read_text().replace("hipcc", str(compiler)))
     options = {
-        "template": {"template": "true {source} {output}"},
-        "project": {"template": "true"},
+        "template": {"build_command": "true {source} {output}"},
+        "project": {"build_command": "true"},
         "database": {"compile_database": database},
     }
     builder, before = project.builder(**options[way]), project.hash

@@ -16,7 +16,7 @@ _TEMPLATE = "hipcc -O1 '-DTEXT=\"two words\"' -Iinclude {source} -o {output}"
 def test_the_candidate_is_built_with_the_headers_beside_the_users_source(hipcc, project, build_ok):
     before = project.hash
     text = project.whole.replace(b"FACTOR + LOCAL", b"FACTOR + LOCAL + 10")
-    build = build_ok(project.builder(template=_TEMPLATE), text)
+    build = build_ok(project.builder(build_command=_TEMPLATE), text)
     assert project.printed((str(build.binary),)) == "13"
     assert [kernel.name for code in build.code_objects for kernel in code.kernels] == ["_Z5scalePf"]
     assert project.hash == before
@@ -24,7 +24,7 @@ def test_the_candidate_is_built_with_the_headers_beside_the_users_source(hipcc, 
 
 def test_words_reach_the_compiler_unsplit_and_the_log_tells(hipcc, project, build_ok):
     text = project.whole.replace(b'"%g\\n", run_scale()', b'"%s\\n", (run_scale(), TEXT)')
-    build = build_ok(project.builder(template=_TEMPLATE), text)
+    build = build_ok(project.builder(build_command=_TEMPLATE), text)
     assert project.printed((str(build.binary),)) == "two words"
     assert '-DTEXT="two words"' in build.commands[0]
     assert build.log.read_text().startswith("$ hipcc -O1 ")
@@ -33,29 +33,31 @@ def test_words_reach_the_compiler_unsplit_and_the_log_tells(hipcc, project, buil
 def test_every_word_that_is_the_program_is_replaced_and_no_other(project):
     (project.root / "app").write_text("")
     builder = project.builder(
-        template="true {source} {output}",
+        build_command="true {source} {output}",
         command=("./app", "in.txt", f"{project.root}/app", "app", "--log=app", "./src/../app"),
     )
-    swapped = builder.program.replaced(builder.command, project.root / "other")
+    swapped = builder.builder.program.replaced(builder.builder.command, project.root / "other")
     other = str(project.root / "other")
     assert swapped == (other, "in.txt", other, other, "--log=app", other)
 
 
 def test_behind_a_launcher_the_program_with_device_code_is_meant(hipcc, project, build_ok):
-    first = build_ok(project.builder(template=_TEMPLATE), project.whole)
+    first = build_ok(project.builder(build_command=_TEMPLATE), project.whole)
     (project.root / "app").write_bytes(first.binary.read_bytes())
-    builder = project.builder(template=_TEMPLATE, command=("env", "A=1", "./app", "in.txt"))
+    builder = project.builder(build_command=_TEMPLATE, command=("env", "A=1", "./app", "in.txt"))
     build = build_ok(builder, project.whole)
     assert builder.command_for(build) == ("env", "A=1", str(build.binary), "in.txt")
 
 
 def test_a_command_that_does_not_name_the_binary_is_refused(project):
     with pytest.raises(UsageError, match="does not name"):
-        project.builder(template="true {source} {output}", binary=project.root / "libscale.so")
+        project.builder(build_command="true {source} {output}", binary=project.root / "libscale.so")
 
 
 def test_the_first_error_of_the_compiler_is_the_reason(hipcc, project, built):
-    failure = built(project.builder(template=_TEMPLATE), project.whole.replace(b"threadIdx.x]", b"thread]"))
+    failure = built(
+        project.builder(build_command=_TEMPLATE), project.whole.replace(b"threadIdx.x]", b"thread]")
+    )
     assert isinstance(failure, BuildFailure)
     assert "error: use of undeclared identifier 'thread'" in failure.reason
     assert failure.log is not None
@@ -64,19 +66,19 @@ def test_the_first_error_of_the_compiler_is_the_reason(hipcc, project, built):
 
 def test_an_undefined_symbol_of_the_linker_is_the_reason(hipcc, project, built):
     text = project.whole.replace(b"int main() {", b"int absent(); int main() { absent();")
-    failure = built(project.builder(template=_TEMPLATE), text)
+    failure = built(project.builder(build_command=_TEMPLATE), text)
     assert "undefined symbol: absent" in failure.reason
 
 
 def test_a_build_that_writes_nothing_is_a_failure(project, built):
-    failure = built(project.builder(template="true {source} {output}"), b"")
+    failure = built(project.builder(build_command="true {source} {output}"), b"")
     assert failure.reason == "the build command ended well, but wrote no {output}"
 
 
 def test_a_program_without_device_code_is_a_failure(project, built, rpl_require):
     rpl_require("clang++-22")
     text = b"int main() { return 0; }"
-    failure = built(project.builder(template="clang++-22 -x c++ {source} -o {output}"), text)
+    failure = built(project.builder(build_command="clang++-22 -x c++ {source} -o {output}"), text)
     assert "device code" in failure.reason
     assert "no .hip_fatbin" not in failure.reason
 
@@ -94,12 +96,12 @@ def test_a_program_without_device_code_is_a_failure(project, built, rpl_require)
 )
 def test_templates_that_can_not_work_are_refused_at_once(project, template, said):
     with pytest.raises(UsageError, match=said):
-        project.builder(template=template)
+        project.builder(build_command=template)
 
 
 def test_a_missing_build_program_is_named_before_anything_is_made(project):
     with pytest.raises(MissingError, match="no-such-compiler"):
-        project.builder(template="no-such-compiler {source} -o {output}")
+        project.builder(build_command="no-such-compiler {source} -o {output}")
 
 
 def test_the_compiler_gets_no_options_and_no_keys_from_the_environment(project, built, monkeypatch):
@@ -107,7 +109,7 @@ def test_the_compiler_gets_no_options_and_no_keys_from_the_environment(project, 
     for name in (*dropped, "HIPCC_COMPILE_FLAGS_APPEND"):
         monkeypatch.setenv(name, "value")
     monkeypatch.setenv("CPATH", "/of/the/user")
-    failure = built(project.builder(template="sh -c env {source} {output}"), b"")
+    failure = built(project.builder(build_command="sh -c env {source} {output}"), b"")
     names = dict(line.split("=", 1) for line in failure.log.read_text().splitlines() if "=" in line)
     assert not dropped & names.keys()
     assert names["HIPCC_COMPILE_FLAGS_APPEND"] == "value"
@@ -118,4 +120,4 @@ def test_the_compiler_gets_no_options_and_no_keys_from_the_environment(project, 
 
 def test_a_header_needs_the_projects_own_build(project):
     with pytest.raises(UsageError, match="is a header"):
-        project.builder(template="hipcc {source} -o {output}", source=project.root / "src" / "local.h")
+        project.builder(build_command="hipcc {source} -o {output}", source=project.root / "src" / "local.h")

@@ -6,11 +6,16 @@ from typing import Any
 
 import click
 
+from rpl_core.cli.plugin_options import PluginOptionsCommand
 from rpl_llm_unroll.cli.llm_options import llm_options
 from rpl_optimize.cli.optimize_options import optimize_options
 
 
-@click.command("llm-optimize", short_help="Let a language model rewrite kernels; accept what is proven.")
+@click.command(
+    "llm-optimize",
+    cls=PluginOptionsCommand,
+    short_help="Let a language model rewrite kernels; accept what is proven.",
+)
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
 @llm_options
 @optimize_options

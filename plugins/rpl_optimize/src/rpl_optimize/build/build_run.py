@@ -7,16 +7,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.digest import code_digest
-from rpl_codeobject.read import read_code_objects
-from rpl_core.errors import MissingError, RplError, TimeLimitError, UsageError
-from rpl_core.files.digest import sha256_of
+from rpl_core.errors import TimeLimitError, UsageError
+from rpl_core.interfaces.builder import Build, BuildFailure
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.exit_failure import describe_exit
 from rpl_core.process.log_file import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_optimize.build.compiler_message import FirstError
-from rpl_optimize.build.model import Build, BuildFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,28 +95,8 @@ class BuildRun:
         self._log_file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
     def finished(self, binary: Path) -> Build:
-        """The build whose program is ``binary``; ``StepFailedError`` where it is no program for a GPU.
-
-        Raises ``MissingError`` without a decoder for compressed device code.
-        """
-        try:
-            code_objects = read_code_objects(binary)
-            digest, whole = code_digest(code_objects), sha256_of(binary)
-        except MissingError:
-            raise
-        except (RplError, OSError) as error:
-            fact = error.fact if isinstance(error, RplError) else str(error.strerror)
-            reason = f"the build made a program whose device code can't be read: {fact}"
-            raise StepFailedError(reason.replace(str(binary), binary.name)) from None
-        return Build(
-            binary=binary,
-            binary_sha256=whole,
-            code_sha256=digest,
-            commands=tuple(self.commands),
-            wall_s=self.wall_s,
-            log=self.log,
-            code_objects=code_objects,
-        )
+        """The build whose program is ``binary``."""
+        return Build(binary, tuple(self.commands), self.wall_s, self.log)
 
     def failed(self, reason: str) -> BuildFailure:
         self.note(f"rpl: {reason}")

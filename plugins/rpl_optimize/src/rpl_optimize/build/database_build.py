@@ -11,20 +11,39 @@ import attrs
 
 from rpl_core.errors import UsageError
 from rpl_core.files.digest import sha256_of
+from rpl_core.interfaces.builder import Builder, BuildSystem
 from rpl_core.process.program import require_program
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
-from rpl_optimize.build.compile_database import Entry
+from rpl_optimize.build.compile_database import Entry, find_database, read_database
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.linked_objects import CompiledObject, objects_to_link
-from rpl_optimize.build.model import Builder
 from rpl_optimize.build.object_command import compile_command, link_command
-from rpl_optimize.build.program_word import Program
+from rpl_optimize.build.program_word import Program, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_optimize.build.model import Build, BuildFailure, BuildOptions
+    from rpl_core.interfaces.builder import Build, BuildFailure, BuildRequest
+
+
+class DatabaseBuilds(BuildSystem):
+    """A compile database that was named, or the nearest one above the source that has an entry for it."""
+
+    name = "compile-database"
+    summary = "The compile database of the source (--compile-database, else the nearest one)."
+    priority = 20
+
+    def builder(self, request: BuildRequest) -> Builder | None:
+        """Raises ``BadDataError`` for a broken database as well."""
+        named = request.compile_database
+        database = find_database(request.source) if named is None else named
+        if database is None:
+            return None
+        entries = read_database(database)
+        if named is None and not any(entry.file == request.source for entry in entries):
+            return None
+        return DatabaseBuilder.choose(request, database, entries)
 
 
 @attrs.define(eq=False)
@@ -47,29 +66,27 @@ class DatabaseBuilder(Builder):
     _cache: dict[Path, tuple[Path, str]] = attrs.field(factory=dict, init=False, repr=False)
 
     @classmethod
-    def choose(
-        cls, options: BuildOptions, database: Path, entries: Sequence[Entry], program: Program
-    ) -> DatabaseBuilder:
+    def choose(cls, request: BuildRequest, database: Path, entries: Sequence[Entry]) -> DatabaseBuilder:
         """Raises ``UsageError`` when the database has no entry for the source or its compiler is missing."""
-        name = program.path.name
-        by_file = _one_per_file(entries, name)
-        entry = by_file.pop(options.source, None)
+        program = find_program(request.command, request.binary, request.place)
+        by_file = _one_per_file(entries, program.path.name)
+        entry = by_file.pop(request.source, None)
         if entry is None:
             raise UsageError(
-                f"{database} has no entry for {options.source}",
+                f"{database} has no entry for {request.source}",
                 cause="it is a header, or belongs to another project",
                 next_step="give the project's own build: --build 'make app'",
             )
         require_program((_compiler_seen_from_here(entry),))
         return cls(
             summary=f"{Path(entry.compiler).name} as in {database}",
-            command=options.command,
-            source=options.source,
+            command=request.command,
+            source=request.source,
             entry=entry,
             others=tuple(by_file.values()),
-            link_flags=options.link_flags,
+            link_flags=request.link_flags,
             program=program,
-            time_limit_s=options.time_limit_s,
+            time_limit_s=request.time_limit_s,
         )
 
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:

@@ -7,44 +7,46 @@ from typing import TYPE_CHECKING
 
 from rpl_codeobject.read import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
-from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder
+from rpl_core.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.build.program_word import find_program
+from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder, is_header
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rpl_optimize.build.model import BuildOptions
+    from rpl_core.interfaces.builder import BuildRequest
     from rpl_optimize.build.program_word import Program
 
 _HIPCC = ("hipcc", "/opt/rocm/bin/hipcc")
 _CLANG = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
-_HEADERS = frozenset((".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inc", ".inl", ".ipp", ".tpp"))
 
 
-def default_builder(options: BuildOptions, program: Program, place: Path) -> TemplateBuilder:
-    """hipcc, else clang; for the architectures of the user's program, else ``options.architecture``.
+class CompilerBuilds(BuildSystem):
+    """hipcc, else clang; for the architectures of the user's program, else ``request.architecture``."""
 
-    Raises ``MissingError`` without a compiler, ``UsageError`` where one command can't build the source.
-    """
-    if is_header(options.source):
-        raise UsageError(
-            f"{options.source.name} is a header, so no single command builds it",
-            next_step="give the build of the whole program: --build 'make app', or --compile-database FILE",
+    name = "compiler"
+    summary = "The HIP compiler that is installed: one command for one file."
+    priority = 0
+
+    def builder(self, request: BuildRequest) -> Builder | None:
+        if is_header(request.source):
+            raise UsageError(
+                f"{request.source.name} is a header, so no single command builds it",
+                next_step="give the build of the whole program: --build 'make app', or "
+                "--compile-database FILE",
+            )
+        program = find_program(request.command, request.binary, request.place)
+        words = _compiler_words(request, program)
+        return TemplateBuilder(
+            summary=" ".join(words),
+            words=words,
+            command=request.command,
+            source=request.source,
+            program=program,
+            place=request.place,
+            time_limit_s=request.time_limit_s,
+            search_beside=False,
         )
-    words = _compiler_words(options, program)
-    return TemplateBuilder(
-        summary=" ".join(words),
-        words=words,
-        command=options.command,
-        source=options.source,
-        program=program,
-        place=place,
-        time_limit_s=options.time_limit_s,
-        search_beside=False,
-    )
-
-
-def is_header(path: Path) -> bool:
-    return path.suffix.lower() in _HEADERS
 
 
 def offload_architectures(program: Path, architecture: str | None) -> tuple[str, ...]:
@@ -58,14 +60,14 @@ def offload_architectures(program: Path, architecture: str | None) -> tuple[str,
     return tuple(sorted(fitting)) or (() if architecture is None else (architecture,))
 
 
-def _compiler_words(options: BuildOptions, program: Program) -> tuple[str, ...]:
-    architectures = offload_architectures(program.path, options.architecture)
+def _compiler_words(request: BuildRequest, program: Program) -> tuple[str, ...]:
+    architectures = offload_architectures(program.path, request.architecture)
     targets = tuple(f"--offload-arch={name}" for name in architectures)
     # Quoted includes only: a header of the user's must not hide one of the system's.
-    beside = ("-iquote", str(options.source.parent))
+    beside = ("-iquote", str(request.source.parent))
     hipcc, clang = _first(_HIPCC), _first(_CLANG)
     if hipcc is not None:
-        return (hipcc, "-O3", *targets, *beside, SOURCE, "-o", OUTPUT, *options.link_flags)
+        return (hipcc, "-O3", *targets, *beside, SOURCE, "-o", OUTPUT, *request.link_flags)
     if clang is None:
         raise MissingError(
             "no HIP compiler found: neither hipcc nor clang++",
@@ -78,7 +80,7 @@ def _compiler_words(options: BuildOptions, program: Program) -> tuple[str, ...]:
         )
     return (
         *(clang, "-O3", *targets, *beside, "-x", "hip", SOURCE, "-x", "none"),
-        *("--hip-link", "-o", OUTPUT, *options.link_flags),
+        *("--hip-link", "-o", OUTPUT, *request.link_flags),
     )
 
 

@@ -1,72 +1,82 @@
-"""What is built, how, and what came of it, as values."""
+"""Builders of plugins inside their boundary, and what the device code of a finished build is."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from rpl_core.errors import MissingError, PluginError, RplError
+from rpl_core.files.digest import sha256_of
+from rpl_core.interfaces.builder import Build, Builder, BuildFailure
+from rpl_core.plugins.boundary import plugin_boundary
 
+if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject
 
 
 @attrs.frozen
-class BuildOptions:
-    """What the user said about building; everything is optional. ``command`` is the application's."""
+class BuiltProgram(Build):
+    """``code_objects`` are those of ``binary``, in file order."""
 
-    command: tuple[str, ...]
-    source: Path
-    template: str | None = None  # --build: with {source} and {output}, or a project's own build command
-    compile_database: Path | None = None  # --compile-database
-    project: Path | None = None  # --project: the tree that a project build needs
-    binary: Path | None = None  # --binary: the program in ``command`` that the build makes
-    link_flags: tuple[str, ...] = ()  # --link-flags
-    architecture: str | None = None
-    time_limit_s: float = 600.0
-
-
-@attrs.frozen
-class Build:
-    """A finished build. ``code_objects`` are those of ``binary``, in file order."""
-
-    binary: Path
     binary_sha256: str
     code_sha256: str  # over the device code only
-    commands: tuple[tuple[str, ...], ...]
-    wall_s: float
-    log: Path
     code_objects: tuple[CodeObject, ...] = attrs.field(repr=False)
 
 
 @attrs.frozen
-class BuildFailure:
-    """Why there is no binary: the compiler's first error, or what went wrong around it."""
+class ProgramBuilder:
+    """The builder of a plugin's build system; what it returns is looked at before anything relies on it."""
 
-    reason: str
-    commands: tuple[tuple[str, ...], ...]
-    wall_s: float
-    log: Path | None
+    plugin: str
+    system: str
+    builder: Builder
 
+    @property
+    def summary(self) -> str:
+        """For people: how the program is built."""
+        return self.builder.summary
 
-class Builder(ABC):
-    """One way to build. Never writes outside of the directory that it is given."""
+    def build(self, text: bytes, directory: Path) -> BuiltProgram | BuildFailure:
+        """Build with ``text`` in place of the user's source, inside ``directory`` (made, must be empty).
 
-    #: For people: how the program is built.
-    summary: str
+        Raises ``PluginError`` for what no builder may return, ``MissingError`` without a decoder for
+        compressed device code.
+        """
+        where = f"build by {self.system}"
+        with plugin_boundary(self.plugin, where):
+            answer: object = self.builder.build(text, directory)
+        if isinstance(answer, BuildFailure):
+            return answer
+        if not isinstance(answer, Build) or not isinstance(answer.binary, Path):
+            raise PluginError(self.plugin, where, f"returned {answer!r:.80} where a build was expected")
+        if not answer.binary.absolute().is_relative_to(directory.absolute()) or not answer.binary.is_file():
+            raise PluginError(self.plugin, where, f"there is no {answer.binary} in the build's directory")
+        return _looked_at(answer)
 
-    @abstractmethod
-    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        """Build with ``text`` in place of the user's source, inside ``directory`` (made, must be empty)."""
-
-    @abstractmethod
     def command_for(self, build: Build) -> tuple[str, ...]:
-        """The user's command with the built program in place of his own."""
+        """The user's command with the built program in place of their own."""
+        with plugin_boundary(self.plugin, f"command of {self.system}"):
+            words = tuple(self.builder.command_for(build))
+            if not words or not all(isinstance(word, str) for word in words):
+                raise TypeError(f"{words!r:.80} is no command")
+        return words
 
 
-def all_commands(builds: Sequence[Build | BuildFailure]) -> tuple[tuple[str, ...], ...]:
-    """The command lines of several builds, in order."""
-    return tuple(command for build in builds for command in build.commands)
+def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
+    """The build with its device code; a failure where it is no program for a GPU."""
+    from rpl_codeobject.digest import code_digest
+    from rpl_codeobject.read import read_code_objects
+
+    try:
+        code_objects = read_code_objects(build.binary)
+        digest, whole = code_digest(code_objects), sha256_of(build.binary)
+    except MissingError:
+        raise
+    except (RplError, OSError) as error:
+        fact = error.fact if isinstance(error, RplError) else str(error.strerror)
+        reason = f"the build made a program whose device code can't be read: {fact}"
+        reason = reason.replace(str(build.binary), build.binary.name)
+        return BuildFailure(reason, build.commands, build.wall_s, build.log)
+    return BuiltProgram(build.binary, build.commands, build.wall_s, build.log, whole, digest, code_objects)

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import UsageError
+from rpl_core.interfaces.builder import Builder, BuildSystem
+from rpl_core.process.program import require_program
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
-from rpl_optimize.build.model import Builder
-from rpl_optimize.build.program_word import Program
+from rpl_optimize.build.program_word import Program, find_program
 from rpl_optimize.build.project_copy import Project, Snapshot, refuse_in_source_build
+from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words
 
 if TYPE_CHECKING:
-    from rpl_optimize.build.model import Build, BuildFailure, BuildOptions
+    from rpl_core.interfaces.builder import Build, BuildFailure, BuildRequest
 
 #: Variables in which a path of the project names a tool, not the project.
 _TOOL_PATHS = frozenset(("PATH", "HOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"))
@@ -93,21 +95,32 @@ class ProjectBuilder(Builder):
         }
 
 
-def project_builder(
-    options: BuildOptions, words: tuple[str, ...], program: Program, place: Path
-) -> ProjectBuilder:
+class ProjectBuilds(BuildSystem):
+    """``--build`` without ``{source}`` and ``{output}``: the project's own build, in a copy of its tree."""
+
+    name = "project"
+    summary = "The project's own build command (--build), in a copy of its tree."
+    priority = 30
+
+    def builder(self, request: BuildRequest) -> Builder | None:
+        words = given_words(request)
+        if not words or any(name in word for name in (SOURCE, OUTPUT) for word in words):
+            return None
+        require_program(words)
+        return _project_builder(request, words)
+
+
+def _project_builder(request: BuildRequest, words: tuple[str, ...]) -> ProjectBuilder:
     """Raises ``UsageError`` unless source, program and working directory lie inside the project."""
-    root = (
-        options.project.resolve()
-        if options.project is not None
-        else _enclosing(options.source, place.resolve())
-    )
+    place = request.place.resolve()
+    program = find_program(request.command, request.binary, request.place)
+    root = request.project.resolve() if request.project is not None else _enclosing(request.source, place)
     if not root.is_dir():
         raise UsageError(f"--project {root} is not a directory")
     inside = {
-        "the source": options.source,
+        "the source": request.source,
         "the program that is built": program_place(program.path),
-        "the working directory": place.resolve(),
+        "the working directory": place,
     }
     for what, path in inside.items():
         if not path.is_relative_to(root):
@@ -115,16 +128,16 @@ def project_builder(
                 f"{what}, {path}, is not inside the project {root}",
                 next_step="name the project's root with --project DIR, and what it builds with --binary FILE",
             )
-    refuse_in_source_build(root, options.source)
+    refuse_in_source_build(root, request.source)
     return ProjectBuilder(
         summary=f"{shlex.join(words)}, in a copy of {root}",
         words=words,
-        command=options.command,
-        source=options.source,
+        command=request.command,
+        source=request.source,
         program=program,
         root=root,
-        place=place.resolve(),
-        time_limit_s=options.time_limit_s,
+        place=place,
+        time_limit_s=request.time_limit_s,
     )
 
 

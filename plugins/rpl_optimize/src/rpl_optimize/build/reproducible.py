@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.text.safety import encodable
-from rpl_optimize.build.model import Build, all_commands
+from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.contracts.optimize import BuildPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rpl_optimize.build.model import Builder, BuildFailure
+    from rpl_core.interfaces.builder import BuildFailure
+    from rpl_optimize.build.model import ProgramBuilder
 
 _PLACE, _FIRST, _SECOND = "build", "first", "second"
 
@@ -32,18 +33,20 @@ class ReproducibleBuild:
     A build whose device code differs the second time is given, with ``part.reproducible`` false.
     """
 
-    build: Build | None
+    build: BuiltProgram | None
     part: BuildPart
 
 
-def build_reproducibly(builder: Builder, text: bytes, directory: Path, *, root: Path) -> ReproducibleBuild:
+def build_reproducibly(
+    builder: ProgramBuilder, text: bytes, directory: Path, *, root: Path
+) -> ReproducibleBuild:
     """Build ``text`` twice inside ``directory``; paths in ``part`` are relative to ``root``.
 
     ``directory/build`` is the first build. A second one that differs or fails stays as ``directory/second``.
     """
     place, aside = directory / _PLACE, directory / _FIRST
     first = builder.build(text, place)
-    if not isinstance(first, Build):
+    if not isinstance(first, BuiltProgram):
         return ReproducibleBuild(None, _part((first,), root, first.log, problem=first.reason))
     place.rename(aside)
     try:
@@ -53,7 +56,7 @@ def build_reproducibly(builder: Builder, text: bytes, directory: Path, *, root: 
             place.rename(directory / _SECOND)
         aside.rename(place)
     builds = (first, second)
-    if not isinstance(second, Build):
+    if not isinstance(second, BuiltProgram):
         problem = f"the first build succeeded, the second one failed: {second.reason}"
         log = None if second.log is None else directory / _SECOND / second.log.name
         return ReproducibleBuild(None, _part(builds, root, log, problem=problem))
@@ -64,7 +67,7 @@ def build_reproducibly(builder: Builder, text: bytes, directory: Path, *, root: 
 
 
 def _part(
-    builds: Sequence[Build | BuildFailure],
+    builds: Sequence[BuiltProgram | BuildFailure],
     root: Path,
     log: Path | None,
     *,
@@ -72,9 +75,9 @@ def _part(
     reproducible: bool | None = None,
 ) -> BuildPart:
     first = builds[0]
-    built = first if isinstance(first, Build) else None
+    built = first if isinstance(first, BuiltProgram) else None
     return BuildPart(
-        commands=tuple(tuple(map(encodable, command)) for command in all_commands(builds)),
+        commands=tuple(tuple(map(encodable, command)) for build in builds for command in build.commands),
         problem=None if problem is None else encodable(problem),
         binary=None if built is None else _relative(built.binary, root),
         binary_sha256=None if built is None else built.binary_sha256,

@@ -2,22 +2,86 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.errors import UsageError
+from rpl_core.interfaces.builder import Builder, BuildSystem
+from rpl_core.process.program import require_program
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
-from rpl_optimize.build.model import Builder
+from rpl_optimize.build.program_word import find_program
 
 if TYPE_CHECKING:
-    from rpl_optimize.build.model import Build, BuildFailure
+    from rpl_core.interfaces.builder import Build, BuildFailure, BuildRequest
     from rpl_optimize.build.program_word import Program
 
 SOURCE, OUTPUT = "{source}", "{output}"
+_HEADERS = frozenset((".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inc", ".inl", ".ipp", ".tpp"))
+_SHELL_WORDS = frozenset(("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1"))
+
+
+class CommandBuilds(BuildSystem):
+    """``--build`` with ``{source}`` and ``{output}``: a command for one file."""
+
+    name = "command"
+    summary = "The command of --build, with {source} and {output} in it."
+    priority = 30
+
+    def builder(self, request: BuildRequest) -> Builder | None:
+        words = given_words(request)
+        named = [name for name in (SOURCE, OUTPUT) if any(name in word for word in words)]
+        if not named:
+            return None
+        if len(named) == 1:
+            missing = OUTPUT if named == [SOURCE] else SOURCE
+            raise UsageError(
+                f"--build has {named[0]}, but no {missing}",
+                next_step=f"put {missing} into the command, or leave both out for a project's own build",
+            )
+        if is_header(request.source):
+            raise UsageError(
+                f"{request.source.name} is a header, so no command for one file builds it",
+                next_step="give the project's own build without {source} and {output}: --build 'make app'",
+            )
+        require_program(words)
+        return TemplateBuilder(
+            summary=str(request.build_command),
+            words=words,
+            command=request.command,
+            source=request.source,
+            program=find_program(request.command, request.binary, request.place),
+            place=request.place,
+            time_limit_s=request.time_limit_s,
+        )
+
+
+def given_words(request: BuildRequest) -> tuple[str, ...]:
+    """The words of ``--build``; none without it. Raises ``UsageError`` for what only a shell understands."""
+    if request.build_command is None:
+        return ()
+    try:
+        words = tuple(shlex.split(request.build_command))
+    except ValueError as error:
+        raise UsageError(f"--build can't be split into words: {error}") from None
+    if not words:
+        raise UsageError("--build is empty")
+    shell = next((word for word in words if word in _SHELL_WORDS), None)
+    if shell is not None or "=" in words[0]:
+        raise UsageError(
+            f"--build is not run by a shell, so {shell or words[0]!r} means nothing there",
+            next_step="write --build \"sh -c '...'\", or a script",
+        )
+    return words
+
+
+def is_header(path: Path) -> bool:
+    return path.suffix.lower() in _HEADERS
 
 
 @attrs.frozen

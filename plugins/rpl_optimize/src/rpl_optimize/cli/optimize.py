@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from rpl_core.cli.plugin_options import PluginOptionsCommand
 from rpl_optimize.cli.optimize_options import optimize_options
 
 
-@click.command("optimize")
+@click.command("optimize", cls=PluginOptionsCommand)
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
 @click.option("--proposer", metavar="NAME", default="ranked", help="Who chooses what to try next.")
 @optimize_options

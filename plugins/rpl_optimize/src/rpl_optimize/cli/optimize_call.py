@@ -12,6 +12,7 @@ import attrs
 import click
 
 from rpl_core.errors import BadDataError, UsageError
+from rpl_optimize.cli.optimize_options import OptimizeSettings
 
 #: Given anew with --resume; everything else is the session's own.
 _OF_THIS_CALL = ("resume", "auto_approve", "debug", "as_json", "time_budget")
@@ -38,6 +39,15 @@ class Call:
     suffix: str
     proposer_options: Mapping[str, str] = attrs.field(factory=dict)
     command_name: str = "rpl optimize"
+
+    @property
+    def settings(self) -> OptimizeSettings:
+        return OptimizeSettings.of(self.flags)
+
+    @property
+    def command(self) -> str:
+        """The command's own name."""
+        return self.command_name.removeprefix("rpl ")
 
     @property
     def plain_options(self) -> dict[str, Any]:
@@ -116,7 +126,7 @@ def _parsed(text: str, defaults: Mapping[str, Any], context: click.Context) -> t
 
 def _typed(flags: dict[str, Any], context: click.Context) -> dict[str, Any]:
     """The options as the command line would have given them, checked like there."""
-    known = {parameter.name: parameter for parameter in context.command.params}
+    known = {parameter.name: parameter for parameter in context.command.get_params(context)}
     for name, value in flags.items():
         parameter = known.get(name)
         if parameter is None or value is None:
@@ -131,7 +141,7 @@ def _require_nothing_anew(context: click.Context) -> None:
 
     given = [
         parameter.opts[0]
-        for parameter in context.command.params
+        for parameter in context.command.get_params(context)
         if parameter.name is not None
         and parameter.name not in _OF_THIS_CALL
         and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE

@@ -1,12 +1,13 @@
-"""The options that every command of the closed loop shares."""
+"""The options that every command of the closed loop shares, and the settings that they become."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import attrs
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,7 +136,7 @@ _LOOP = (
     click.option("--force", is_flag=True, help="Judge even if the baseline's CV is above 10 %."),
 )
 _MEASUREMENT = (
-    click.option("--device", metavar="NAME", help="Device family or product, e.g. gfx942 or MI300X."),
+    click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`."),
     click.option("--runs", type=int, metavar="N", help="Timing runs of the baseline's profile (default 3)."),
     click.option(
         "--roofline", is_flag=True, default=None, help="Collect counters for the proposals as well."
@@ -163,3 +164,46 @@ def optimize_options(command: F) -> F:
     for option in reversed((*_SOURCE, *_BUILD, *_EQUIVALENCE, *_LOOP, *_MEASUREMENT)):
         command = option(command)
     return command
+
+
+@attrs.frozen
+class OptimizeSettings:
+    """What the options of one call say, by the names that click gives them; ``None``: not said."""
+
+    source: Path | None
+    kernel: str | None
+    build_command: str | None
+    compile_database: Path | None
+    link_flags: str | None
+    project: Path | None
+    binary: Path | None
+    build_time_limit: float
+    validate: str | None
+    outputs: tuple[str, ...]
+    rtol: float
+    atol: float
+    allow_unverified: bool
+    min_improvement: float
+    max_iters: int
+    time_budget: float | None
+    patience: int
+    auto_approve: bool
+    in_place: bool
+    resume: Path | None
+    allow_occupancy_loss: bool
+    traffic_gate: bool
+    force: bool
+    device: str | None
+    runs: int | None
+    roofline: bool | None
+    focus_critical: bool | None
+    collector: str | None
+    time_limit: float | None
+    debug: bool
+    as_json: bool
+    output: Path | None
+
+    @classmethod
+    def of(cls, flags: Mapping[str, Any]) -> OptimizeSettings:
+        """From a command's flags; those of its own and of plugins are left out."""
+        return cls(**{field.name: flags[field.name] for field in attrs.fields(cls)})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_optimize.build.model import BuildFailure
+from rpl_core.interfaces.builder import BuildFailure
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.edits import apply_edits
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.proposer import InstalledTransformation
     from rpl_core.interfaces.transformation import KernelSource
-    from rpl_optimize.build.model import Build, Builder
+    from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
     from rpl_optimize.equivalence.subject import EquivalenceSubject
 
 ControlName = Literal["empty", "broken"]
@@ -36,12 +36,14 @@ class NoControl:
 class ControlBuilds:
     """Makes each control of a kernel once; ``build`` gives the same answer for the same baseline."""
 
-    def __init__(self, transformations: Sequence[InstalledTransformation], builder: Builder) -> None:
+    def __init__(self, transformations: Sequence[InstalledTransformation], builder: ProgramBuilder) -> None:
         self._transformations = transformations
         self._builder = builder
-        self._made: dict[tuple[str, str | None, str], Build | NoControl] = {}
+        self._made: dict[tuple[str, str | None, str], BuiltProgram | NoControl] = {}
 
-    def build(self, control: ControlName, subject: EquivalenceSubject, directory: Path) -> Build | NoControl:
+    def build(
+        self, control: ControlName, subject: EquivalenceSubject, directory: Path
+    ) -> BuiltProgram | NoControl:
         """The wrong program, built in ``directory`` (which must not exist) unless it was built before.
 
         Raises ``InterruptedRunError``.
@@ -53,7 +55,9 @@ class ControlBuilds:
         self._made[key] = made = self._make(control, subject, directory)
         return made
 
-    def _make(self, control: ControlName, subject: EquivalenceSubject, directory: Path) -> Build | NoControl:
+    def _make(
+        self, control: ControlName, subject: EquivalenceSubject, directory: Path
+    ) -> BuiltProgram | NoControl:
         text = self._text_of(control, subject.source)
         if isinstance(text, NoControl):
             return text

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceOptions
     from rpl_core.interfaces.proposer import InstalledTransformation
     from rpl_core.plugins.catalog import NamedContributions
-    from rpl_optimize.build.model import Build, Builder
+    from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
     from rpl_optimize.equivalence.controls import ControlName
     from rpl_optimize.equivalence.subject import EquivalenceSubject
 
@@ -62,7 +62,7 @@ class EquivalenceStage:
         self,
         checks: NamedContributions[EquivalenceCheck],
         transformations: Sequence[InstalledTransformation],
-        builder: Builder,
+        builder: ProgramBuilder,
         options: EquivalenceOptions,
     ) -> None:
         self._checks = checks
@@ -136,7 +136,7 @@ class EquivalenceStage:
         return found
 
     def _request(
-        self, name: str, subject: EquivalenceSubject, build: Build, directory: Path
+        self, name: str, subject: EquivalenceSubject, build: BuiltProgram, directory: Path
     ) -> EquivalenceRequest:
         folder = directory.absolute() / re.sub(r"[^\w.-]", "_", name)
         # One for all candidates of a baseline: what its runs gave need not be made again.
@@ -152,7 +152,7 @@ class EquivalenceStage:
             candidate_program=build.binary.absolute(),
         )
 
-    def _command(self, build: Build) -> tuple[str, ...]:
+    def _command(self, build: BuiltProgram) -> tuple[str, ...]:
         """With an absolute program: checks run it in other directories."""
         program, absolute = str(build.binary), str(build.binary.absolute())
         return tuple(absolute if word == program else word for word in self._builder.command_for(build))

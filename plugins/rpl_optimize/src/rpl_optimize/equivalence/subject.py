@@ -8,7 +8,7 @@ import attrs
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.transformation import KernelSource
-    from rpl_optimize.build.model import Build
+    from rpl_optimize.build.model import BuiltProgram
 
 
 @attrs.frozen
@@ -20,6 +20,6 @@ class EquivalenceSubject:
     """
 
     source: KernelSource
-    baseline: Build
-    candidate: Build
+    baseline: BuiltProgram
+    candidate: BuiltProgram
     command: tuple[str, ...]

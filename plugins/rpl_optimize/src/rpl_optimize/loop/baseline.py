@@ -17,7 +17,7 @@ from rpl_optimize.build.reproducible import build_reproducibly
 
 if TYPE_CHECKING:
     from rpl_core.documents.bundle import Documents
-    from rpl_optimize.build.model import Build, Builder
+    from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
     from rpl_optimize.contracts.optimize import BuildPart
     from rpl_optimize.loop.request import OptimizeRequest, Tools
 
@@ -28,7 +28,7 @@ class Baseline:
 
     number: int
     text: bytes
-    build: Build
+    build: BuiltProgram
     part: BuildPart
     directory: Path
     documents: Documents
@@ -49,7 +49,9 @@ class Baseline:
         }
 
 
-def build_baseline(builder: Builder, text: bytes, directory: Path, root: Path) -> tuple[Build, BuildPart]:
+def build_baseline(
+    builder: ProgramBuilder, text: bytes, directory: Path, root: Path
+) -> tuple[BuiltProgram, BuildPart]:
     """The unchanged program. A build that fails, or that differs the second time, ends the session."""
     built = build_reproducibly(builder, text, directory, root=root)
     if built.build is None:

@@ -20,7 +20,7 @@ from rpl_optimize.loop.verdict import is_verified
 from rpl_optimize.loop.verdict_measurement import find_against
 
 if TYPE_CHECKING:
-    from rpl_optimize.build.model import Build
+    from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.contracts.optimize import GuardPart
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.proposing import Built
@@ -36,7 +36,7 @@ class Trial:
     """A candidate on its way: what it must beat and which kernel it changes."""
 
     built: Built
-    build: Build
+    build: BuiltProgram
     baseline: Baseline
     target: Target
 

@@ -29,7 +29,7 @@ from rpl_optimize.transform.ask import installed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rpl_optimize.build.model import Build
+    from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.contracts.optimize import BuildPart, OptimizeDocument, TerminationName
     from rpl_optimize.loop.request import Tools
     from rpl_optimize.loop.session import OptimizeSession
@@ -133,7 +133,7 @@ class OptimizeLoop:
         directory.mkdir(parents=True)
         return directory
 
-    def _profiled(self, build: Build, part: BuildPart, directory: Path) -> Baseline:
+    def _profiled(self, build: BuiltProgram, part: BuildPart, directory: Path) -> Baseline:
         command = self._tools.builder.command_for(build)
         documents = profile_baseline(self._request, self._tools, command, directory / "profile")
         baseline = Baseline(self._state.baseline, self._state.text, build, part, directory, documents)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.proposer import ProposalRequest, Proposer
     from rpl_core.interfaces.transformation import GuardVerdict, KernelSource
     from rpl_core.plugins.relay import Contribution
-    from rpl_optimize.build.model import Build, Builder
+    from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
 
 #: A proposer that goes on repairing beyond this is cut off; the bound that users know is its own (2).
 _MOST_REPAIRS = 5
@@ -66,7 +66,7 @@ class Built:
     """``build`` is ``None`` when no version got through; ``part`` is then of the last that was built."""
 
     proposed: Proposed
-    build: Build | None
+    build: BuiltProgram | None
     part: BuildPart | None
 
 
@@ -75,7 +75,7 @@ class ProposalStage:
     """``hear_proposal`` and ``hear_build`` write each version down before and after it is built."""
 
     proposer: Contribution[Proposer]
-    builder: Builder
+    builder: ProgramBuilder
     root: Path
     hear_proposal: Callable[[Proposed], None]
     hear_build: Callable[[Proposed, BuildPart], None]

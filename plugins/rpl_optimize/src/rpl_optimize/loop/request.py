@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.builder import BuildRequest
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.interfaces.equivalence import EquivalenceOptions
     from rpl_core.interfaces.proposer import Proposer
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
     from rpl_core.plugins.relay import Contribution
     from rpl_core.profiling.session import StepSink
-    from rpl_optimize.build.model import Builder, BuildOptions
+    from rpl_optimize.build.model import ProgramBuilder
     from rpl_optimize.contracts.optimize import PolicyPart
     from rpl_optimize.equivalence.stage import EquivalenceStage
 
@@ -37,7 +38,7 @@ class OptimizeRequest:
 
     command: tuple[str, ...]
     source: Path
-    build: BuildOptions
+    build: BuildRequest
     equivalence: EquivalenceOptions
     policy: PolicyPart
     limits: Limits
@@ -63,7 +64,7 @@ class Tools:
 
     host: PluginHost
     collector: Collector
-    builder: Builder
+    builder: ProgramBuilder
     proposer: Contribution[Proposer]
     equivalence: EquivalenceStage
     approve: Approve

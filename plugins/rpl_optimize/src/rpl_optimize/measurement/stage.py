@@ -25,7 +25,7 @@ from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
 if TYPE_CHECKING:
     from rpl_compare.statistics.sequential import AcceptRule
     from rpl_core.model.device import DeviceModel
-    from rpl_optimize.build.model import Build
+    from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.evaluate import Trial
     from rpl_optimize.loop.request import OptimizeRequest, Tools
@@ -80,7 +80,7 @@ class MeasureStage:
         )
         return measure_traffic(request, self._measure_tools())
 
-    def _command(self, build: Build) -> tuple[str, ...]:
+    def _command(self, build: BuiltProgram) -> tuple[str, ...]:
         return self.tools.builder.command_for(build)
 
     def _measure_tools(self) -> MeasureTools:

@@ -1,0 +1,193 @@
+"""From the options of a call to what a session needs: its request and its tools."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rpl_core.cli.output import Output
+    from rpl_core.cli.session import Session
+    from rpl_optimize.cli.optimize_call import Call
+    from rpl_optimize.cli.optimize_options import OptimizeSettings
+    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.loop.request import OptimizeRequest, Tools
+
+_SOURCE_SUFFIXES = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+#: Seconds for one run of a check, where --time-limit says nothing.
+_CHECK_TIME_LIMIT_S = 600.0
+
+
+class Steps:
+    """Progress in two sizes: the stages for everyone, each process run where it disturbs nobody."""
+
+    def __init__(self, show: Callable[[str], None], *, every_run: bool) -> None:
+        self._show = show
+        self._every_run = every_run
+        self._stage = ""
+
+    def stage(self, text: str) -> None:
+        self._stage = text
+        self._show(text)
+
+    def run(self, text: str) -> None:
+        if self._every_run:
+            self._show(f"{self._stage}: {text}")
+
+
+def optimize_request(session: Session, call: Call) -> OptimizeRequest:
+    """The request of a call, with what settings and the working directory say."""
+    from rpl_core.cli.analysis_options import analysis_request
+    from rpl_core.cli.plugin_options import option_values
+    from rpl_core.interfaces.builder import BuildRequest
+    from rpl_core.interfaces.equivalence import EquivalenceOptions
+    from rpl_core.profiling.command_line import application_command
+    from rpl_optimize.checks.output_spec import read_outputs
+    from rpl_optimize.loop.find_source import find_source
+    from rpl_optimize.loop.request import Limits, OptimizeRequest
+
+    given = call.settings
+    read_outputs(given.outputs)  # a wrong one must not wait for the first candidate
+    source, words = _split_source(call)
+    command = application_command(words)
+    found = find_source(command, source=source, compile_database=given.compile_database, binary=given.binary)
+    session.output.note(f"source: {found.path} ({found.how})")
+    path = found.path.resolve()
+    return OptimizeRequest(
+        command=command,
+        source=path,
+        build=BuildRequest(
+            command=command,
+            source=path,
+            place=Path.cwd(),
+            build_command=given.build_command,
+            compile_database=given.compile_database,
+            project=given.project,
+            binary=given.binary,
+            link_flags=_link_flags(given.link_flags),
+            architecture=_architecture(session, given.device),
+            time_limit_s=given.build_time_limit,
+            options=option_values(session, call.command, call.flags),
+        ),
+        equivalence=EquivalenceOptions(
+            validate=given.validate,
+            outputs=given.outputs,
+            relative=given.rtol,
+            absolute=given.atol,
+            time_limit_s=session.setting("time-limit", given.time_limit) or _CHECK_TIME_LIMIT_S,
+        ),
+        policy=_policy(given),
+        limits=Limits(given.min_improvement, given.max_iters, given.patience, given.time_budget),
+        analysis=analysis_request(session, call.flags, None),
+        kernel=given.kernel,
+        suffix=call.suffix,
+        command_name=call.command_name,
+        in_place=given.in_place,
+        runs=session.setting("runs", given.runs),
+        roofline=session.setting("roofline", given.roofline),
+        trace_dependencies=session.setting("focus-critical", given.focus_critical),
+        time_limit_s=session.setting("time-limit", given.time_limit),
+        proposer_options=call.proposer_options,
+    )
+
+
+def _link_flags(text: str | None) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text or ""))
+    except ValueError as error:
+        raise UsageError(f"--link-flags can't be split into words: {error}") from None
+
+
+def _split_source(call: Call) -> tuple[Path | None, tuple[str, ...]]:
+    """A first word that names a source file is the source; everything else is the command."""
+    if call.words and call.settings.source is not None:
+        return call.settings.source, call.words
+    if not call.words:
+        raise UsageError("no application given", next_step='`rpl optimize kernel.hip "./app 100"`')
+    if Path(call.words[0]).suffix in _SOURCE_SUFFIXES:
+        if len(call.words) == 1:
+            raise UsageError(
+                f"{call.words[0]} is a source, and no command to measure is given",
+                next_step='`rpl optimize kernel.hip "./app 100"`',
+            )
+        return Path(call.words[0]), call.words[1:]
+    return None, call.words
+
+
+def _architecture(session: Session, device: str | None) -> str | None:
+    """What to compile for, where the device is named."""
+    name = session.setting("device", device)
+    if name is None:
+        return None
+    from rpl_core.devices.resolve import resolve_device
+
+    devices = tuple(session.host.catalog.devices())
+    model = resolve_device(name, (), devices, lambda _agents: None).model
+    return None if model is None else model.architecture
+
+
+def _policy(given: OptimizeSettings) -> PolicyPart:
+    from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
+    from rpl_optimize.contracts.optimize import PolicyPart
+
+    return PolicyPart(
+        allow_unverified=given.allow_unverified,
+        allow_occupancy_loss=given.allow_occupancy_loss,
+        allow_synthetic=os.environ.get(SYNTHETIC_VARIABLE) == "1",
+        force_noisy=given.force,
+        traffic_gate=given.traffic_gate,
+    )
+
+
+def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step: Steps) -> Tools:
+    """The plugins and sinks that a session works with; ``MissingError`` for those that are not there."""
+    from rpl_core.cli.profile_command import log_sink
+    from rpl_core.profiling.choose_collector import choose_collector
+    from rpl_optimize.build.choose import choose_builder
+    from rpl_optimize.equivalence.stage import EquivalenceStage
+    from rpl_optimize.loop.request import Tools
+    from rpl_optimize.transform.ask import installed
+
+    catalog = session.host.catalog
+    builder = choose_builder(request.build, catalog.builders().contributions, session.output.note)
+    catalog.proposers().get(call.proposer)  # says which there are
+    proposer = next(c for c in catalog.proposers().contributions if c.value.name == call.proposer)
+    return Tools(
+        host=session.host,
+        collector=choose_collector(
+            session.host, session.setting("collector", call.settings.collector), request.analysis.options
+        ),
+        builder=builder,
+        proposer=proposer,
+        equivalence=EquivalenceStage(
+            catalog.equivalence_checks(), installed(catalog.transformations()), builder, request.equivalence
+        ),
+        approve=approval(session.output, automatic=call.settings.auto_approve),
+        note=session.output.note,
+        log=log_sink(session, call.settings.debug),
+        step=step.stage,
+        run_step=step.run,
+    )
+
+
+def approval(output: Output, *, automatic: bool) -> Callable[[str, str], bool]:
+    """Asks whether a proven change is accepted, unless ``automatic`` says so."""
+
+    def ask(diff: str, evidence: str) -> bool:
+        if automatic:
+            return True
+        import click
+
+        output.note(diff)
+        output.note(evidence)
+        try:
+            return click.confirm("accept this change?", err=True)
+        except click.Abort:  # Ctrl-C or the end of the input: no answer, so the question stays open
+            raise KeyboardInterrupt from None
+
+    return ask
