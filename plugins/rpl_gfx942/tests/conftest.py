@@ -10,12 +10,18 @@ import attrs
 import pytest
 
 from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.facts import KERNEL_QUANTITIES, ROOFLINE
+from rpl_analysis.options import FLOP_MODEL, STRICT
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.interfaces.analyzer import AnalysisContext
+from rpl_core.interfaces.fact import Facts
+from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
+from rpl_core.schedule.execute import analyze
+from rpl_core.schedule.order import Step
 from rpl_gfx942.detect import detect_device
 from rpl_rocprofv3.readers.catalog import all_readers
 
@@ -36,17 +42,17 @@ class Analysed:
 
     recording: Recording
     device: Any
-    facts: dict[str, Any]
+    facts: Facts
     diagnostics: tuple[Diagnostic, ...]
 
     @property
     def quantities(self) -> Any:
-        (found,) = self.facts["kernel_quantities"].values()
+        (found,) = self.facts[KERNEL_QUANTITIES].values()
         return found
 
     @property
     def roofline(self) -> Any:
-        (found,) = self.facts["roofline"].kernels.values()
+        (found,) = self.facts[ROOFLINE].kernels.values()
         return found
 
 
@@ -54,20 +60,18 @@ class Analysed:
 def analysed(rpl_shared_data: Path) -> Callable[..., Analysed]:
     """``analysed("path_MI300X_A1")``: one of the real gfx942 counter sets, analysed."""
 
-    def run(name: str, **options: Any) -> Analysed:
+    def run(name: str, *, flop_model: str = "per_op", strict: bool = False) -> Analysed:
         path = rpl_shared_data / "counters_gfx942" / name
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         claims = [(reader, claim) for reader in all_readers() for claim in reader.claim(files)]
         traces = tuple(t for reader, claim in claims if not claim.refusal for t in reader.read(claim))
         recording = Recording(traces)
         device = detect_device(recording.gpu_agents)
-        facts: dict[str, Any] = {}
-        diagnostics: list[Diagnostic] = [d for trace in traces for d in trace.diagnostics]
-        for analyzer in (RuntimeAnalyzer(), CountersAnalyzer(), RooflineAnalyzer()):
-            context = AnalysisContext(recording, device, AnalysisOptions(**options), dict(facts))
-            outcome = analyzer.analyze(context)
-            facts.update(outcome.facts)
-            diagnostics.extend(outcome.diagnostics)
-        return Analysed(recording, device, facts, tuple(diagnostics))
+        chosen = Options({FLOP_MODEL.name: flop_model, STRICT.name: strict})
+        analyzers = (RuntimeAnalyzer(), CountersAnalyzer(), RooflineAnalyzer())
+        context = AnalysisContext(recording, device, chosen)
+        result = analyze(context, [Step("analysis", analyzer) for analyzer in analyzers])
+        read = (d for trace in traces for d in trace.diagnostics)
+        return Analysed(recording, device, result.facts, (*read, *result.diagnostics))
 
     return run

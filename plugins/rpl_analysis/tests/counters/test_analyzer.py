@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from rpl_analysis.counters.analyzer import CountersAnalyzer
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
+from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.device import Formula, Quantity
 from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.trace import TraceRole
@@ -15,7 +16,7 @@ from rpl_core.model.trace import TraceRole
 @pytest.fixture
 def analyze(recording):
     def run(device, *traces):
-        context = AnalysisContext(recording(*traces), device, AnalysisOptions(), {})
+        context = AnalysisContext(recording(*traces), device)
         return CountersAnalyzer().analyze(context)
 
     return run
@@ -29,29 +30,29 @@ def test_both_facts_are_by_kernel_in_the_order_of_names(analyze, counter_pass, m
     outcome = analyze(
         make_device(_waves()), counter_pass(("b", {"SQ_WAVES": 1024}), ("a", {"SQ_WAVES": 1024}))
     )
-    assert list(outcome.facts["kernel_counters"]) == ["a", "b"]
-    assert outcome.facts["kernel_quantities"]["a"].per_launch("waves").value == 1024
-    assert outcome.facts["kernel_quantities"]["a"].per_launch("unheard_of") is None
+    assert list(outcome.facts[KERNEL_COUNTERS]) == ["a", "b"]
+    assert outcome.facts[KERNEL_QUANTITIES]["a"].per_launch("waves").value == 1024
+    assert outcome.facts[KERNEL_QUANTITIES]["a"].per_launch("unheard_of") is None
 
 
 def test_without_counter_passes_both_facts_are_none(analyze, counter_pass, make_device):
     timing = attrs.evolve(counter_pass({}), role=TraceRole.TIMING)
     outcome = analyze(make_device(_waves()), timing)
-    assert outcome.facts == {"kernel_counters": None, "kernel_quantities": None}
+    assert outcome.facts == {KERNEL_COUNTERS: None, KERNEL_QUANTITIES: None}
     assert outcome.diagnostics == ()
 
 
 def test_an_unknown_device_leaves_the_raw_counters(analyze, counter_pass):
     outcome = analyze(None, counter_pass({"SQ_WAVES": 1024}))
-    assert list(outcome.facts["kernel_counters"]) == ["kernel"]
-    assert outcome.facts["kernel_quantities"] is None
+    assert list(outcome.facts[KERNEL_COUNTERS]) == ["kernel"]
+    assert outcome.facts[KERNEL_QUANTITIES] is None
     assert [d.code for d in outcome.diagnostics] == ["counters.device_unknown"]
 
 
 def test_synthetic_passes_give_synthetic_figures(analyze, counter_pass, make_device):
     trace = attrs.evolve(counter_pass({"SQ_WAVES": 1024}), origin=Origin.SYNTHETIC)
     outcome = analyze(make_device(_waves()), trace, counter_pass({"SQ_WAVES": 1024}))
-    assert outcome.facts["kernel_quantities"]["kernel"].per_launch("waves").origin is Origin.SYNTHETIC
+    assert outcome.facts[KERNEL_QUANTITIES]["kernel"].per_launch("waves").origin is Origin.SYNTHETIC
 
 
 def test_the_same_trouble_of_many_kernels_is_told_once_with_its_count(analyze, counter_pass, make_device):

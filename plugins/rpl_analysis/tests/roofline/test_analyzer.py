@@ -6,12 +6,16 @@ import attrs
 import pytest
 
 from rpl_analysis.counters.model import KernelQuantities, QuantityValue
+from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.roofline.model import RooflineStatus
 from rpl_analysis.runtime.model import KernelResources, KernelTime, Stability
 from rpl_codeobject.packed import PackedMix
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.interfaces.analyzer import AnalysisContext
+from rpl_core.interfaces.fact import Facts
+from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace
@@ -52,17 +56,17 @@ def quantities(metric):
 
 @pytest.fixture
 def analyze(make_device):
-    def run(times, found, *, device="test-gpu", traces=(_TIMING, _COUNTED), mixes=None, **options):
-        facts = {
-            "kernel_times": {t.name: t for t in times},
-            "kernel_quantities": None if found is None else {q.name: q for q in found},
-            "instruction_mix": mixes,
+    def run(times, found, *, device="test-gpu", traces=(_TIMING, _COUNTED), mixes=None, flop_model="per_op"):
+        given = {
+            KERNEL_TIMES: {t.name: t for t in times},
+            KERNEL_QUANTITIES: None if found is None else {q.name: q for q in found},
+            INSTRUCTION_MIX: mixes,
         }
-        context = AnalysisContext(
-            Recording(tuple(traces)), make_device() if device else None, AnalysisOptions(**options), facts
-        )
+        recording, known = Recording(tuple(traces)), make_device() if device else None
+        chosen = Options({FLOP_MODEL.name: flop_model})
+        context = AnalysisContext(recording, known, chosen, Facts(given))
         outcome = RooflineAnalyzer().analyze(context)
-        return outcome.facts["roofline"], {d.code: d for d in outcome.diagnostics}
+        return outcome.facts[ROOFLINE], {d.code: d for d in outcome.diagnostics}
 
     return run
 
@@ -161,7 +165,7 @@ def test_the_flop_model_option_selects(analyze, quantities):
 
 def test_the_legacy_byte_source_is_told(analyze, quantities):
     found = [quantities("k", 1, flops=4, hbm_bytes=None, tcc_bytes=100)]
-    assert "TCC_READ_BYTES" in analyze([_time("k", 10)], found)[1]["roofline.legacy_bytes"].fact
+    assert "tcc_bytes" in analyze([_time("k", 10)], found)[1]["roofline.legacy_bytes"].fact
 
 
 _WITHOUT = dict.fromkeys(

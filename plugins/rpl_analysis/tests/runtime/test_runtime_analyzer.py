@@ -6,8 +6,11 @@ import attrs
 import numpy as np
 import pytest
 
+from rpl_analysis.facts import APPLICATION_TIME, KERNEL_TIMES
+from rpl_analysis.options import STRICT
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOptions
+from rpl_core.interfaces.analyzer import AnalysisContext
+from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
@@ -16,7 +19,7 @@ from rpl_testkit.traces import TracedDispatch, make_trace
 
 def analyse(*traces, strict=False, process_ms=()):
     recording = Recording(traces=tuple(traces), process_ms=process_ms)
-    context = AnalysisContext(recording, None, AnalysisOptions(strict=strict), {})
+    context = AnalysisContext(recording, None, Options({STRICT.name: strict}))
     return RuntimeAnalyzer().analyze(context)
 
 
@@ -24,7 +27,7 @@ def test_runtime_is_the_mean_over_runs_of_summed_dispatch_time():
     first = make_trace([("a", 0, 100), ("b", 50, 250)])  # overlap counts twice: 300 ns
     second = make_trace([("a", 0, 140), ("b", 150, 410)])  # 400 ns
 
-    application = analyse(first, second).facts["application_time"]
+    application = analyse(first, second).facts[APPLICATION_TIME]
 
     assert application.runtime.value == pytest.approx(350e-6)
     assert application.runtime.exactness is Exactness.EXACT
@@ -36,7 +39,7 @@ def test_kernel_figures_over_runs_are_hand_computed():
     first = make_trace([("a", 0, 10), ("a", 20, 40), ("b", 50, 80)])
     second = make_trace([("a", 0, 30), ("a", 40, 80), ("b", 90, 120)])
 
-    times = analyse(first, second).facts["kernel_times"]
+    times = analyse(first, second).facts[KERNEL_TIMES]
 
     a = times["a"]
     assert a.total_ns == 50.0  # (30 + 70) / 2
@@ -51,7 +54,7 @@ def test_same_name_in_several_processes_is_one_kernel():
         [TracedDispatch("k", 0, 10, process=0), TracedDispatch("k", 5, 25, process=1)], machines=("n0", "n1")
     )
 
-    times = analyse(trace).facts["kernel_times"]
+    times = analyse(trace).facts[KERNEL_TIMES]
 
     assert times["k"].launches == 2
     assert times["k"].total_ns == 30.0
@@ -66,7 +69,7 @@ def test_representative_shape_is_the_one_with_most_time():
         ]
     )
 
-    kernel = analyse(trace).facts["kernel_times"]["k"]
+    kernel = analyse(trace).facts[KERNEL_TIMES]["k"]
 
     assert kernel.grid == (128, 2, 1)
     assert kernel.workgroup == (128, 1, 1)
@@ -78,7 +81,7 @@ def test_counter_passes_alone_give_an_estimate_with_its_range():
 
     outcome = analyse(*passes)
 
-    application = outcome.facts["application_time"]
+    application = outcome.facts[APPLICATION_TIME]
     assert application.runtime.exactness is Exactness.ESTIMATE
     assert application.range_ms == (100e-6, 300e-6)
     assert application.runtime.value == pytest.approx(200e-6)
@@ -90,7 +93,7 @@ def test_one_dispatch_with_several_pass_durations_takes_the_median_of_the_distin
     durations = np.array([100, 900, 200], dtype=np.int64)
     trace = attrs.evolve(trace, counters=attrs.evolve(trace.counters, duration_ns=durations))
 
-    kernel = analyse(trace).facts["kernel_times"]["k"]
+    kernel = analyse(trace).facts[KERNEL_TIMES]["k"]
 
     assert kernel.total_ns == 200.0
     assert kernel.range_total_ns == (100.0, 900.0)
@@ -101,13 +104,13 @@ def test_counters_without_pass_durations_leave_the_dispatch_times():
     nothing = np.array([-1], dtype=np.int64)
     trace = attrs.evolve(trace, counters=attrs.evolve(trace.counters, duration_ns=nothing))
 
-    assert analyse(trace).facts["kernel_times"]["k"].range_total_ns == (100.0, 100.0)
+    assert analyse(trace).facts[KERNEL_TIMES]["k"].range_total_ns == (100.0, 100.0)
 
 
 def test_strict_refuses_the_estimate_and_says_why():
     trace = make_trace([TracedDispatch("k", 0, 100, counters={"SQ_WAVES": 1.0})])
 
-    application = analyse(trace, strict=True).facts["application_time"]
+    application = analyse(trace, strict=True).facts[APPLICATION_TIME]
 
     assert application.runtime.value is None
     assert "strict" in application.runtime.reason
@@ -116,15 +119,15 @@ def test_strict_refuses_the_estimate_and_says_why():
 def test_zero_durations_make_the_runtime_unknown_not_zero():
     outcome = analyse(make_trace([("k", 5, 5), ("k", 9, 9)]))
 
-    assert outcome.facts["application_time"].runtime.value is None
-    assert "zero" in outcome.facts["application_time"].runtime.reason
+    assert outcome.facts[APPLICATION_TIME].runtime.value is None
+    assert "zero" in outcome.facts[APPLICATION_TIME].runtime.reason
     assert [d.count for d in outcome.diagnostics if d.code == "dispatch.zero_duration"] == [2]
 
 
 def test_negative_durations_are_left_out_and_counted():
     outcome = analyse(make_trace([("k", 10, 5), ("k", 20, 30)]))
 
-    assert outcome.facts["kernel_times"]["k"].total_ns == 10.0
+    assert outcome.facts[KERNEL_TIMES]["k"].total_ns == 10.0
     assert [d.count for d in outcome.diagnostics if d.code == "dispatch.negative_duration"] == [1]
 
 
@@ -143,7 +146,7 @@ def test_an_outlier_is_named_with_its_figures():
 
 
 def test_process_times_stand_in_only_without_any_trace():
-    application = analyse(process_ms=(10.0, 12.0)).facts["application_time"]
+    application = analyse(process_ms=(10.0, 12.0)).facts[APPLICATION_TIME]
 
     assert application.runtime.value == 11.0
     assert "whole process" in application.runtime_source
@@ -152,6 +155,6 @@ def test_process_times_stand_in_only_without_any_trace():
 def test_durations_beyond_the_packed_sort_key_are_still_exact():
     long_ns = (1 << 41) + 7
 
-    kernel = analyse(make_trace([("k", 0, long_ns), ("k", 0, 3)])).facts["kernel_times"]["k"]
+    kernel = analyse(make_trace([("k", 0, long_ns), ("k", 0, 3)])).facts[KERNEL_TIMES]["k"]
 
     assert (kernel.min_ns, kernel.max_ns, kernel.total_ns) == (3, long_ns, long_ns + 3)

@@ -56,10 +56,11 @@ def _fallbacks(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[D
             )
         )
     if legacy:
+        sources = legacy[0].bytes.counters or (legacy[0].byte_source or "",)
         diagnostics.append(
             Diagnostic(
                 "roofline.legacy_bytes",
-                f"bytes come from {' and '.join(legacy[0].bytes.counters)}, the recording has nothing better",
+                f"bytes come from {' and '.join(sources)}, the recording has nothing better",
                 remedy="collect the recommended set with `rpl profile --roofline`",
                 count=len(legacy),
             )
