@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rpl_core.plugins.entry_points import InstalledEntry
 
@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
         if eager is not None:
             return eager
         place = self._own.get(cmd_name) or self._plugin_commands().get(cmd_name)
-        return None if place is None else _import_command(cmd_name, place)
+        return _missing_command(cmd_name) if place is None else _import_command(cmd_name, place)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)]
@@ -65,7 +65,9 @@ class LazyGroup(click.Group):
         if eager is not None:
             return eager.get_short_help_str(limit=100)
         place = self._own.get(name) or self._plugin_commands()[name]
-        return f"(broken: {place.problem})" if place.problem else place.summary
+        if place.problem:
+            return f"(broken: {place.problem})"
+        return place.summary or _first_line(place) or f"(from {place.owner})"
 
     def _plugin_commands(self) -> Mapping[str, LazyCommand]:
         chosen = os.environ.get("RPL_LOAD_PLUGINS")  # tests run several commands in one process
@@ -95,7 +97,7 @@ def _place(entries: list[InstalledEntry]) -> LazyCommand:
         problem = f"claimed by {owners}"
     elif not _package_exists(first.value):
         problem = f"no module named {_package(first.value)!r}"
-    return LazyCommand(first.value, f"(from {owners})", owners, problem)
+    return LazyCommand(first.value, "", owners, problem)
 
 
 def _package(target: str) -> str:
@@ -107,6 +109,45 @@ def _package_exists(target: str) -> bool:
         return find_spec(_package(target)) is not None
     except (ImportError, ValueError):
         return False
+
+
+def _first_line(place: LazyCommand) -> str:
+    """What the docstring of the command's module says that it does, read without importing anything."""
+    module = place.target.partition(":")[0]
+    spec = find_spec(_package(module))
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    inner = module.split(".")[1:]
+    for folder in folders:
+        base = os.path.join(folder, *inner)  # noqa: PTH118 - pathlib would cost `rpl --help` more than all of this
+        for file in (f"{base}.py", os.path.join(base, "__init__.py")):  # noqa: PTH118
+            try:
+                with open(file, encoding="utf-8") as text:  # noqa: PTH123
+                    line = text.readline().strip()
+            except (OSError, UnicodeDecodeError):
+                continue
+            if line.startswith('"""'):
+                says = line.strip('"').rpartition("``: ")[2].rstrip(".")
+                return f"{says[:1].upper()}{says[1:]}."
+    return ""
+
+
+def _missing_command(name: str) -> click.Command | None:
+    """A command that says what to install, where it is known who brings ``name``."""
+    from rpl_core.plugins.packages import provider_of
+
+    provider = provider_of("commands", name)
+    if provider is None:
+        return None
+
+    def report(**_: Any) -> None:
+        from rpl_core.errors import MissingError
+
+        raise MissingError(
+            f"the command {name!r} comes from {provider}, which is not installed or not loaded",
+            next_step=f"pip install {provider}",
+        )
+
+    return _reporting(name, report, f"(from {provider}, which is not installed)")
 
 
 def _import_command(name: str, place: LazyCommand) -> click.Command:
@@ -136,11 +177,16 @@ def _broken(name: str, place: LazyCommand, problem: str) -> click.Command:
             next_step=f"reinstall or uninstall {place.owner}",
         )
 
+    return _reporting(name, report, f"(broken: {problem})")
+
+
+def _reporting(name: str, report: Callable[..., None], summary: str) -> click.Command:
+    """A command that takes anything and only reports."""
     return click.Command(
         name,
         callback=report,
         params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
         context_settings={"ignore_unknown_options": True},
         add_help_option=False,
-        short_help=f"(broken: {problem})",
+        short_help=summary,
     )

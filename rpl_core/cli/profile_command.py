@@ -106,7 +106,7 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
 
 def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     """Run the application under a collector, then analyse what it left."""
-    from rpl_core.profiling.choose_collector import TIMING_ONLY, choose_collector
+    from rpl_core.profiling.choose_collector import TIMING_ONLY, choose_collector, follow_up_collectors
     from rpl_core.profiling.record import plan_only, record_application
 
     session = call.session
@@ -118,6 +118,8 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
         )
     if request.extra_counters and not request.roofline:
         raise UsageError("--counters adds to the counters of --roofline", next_step="add --roofline")
+    for follow_up in follow_up_collectors(session.host):
+        follow_up.announcement(request.analysis.options)  # raises for options that contradict each other
     if call.dry_run:
         _show_plan(call, plan_only(request, collector, session.host))
         return int(ExitCode.OK)

@@ -34,6 +34,9 @@ def _execute(arguments: list[str]) -> int:
         click.echo(error.format_message())
         return int(ExitCode.OK)
     except click.ClickException as error:
+        missing = _missing_package(error)
+        if missing is not None:
+            return _fail(missing, ExitCode.MISSING)
         return _fail(_usage_line(error), ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", ExitCode.INTERRUPTED)
@@ -89,6 +92,25 @@ def _usage_line(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and _takes_application(context):
         remedy = " If it belongs to the application, put `--` before the application's command."
     return f"{message if message.endswith(('.', '?')) else f'{message}.'}{remedy}"
+
+
+def _missing_package(error: click.ClickException) -> str | None:
+    """What to install for an option that a plugin brings, if that is not there."""
+    from rpl_core.cli.session import Session
+    from rpl_core.plugins.packages import provider_of
+
+    context = getattr(error, "ctx", None)
+    if not isinstance(error, click.NoSuchOption) or context is None:
+        return None
+    provider, session = provider_of("options", error.option_name), context.find_object(Session)
+    if provider is None or session is None:
+        return None
+    if any(r.distribution == provider and r.status == "loaded" for r in session.plugin_overview.records):
+        return None  # the option belongs to other commands
+    return (
+        f"the option {error.option_name} comes from {provider}, which is not installed or not loaded."
+        f" Next: pip install {provider}."
+    )
 
 
 def _takes_application(context: click.Context | None) -> bool:

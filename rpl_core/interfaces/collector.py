@@ -17,14 +17,6 @@ from rpl_core.model.trace import TraceRole
 
 
 @attrs.frozen
-class KernelTarget:
-    """A kernel that a thread trace is wanted of, by its name in the timing runs, and its launches per run."""
-
-    name: str
-    launches: float
-
-
-@attrs.frozen
 class CollectRequest:
     """What the user asked for. ``counters`` is empty unless counter passes are wanted."""
 
@@ -35,7 +27,6 @@ class CollectRequest:
     trace_dependencies: bool = False  # also copies and the HIP API: what sync edges need
     time_limit_s: float | None = None  # per pass
     allow_dangerous_counters: bool = False
-    kernels: tuple[KernelTarget, ...] = ()  # for collectors of thread traces only
     options: Mapping[str, str] = attrs.field(factory=dict)  # collector-specific, from the configuration
 
 

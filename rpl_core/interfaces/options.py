@@ -32,8 +32,8 @@ class CommandOption(Generic[T]):
 
     ``parse`` turns text (or a TOML value) into the value, of a repeated option into one of them, and raises
     ``UsageError`` for what can't be one; see ``rpl_core.config.values``. With
-    ``setting`` it can also be set in ``rpl.toml`` and by ``RPL_<NAME>``. A ``recorded`` one is kept in the manifest
-    of a run, and later analyses of that run take it over unless told otherwise.
+    ``setting`` it can also be set in ``rpl.toml`` and by ``RPL_<NAME>``. A ``recorded`` one is kept in the
+    manifest of a run, and later analyses of that run take it over unless told otherwise.
     """
 
     name: str
