@@ -16,8 +16,10 @@ from rpl_core.model.device import (
     Pipe,
     Quantity,
     Refinement,
+    TypedWork,
 )
 from rpl_core.model.origin import Exactness
+from rpl_gfx942.architecture import FACTS
 from rpl_testkit.contracts import ContractViolation, assert_device_model, assert_rule
 
 HBM = MemoryCeiling("hbm", 1638.4, CeilingOrigin.SPEC, "data sheet")
@@ -65,11 +67,24 @@ def with_formula(**changes):
 
 def test_a_complete_device_model_passes():
     assert_device_model(GOOD)
+    assert_device_model(attrs.evolve(GOOD, architecture_facts=attrs.evolve(FACTS, name="gfx90a")))
+
+
+def with_facts(**limits):
+    occupancy = attrs.evolve(FACTS.occupancy, **limits)
+    return {"architecture_facts": attrs.evolve(FACTS, name="gfx90a", occupancy=occupancy)}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"architecture_facts": FACTS}, "not of gfx90a"),
+        (with_facts(simds_per_cu=0), "occupancy.simds_per_cu"),
+        (with_facts(register_files=()), "must have a file"),
+        (with_facts(max_lds_bytes_per_workgroup=1 << 20), "fits where it runs"),
+        (with_facts(source=" "), "must cite its source"),
+        (with_counters(work=(TypedWork("no_such", "F4", Pipe.MFMA),)), "unknown quantities"),
+        (with_counters(memory_bytes=()), "memory_bytes"),
         ({"name": "MI 210"}, "unusable name"),
         ({"architecture": "MI210"}, "lower case"),
         ({"compute_units": 0}, "compute_units"),

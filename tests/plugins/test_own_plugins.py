@@ -40,6 +40,8 @@ def test_their_devices(host):
     assert len(host.catalog.devices()) > 0
     for device in host.catalog.devices():
         contracts.assert_device_model(device)
+    for architecture in host.catalog.architectures():
+        contracts.assert_architecture(architecture)
 
 
 def test_their_rules(host):

@@ -7,6 +7,7 @@ runs nothing"), not whether the contribution is any good.
 from __future__ import annotations
 
 from rpl_testkit.contracts.analyzer import assert_analyzer
+from rpl_testkit.contracts.architecture import assert_architecture
 from rpl_testkit.contracts.collector import assert_collector
 from rpl_testkit.contracts.device_model import assert_device_model
 from rpl_testkit.contracts.doctor_check import assert_doctor_check
@@ -22,6 +23,7 @@ from rpl_testkit.contracts.violation import ContractViolation
 __all__ = [
     "ContractViolation",
     "assert_analyzer",
+    "assert_architecture",
     "assert_collector",
     "assert_device_model",
     "assert_doctor_check",

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
+from rpl_testkit.contracts.architecture import assert_architecture
 from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind, demand_positive
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def assert_device_model(model: DeviceModel) -> None:
     demand(bool(model.source.strip()), subject, "source must say where the facts come from")
     _check_ceilings(model, subject)
     _check_counter_map(model.counter_map, subject)
+    _check_work(model.counter_map, subject)
+    if model.architecture_facts is not None:
+        assert_architecture(model.architecture_facts)
+        demand(
+            model.architecture_facts.name == model.architecture,
+            subject,
+            f"architecture_facts are those of {model.architecture_facts.name}, not of {model.architecture}",
+        )
 
 
 def _check_fact(model: DeviceModel, field: str, subject: str) -> None:
@@ -101,6 +110,16 @@ def _check_counter_map(counters: CounterMap, subject: str) -> None:
             )
     for block, limit in counters.block_limits.items():
         demand_positive(limit, subject, f"limit of block {block}")
+
+
+def _check_work(counters: CounterMap, subject: str) -> None:
+    """Data types count quantities that exist, each once; so does the traffic of memory."""
+    known = {quantity.name for quantity in counters.quantities}
+    work = [one.quantity for one in counters.typed_work]
+    _demand_unique(work, subject, "work of quantity")
+    unknown = [name for name in work if name not in known]
+    demand(not unknown, subject, f"work counts unknown quantities: {unknown}")
+    demand(bool(counters.memory_bytes), subject, "memory_bytes names at least one quantity")
 
 
 def _check_quantity(quantity: Quantity, known: set[str], subject: str) -> None:
