@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from importlib import resources
 
 import click
 import pytest
@@ -13,9 +15,13 @@ from rpl_analysis.runtime.stability import MODERATE_CV, STABLE_CV
 from rpl_core.cli.analyze import analyze
 from rpl_core.cli.main import COMMANDS, rpl
 from rpl_core.cli.profile import profile
-from rpl_core.config.settings import SETTINGS
+from rpl_core.cli.session import Session
 from rpl_core.contracts.schema import json_schema
+from rpl_core.documents.make import sections_of
 from rpl_core.exit_codes import ExitCode
+from rpl_core.interfaces.document import DocumentContract
+from rpl_core.plugins.host import create_host
+from rpl_core.plugins.selection import PluginSelection
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,12 +29,15 @@ else:
     import tomli as tomllib
 
 GUIDE = "docs/USER_GUIDE.md"
+_BROUGHT = json.loads((resources.files("rocm_perf_lab") / "packages.json").read_text(encoding="utf-8"))
+#: Commands of plugins, but for those that have a page of their own.
+OF_PLUGINS = set(_BROUGHT["commands"]) - {"att", "llm-optimize", "prompt"}
 
 
 def _options_of(command: click.Command) -> set[str]:
     return {
         name
-        for parameter in command.params
+        for parameter in command.get_params(click.Context(command))
         if isinstance(parameter, click.Option) and not parameter.hidden
         for name in (*parameter.opts, *parameter.secondary_opts)
     } - {"-h", "--help"}
@@ -53,20 +62,22 @@ def test_global_options_are_documented(documentation):
 
 def test_the_table_of_commands_is_complete(documentation):
     rows = documentation.rows(GUIDE, "command", "does")
-    assert {documentation.spans(row[0])[0].removeprefix("rpl ") for row in rows} == set(COMMANDS)
+    listed = {documentation.spans(row[0])[0].removeprefix("rpl ") for row in rows}
+    assert listed == set(COMMANDS) | OF_PLUGINS
 
 
 def test_commands_that_the_guide_calls_absent_are_absent(documentation):
     text = documentation.page(GUIDE).read_text(encoding="utf-8")
     absent = set(documentation.spans(text.split("Not in this release:", 1)[1].split("\n\n", 1)[0]))
     assert "autotune" in absent
-    assert not absent & (set(COMMANDS) | _options_of(profile))
+    assert not absent & (set(COMMANDS) | set(_BROUGHT["commands"]) | _options_of(profile))
 
 
 def test_the_settings_table_equals_the_settings(documentation):
     rows = documentation.rows(GUIDE, "setting", "variable", "default", "meaning")
     listed = {row[0].strip("`"): (row[1].strip("`"), row[2]) for row in rows}
-    expected = {s.name: (s.variable, _shown(s.default)) for s in SETTINGS}
+    settings = Session().full_configuration.settings
+    expected = {s.name: (s.variable, _shown(s.default)) for s in settings}
     assert listed == expected
 
 
@@ -95,11 +106,19 @@ def _fields(schema: dict) -> set[str]:
     return {name for part in parts for name in part.get("properties", {})}
 
 
+@pytest.fixture(scope="module")
+def schema_of():
+    offered = create_host(PluginSelection(), config={}).catalog.documents().contributions
+    contracts = {c.value.name: c.value for c in offered if isinstance(c.value, DocumentContract)}
+    sections = sections_of(offered)
+    return lambda name: json_schema(contracts[name], [c.value for c in sections if c.value.document == name])
+
+
 @pytest.mark.parametrize("name", ["profile", "roofline", "dag", "analysis", "run", "optimize"])
-def test_every_field_of_a_document_is_documented(documentation, name):
+def test_every_field_of_a_document_is_documented(documentation, schema_of, name):
     text = documentation.page("docs/data-formats.md").read_text(encoding="utf-8")
     spans = {re.split(r"[^\w]", span)[0] for span in documentation.spans(text)}
-    assert _fields(json_schema(name)) - spans == set()
+    assert _fields(schema_of(name)) - spans == set()
 
 
 def test_every_quantity_and_rule_of_the_classifier_is_documented(documentation):

@@ -21,6 +21,12 @@ PROJECTS = (
     *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")),
     ROOT / "metapackage",
 )
+#: Name of the package -> folder of its sources.
+PACKAGES = {
+    "rpl_core": ROOT / "rpl_core",
+    **{path.name: path for path in sorted(ROOT.glob("plugins/*/src/*")) if path.is_dir()},
+    "rocm_perf_lab": ROOT / "metapackage" / "src" / "rocm_perf_lab",
+}
 _INHERITED = {"PATH", "HOME", "LANG", "TMPDIR", "CI"}
 
 

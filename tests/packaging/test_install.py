@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from .conftest import PACKAGES
+
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
@@ -24,7 +26,8 @@ def test_device_plugin_alone_profiles_a_recording(wheelhouse, fresh_environment,
     for name in ("rocm-perf", "rocm-perf-lab"):
         assert fresh_environment.output(name, "--version") == fresh_environment.output("rpl", "--version")
     statuses = {name: plugin["status"] for name, plugin in fresh_environment.plugins().items()}
-    assert statuses == {"core": "loaded", "gfx942": "loaded", "rocprofv3": "loaded"}
+    assert {"core", "gfx942", "rocprofv3", "analysis", "report"} <= statuses.keys()
+    assert set(statuses.values()) == {"loaded"}
 
 
 def test_demo_works_from_wheels(wheelhouse, fresh_environment):
@@ -43,3 +46,69 @@ def test_core_alone_names_the_next_command(wheelhouse, fresh_environment, rpl_ma
     assert recorded.returncode == 69
     assert "pip install rpl-rocprofv3" in recorded.stderr
     assert fresh_environment.run("rpl", "doctor").returncode in (0, 69)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_distribution_installs_alone_with_what_it_needs(wheelhouse, fresh_environment, package):
+    fresh_environment.install(package.replace("_", "-"), wheels=[wheelhouse])
+    assert "No broken requirements" in fresh_environment.output("python", "-m", "pip", "check")
+    fresh_environment.output("python", "-c", f"import {package}")
+    assert {p["status"] for p in fresh_environment.plugins().values()} == {"loaded"}
+    fresh_environment.output("rpl", "--help")
+
+
+#: What a stranger writes against each distribution; mypy finds the types in the wheels alone.
+STRANGER = """
+from pathlib import Path
+
+from rocm_perf_lab.demo import RECORDED_RUNS
+from rpl_amdgpu.plugin import rpl_architectures
+from rpl_analysis.facts import KERNEL_TIMES
+from rpl_att.options import DEEP_TOP
+from rpl_codeobject.kernel_code import KERNEL_CODE
+from rpl_compare.statistics.holm import holm_adjusted
+from rpl_core import hookimpl
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.fact import KernelFigure
+from rpl_core.model.metric import Metric
+from rpl_gfx942.device import device_models
+from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.transform.edits import apply_edits
+from rpl_report.text.report import TextRenderer
+from rpl_rocprofv3.plugin import rpl_readers
+from rpl_testkit.contracts import assert_analyzer
+from rpl_testkit.traces import make_trace
+
+RPL_API = 1
+SLOWEST: KernelFigure = KernelFigure("slowest_ms")
+
+
+class Slowest(Analyzer):
+    name, summary = "slowest", "The longest launch of each kernel."
+    requires = frozenset({KERNEL_TIMES})
+    wants = frozenset({KERNEL_CODE})
+    provides = frozenset({SLOWEST})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        times = context.facts[KERNEL_TIMES]
+        top: int = context.options[DEEP_TOP]
+        found: dict[str, Metric] = {}
+        reveal_type(times)
+        return AnalysisOutcome({SLOWEST: {name: found[name] for name in list(times)[:top] if name in found}})
+
+
+@hookimpl
+def rpl_analyzers() -> tuple[Analyzer, ...]:
+    return (Slowest(),)
+"""
+
+
+def test_a_stranger_sees_the_types_of_every_distribution(wheelhouse, fresh_environment, tmp_path):
+    names = [package.replace("_", "-") for package in PACKAGES]
+    fresh_environment.install(*names, "mypy", wheels=[wheelhouse])
+    module = tmp_path / "stranger.py"
+    module.write_text(STRANGER)
+    assert all(f"from {package}" in STRANGER for package in PACKAGES)
+    found = fresh_environment.output("python", "-m", "mypy", "--strict", module)
+    assert "Mapping[builtins.str, rpl_analysis" in found
+    assert "Success" in found
