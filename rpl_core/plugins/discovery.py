@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Entry-point group of plugin modules.
 GROUP = "rpl.plugins"
+#: Entry-point group of modules with hook specs that a distribution owns.
+SPECS_GROUP = "rpl.hookspecs"
 #: The distribution whose plugins are built in.
 CORE_DISTRIBUTION = "rpl-core"
 
@@ -46,21 +48,35 @@ class Candidate:
         return f"the entry point must name a module, found {self.target!r}"
 
 
-def discover(modules: Iterable[str] = ()) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-    """All candidates sorted by name, then distribution, and the distributions that could not be read.
+@attrs.frozen
+class Discovered:
+    """Candidates sorted by name, then distribution; hook specs as (distribution, module); ``problems`` has a
+    line for each distribution that could not be read.
+    """
+
+    candidates: tuple[Candidate, ...]
+    specs: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+
+
+def discover(modules: Iterable[str] = ()) -> Discovered:
+    """Everything that is installed.
 
     A module of ``modules`` that is also installed stands once, under its installed name, as under
     development.
     """
-    entries, problems = installed_entries(GROUP)
+    entries, problems = installed_entries(GROUP, SPECS_GROUP)
     wanted = tuple(dict.fromkeys(modules))
     found = [
         Candidate(e.name, e.value, _origin(e.distribution, e.value, wanted), e.distribution, e.version)
         for e in entries
+        if e.group == GROUP
     ]
     installed = {candidate.target for candidate in found}
     found += [Candidate(m, m, PluginOrigin.DEVELOPMENT) for m in wanted if m not in installed]
-    return tuple(sorted(found, key=lambda c: (c.name, c.distribution or "", c.target))), problems
+    specs = tuple((e.distribution, e.value) for e in entries if e.group == SPECS_GROUP)
+    ordered = sorted(found, key=lambda c: (c.name, c.distribution or "", c.target))
+    return Discovered(tuple(ordered), specs, problems)
 
 
 def _origin(distribution: str, target: str, wanted: tuple[str, ...]) -> PluginOrigin:

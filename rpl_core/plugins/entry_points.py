@@ -26,6 +26,7 @@ class InstalledEntry(NamedTuple):  # attrs would cost `rpl --help` a third of it
     value: str
     distribution: str
     version: str
+    group: str = ""
 
 
 def normalized(distribution: str) -> str:
@@ -69,8 +70,8 @@ def _file_mentions(path: str, heading: bytes) -> bool:
         return False
 
 
-def installed_entries(group: str) -> tuple[tuple[InstalledEntry, ...], tuple[str, ...]]:
-    """All entries of ``group``, sorted by name and distribution, and one line per unreadable distribution.
+def installed_entries(*groups: str) -> tuple[tuple[InstalledEntry, ...], tuple[str, ...]]:
+    """All entries of ``groups``, sorted by name and distribution, and one line per unreadable distribution.
 
     Of a distribution that is installed twice, the copy counts that Python finds first.
     """
@@ -79,20 +80,22 @@ def installed_entries(group: str) -> tuple[tuple[InstalledEntry, ...], tuple[str
     names: set[str] = set()
     problems: list[str] = []
     for distribution in metadata.distributions():
-        name = _name_if_declaring(distribution, group, problems)
+        name = _name_if_declaring(distribution, groups, problems)
         if name is not None:
             names.add(normalized(name))
     entries: set[InstalledEntry] = set()
     for name in sorted(names):
-        entries.update(_entries(name, group, problems))
+        entries.update(_entries(name, groups, problems))
     ordered = sorted(entries, key=lambda e: (e.name, normalized(e.distribution), e.value))
     return tuple(ordered), tuple(sorted(set(problems)))
 
 
-def _name_if_declaring(distribution: metadata.Distribution, group: str, problems: list[str]) -> str | None:
+def _name_if_declaring(
+    distribution: metadata.Distribution, groups: tuple[str, ...], problems: list[str]
+) -> str | None:
     try:
         text = distribution.read_text("entry_points.txt")
-        if not text or f"[{group}]" not in text:
+        if not text or not any(f"[{group}]" in text for group in groups):
             return None
         return str(distribution.metadata["Name"] or "") or None
     except Exception as error:  # noqa: BLE001 - any installed package may have broken metadata
@@ -100,15 +103,16 @@ def _name_if_declaring(distribution: metadata.Distribution, group: str, problems
         return None
 
 
-def _entries(name: str, group: str, problems: list[str]) -> Iterable[InstalledEntry]:
+def _entries(name: str, groups: tuple[str, ...], problems: list[str]) -> Iterable[InstalledEntry]:
     from importlib import metadata
 
     try:
         distribution = metadata.distribution(name)
-        found = tuple(entry for entry in distribution.entry_points if entry.group == group)
+        owner, version = distribution.metadata["Name"], distribution.version
         return [
-            InstalledEntry(entry.name, entry.value, distribution.metadata["Name"], distribution.version)
-            for entry in found
+            InstalledEntry(entry.name, entry.value, owner, version, entry.group)
+            for entry in distribution.entry_points
+            if entry.group in groups
         ]
     except Exception as error:  # noqa: BLE001 - as above
         problems.append(f"entry points of {name!r} skipped: {type(error).__name__}: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -9,9 +10,11 @@ import pluggy
 from rpl_core import hookspecs
 from rpl_core.errors import MissingError, PluginError
 from rpl_core.markers import PROJECT
+from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.catalog import Catalog
 from rpl_core.plugins.diagnostic_log import DiagnosticLog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
+from rpl_core.plugins.kinds import KINDS, ContributionKind
 from rpl_core.plugins.loader import NotLoaded, load
 from rpl_core.plugins.records import PluginOrigin, PluginRecord, PluginStatus
 from rpl_core.plugins.registration import implemented_hooks, register
@@ -70,20 +73,37 @@ def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> Plu
     manager.add_hookspecs(hookspecs)
     if selection.trace:
         trace_hook_calls(manager)
-    candidates, problems = discover(selection.modules)
-    for problem in problems:
+    installed = discover(selection.modules)
+    for problem in installed.problems:
         log.warn("plugin.metadata", problem, where="installed packages")
-    _report_unknown_names(selection, candidates, log)
-    records = _settle_all(selection, candidates, manager)
+    _report_unknown_names(selection, installed.candidates, log)
+    owned = [_add_owned_specs(manager, *spec, log) for spec in installed.specs if selection.allows(spec[0])]
+    records = _settle_all(selection, installed.candidates, manager)
     for record in records:
         _report(record, log)
     requested = frozenset(r.name for r in records if r.origin is PluginOrigin.DEVELOPMENT)
-    relay = HookRelay(manager, log, requested, config)
+    kinds = (*KINDS, *(kind for kinds in owned for kind in kinds))
+    relay = HookRelay(manager, log, requested, config, kinds)
     notifier = relay.lenient()
     notifier.configure()
     failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
     failures += [failure for failure in notifier.failures if failure.plugin in requested]
     return PluginHost(records, relay, log, tuple(failures))
+
+
+def _add_owned_specs(
+    manager: pluggy.PluginManager, distribution: str, module: str, log: DiagnosticLog
+) -> tuple[ContributionKind[Any], ...]:
+    """Add the hook specs that a distribution owns; the kinds of contribution behind them."""
+    try:
+        with plugin_boundary(distribution, f"its hook specs ({module})"):
+            specs = import_module(module)
+            manager.add_hookspecs(specs)
+            kinds: tuple[ContributionKind[Any], ...] = tuple(specs.KINDS)
+            return kinds
+    except PluginError as error:
+        log.failure(error)
+        return ()
 
 
 def _settle_all(

@@ -17,7 +17,7 @@ from rpl_core.plugins.kinds import DEVICES, KINDS, ContributionKind
 from rpl_core.plugins.registration import implemented_hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pluggy import PluginManager
 
@@ -41,7 +41,7 @@ class HookRelay:
     """Calls hooks in the order of plugin names.
 
     ``requested`` are plugins that the user asked for by name: their failures are raised as ``PluginError``.
-    Failures of all others go to ``log``. ``config`` are the resolved settings.
+    Failures of all others go to ``log``. ``config`` are the resolved settings, ``kinds`` all kinds there are.
     """
 
     def __init__(
@@ -50,16 +50,18 @@ class HookRelay:
         log: DiagnosticLog,
         requested: frozenset[str],
         config: Mapping[str, Any] = MappingProxyType({}),
+        kinds: Sequence[ContributionKind[Any]] = KINDS,
     ) -> None:
         self._manager = manager
         self._log = log
         self._requested = requested
         self._config = MappingProxyType(dict(config))
+        self._kinds = tuple(kinds)
         self.failures: list[PluginError] = []
 
     def lenient(self) -> HookRelay:
         """A relay over the same plugins that raises for none of them: for inspection and notifications."""
-        return HookRelay(self._manager, self._log, requested=frozenset(), config=self._config)
+        return HookRelay(self._manager, self._log, frozenset(), self._config, self._kinds)
 
     def configure(self) -> None:
         self._notify("rpl_configure", config=self._config)
@@ -103,7 +105,7 @@ class HookRelay:
         For inspection: failures are only logged, even those of a requested plugin.
         """
         lenient = self.lenient()
-        for kind in KINDS:
+        for kind in self._kinds:
             for contribution in lenient.collect(kind, only=plugin, **dict.fromkeys(kind.asked)):
                 yield kind, contribution.value
 

@@ -63,6 +63,10 @@ class PluginSelection:
             return None
         return f"{ONLY_VARIABLE} does not name {candidate.distribution}"
 
+    def allows(self, distribution: str) -> bool:
+        """Whether anything of ``distribution`` may be imported."""
+        return self.only_distributions is None or normalized(distribution) in self.only_distributions
+
     def unknown_names(self, candidates: Iterable[Candidate]) -> tuple[str, ...]:
         """Disabled names that match no plugin: probably a typing error."""
         known = tuple(candidates)

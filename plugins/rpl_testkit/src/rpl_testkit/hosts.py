@@ -30,7 +30,7 @@ class HostFactory:
 
         names = {plugin for plugin in plugins if isinstance(plugin, str)}
         modules = tuple(self._importable(p) for p in plugins if not isinstance(p, str))
-        candidates, _ = discover(modules)
+        candidates = discover(modules).candidates
         wanted = {c.name for c in candidates if c.name in names or c.target in modules}
         others = tuple(sorted({c.name for c in candidates} - wanted))
         host = create_host(PluginSelection(modules=modules, disabled=others), config=config or {})
