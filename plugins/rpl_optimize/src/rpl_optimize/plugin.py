@@ -16,8 +16,8 @@ RPL_API = 1
 
 @hookimpl
 def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
-    from rpl_optimize.checks.output_files import OutputFilesCheck
-    from rpl_optimize.checks.validation_command import ValidationCommandCheck
+    from rpl_optimize.equivalence.output_files import OutputFilesCheck
+    from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
 
     return (ValidationCommandCheck(), OutputFilesCheck())
 

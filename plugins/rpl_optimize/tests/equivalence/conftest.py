@@ -15,8 +15,8 @@ from rpl_core.interfaces.transformation import Edit, EditCandidate, KernelSource
 from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.model import BuiltProgram
+from rpl_optimize.equivalence.controls import EquivalenceSubject
 from rpl_optimize.equivalence.stage import EquivalenceStage
-from rpl_optimize.equivalence.subject import EquivalenceSubject
 
 MARK = b"# kernel\n"
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_optimize.checks import comparison
-from rpl_optimize.checks.compare_bytes import compare_bytes
-from rpl_optimize.checks.compare_outputs import compare_outputs
-from rpl_optimize.checks.comparison import Tolerance
-from rpl_optimize.checks.output_spec import read_output
+from rpl_optimize.equivalence import comparison
+from rpl_optimize.equivalence.compare_outputs import compare_bytes, compare_outputs
+from rpl_optimize.equivalence.comparison import Tolerance
+from rpl_optimize.equivalence.output_spec import read_output
 
 
 @pytest.fixture
@@ -156,7 +155,7 @@ def test_64_bit_integers_far_apart_do_not_wrap(compare) -> None:
 
 
 def test_the_worst_element_of_all_blocks_is_reported(compare, monkeypatch) -> None:
-    monkeypatch.setattr("rpl_optimize.checks.compare_arrays.BLOCK_BYTES", 64)
+    monkeypatch.setattr("rpl_optimize.equivalence.compare_arrays.BLOCK_BYTES", 64)
     old = np.zeros(1000, dtype="<f4")
     new = old.copy()
     new[[3, 500, 900]] = [0.5, 4.0, 2.0]

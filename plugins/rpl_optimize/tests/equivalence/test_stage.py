@@ -6,8 +6,8 @@ import pytest
 
 from rpl_core.errors import InterruptedRunError, MissingError
 from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
-from rpl_optimize.checks.output_files import OutputFilesCheck
-from rpl_optimize.checks.validation_command import ValidationCommandCheck
+from rpl_optimize.equivalence.output_files import OutputFilesCheck
+from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
 
 RIGHT, AS_RIGHT, WRONG = "echo 2.0 > out.txt", "printf '2.0\\n' > out.txt", "echo 2.5 > out.txt"
 

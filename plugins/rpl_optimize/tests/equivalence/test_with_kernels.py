@@ -15,8 +15,8 @@ from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.build.template_build import CommandBuilds
+from rpl_optimize.equivalence.controls import EquivalenceSubject
 from rpl_optimize.equivalence.stage import EquivalenceStage
-from rpl_optimize.equivalence.subject import EquivalenceSubject
 from rpl_optimize.transform.ask import installed
 
 pytestmark = pytest.mark.clang

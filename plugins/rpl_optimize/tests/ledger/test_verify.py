@@ -18,7 +18,7 @@ from rpl_optimize.ledger import writer
 from rpl_optimize.ledger.events import LedgerEvent as Event
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.ledger.writer import Ledger
-from rpl_optimize.loop.verdict import judge
+from rpl_optimize.measurement.verdict import judge
 
 from .conftest import SHA, STARTED, blank_evidence, candidate_events, note
 

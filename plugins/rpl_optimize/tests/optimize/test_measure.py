@@ -14,7 +14,7 @@ from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError,
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
 from rpl_optimize.contracts.optimize import PolicyPart
-from rpl_optimize.loop.verdict import judge
+from rpl_optimize.loop.candidate_gains import predicted_gain
 from rpl_optimize.measurement.gains import gains_of, noise_diagnostic
 from rpl_optimize.measurement.measure import (
     CandidateMeasurement,
@@ -22,8 +22,8 @@ from rpl_optimize.measurement.measure import (
     measure_candidate,
     remeasure,
 )
-from rpl_optimize.measurement.prediction import predicted_gain
 from rpl_optimize.measurement.rule import LEAST_FLOOR, noise_floor, rule_for
+from rpl_optimize.measurement.verdict import judge
 from rpl_testkit.recordings import RocpdBuilder
 
 from .conftest import measured

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_optimize.measurement import stage
-from rpl_optimize.measurement.stage import MeasureStage
+from rpl_optimize.loop import measuring as stage
+from rpl_optimize.loop.measuring import MeasureStage
 
 
 @pytest.mark.parametrize(

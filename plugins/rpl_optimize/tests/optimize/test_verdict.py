@@ -16,8 +16,8 @@ from rpl_optimize.contracts.optimize import (
     LookPart,
     PolicyPart,
 )
-from rpl_optimize.loop import verdict
-from rpl_optimize.loop.verdict import GATES, judge
+from rpl_optimize.measurement import verdict
+from rpl_optimize.measurement.verdict import GATES, judge
 
 from .conftest import measured
 

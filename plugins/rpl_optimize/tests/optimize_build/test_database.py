@@ -10,7 +10,7 @@ import pytest
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_optimize.build.compile_database import read_database
 from rpl_optimize.build.database_build import DatabaseBuilder
-from rpl_optimize.build.object_command import compile_command, link_command
+from rpl_optimize.build.objects import compile_command, link_command
 
 pytestmark = pytest.mark.clang
 

@@ -23,10 +23,10 @@ from rpl_optimize.contracts.optimize import (
     GuardPart,
     PolicyPart,
 )
-from rpl_optimize.loop.verdict import judge
 from rpl_optimize.measurement.measure import measure_from, remeasure_from
 from rpl_optimize.measurement.rule import rule_for
 from rpl_optimize.measurement.times import PairSource, PairTimes
+from rpl_optimize.measurement.verdict import judge
 
 if TYPE_CHECKING:
     import numpy as np

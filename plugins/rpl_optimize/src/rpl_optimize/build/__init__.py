@@ -1,1 +1,1 @@
-"""Build a candidate source the way the user builds his own, in scratch directories only."""
+"""Build a candidate source the way that users build their own, in scratch directories only."""

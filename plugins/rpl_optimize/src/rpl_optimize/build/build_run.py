@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from pathlib import Path
@@ -13,10 +14,46 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.exit_failure import describe_exit
 from rpl_core.process.log_file import LogFile
 from rpl_core.process.storage import make_directory, storage_error
-from rpl_optimize.build.compiler_message import FirstError
+from rpl_core.text.safety import printable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+#: Linkers name what is missing without the word "error": GNU ld, gold.
+_ERROR = re.compile(
+    r"\berror\b(?:\(s\))?:|\bundefined reference to\b|\bundefined symbol\b|No rule to make target"
+)
+#: What only repeats that something before it failed.
+_LATER = re.compile(r"^(?:make|gmake|ninja)(?:\[\d+\])?:|linker command failed|ld returned \d+ exit status")
+_WIDTH = 400
+
+
+class FirstError:
+    """Takes the lines of a build one by one; ``text`` is its first error, or ``None``."""
+
+    def __init__(self) -> None:
+        self._error: str | None = None
+        self._later: str | None = None
+        self._last: str | None = None
+
+    def take(self, line: str) -> None:
+        plain = _COLOUR.sub("", line).strip()
+        if not plain:
+            return
+        self._last = plain
+        if self._error is None and _LATER.search(plain) is None and _ERROR.search(plain):
+            self._error = plain
+        elif self._later is None and _LATER.search(plain):
+            self._later = plain
+
+    @property
+    def text(self) -> str | None:
+        """The first error of a compiler or linker, else what the build system or the last line says."""
+        found = self._error or self._later or self._last
+        return None if found is None else shorten(printable(found), _WIDTH)
+
 
 LOG = "build.log"
 TEMPORARY = "tmp"

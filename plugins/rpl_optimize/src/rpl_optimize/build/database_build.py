@@ -17,8 +17,7 @@ from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.compile_database import Entry, find_database, read_database
 from rpl_optimize.build.environment import build_environment
-from rpl_optimize.build.linked_objects import CompiledObject, objects_to_link
-from rpl_optimize.build.object_command import compile_command, link_command
+from rpl_optimize.build.objects import CompiledObject, compile_command, link_command, objects_to_link
 from rpl_optimize.build.program_word import Program, find_program
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rpl_core.errors import UsageError
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_optimize.build.build_run import MARKER
-from rpl_optimize.loop.layout import is_session_directory
+from rpl_optimize.session_layout import is_session_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,8 +37,8 @@ def verify(context: click.Context, path: Path, as_json: bool) -> int:
     Exit code 0: every verdict is as recorded; 1: one differs; 65: a line was changed, lost or torn.
     """
     from rpl_core.exit_codes import ExitCode
-    from rpl_optimize.ledger.places import ledger_path
     from rpl_optimize.ledger.verify import verify_ledger
+    from rpl_optimize.session_layout import ledger_path
 
     output = session_of(context).output
     found = verify_ledger(ledger_path(path))
@@ -59,8 +59,8 @@ def show(context: click.Context, path: Path, as_json: bool) -> None:
     Of a ledger whose last line was torn (kill -9, a full disk) the other lines are printed; of a damaged one
     those before the damage, with exit code 65.
     """
-    from rpl_optimize.ledger.places import ledger_path
     from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
+    from rpl_optimize.session_layout import ledger_path
 
     output = session_of(context).output
     entries: list[LedgerEntry] = []

@@ -85,7 +85,7 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
 
     Raises ``UsageError`` for what can't be said anew, ``BadDataError`` for a damaged session.
     """
-    from rpl_optimize.loop.layout import REQUEST
+    from rpl_optimize.session_layout import REQUEST
 
     if call.words:
         raise UsageError("--resume goes on with the session's own command", next_step="leave the rest out")

@@ -81,10 +81,10 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_core.files.atomic import write_atomic
     from rpl_core.run_directory.writer import claim_path, make_empty
     from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.layout import LEDGER, REQUEST
-    from rpl_optimize.loop.loop import OptimizeLoop
+    from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
     from rpl_optimize.loop.state import LoopState
+    from rpl_optimize.session_layout import LEDGER, REQUEST
     from rpl_optimize.transform.source_file import read_source
 
     request = optimize_request(session, call)
@@ -123,10 +123,10 @@ def _resume(
     session: Session, call: Call, context: click.Context, step: Steps
 ) -> tuple[OptimizeDocument, Path]:
     from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.layout import LEDGER
-    from rpl_optimize.loop.loop import OptimizeLoop
     from rpl_optimize.loop.resume import read_session
+    from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
+    from rpl_optimize.session_layout import LEDGER
 
     assert call.settings.resume is not None
     root = call.settings.resume.resolve()

@@ -47,7 +47,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_core.interfaces.builder import BuildRequest
     from rpl_core.interfaces.equivalence import EquivalenceOptions
     from rpl_core.profiling.command_line import application_command
-    from rpl_optimize.checks.output_spec import read_outputs
+    from rpl_optimize.equivalence.output_spec import read_outputs
     from rpl_optimize.loop.find_source import find_source
     from rpl_optimize.loop.request import Limits, OptimizeRequest
 

@@ -1,4 +1,4 @@
-"""Wrong versions of the baseline's kernel, made by transformation plugins and built like the baseline."""
+"""What checks are asked about, and the wrong versions of a kernel that they must notice to be believed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,21 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.proposer import InstalledTransformation
     from rpl_core.interfaces.transformation import KernelSource
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
-    from rpl_optimize.equivalence.subject import EquivalenceSubject
+
+
+@attrs.frozen
+class EquivalenceSubject:
+    """One candidate beside its baseline.
+
+    ``source`` is the text that ``baseline`` was built from, with the name of the changed kernel;
+    ``command`` is the user's whole command line.
+    """
+
+    source: KernelSource
+    baseline: BuiltProgram
+    candidate: BuiltProgram
+    command: tuple[str, ...]
+
 
 ControlName = Literal["empty", "broken"]
 #: In the order in which they are shown: a check that misses the first needs no second.

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.proposer import InstalledTransformation
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
-    from rpl_optimize.equivalence.controls import ControlName
-    from rpl_optimize.equivalence.subject import EquivalenceSubject
+    from rpl_optimize.equivalence.controls import ControlName, EquivalenceSubject
 
 _EQUAL, _DIFFERENT = EquivalenceVerdict.EQUAL, EquivalenceVerdict.DIFFERENT
 _NOT_RUN, _BLIND = EquivalenceVerdict.NOT_RUN, EquivalenceVerdict.BLIND

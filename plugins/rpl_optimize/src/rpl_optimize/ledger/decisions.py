@@ -1,9 +1,13 @@
-"""What was decided must follow from the verdicts, and be done to the sources that were judged."""
+"""What was decided must follow from the verdicts and be done to the sources that were judged.
+
+And every candidate must have been measured by a rule that its session may use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -14,15 +18,21 @@ from rpl_optimize.contracts.ledger import (
     ProposedData,
     RolledBackData,
     SessionStartedData,
+    TargetChosenData,
     WrittenData,
 )
-from rpl_optimize.ledger.figures import alike
-from rpl_optimize.loop.verdict import session_verdict
 from rpl_optimize.measurement.gains import gains_of
+from rpl_optimize.measurement.rule import rule_for
+from rpl_optimize.measurement.verdict import session_verdict
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import Part
-    from rpl_optimize.contracts.optimize import VerdictName
+    from rpl_optimize.contracts.optimize import MeasurementPart, VerdictName
+
+
+#: Relative: other builds of numpy may round the last digits differently.
+_SAME_FIGURE = 1e-9
+_ROUNDING = 1e-12
 
 
 @attrs.define(eq=False)
@@ -104,3 +114,51 @@ def _same_gains(data: AcceptedData, judged: JudgedData) -> bool:
         (data.measured_gain, again.application),
     )
     return all(recorded is None or alike(recorded, worked_out) for recorded, worked_out in pairs)
+
+
+def alike(left: Any, right: Any) -> bool:
+    """Equal, numbers up to rounding; mappings and tuples by their members."""
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=_SAME_FIGURE, abs_tol=_SAME_FIGURE)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(alike(left[key], right[key]) for key in left)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(alike, left, right))
+    return bool(left == right)
+
+
+@attrs.define(eq=False)
+class SharedError:
+    """Whether the error is shared among all candidates and the least gain is large enough.
+
+    Hears every event in order. Sessions that did not record their options are not judged by them."""
+
+    _candidates: int = 1
+    _min_improvement: float = 0.0
+    _targets: dict[str, TargetChosenData] = attrs.field(factory=dict)
+
+    def hear(self, data: Part) -> Iterator[str]:
+        if isinstance(data, SessionStartedData):
+            most, least = data.options.get("max_iters"), data.options.get("min_improvement")
+            self._candidates = most if isinstance(most, int) else 1
+            self._min_improvement = least if isinstance(least, float) else 0.0
+        elif isinstance(data, TargetChosenData) and data.kernel is not None:
+            self._targets[data.kernel] = data
+        elif isinstance(data, JudgedData):
+            parts = (data.evidence.measurement, data.evidence.remeasurement)
+            if any(part is not None and not self._allows(part) for part in parts):
+                yield f"candidate {data.candidate} was measured by a laxer rule than its session's"
+
+    def _allows(self, part: MeasurementPart) -> bool:
+        if part.problem is not None:
+            return True
+        target = self._targets.get(part.kernel)
+        share, cv = (None, None) if target is None else (target.ceiling_gain, target.base_cv)
+        least = rule_for(self._min_improvement, share, self._candidates, cv)
+        if least is None:
+            return False
+        return (
+            part.rule.alpha <= least.alpha + _ROUNDING
+            and part.rule.least_gain >= least.least_gain - _ROUNDING
+            and part.rule.futile_gain >= least.futile_gain - _ROUNDING
+        )

@@ -11,16 +11,14 @@ from pydantic import ValidationError
 
 from rpl_core.errors import BadDataError
 from rpl_optimize.contracts.ledger import JudgedData, SessionStartedData
-from rpl_optimize.ledger.decisions import Decisions
+from rpl_optimize.ledger.decisions import Decisions, SharedError, alike
 from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
-from rpl_optimize.ledger.figures import alike
 from rpl_optimize.ledger.line import FIRST_PREVIOUS
 from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
 from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
-from rpl_optimize.ledger.shared_error import SharedError
-from rpl_optimize.loop.verdict import judge
-from rpl_optimize.loop.verdict_measurement import replayed_look
+from rpl_optimize.measurement.objections import replayed_look
 from rpl_optimize.measurement.times import look_part
+from rpl_optimize.measurement.verdict import judge
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import Part

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-#: File name inside a session's directory.
-FILE_NAME = "ledger.jsonl"
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 

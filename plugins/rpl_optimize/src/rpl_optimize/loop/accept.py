@@ -1,4 +1,4 @@
-"""Write the accepted source where the user finds it. His own file changes only with ``--in-place``."""
+"""Write the accepted source where the user finds it. Their own file changes only with ``--in-place``."""
 
 from __future__ import annotations
 

@@ -12,21 +12,21 @@ from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.transformation import KernelSource
 from rpl_optimize.contracts.optimize import EvidencePart
-from rpl_optimize.equivalence.subject import EquivalenceSubject
+from rpl_optimize.equivalence.controls import EquivalenceSubject
 from rpl_optimize.ledger.events import LedgerEvent
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary, largest_launch, launch_of
-from rpl_optimize.loop.layout import fresh
-from rpl_optimize.loop.verdict import is_verified
-from rpl_optimize.loop.verdict_measurement import find_against
+from rpl_optimize.measurement.objections import find_against
+from rpl_optimize.measurement.verdict import is_verified
+from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
     from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.contracts.optimize import GuardPart
     from rpl_optimize.loop.baseline import Baseline
+    from rpl_optimize.loop.measuring import MeasureStage
     from rpl_optimize.loop.proposing import Built
     from rpl_optimize.loop.request import OptimizeRequest, Tools
     from rpl_optimize.loop.target import Target
-    from rpl_optimize.measurement.stage import MeasureStage
 
     Record = Callable[[LedgerEvent, dict[str, object]], None]
 

@@ -15,7 +15,7 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.reproducible import build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
-from rpl_optimize.loop.layout import candidate_name, fresh
+from rpl_optimize.session_layout import candidate_name, fresh
 from rpl_optimize.transform.candidates import candidate_problem
 from rpl_optimize.transform.edits import apply_edits, edits_problem
 from rpl_optimize.transform.invariance import judge_edit

@@ -26,11 +26,11 @@ from rpl_optimize.ledger.read import read_ledger
 from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.loop.layout import LEDGER, ORIGINAL
+from rpl_optimize.loop.candidate_gains import measured_facts
 from rpl_optimize.loop.state import LoopState
 from rpl_optimize.loop.unfinished import OpenEnd, Settled, Unfinished
-from rpl_optimize.loop.verdict import judge
-from rpl_optimize.measurement.candidate_gains import measured_facts
+from rpl_optimize.measurement.verdict import judge
+from rpl_optimize.session_layout import LEDGER, ORIGINAL
 from rpl_optimize.transform.source_file import read_source
 
 if TYPE_CHECKING:

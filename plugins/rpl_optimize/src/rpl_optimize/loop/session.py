@@ -15,7 +15,7 @@ from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import OptimizeDocument
 from rpl_optimize.ledger.events import LedgerEvent
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.loop.layout import DOCUMENT, ORIGINAL
+from rpl_optimize.session_layout import DOCUMENT, ORIGINAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ import attrs
 
 from rpl_core.interfaces.transformation import Edit, EditCandidate
 from rpl_core.process.storage import make_directory
-from rpl_optimize.loop.layout import candidate_name, fresh
 from rpl_optimize.loop.proposing import Proposed
+from rpl_optimize.session_layout import candidate_name, fresh
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

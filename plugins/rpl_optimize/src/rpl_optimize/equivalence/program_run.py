@@ -12,14 +12,14 @@ from rpl_core.errors import TimeLimitError
 from rpl_core.process.exit_failure import describe_exit
 from rpl_core.process.request import ProcessRequest
 from rpl_core.process.runner import run_command
-from rpl_optimize.checks.working_copy import make_working_copy
+from rpl_optimize.equivalence.working_copy import make_working_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import PurePosixPath
 
     from rpl_core.process.request import ProcessResult
-    from rpl_optimize.checks.working_copy import WorkingCopy
+    from rpl_optimize.equivalence.working_copy import WorkingCopy
 
 #: A shell reports a child ended by signal n as 128 + n; 255 is what a program that returns -1 gives.
 _SHELL_SIGNALS = range(129, 129 + signal.SIGRTMAX)

@@ -11,10 +11,10 @@ import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
-from rpl_optimize.checks.output_spec import output_paths
-from rpl_optimize.checks.places import fresh_place
-from rpl_optimize.checks.program_run import ProgramRun, RunPlan, program_of, run_in
-from rpl_optimize.checks.working_copy import make_working_copy
+from rpl_optimize.equivalence.output_spec import output_paths
+from rpl_optimize.equivalence.places import fresh_place
+from rpl_optimize.equivalence.program_run import ProgramRun, RunPlan, program_of, run_in
+from rpl_optimize.equivalence.working_copy import make_working_copy
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.equivalence import EquivalenceRequest

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from rpl_optimize.contracts.optimize import JudgementPart
-from rpl_optimize.loop.verdict_measurement import (
+from rpl_optimize.measurement.gains import gain_sentence
+from rpl_optimize.measurement.objections import (
     Finding,
     find_against,
     find_against_fresh,
     time_sentence,
 )
-from rpl_optimize.measurement.gains import gain_sentence
 
 if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import CheckPart, EvidencePart, GuardPart, PolicyPart, VerdictName

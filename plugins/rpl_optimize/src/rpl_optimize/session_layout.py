@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rpl_core.errors import MissingError
+
 DOCUMENT = "optimize.json"
 REQUEST = "request.json"
 LEDGER = "ledger.jsonl"
@@ -33,3 +35,13 @@ def fresh(root: Path, name: str) -> Path:
         path = root / f"{name}-again{number}"
         number += 1
     return path
+
+
+def ledger_path(path: Path) -> Path:
+    """The ledger at ``path``: the file itself, or the one in a session's directory."""
+    found = path / LEDGER if path.is_dir() else path
+    if not found.exists():
+        raise MissingError(
+            f"there is no ledger {found}", next_step="name a ledger, or the directory of an optimization"
+        )
+    return found

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_optimize.checks.comparison import BLOCK_BYTES, Comparison, Numbers, Tolerance
-from rpl_optimize.checks.output_spec import RAW_TYPES
+from rpl_optimize.equivalence.comparison import BLOCK_BYTES, Comparison, Numbers, Tolerance
+from rpl_optimize.equivalence.output_spec import RAW_TYPES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rpl_optimize.checks.comparison import Comparison, Numbers, Tolerance, blocks_of
+from rpl_optimize.equivalence.comparison import Comparison, Numbers, Tolerance, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

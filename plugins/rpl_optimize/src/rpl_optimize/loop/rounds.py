@@ -15,15 +15,15 @@ from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
+from rpl_optimize.loop.candidate_gains import CandidateGains, candidate_gains, measured_facts
 from rpl_optimize.loop.evaluate import Evaluation, Trial
-from rpl_optimize.loop.layout import ORIGINAL, baseline_name, fresh
+from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
 from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
 from rpl_optimize.loop.unfinished import OpenEnd, Settled
-from rpl_optimize.loop.verdict import judge, session_verdict
-from rpl_optimize.measurement.candidate_gains import CandidateGains, candidate_gains, measured_facts
-from rpl_optimize.measurement.stage import MeasureStage, run_to_run_cv
+from rpl_optimize.measurement.verdict import judge, session_verdict
+from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
 from rpl_optimize.transform.ask import installed
 
 if TYPE_CHECKING:
