@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from pydantic import ValidationError
 
 from rpl_analysis.contracts import analysis, dag, profile, roofline
 from rpl_analysis.documents import parts
+from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_core.contracts import common
-from rpl_core.contracts.shape_table import read_shapes
-from rpl_core.contracts.shapes import ANALYSIS_DOCUMENTS, document_shapes
 from rpl_core.documents.bundle import Documents, to_json
-from rpl_core.documents.drafts import Draft, as_model, check_drafts
+from rpl_core.documents.drafts import Draft, check_draft
+
+KINDS = {kind.name: kind for kind in (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind())}
 
 
 @pytest.fixture
@@ -28,26 +27,24 @@ def drafts():
     }
 
 
-def test_the_committed_shapes_are_those_of_the_models():
-    assert read_shapes() == json.loads(json.dumps(document_shapes())), "run `make schemas`"
-
-
 def test_every_part_is_a_part_of_the_contracts():
     contracts = (analysis, common, dag, profile, roofline)
     assert [name for name in parts.__all__ if not any(hasattr(module, name) for module in contracts)] == []
 
 
 def test_defaults_are_filled_in_as_the_models_do(drafts):
-    documents = Documents.drafted(drafts, None)
-    for name in ANALYSIS_DOCUMENTS:
-        assert documents.json(name) == to_json(as_model(name, drafts[name]))
+    contents = {name: check_draft(kind.shape(), drafts[name]) for name, kind in KINDS.items()}
+    documents = Documents(list(KINDS.values()), contents)
+    for name, kind in KINDS.items():
+        assert documents.json(name) == to_json(kind.model().model_validate(drafts[name]))
     assert documents.content("profile")["runtime_ms"] == 2.0
-    assert documents.profile == as_model("profile", drafts["profile"])
+    assert documents.model("profile") == KINDS["profile"].model().model_validate(drafts["profile"])
 
 
 def test_mappings_of_defaults_are_not_shared(drafts):
-    first, second = check_drafts(drafts), check_drafts(drafts)
-    assert first["analysis"]["extensions"] is not second["analysis"]["extensions"]
+    shape = KINDS["analysis"].shape()
+    first, second = check_draft(shape, drafts["analysis"]), check_draft(shape, drafts["analysis"])
+    assert first["extensions"] is not second["extensions"]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +66,9 @@ def test_mappings_of_defaults_are_not_shared(drafts):
 def test_a_draft_is_refused_where_the_model_is(document, fields, drafts):
     drafts[document].update(fields)
     with pytest.raises(ValidationError):
-        as_model(document, drafts[document])
+        KINDS[document].model().model_validate(drafts[document])
     with pytest.raises(ValidationError):
-        check_drafts(drafts)
+        check_draft(KINDS[document].shape(), drafts[document])
 
 
 def test_a_draft_names_what_was_not_given():
@@ -96,7 +93,9 @@ def test_real_recordings_give_the_bytes_of_the_models(place, rpl_shared_data, rp
     from rpl_core.pipeline.offline import analyse_only
 
     documents = analyse_only(
-        [rpl_shared_data / place], AnalysisRequest(), rpl_host("core", "rocprofv3", "gfx942", "att")
+        [rpl_shared_data / place],
+        AnalysisRequest(),
+        rpl_host("analysis", "codeobject", "rocprofv3", "gfx942", "amdgpu", "att"),
     )
     for name, model in documents.by_name().items():
         assert documents.json(name) == to_json(model)

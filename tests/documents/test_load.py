@@ -17,15 +17,25 @@ from rpl_analysis.contracts.profile import (
     StabilityPart,
 )
 from rpl_analysis.contracts.roofline import RooflineDocument
+from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.load import load_document, load_documents
 from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.interfaces.document import DocumentContract
+from rpl_core.plugins.relay import Contribution
+
+KINDS = (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind())
+OFFERED = tuple(Contribution("analysis", kind) for kind in KINDS)
+
+
+def load(folder, name):
+    return load_document(folder, next(kind for kind in KINDS if kind.name == name))
 
 
 @pytest.fixture
 def documents():
-    return Documents(
-        profile=ProfileDocument(
+    models = {
+        "profile": ProfileDocument(
             schema_version="1.0",
             kernel=KernelPart(name="kernel"),
             gpu=GpuPart(),
@@ -35,10 +45,11 @@ def documents():
             occupancy=OccupancyPart(),
             roofline=None,
         ),
-        roofline=RooflineDocument(schema_version="1.0", status="not_collected"),
-        dag=DagDocument(schema_version="1.0", status="unavailable", reason="none"),
-        analysis=AnalysisDocument(schema_version="1.0"),
-    )
+        "roofline": RooflineDocument(schema_version="1.0", status="not_collected"),
+        "dag": DagDocument(schema_version="1.0", status="unavailable", reason="none"),
+        "analysis": AnalysisDocument(schema_version="1.0"),
+    }
+    return Documents(KINDS, {name: model.model_dump() for name, model in models.items()})
 
 
 @pytest.fixture
@@ -53,7 +64,7 @@ def change(folder, name, **members):
 
 
 def test_what_was_written_comes_back(folder, documents):
-    assert load_documents(folder).by_name() == documents.by_name()
+    assert load_documents(folder, OFFERED).by_name() == documents.by_name()
 
 
 def test_writing_twice_gives_the_same_bytes(folder, documents):
@@ -65,30 +76,42 @@ def test_writing_twice_gives_the_same_bytes(folder, documents):
 
 def test_newer_minor_version_is_read(folder):
     change(folder, "profile", schema_version="1.7")
-    assert load_document(folder, "profile").schema_version == "1.7"
+    assert load(folder, "profile").schema_version == "1.7"
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.9", "", None, 1, "1"])
 def test_unknown_version_is_refused(folder, version):
     change(folder, "profile", schema_version=version)
     with pytest.raises(BadDataError, match="schema"):
-        load_document(folder, "profile")
+        load(folder, "profile")
 
 
 def test_missing_document_names_the_next_step(tmp_path):
     with pytest.raises(MissingError, match=r"holds no profile\.json") as caught:
-        load_document(tmp_path, "profile")
+        load(tmp_path, "profile")
     assert caught.value.next_step == f"run `rpl analyze {tmp_path}`"
 
 
 def test_what_is_no_run_is_called_what_it_is(tmp_path):
     with pytest.raises(MissingError, match="there is no run at") as absent:
-        load_document(tmp_path / "absent", "profile")
+        load(tmp_path / "absent", "profile")
     assert "analyze" not in absent.value.next_step
-    (tmp_path / "optimize.json").touch()
-    with pytest.raises(MissingError, match="holds an optimization") as caught:
-        load_document(tmp_path, "profile")
-    assert f"`rpl ledger show {tmp_path}`" in caught.value.next_step
+
+
+def test_a_directory_with_another_known_file_is_called_what_it_is(tmp_path):
+    class Session(DocumentContract):
+        name, summary = "session", "a session"
+
+        def model(self):
+            raise NotImplementedError
+
+        def found_in(self, directory):
+            return f"look at {directory}"
+
+    (tmp_path / "session.json").touch()
+    with pytest.raises(MissingError, match="holds a session, not a run") as caught:
+        load_documents(tmp_path, (*OFFERED, Contribution("sessions", Session())))
+    assert caught.value.next_step == f"look at {tmp_path}"
 
 
 @pytest.mark.parametrize(
@@ -99,27 +122,27 @@ def test_what_is_no_run_is_called_what_it_is(tmp_path):
 def test_damaged_document_is_bad_data(folder, content):
     (folder / "dag.json").write_bytes(content)
     with pytest.raises(BadDataError):
-        load_document(folder, "dag")
+        load(folder, "dag")
 
 
 @pytest.mark.parametrize("value", ["fast", -0.5, 1.5])
 def test_value_outside_of_the_schema_is_refused(folder, value):
     change(folder, "profile", headroom_fraction=value)
     with pytest.raises(BadDataError, match="headroom_fraction"):
-        load_document(folder, "profile")
+        load(folder, "profile")
 
 
 def test_nan_is_refused(folder):
     path = folder / "profile.json"
     path.write_text(path.read_text().replace("0.25", "NaN"))
     with pytest.raises(BadDataError, match="runtime_ms"):
-        load_document(folder, "profile")
+        load(folder, "profile")
 
 
 def test_file_that_is_too_large_is_not_read(folder, monkeypatch):
     monkeypatch.setattr("rpl_core.documents.load._MAX_DOCUMENT_BYTES", 10)
     with pytest.raises(BadDataError, match="larger than"):
-        load_document(folder, "profile")
+        load(folder, "profile")
 
 
 def test_a_place_that_can_not_be_written_is_a_usage_error(documents, tmp_path):
