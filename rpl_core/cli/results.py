@@ -71,7 +71,7 @@ def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
         session.output.note(f"no installed plugin shows documents as text. Next: pip install {package}.")
         return
     request = RenderRequest(
-        documents.by_name(),
+        {name: documents.view(name) for name in documents.names},
         path_first=path_first,
         width=text_width(),
         sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),

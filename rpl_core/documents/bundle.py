@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rpl_core.documents.view import DocumentView
 from rpl_core.errors import MissingError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.process.storage import make_directory
@@ -62,6 +63,10 @@ class Documents:
             content = self.content(name)
             self._models[name] = self._kinds[name].model().model_validate(content)
         return self._models[name]
+
+    def view(self, name: str) -> Any:
+        """Document ``name`` as something with the attributes of its model, made without it."""
+        return DocumentView(self.content(name))
 
     def by_name(self) -> Mapping[str, Document]:
         """All models."""

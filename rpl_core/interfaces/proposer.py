@@ -5,11 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from rpl_core.interfaces.renderer import SectionOf
 
 
 def _say_nothing(_line: str) -> None:
@@ -40,7 +45,8 @@ class ProposalRequest:
     ``recorded_kernel`` is the target's name as the profiler displays it. ``binary`` is the built baseline,
     with its device code. ``directory`` is where a proposer may keep records of its own (exchanges with a
     model); ``options`` are its settings from the command line; ``note`` tells the user something.
-    ``transformations`` are all that are installed.
+    ``transformations`` are all that are installed. ``sections`` say more about kernels, from ``models``, the
+    validated documents.
     """
 
     source: KernelSource
@@ -52,6 +58,8 @@ class ProposalRequest:
     options: Mapping[str, str] = attrs.field(factory=dict)
     note: Callable[[str], None] = attrs.field(default=_say_nothing, eq=False)
     transformations: tuple[InstalledTransformation, ...] = attrs.field(default=(), repr=False)
+    sections: tuple[SectionOf, ...] = attrs.field(default=(), repr=False)
+    models: Mapping[str, BaseModel] = attrs.field(factory=dict, repr=False)
 
 
 class Proposer(ABC):

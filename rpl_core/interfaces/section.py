@@ -77,6 +77,6 @@ class ReportSection(ABC):
         return None
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
-        """What ``rpl explain`` adds for one kernel."""
+        """What ``rpl explain`` adds for one kernel. Proposers tell it to language models, too."""
         _ = (request, kernel)
         return ()

@@ -31,7 +31,7 @@ def require_sound(trace: object) -> None:
 def problems_of(trace: Trace) -> Iterator[str]:
     """Columns of different lengths and indices that point nowhere."""
     sizes = _sizes(trace)
-    for name in ("dispatches", "copies", "api_calls", "hip_events", "counters"):
+    for name in ("dispatches", "copies", "api_calls", "device_events", "counters"):
         table = getattr(trace, name, None)
         if table is None:
             continue

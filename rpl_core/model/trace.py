@@ -14,14 +14,13 @@ import attrs
 import numpy as np
 
 from rpl_core.model.calls import CallKind, CallMeaning, HostApi
+from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    from rpl_core.model.diagnostic import Diagnostic
 
     Int32Column = NDArray[np.int32]
     Int64Column = NDArray[np.int64]

@@ -32,17 +32,29 @@ def _fields_violation(value: Any, depth: int) -> str | None:
     for name, hint in _hints(type(value)).items():
         problem = _violation(getattr(value, name), hint, depth + 1)
         if problem is not None:
-            return f"{name} {problem}" if problem.startswith("is ") else f"{name}.{problem}"
+            return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"
     return None
 
 
 @cache
 def _hints(owner: type[Any]) -> Mapping[str, Any]:
+    fields = [field.name for field in attrs.fields(owner)]
     try:
         hints = get_type_hints(owner, localns=_names())
-    except (NameError, TypeError):  # names that exist for type checkers only
+    except (NameError, TypeError):  # a name that exists for type checkers only costs its own fields
+        hints = dict[str, Any]()
+        for base in reversed(owner.__mro__):
+            for name, written in vars(base).get("__annotations__", {}).items():
+                hints |= _hint_alone(base, name, written)
+    return {name: hints[name] for name in fields if name in hints}
+
+
+def _hint_alone(owner: type[Any], name: str, written: Any) -> Mapping[str, Any]:
+    alone = type(owner.__name__, (), {"__annotations__": {name: written}, "__module__": owner.__module__})
+    try:
+        return get_type_hints(alone, localns=_names())
+    except (NameError, TypeError):
         return {}
-    return {field.name: hints[field.name] for field in attrs.fields(owner) if field.name in hints}
 
 
 class _Column:

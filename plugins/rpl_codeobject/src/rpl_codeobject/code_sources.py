@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rpl_codeobject.kernel_code import KERNEL_CODE
-from rpl_core.config.values import existing_file, flag
+from rpl_codeobject.options import CODE_OBJECT, RECORDED_CODE
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.interfaces.options import CommandOption, OptionForm
 from rpl_core.model.trace import TraceRole
 
-__all__ = ["CODE_OBJECT", "RECORDED_CODE", "KernelCodeAnalyzer"]
-
-_COMMANDS = ("profile", "analyze")
-
-CODE_OBJECT: CommandOption[tuple[Path, ...]] = CommandOption(
-    name="code-object",
-    commands=_COMMANDS,
-    parse=existing_file("code object"),
-    default=(),
-    help="Executable or code object of the kernels, for packed arithmetic; may be repeated.",
-    form=OptionForm.REPEATED,
-    metavar="FILE",
-)
-RECORDED_CODE: CommandOption[bool] = CommandOption(
-    name="recorded-code",
-    commands=_COMMANDS,
-    parse=flag,
-    default=False,
-    help="Read the code objects beside the recording and those that it names on this machine.",
-    form=OptionForm.FLAG,
-)
+__all__ = ["KernelCodeAnalyzer"]
 
 
 class KernelCodeAnalyzer(Analyzer):
