@@ -11,7 +11,7 @@ PAGE = "docs/troubleshooting.md"
 GAP = "\0"
 FAMILIES = (
     *("analyzer", "api", "att", "clock", "code", "collect", "compare", "copy", "counter", "counters", "csv"),
-    *("device", "dispatch", "graph", "ingest", "kernel"),
+    *("device", "dispatch", "document", "graph", "ingest", "kernel"),
     *("optimize", "origin", "plugin", "rocpd", "roofline", "run", "time"),
 )
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$)[a-z_]+[a-z]")
