@@ -24,21 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_core.interfaces.analyzer import Analyzer
-    from rpl_core.interfaces.builder import BuildSystem
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
-    from rpl_core.interfaces.equivalence import EquivalenceCheck
     from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.proposer import Proposer
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.interfaces.section import ReportSection
-    from rpl_core.interfaces.transformation import Transformation
     from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.trace import Agent
@@ -224,57 +220,6 @@ def rpl_exporters(config: Mapping[str, Any]) -> tuple[Exporter, ...] | None:
     :return: exporters with unique names.
 
     Order: plugin name, then as returned. Isolation: per exporter; fatal only for the chosen one.
-    """
-
-
-@hookspec
-def rpl_builders(config: Mapping[str, Any]) -> tuple[BuildSystem, ...] | None:
-    """Offer ways to build a program from a changed source.
-
-    Called by the optimizer.
-
-    :return: kinds of builds with unique names.
-
-    Order: highest ``priority``, then plugin name; the first that answers is used.
-    Isolation: per build system.
-    """
-
-
-@hookspec
-def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...] | None:
-    """Offer source-to-source changes of kernels.
-
-    Called by ``rpl transform`` and by the optimizer.
-
-    :return: transformations with unique names.
-
-    Order: plugin name, then as returned. Isolation: per transformation.
-    """
-
-
-@hookspec
-def rpl_proposers(config: Mapping[str, Any]) -> tuple[Proposer, ...] | None:
-    """Offer ways to choose the optimizer's next candidate.
-
-    Called by the optimizer; ``--proposer NAME`` picks one.
-
-    :return: proposers with unique names.
-
-    Order: plugin name, then as returned. Isolation: per proposer; fatal only for the chosen one.
-    """
-
-
-@hookspec
-def rpl_equivalence_checks(config: Mapping[str, Any]) -> tuple[EquivalenceCheck, ...] | None:
-    """Offer checks that a changed program computes the same.
-
-    Called by the optimizer before it measures a candidate.
-
-    :return: checks; they are asked in order, and the first ``different`` rejects the candidate. One that
-        says ``equal`` is shown a kernel that does nothing and one that stores wrong values.
-
-    Order: plugin name, then as returned. Isolation: per check; a check that fails to run counts as
-    ``not_run``, never as ``equal``.
     """
 
 

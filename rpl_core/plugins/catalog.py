@@ -12,20 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rpl_core.interfaces.analyzer import Analyzer
-    from rpl_core.interfaces.builder import BuildSystem
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
-    from rpl_core.interfaces.equivalence import EquivalenceCheck
     from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.proposer import Proposer
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.section import ReportSection
-    from rpl_core.interfaces.transformation import Transformation
     from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.plugins.diagnostic_log import DiagnosticLog
@@ -135,19 +131,6 @@ class Catalog:
 
     def exporters(self) -> NamedContributions[Exporter]:
         return self.of(kinds.EXPORTERS)
-
-    def builders(self) -> NamedContributions[BuildSystem]:
-        """Highest priority first is up to who asks; here in plugin order."""
-        return self.of(kinds.BUILDERS)
-
-    def transformations(self) -> NamedContributions[Transformation]:
-        return self.of(kinds.TRANSFORMATIONS)
-
-    def proposers(self) -> NamedContributions[Proposer]:
-        return self.of(kinds.PROPOSERS)
-
-    def equivalence_checks(self) -> NamedContributions[EquivalenceCheck]:
-        return self.of(kinds.EQUIVALENCE_CHECKS)
 
     def replayers(self) -> NamedContributions[Replayer]:
         return self.of(kinds.REPLAYERS)

@@ -14,20 +14,16 @@ from rpl_core.model.value_checks import value_violation
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
-    from rpl_core.interfaces.builder import BuildSystem
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
-    from rpl_core.interfaces.equivalence import EquivalenceCheck
     from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.proposer import Proposer
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.section import ReportSection
-    from rpl_core.interfaces.transformation import Transformation
     from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 
@@ -160,18 +156,6 @@ EXPORTERS: ContributionKind[Exporter] = ContributionKind(
     (f"{_INTERFACES}.exporter:Exporter",),
     required_text=("summary", "suffix"),
 )
-BUILDERS: ContributionKind[BuildSystem] = ContributionKind(
-    "rpl_builders", "build system", (f"{_INTERFACES}.builder:BuildSystem",), numbers=("priority",)
-)
-TRANSFORMATIONS: ContributionKind[Transformation] = ContributionKind(
-    "rpl_transformations", "transformation", (f"{_INTERFACES}.transformation:Transformation",)
-)
-PROPOSERS: ContributionKind[Proposer] = ContributionKind(
-    "rpl_proposers", "proposer", (f"{_INTERFACES}.proposer:Proposer",)
-)
-EQUIVALENCE_CHECKS: ContributionKind[EquivalenceCheck] = ContributionKind(
-    "rpl_equivalence_checks", "equivalence check", (f"{_INTERFACES}.equivalence:EquivalenceCheck",)
-)
 REPLAYERS: ContributionKind[Replayer] = ContributionKind(
     "rpl_replayers", "replayer", (f"{_INTERFACES}.replayer:Replayer",)
 )
@@ -193,10 +177,6 @@ KINDS: tuple[ContributionKind[Any], ...] = (
     SECTIONS,
     RENDERERS,
     EXPORTERS,
-    BUILDERS,
-    TRANSFORMATIONS,
-    PROPOSERS,
-    EQUIVALENCE_CHECKS,
     REPLAYERS,
     DOCTOR_CHECKS,
 )

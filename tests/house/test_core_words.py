@@ -1,4 +1,4 @@
-"""The core knows no counter, format, GPU, compiler or plugin; what is above it knows no GPU and no counter."""
+"""The core knows no counter, format, GPU, compiler or plugin; analyses and reports no GPU and no counter."""
 
 from __future__ import annotations
 

@@ -7,16 +7,22 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_core.interfaces.equivalence import (
+from rpl_core.interfaces.replayer import Replayer, ReplayReport
+from rpl_core.model.origin import Origin
+from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,
     EquivalenceRequest,
     EquivalenceVerdict,
 )
-from rpl_core.interfaces.proposer import ProposalRequest, Proposer
-from rpl_core.interfaces.replayer import Replayer, ReplayReport
-from rpl_core.interfaces.transformation import Edit, EditCandidate, GuardVerdict, KernelSource, Transformation
-from rpl_core.model.origin import Origin
+from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    GuardVerdict,
+    KernelSource,
+    Transformation,
+)
 from rpl_testkit import contracts
 from rpl_testkit.contracts import ContractViolation
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.interfaces.transformation import KernelSource
 from rpl_launch_bounds.transformation import LaunchBounds
+from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_testkit.contracts import assert_transformation
 
 SAXPY = Path(__file__).parent / "sources" / "saxpy.hip"

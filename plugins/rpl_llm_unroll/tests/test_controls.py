@@ -10,12 +10,12 @@ import pytest
 
 from rpl_codeobject.disassembly import disassemble
 from rpl_codeobject.values import CodeObject
-from rpl_core.interfaces.transformation import KernelSource
+from rpl_llm_unroll.controls.candidates import PRELUDE
 from rpl_llm_unroll.controls.stores import find_stores
-from rpl_llm_unroll.controls.wrong_values import PRELUDE
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_llm_unroll.syntax.tree import text_of
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.transform.edits import apply_edits
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.hip"))

@@ -14,9 +14,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_core.interfaces.transformation import EditCandidate, KernelSource
 from rpl_llm_unroll.guards import registry
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform.edits import apply_edits
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.hip"))

@@ -7,12 +7,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_core.interfaces.proposer import Attempt, ProposalRequest
-from rpl_core.interfaces.transformation import GuardVerdict, KernelSource, Screening
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen
 from rpl_llm_unroll.evidence import kernel_evidence
 from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
+from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
 
 _TEXT = b"""__global__ void light(float* out, const float* in, int n) {
   for (int i = 0; i < n; ++i) out[0] += in[i];

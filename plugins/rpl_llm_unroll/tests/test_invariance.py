@@ -102,8 +102,8 @@ def test_a_refusal_names_the_line():
 
 
 def test_unroll_judges_the_edits_of_others():
-    from rpl_core.interfaces.transformation import KernelSource
     from rpl_llm_unroll.transformation import Unroll
+    from rpl_optimize.interfaces.transformation import KernelSource
 
     text = b"""__global__ void k(float* p, int n) { p[0] = n; }
 __global__ void k(float* p, long n) { p[1] = n; }

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rpl_core.interfaces.proposer import ProposalRequest
-from rpl_core.interfaces.transformation import KernelSource
 from rpl_llm_unroll import plugin
+from rpl_optimize.interfaces.proposer import ProposalRequest
+from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_testkit.contracts.proposer import assert_proposer
 from rpl_testkit.contracts.transformation import assert_transformation
 

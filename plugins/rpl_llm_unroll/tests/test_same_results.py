@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rpl_core.interfaces.transformation import EditCandidate, KernelSource
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform.edits import apply_edits
 
 pytestmark = pytest.mark.clang

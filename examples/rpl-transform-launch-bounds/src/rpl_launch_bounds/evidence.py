@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rpl_core.interfaces.transformation import Evidence
 from rpl_core.text.kernel_names import is_instance
+from rpl_optimize.interfaces.transformation import Evidence
 
 
 def evidence_for(kernel: str, documents: Mapping[str, Any]) -> Evidence:

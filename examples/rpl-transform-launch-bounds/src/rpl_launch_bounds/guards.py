@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from rpl_launch_bounds.kernels import Kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import Transformation
+    from rpl_optimize.interfaces.transformation import Transformation
 
 RPL_API = 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import Edit, EditCandidate, Transformation
 from rpl_launch_bounds.block_size import threads_per_block
 from rpl_launch_bounds.evidence import evidence_for
 from rpl_launch_bounds.guards import (
@@ -17,12 +16,13 @@ from rpl_launch_bounds.guards import (
 from rpl_launch_bounds.kernels import Kernel, find_kernels
 from rpl_launch_bounds.launches import find_uses
 from rpl_launch_bounds.source_mask import code_only, without_comments
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Transformation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rpl_core.interfaces.transformation import Evidence, GuardVerdict, KernelSource
+    from rpl_optimize.interfaces.transformation import Evidence, GuardVerdict, KernelSource
 
 
 class LaunchBounds(Transformation):

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.interfaces.transformation import Evidence
+from rpl_llm_unroll.hot_places import hot_lines
 from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
 from rpl_llm_unroll.loops.view import view_loops
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_llm_unroll.syntax.tree import ancestors
+from rpl_optimize.interfaces.transformation import Evidence
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import EditCandidate, KernelSource
     from rpl_llm_unroll.loops.view import LoopView
+    from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 
 _LARGE_FIRST = frozenset({"latency_bound"})
 _SMALL_FIRST = frozenset({"under_occupied", "memory_bandwidth_bound", "divergence_limited"})
@@ -110,20 +111,19 @@ def kernel_evidence(documents: Mapping[str, Any], kernel: str) -> KernelEvidence
 
 
 def line_latency(documents: Mapping[str, Any], kernel: str, path: str) -> dict[int, int]:
-    """Source line -> cycles that traced waves spent there, from ``profile.json``'s thread traces.
+    """Source line -> cycles that traced waves spent there, as plugins wrote it into ``profile.json``.
 
-    Empty without a trace or when the program was built without line tables. Lines are matched by the
+    Empty when nothing was traced or when the program was built without line tables. Lines are matched by the
     file's name: the compiler records paths of the machine that it ran on.
     """
     found: dict[int, int] = {}
     for entry in _entries(documents, "profile"):
-        att = entry.get("att")
-        if not isinstance(att, Mapping) or not _is_instance(str(entry.get("name")), kernel):
+        if not _is_instance(str(entry.get("name")), kernel):
             continue
-        for row in att.get("hot_lines") or ():
-            file, _, line = str(row.get("source")).rpartition(":")
-            if line.isdigit() and PurePath(file).name == PurePath(path).name:
-                found[int(line)] = found.get(int(line), 0) + int(row.get("latency") or 0)
+        for place, cycles in hot_lines(entry):
+            file, _, line = place.rpartition(":")
+            if line.isdecimal() and PurePath(file).name == PurePath(path).name:
+                found[int(line)] = found.get(int(line), 0) + cycles
     return found
 
 

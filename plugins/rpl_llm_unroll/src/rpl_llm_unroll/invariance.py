@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.syntax.kernels import find_kernels
 from rpl_llm_unroll.syntax.tree import first_error, line_of, parse, text_of, tokens, walk
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from tree_sitter import Node

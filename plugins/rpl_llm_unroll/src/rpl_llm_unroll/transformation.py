@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import EditCandidate, Screening, Transformation
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.controls import controls_of
-from rpl_llm_unroll.edits.explicit import explicit_edit
-from rpl_llm_unroll.edits.pragma import pragma_edit
 from rpl_llm_unroll.evidence import architecture, unroll_evidence
 from rpl_llm_unroll.guards import factor_verdicts, loop_verdicts
 from rpl_llm_unroll.guards.request import UnrollRequest
 from rpl_llm_unroll.invariance import check_invariance
 from rpl_llm_unroll.loops.view import view_loops
 from rpl_llm_unroll.syntax.source_file import read_source_file
+from rpl_llm_unroll.unroll_edits import explicit_edit, pragma_edit
+from rpl_optimize.interfaces.transformation import EditCandidate, Screening, Transformation
 from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rpl_core.interfaces.transformation import Edit, Evidence, GuardVerdict, KernelSource
     from rpl_llm_unroll.guards.request import Form
     from rpl_llm_unroll.loops.view import LoopView
+    from rpl_optimize.interfaces.transformation import Edit, Evidence, GuardVerdict, KernelSource
 
     #: What one source's candidates are screened with, or why there is nothing.
     Screen = ResourceScreen | str

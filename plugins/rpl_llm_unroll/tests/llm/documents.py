@@ -27,6 +27,7 @@ def documents_of(name: str = NAME) -> dict:
         "status": "available",
         "level": "waves",
         "folder": "att",
+        "kernel": name,
         "issue_fraction": 0.2,
         "cycles": {"latency": 100},
         "hot_lines": [hot],

@@ -8,10 +8,10 @@ import attrs
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.interfaces.proposer import Attempt
 from rpl_llm_unroll.asking.chat_answer import parse_answer
 from rpl_llm_unroll.asking.exchange import Answer, Message, Usage
 from rpl_llm_unroll.proposers.llm import LlmProposer
+from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.transform.edits import apply_edits
 from rpl_testkit.contracts.proposer import assert_proposer
 from rpl_testkit.llm_server import Scripted
@@ -396,7 +396,7 @@ def test_a_kernel_that_can_not_be_asked_about_comes_to_nothing(bench, source, re
     assert bench.proposer().propose(attrs.evolve(request, attempts=attempts)) is None
 
 
-def test_a_resumed_talk_goes_on_from_what_was_said_then(bench, serve):
+def test_a_resumed_conversation_continues_from_what_was_said_then(bench, serve):
     serve(fenced(GOOD))
     bench.proposer().propose(bench.request())
     recorded = json.loads(bench.log.read_text())["messages"]

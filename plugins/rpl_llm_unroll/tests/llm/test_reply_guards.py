@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.reply import judge, token_guards
 from rpl_llm_unroll.reply.judge import judge_reply
 from rpl_llm_unroll.reply.model import Problem, SoundReply
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 from .sources import GOOD, KERNEL, SOURCE, fenced, target
 from .test_replies import BAD_REPLIES

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.builder import BuildSystem
-    from rpl_core.interfaces.equivalence import EquivalenceCheck
-    from rpl_core.interfaces.proposer import Proposer
+    from rpl_optimize.interfaces.builder import BuildSystem
+    from rpl_optimize.interfaces.equivalence import EquivalenceCheck
+    from rpl_optimize.interfaces.proposer import Proposer
 
 RPL_API = 1
 

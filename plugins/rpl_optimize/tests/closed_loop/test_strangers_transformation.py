@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[4] / "examples" / "rpl-transform-launch-bounds"
 BOUND = "__launch_bounds__(256) smooth("
 BROKEN = """
 from rpl_core import hookimpl
-from rpl_core.interfaces.transformation import Transformation
+from rpl_optimize.interfaces.transformation import Transformation
 
 RPL_API = 1
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_core.interfaces.builder import BuildFailure
-from rpl_core.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest
-from rpl_core.interfaces.proposer import InstalledTransformation
-from rpl_core.interfaces.transformation import Edit, EditCandidate, KernelSource, Transformation
 from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.equivalence.controls import EquivalenceSubject
 from rpl_optimize.equivalence.stage import EquivalenceStage
+from rpl_optimize.interfaces.builder import BuildFailure
+from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest
+from rpl_optimize.interfaces.proposer import InstalledTransformation
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, KernelSource, Transformation
 
 MARK = b"# kernel\n"
 

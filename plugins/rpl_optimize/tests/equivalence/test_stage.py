@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import InterruptedRunError, MissingError
-from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 from rpl_optimize.equivalence.output_files import OutputFilesCheck
 from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
+from rpl_optimize.hookspecs import EQUIVALENCE_CHECKS
+from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 
 RIGHT, AS_RIGHT, WRONG = "echo 2.0 > out.txt", "printf '2.0\\n' > out.txt", "echo 2.5 > out.txt"
 
@@ -193,5 +194,5 @@ def test_a_control_that_hangs_does_not_cost_the_whole_time_limit(desk, monkeypat
 
 
 def test_both_checks_are_offered(rpl_host) -> None:
-    names = rpl_host("optimize").catalog.equivalence_checks().names
+    names = rpl_host("optimize").catalog.of(EQUIVALENCE_CHECKS).names
     assert names == ("validation-command", "output-files")

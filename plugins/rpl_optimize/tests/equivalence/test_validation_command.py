@@ -7,8 +7,8 @@ import shlex
 import pytest
 from attrs import evolve
 
-from rpl_core.interfaces.equivalence import EquivalenceVerdict
 from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
+from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_testkit import contracts
 
 EQUAL, DIFFERENT, NOT_RUN = (

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from rpl_compare.statistics.sequential import AcceptRule
-from rpl_core.interfaces.builder import BuildRequest
-from rpl_core.interfaces.equivalence import EquivalenceOptions
 from rpl_core.model.origin import Origin
 from rpl_core.pipeline.analyse import AnalysisRequest
 from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
+from rpl_optimize.interfaces.builder import BuildRequest
+from rpl_optimize.interfaces.equivalence import EquivalenceOptions
 from rpl_optimize.loop.request import Limits, OptimizeRequest
 from rpl_optimize.measurement.rule import rule_for
 from rpl_optimize.measurement.times import PairTimes, measurement_part

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import PluginError
-from rpl_core.interfaces.builder import BuildFailure
-from rpl_core.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
-from rpl_core.interfaces.transformation import (
+from rpl_core.plugins.relay import Contribution
+from rpl_optimize.interfaces.builder import BuildFailure
+from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
+from rpl_optimize.interfaces.transformation import (
     Edit,
     EditCandidate,
     GuardVerdict,
     KernelSource,
     Transformation,
 )
-from rpl_core.plugins.relay import Contribution
 from rpl_optimize.loop.proposing import ProposalStage
 
 SOURCE = b"__global__ void k() {}\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.interfaces.proposer import Attempt, InstalledTransformation, ProposalRequest
-from rpl_core.interfaces.transformation import (
+from rpl_optimize.interfaces.proposer import Attempt, InstalledTransformation, ProposalRequest
+from rpl_optimize.interfaces.transformation import (
     Edit,
     EditCandidate,
     Evidence,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_core.interfaces.transformation import Edit
+from rpl_optimize.interfaces.transformation import Edit
 from rpl_optimize.transform.edits import apply_edits
 
 SHOUT = """
-from rpl_core.interfaces.transformation import Edit, EditCandidate, GuardVerdict, Transformation
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict, Transformation
 
 class Shout(Transformation):
     name, summary, suffixes = "shout", "Upper-case words.", (".hip",)
@@ -35,7 +35,7 @@ def rpl_transformations():
 """
 
 FAILING = """
-from rpl_core.interfaces.transformation import Edit, EditCandidate, Transformation
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Transformation
 
 class Item(Transformation):
     name, summary, suffixes = "failing", "s", (".hip",)

@@ -9,9 +9,10 @@ import pytest
 
 from rpl_core import hookimpl
 from rpl_core.errors import MissingError, PluginError, UsageError
-from rpl_core.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+from rpl_optimize.hookspecs import BUILDERS
+from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 
 TEMPLATE = {"build_command": "true {source} {output}"}
 
@@ -60,7 +61,7 @@ def choose(tmp_path, rpl_host):
         vars(plugin).update(RPL_API=1, rpl_builders=rpl_builders)
         source, notes = tmp_path / "k.hip", []
         source.touch()
-        systems = rpl_host("optimize", plugin).catalog.builders().contributions
+        systems = rpl_host("optimize", plugin).catalog.of(BUILDERS).contributions
         request = BuildRequest(("./app",), source, tmp_path, **options)
         return choose_builder(request, systems, notes.append), notes
 

@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.builder import BuildFailure
 from rpl_optimize.build import project_copy
 from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.build.project_build import ProjectBuilder
+from rpl_optimize.interfaces.builder import BuildFailure
 
 pytestmark = pytest.mark.clang
 _CHANGED = (b"FACTOR + LOCAL", b"FACTOR + LOCAL + 10")

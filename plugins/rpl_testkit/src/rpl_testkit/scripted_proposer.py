@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
-from rpl_core.interfaces.proposer import Proposer
-from rpl_core.interfaces.transformation import Edit, EditCandidate, GuardVerdict
+from rpl_optimize.interfaces.proposer import Proposer
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.proposer import ProposalRequest
+    from rpl_optimize.interfaces.proposer import ProposalRequest
 
 RPL_API = 1
 VARIABLE = "RPL_SCRIPTED_CANDIDATES"

@@ -14,10 +14,10 @@ from rpl_llm_unroll.asking.secrets import HARMLESS_COMMENT, find_secrets
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_core.interfaces.transformation import KernelSource
     from rpl_llm_unroll.asking.budget import Spent
     from rpl_llm_unroll.asking.exchange import Message
     from rpl_llm_unroll.asking.settings import LlmSettings
+    from rpl_optimize.interfaces.transformation import KernelSource
 
 _CONTENT = {
     "standard": "the kernel {kernel} of {file} with what it uses",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_llm_unroll.asking.budget import budget_problem, cost_of, spent_in
+from rpl_llm_unroll.asking.endpoint import Endpoint
 from rpl_llm_unroll.asking.exchange import Exchange, digest_of
 from rpl_llm_unroll.asking.exchange_log import ExchangeLog, read_exchanges
+from rpl_llm_unroll.asking.settings import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rpl_llm_unroll.asking.budget import Spent
     from rpl_llm_unroll.asking.endpoint import Endpoint
@@ -105,3 +107,12 @@ class Questions:
             cause="the program was measured anew, or the tools differ",
             next_step="add --replay-other-figures to take the recorded replies nevertheless",
         )
+
+
+def require_ready(options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Raises what the first proposal would raise for its options, its key or its replay file."""
+    settings = read_settings(options, environment)
+    if settings.replay is not None:
+        read_exchanges(settings.replay)
+    else:
+        Endpoint(settings, environment, lambda _line: None)

@@ -33,7 +33,7 @@ def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flag
     import os
 
     from rpl_core.cli.session import session_of
-    from rpl_llm_unroll.asking.preflight import require_ready
+    from rpl_llm_unroll.asking.questions import require_ready
     from rpl_llm_unroll.cli.llm_options import proposer_options, split_flags
     from rpl_optimize.cli.optimize_command import run_optimize
 

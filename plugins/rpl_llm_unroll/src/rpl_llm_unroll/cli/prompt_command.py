@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
-    from rpl_core.interfaces.transformation import KernelSource
     from rpl_llm_unroll.asking.settings import Form
     from rpl_llm_unroll.prompt.model import Prompt
+    from rpl_optimize.interfaces.transformation import KernelSource
 
 
 def print_prompt(
@@ -33,7 +33,7 @@ def print_prompt(
     form = cast("Form", chosen_form(flags))
     text = read_source(source, flags["kernel"])
     documents, command = _documents(session, application, flags)
-    built = _prompt(text, documents, flags["binary"] or _program(command), form)
+    built = _prompt(session, text, documents, flags["binary"] or _program(command), form)
     for found in suspicious_lines(built.text(), text.text):
         session.output.note(
             f"warning: {found.describe(source.name)} looks like {found.kind}; llm-optimize would not send it"
@@ -44,13 +44,25 @@ def print_prompt(
         session.output.raw(built.text())
 
 
-def _prompt(source: KernelSource, documents: Documents, binary: Path | None, form: Form) -> Prompt:
-    from rpl_core.interfaces.proposer import ProposalRequest
+def _prompt(
+    session: Session, source: KernelSource, documents: Documents, binary: Path | None, form: Form
+) -> Prompt:
+    from rpl_core.interfaces.renderer import SectionOf
     from rpl_llm_unroll.prompt.build import build_prompt
     from rpl_llm_unroll.prompt.target import find_target
+    from rpl_optimize.interfaces.proposer import ProposalRequest
 
-    plain = {name: json.loads(d.model_dump_json()) for name, d in documents.by_name().items()}
-    request = ProposalRequest(source, plain, binary=binary)
+    models = documents.by_name()
+    request = ProposalRequest(
+        source,
+        {name: json.loads(model.model_dump_json()) for name, model in models.items()},
+        binary=binary,
+        note=session.output.note,
+        sections=tuple(
+            SectionOf(c.plugin, c.value) for c in session.host.catalog.report_sections().contributions
+        ),
+        models=models,
+    )
     target = find_target(request)
     if isinstance(target, str):
         raise BadDataError(target, next_step="name one of them with --kernel")

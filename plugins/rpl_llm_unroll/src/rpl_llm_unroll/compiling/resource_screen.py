@@ -17,16 +17,16 @@ from rpl_codeobject.disassembly import disassemble
 from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
 from rpl_core.errors import RplError
-from rpl_core.interfaces.transformation import GuardVerdict, Screening
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
+from rpl_optimize.interfaces.transformation import GuardVerdict, Screening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_codeobject.occupancy import CodeOccupancy, LaunchedKernel
     from rpl_codeobject.values import CodeObject
-    from rpl_core.interfaces.transformation import KernelSource
     from rpl_core.model.architecture import Architecture
+    from rpl_optimize.interfaces.transformation import KernelSource
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.guards import names
 from rpl_llm_unroll.guards.pure_functions import only_computes
 from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
 from rpl_llm_unroll.syntax.tree import ancestors, line_of, text_of, walk
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.loops.counted import Counted, control_names, written_name
 from rpl_llm_unroll.syntax.kernels import parameters_of
 from rpl_llm_unroll.syntax.tree import line_of, text_of, walk
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from tree_sitter import Node

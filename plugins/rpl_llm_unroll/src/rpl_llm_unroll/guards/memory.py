@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.guards import names
 from rpl_llm_unroll.syntax.tree import line_of, text_of, walk
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from tree_sitter import Node

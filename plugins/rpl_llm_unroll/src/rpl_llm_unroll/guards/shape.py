@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
-from rpl_llm_unroll.edits.explicit import explicit_problem
 from rpl_llm_unroll.loops.counted import NotCounted
 from rpl_llm_unroll.syntax.tree import first_error, line_of
+from rpl_llm_unroll.unroll_edits import explicit_problem
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.guards.request import UnrollRequest

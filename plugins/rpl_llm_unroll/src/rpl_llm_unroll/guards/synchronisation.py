@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.guards import names
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from re import Pattern

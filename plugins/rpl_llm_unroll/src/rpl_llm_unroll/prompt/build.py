@@ -7,22 +7,23 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import UsageError
-from rpl_llm_unroll.prompt.attempts import attempts_section
 from rpl_llm_unroll.prompt.contract import SYSTEM, contract_section, rules_section
 from rpl_llm_unroll.prompt.device import device_section, resources_section
 from rpl_llm_unroll.prompt.facts import run_facts
 from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section
 from rpl_llm_unroll.prompt.machine_code import machine_code_section
 from rpl_llm_unroll.prompt.model import Prompt, Section, subject_of
+from rpl_llm_unroll.prompt.plugin_sections import plugins_section
+from rpl_llm_unroll.prompt.quoting import fenced, sentence, without_folders
 from rpl_llm_unroll.prompt.source import source_sections
-from rpl_llm_unroll.prompt.thread_trace import thread_trace_section
 from rpl_llm_unroll.prompt.weight import weight_section
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.proposer import ProposalRequest
     from rpl_llm_unroll.asking.settings import Form
     from rpl_llm_unroll.prompt.facts import RunFacts
     from rpl_llm_unroll.reply.model import Target
+    from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
+
 
 #: About 170 000 tokens: more than most models take (chosen).
 MAX_PROMPT_BYTES = 512 << 10
@@ -63,7 +64,7 @@ def _evidence(request: ProposalRequest, facts: RunFacts) -> tuple[Section, ...]:
         bottleneck_section(facts),
         roofline_section(facts),
         resources_section(facts),
-        thread_trace_section(facts),
+        plugins_section(request, facts),
         machine_code_section(request.binary, facts),
     )
 
@@ -81,3 +82,18 @@ def _subject(request: ProposalRequest, target: Target, form: Form) -> str:
     source = hashlib.sha256(request.source.text).hexdigest()
     attempts = [[attempt.summary, attempt.verdict] for attempt in request.attempts]
     return subject_of(source, target.kernel.name, target.kernel.ordinal, form, attempts)
+
+
+_LONGEST_REASON = 800
+
+
+def attempts_section(attempts: tuple[Attempt, ...]) -> Section:
+    if not attempts:
+        return Section("Tried before", "Nothing yet.")
+    rows = [f"{number}. {_row(attempt)}" for number, attempt in enumerate(attempts, 1)]
+    return Section("Tried before", f"Try something else than this:\n\n{fenced(chr(10).join(rows))}")
+
+
+def _row(attempt: Attempt) -> str:
+    reason = sentence(without_folders(attempt.reason), _LONGEST_REASON)
+    return f"{sentence(attempt.summary)}: {sentence(attempt.verdict)}: {reason}"

@@ -38,6 +38,13 @@ class RunFacts:
     analysis: AnalysisDocument | None
 
     @property
+    def models(self) -> Mapping[str, Document]:
+        """The documents that the run has, by name."""
+        found = {"profile": self.profile, "roofline": self.roofline, "dag": self.dag}
+        every: dict[str, Document | None] = {**found, "analysis": self.analysis}
+        return {name: model for name, model in every.items() if model is not None}
+
+    @property
     def timing(self) -> KernelProfile | None:
         return None if self.profile is None else self._entry(self.profile.kernels, lambda k: k.name)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import RplError
+from rpl_llm_unroll.hot_places import hot_instructions
 from rpl_llm_unroll.prompt.figures import missing
 from rpl_llm_unroll.prompt.model import Section
 from rpl_llm_unroll.prompt.quoting import fenced
@@ -75,11 +76,10 @@ def _symbol(code: CodeObject, shown: dict[str, str] | object, facts: RunFacts) -
 
 
 def _hot_texts(facts: RunFacts) -> Counter[str]:
-    """Instruction text -> cycles, from the thread trace if there is one."""
-    timing = facts.timing
+    """Instruction text -> cycles, as far as a plugin traced them."""
     found: Counter[str] = Counter()
-    for row in timing.att.hot_instructions if timing is not None and timing.att is not None else ():
-        found[" ".join(row.isa.split())] += row.latency + (row.idle or 0)
+    for text, cycles in hot_instructions({} if facts.timing is None else facts.timing.model_dump()):
+        found[" ".join(text.split())] += cycles
     return found
 
 
@@ -99,13 +99,11 @@ def _extract(code: _Code, hot: Counter[str]) -> str:
     loop = loops[scores.index(max(scores))]
     inside = [i for i in code.instructions if loop.head <= i.address <= loop.end]
     if max(scores)[0]:
-        why = "the innermost loop that the thread trace saw most cycles in (matched by instruction text)"
+        why = "the innermost loop with the most traced cycles (matched by instruction text)"
     elif len(loops) == 1:
         why = "its only innermost loop"
     else:
-        why = (
-            f"the longest of {len(loops)} innermost loops; which is hottest is {missing(None)} (thread trace)"
-        )
+        why = f"the longest of {len(loops)} innermost loops; which is hottest is {missing(None)}"
     return f"{head}. Shown: {why}, {len(inside)} instructions.\n\n{_listing(inside)}"
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rpl_core.interfaces.proposer import ProposalRequest
     from rpl_llm_unroll.syntax.kernels import KernelNode
+    from rpl_optimize.interfaces.proposer import ProposalRequest
 
 
 def find_target(request: ProposalRequest) -> Target | str:

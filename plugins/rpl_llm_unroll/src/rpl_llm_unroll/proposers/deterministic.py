@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rpl_core.interfaces.proposer import InstalledTransformation
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.interfaces.proposer import InstalledTransformation
 from rpl_optimize.transform.ranked import RankedProposer
 
 

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.interfaces.proposer import Proposer
-from rpl_core.interfaces.transformation import EditCandidate, GuardVerdict
+from rpl_llm_unroll.asking.conversation import Conversation, NoProposal
 from rpl_llm_unroll.asking.disclosure import announce, refuse_secrets
 from rpl_llm_unroll.asking.endpoint import Endpoint
 from rpl_llm_unroll.asking.exchange_log import FILE_NAME, ExchangeLog
 from rpl_llm_unroll.asking.questions import Questions
 from rpl_llm_unroll.asking.settings import read_settings
-from rpl_llm_unroll.asking.talk import CameToNothing, Talk
 from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.target import find_target
+from rpl_optimize.interfaces.proposer import Proposer
+from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rpl_core.interfaces.proposer import ProposalRequest
     from rpl_llm_unroll.asking.exchange import Message
     from rpl_llm_unroll.asking.settings import LlmSettings
     from rpl_llm_unroll.reply.model import SoundReply, Target
+    from rpl_optimize.interfaces.proposer import ProposalRequest
 
     Connect = Callable[[LlmSettings, Mapping[str, str], Callable[[str], None]], Endpoint]
 
@@ -44,13 +44,13 @@ class LlmProposer(Proposer):
     def __init__(self, connect: Connect = Endpoint, environment: Mapping[str, str] = os.environ) -> None:
         self._connect, self._environment = connect, environment
         self._questions: dict[object, Questions] = {}
-        self._open: dict[str, Talk] = {}
+        self._open: dict[str, Conversation] = {}
 
     def propose(self, request: ProposalRequest) -> EditCandidate | None:
         settings = read_settings(request.options, self._environment)
         target = find_target(request)
         if isinstance(target, str):
-            return _nothing(request, None, CameToNothing("target", target), "no kernel to ask about")
+            return _nothing(request, None, NoProposal("target", target), "no kernel to ask about")
         request = attrs.evolve(request, source=attrs.evolve(request.source, kernel=target.kernel.name))
         prompt = build_prompt(request, target, settings.form)
 
@@ -64,22 +64,24 @@ class LlmProposer(Proposer):
         def known(digest: str) -> bool:
             return any(f"({digest[:_SHOWN_DIGITS]})" in attempt.summary for attempt in request.attempts)
 
-        talk = Talk(prompt, target, questions, before_sending, known, request.note)
-        return self._candidate(request, talk, settings)
+        conversation = Conversation(prompt, target, questions, before_sending, known, request.note)
+        return self._candidate(request, conversation, settings)
 
     def repair(self, request: ProposalRequest, failed: EditCandidate, problem: str) -> EditCandidate | None:
-        talk = self._open.pop(failed.id, None)
-        if talk is None or not talk.complain(problem):
+        conversation = self._open.pop(failed.id, None)
+        if conversation is None or not conversation.ask_for_repair(problem):
             return None
-        return self._candidate(request, talk, read_settings(request.options, self._environment))
+        return self._candidate(request, conversation, read_settings(request.options, self._environment))
 
-    def _candidate(self, request: ProposalRequest, talk: Talk, settings: LlmSettings) -> EditCandidate | None:
-        found = talk.go_on()
-        if isinstance(found, CameToNothing):
-            what = f"no usable kernel {talk.target.kernel.name} from {settings.model}"
-            return _nothing(request, talk.target, found, what)
-        candidate = _sound(found, talk.target, settings)
-        self._open[candidate.id] = talk
+    def _candidate(
+        self, request: ProposalRequest, conversation: Conversation, settings: LlmSettings
+    ) -> EditCandidate | None:
+        found = conversation.ask()
+        if isinstance(found, NoProposal):
+            what = f"no usable kernel {conversation.target.kernel.name} from {settings.model}"
+            return _nothing(request, conversation.target, found, what)
+        candidate = _sound(found, conversation.target, settings)
+        self._open[candidate.id] = conversation
         return candidate
 
     def _questions_for(self, request: ProposalRequest, settings: LlmSettings) -> Questions:
@@ -105,7 +107,7 @@ def _sound(found: SoundReply, target: Target, settings: LlmSettings) -> EditCand
 
 
 def _nothing(
-    request: ProposalRequest, target: Target | None, why: CameToNothing, what: str
+    request: ProposalRequest, target: Target | None, why: NoProposal, what: str
 ) -> EditCandidate | None:
     """A proposal that came to nothing; ``None`` where trying again would end the same way."""
     lasting = why.guard in {"budget", "target"}

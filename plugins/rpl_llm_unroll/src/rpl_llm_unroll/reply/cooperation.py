@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.guards import names
 from rpl_llm_unroll.loops.reach import mentions_of
 from rpl_llm_unroll.loops.source_loop import SourceLoop
 from rpl_llm_unroll.syntax.tree import ancestors, text_of, walk
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from tree_sitter import Node

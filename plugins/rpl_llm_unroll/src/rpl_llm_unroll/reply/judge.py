@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import Edit, GuardVerdict
 from rpl_llm_unroll.invariance import check_invariance
 from rpl_llm_unroll.reply.characters import character_problem
 from rpl_llm_unroll.reply.cooperation import cooperation_verdicts
@@ -23,6 +22,7 @@ from rpl_llm_unroll.reply.whole_kernel import (
     use_problem,
     whole_kernel_problem,
 )
+from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
 from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:

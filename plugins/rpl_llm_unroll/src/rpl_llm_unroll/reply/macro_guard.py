@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.reply.token_guards import is_forbidden
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.reply.tokens import Token

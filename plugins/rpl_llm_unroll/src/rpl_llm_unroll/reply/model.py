@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import Edit, GuardVerdict
     from rpl_llm_unroll.syntax.kernels import KernelNode
     from rpl_llm_unroll.syntax.source_file import SourceFile
+    from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
 
 
 @attrs.frozen(eq=False)

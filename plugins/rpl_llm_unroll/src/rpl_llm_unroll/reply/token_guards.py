@@ -11,9 +11,9 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import GuardVerdict
 from rpl_llm_unroll.guards import names
 from rpl_llm_unroll.guards.pure_functions import only_computes
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

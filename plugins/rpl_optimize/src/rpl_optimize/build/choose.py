@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import MissingError, PluginError, UsageError
-from rpl_core.interfaces.builder import Builder
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.build.model import ProgramBuilder
+from rpl_optimize.interfaces.builder import Builder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rpl_core.interfaces.builder import BuildRequest, BuildSystem
     from rpl_core.plugins.relay import Contribution
+    from rpl_optimize.interfaces.builder import BuildRequest, BuildSystem
 
 
 def choose_builder(

@@ -11,7 +11,6 @@ import attrs
 
 from rpl_core.errors import UsageError
 from rpl_core.files.digest import sha256_of
-from rpl_core.interfaces.builder import Builder, BuildSystem
 from rpl_core.process.program import require_program
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
@@ -19,11 +18,12 @@ from rpl_optimize.build.compile_database import Entry, find_database, read_datab
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.objects import CompiledObject, compile_command, link_command, objects_to_link
 from rpl_optimize.build.program_word import Program, find_program
+from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.interfaces.builder import Build, BuildFailure, BuildRequest
+    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 
 class DatabaseBuilds(BuildSystem):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from rpl_codeobject.read import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
-from rpl_core.interfaces.builder import Builder, BuildSystem
 from rpl_optimize.build.program_word import find_program
 from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder, is_header
+from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rpl_core.interfaces.builder import BuildRequest
     from rpl_optimize.build.program_word import Program
+    from rpl_optimize.interfaces.builder import BuildRequest
 
 _HIPCC = ("hipcc", "/opt/rocm/bin/hipcc")
 _CLANG = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")

@@ -9,8 +9,8 @@ import attrs
 
 from rpl_core.errors import MissingError, PluginError, RplError
 from rpl_core.files.digest import sha256_of
-from rpl_core.interfaces.builder import Build, Builder, BuildFailure
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 
 if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject

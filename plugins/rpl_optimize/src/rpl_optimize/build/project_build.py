@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.builder import Builder, BuildSystem
 from rpl_core.process.program import require_program
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import Program, find_program
 from rpl_optimize.build.project_copy import Project, Snapshot, refuse_in_source_build
 from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words
+from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.builder import Build, BuildFailure, BuildRequest
+    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 #: Variables in which a path of the project names a tool, not the project.
 _TOOL_PATHS = frozenset(("PATH", "HOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"))

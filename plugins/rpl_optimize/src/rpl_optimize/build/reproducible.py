@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rpl_core.interfaces.builder import BuildFailure
     from rpl_optimize.build.model import ProgramBuilder
+    from rpl_optimize.interfaces.builder import BuildFailure
 
 _PLACE, _FIRST, _SECOND = "build", "first", "second"
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.builder import Builder, BuildSystem
 from rpl_core.process.program import require_program
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import find_program
+from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.builder import Build, BuildFailure, BuildRequest
     from rpl_optimize.build.program_word import Program
+    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 SOURCE, OUTPUT = "{source}", "{output}"
 _HEADERS = frozenset((".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inc", ".inl", ".ipp", ".tpp"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import UsageError
+from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, PROPOSERS, TRANSFORMATIONS
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -44,10 +45,10 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     """The request of a call, with what settings and the working directory say."""
     from rpl_core.cli.analysis_options import analysis_request
     from rpl_core.cli.plugin_options import option_values
-    from rpl_core.interfaces.builder import BuildRequest
-    from rpl_core.interfaces.equivalence import EquivalenceOptions
     from rpl_core.profiling.command_line import application_command
     from rpl_optimize.equivalence.output_spec import read_outputs
+    from rpl_optimize.interfaces.builder import BuildRequest
+    from rpl_optimize.interfaces.equivalence import EquivalenceOptions
     from rpl_optimize.loop.find_source import find_source
     from rpl_optimize.loop.request import Limits, OptimizeRequest
 
@@ -154,9 +155,9 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
     from rpl_optimize.transform.ask import installed
 
     catalog = session.host.catalog
-    builder = choose_builder(request.build, catalog.builders().contributions, session.output.note)
-    catalog.proposers().get(call.proposer)  # says which there are
-    proposer = next(c for c in catalog.proposers().contributions if c.value.name == call.proposer)
+    builder = choose_builder(request.build, catalog.of(BUILDERS).contributions, session.output.note)
+    catalog.of(PROPOSERS).get(call.proposer)  # says which there are
+    proposer = next(c for c in catalog.of(PROPOSERS).contributions if c.value.name == call.proposer)
     return Tools(
         host=session.host,
         collector=choose_collector(
@@ -165,7 +166,7 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
         builder=builder,
         proposer=proposer,
         equivalence=EquivalenceStage(
-            catalog.equivalence_checks(), installed(catalog.transformations()), builder, request.equivalence
+            catalog.of(EQUIVALENCE_CHECKS), installed(catalog.of(TRANSFORMATIONS)), builder, request.equivalence
         ),
         approve=approval(session.output, automatic=call.settings.auto_approve),
         note=session.output.note,

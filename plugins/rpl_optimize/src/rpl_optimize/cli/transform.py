@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_optimize.hookspecs import TRANSFORMATIONS
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
-    from rpl_core.interfaces.transformation import KernelSource
+    from rpl_optimize.interfaces.transformation import KernelSource
     from rpl_optimize.transform.candidates import OfferedCandidate, Offers
 
 
@@ -39,7 +40,7 @@ def transform(
         raise UsageError("--apply prints source code, so it can't be combined with --json")
     session = session_of(context)
     source = read_source(file, kernel)
-    transformations = installed(session.host.catalog.transformations())
+    transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     require_transformations(source, transformations)
     offers = collect_offers(source, transformations)
     facts = [diagnostic.fact for diagnostic in session.host.diagnostics]
@@ -76,7 +77,7 @@ def _nothing(session: Session, source: KernelSource) -> str:
     from rpl_optimize.transform.ask import installed
     from rpl_optimize.transform.candidates import collect_offers
 
-    transformations = installed(session.host.catalog.transformations())
+    transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     if source.kernel is None:
         names = ", ".join(one.transformation.name for one in transformations)
         return f"no candidates: {names} found nothing that could be changed"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.interfaces.builder import BuildFailure
+from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.edits import apply_edits
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rpl_core.interfaces.proposer import InstalledTransformation
-    from rpl_core.interfaces.transformation import KernelSource
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+    from rpl_optimize.interfaces.proposer import InstalledTransformation
+    from rpl_optimize.interfaces.transformation import KernelSource
 
 
 @attrs.frozen

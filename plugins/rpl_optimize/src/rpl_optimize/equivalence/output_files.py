@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 from rpl_optimize.equivalence.compare_outputs import compare_outputs
 from rpl_optimize.equivalence.comparison import Comparison, Tolerance
 from rpl_optimize.equivalence.output_spec import output_paths, read_outputs
 from rpl_optimize.equivalence.places import fresh_place
 from rpl_optimize.equivalence.program_run import RunPlan, run_program
+from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.equivalence import EquivalenceRequest
     from rpl_optimize.equivalence.output_spec import OutputSpec
     from rpl_optimize.equivalence.program_run import ProgramRun
+    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
 
 
 @attrs.frozen

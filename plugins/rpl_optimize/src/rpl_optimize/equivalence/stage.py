@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, TypeGuard
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.interfaces.equivalence import EquivalenceReport, EquivalenceRequest, EquivalenceVerdict
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.contracts.optimize import CheckPart, ControlPart
 from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
+from rpl_optimize.interfaces.equivalence import EquivalenceReport, EquivalenceRequest, EquivalenceVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceOptions
-    from rpl_core.interfaces.proposer import InstalledTransformation
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
     from rpl_optimize.equivalence.controls import ControlName, EquivalenceSubject
+    from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceOptions
+    from rpl_optimize.interfaces.proposer import InstalledTransformation
 
 _EQUAL, _DIFFERENT = EquivalenceVerdict.EQUAL, EquivalenceVerdict.DIFFERENT
 _NOT_RUN, _BLIND = EquivalenceVerdict.NOT_RUN, EquivalenceVerdict.BLIND

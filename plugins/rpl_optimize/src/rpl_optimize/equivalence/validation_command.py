@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
-from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 from rpl_optimize.equivalence.output_spec import output_paths
 from rpl_optimize.equivalence.places import fresh_place
 from rpl_optimize.equivalence.program_run import ProgramRun, RunPlan, program_of, run_in
 from rpl_optimize.equivalence.working_copy import make_working_copy
+from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.equivalence import EquivalenceRequest
+    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
 
 _PLACEHOLDER = re.compile(r"\{(?:program|directory|command)\}")
 _NAMES_THE_PROGRAM = ("{program}", "{command}")

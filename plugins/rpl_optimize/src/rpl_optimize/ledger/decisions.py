@@ -37,7 +37,7 @@ _ROUNDING = 1e-12
 
 @attrs.define(eq=False)
 class Decisions:
-    """Hears every event in order and says what is wrong with each."""
+    """Takes every event in order and says what is wrong with each."""
 
     _source_sha256: str | None = None  # the version to beat
     _most: int | None = None  # --max-iters
@@ -46,19 +46,19 @@ class Decisions:
     _decided: dict[int, VerdictName] = attrs.field(factory=dict)
     _accepted: dict[int, str] = attrs.field(factory=dict)
 
-    def hear(self, data: Part) -> Iterator[str]:
+    def take(self, data: Part) -> Iterator[str]:
         if isinstance(data, SessionStartedData):
             most = data.options.get("max_iters")
             self._source_sha256 = data.source_sha256
             self._most = most if isinstance(most, int) else None
         elif isinstance(data, ProposedData):
-            yield from self._hear_proposed(data)
+            yield from self._take_proposed(data)
         elif isinstance(data, JudgedData):
             self._judged[data.candidate] = data
         elif isinstance(data, AcceptedData):
-            yield from self._hear_accepted(data)
+            yield from self._take_accepted(data)
         elif isinstance(data, RolledBackData):
-            yield from self._hear_rolled_back(data)
+            yield from self._take_rolled_back(data)
         elif isinstance(data, WrittenData):
             if self._accepted.get(data.candidate) != data.sha256:
                 yield f"what was written is not the accepted source of candidate {data.candidate}"
@@ -67,7 +67,7 @@ class Decisions:
             if data.verdict != verdict:
                 yield f"the session ends {data.verdict}, {verdict} by its candidates"
 
-    def _hear_proposed(self, data: ProposedData) -> Iterator[str]:
+    def _take_proposed(self, data: ProposedData) -> Iterator[str]:
         self._proposed[data.candidate] = data
         self._judged.pop(data.candidate, None)
         if data.candidate in self._decided:
@@ -77,7 +77,7 @@ class Decisions:
         if data.baseline_sha256 not in (None, self._source_sha256):
             yield f"candidate {data.candidate} does not change the version to beat"
 
-    def _hear_accepted(self, data: AcceptedData) -> Iterator[str]:
+    def _take_accepted(self, data: AcceptedData) -> Iterator[str]:
         number, judged = data.candidate, self._judged.get(data.candidate)
         if judged is None or judged.judgement.verdict != "accepted" or number in self._decided:
             yield f"candidate {number} is accepted without such a verdict before"
@@ -89,7 +89,7 @@ class Decisions:
         self._decided[number], self._accepted[number] = "accepted", data.source_sha256
         self._source_sha256 = data.source_sha256
 
-    def _hear_rolled_back(self, data: RolledBackData) -> Iterator[str]:
+    def _take_rolled_back(self, data: RolledBackData) -> Iterator[str]:
         judged = self._judged.get(data.candidate)
         verdict = None if judged is None else judged.judgement.verdict
         # The user may decline what the evidence accepts.
@@ -131,13 +131,13 @@ def alike(left: Any, right: Any) -> bool:
 class SharedError:
     """Whether the error is shared among all candidates and the least gain is large enough.
 
-    Hears every event in order. Sessions that did not record their options are not judged by them."""
+    Takes every event in order. Sessions that did not record their options are not judged by them."""
 
     _candidates: int = 1
     _min_improvement: float = 0.0
     _targets: dict[str, TargetChosenData] = attrs.field(factory=dict)
 
-    def hear(self, data: Part) -> Iterator[str]:
+    def take(self, data: Part) -> Iterator[str]:
         if isinstance(data, SessionStartedData):
             most, least = data.options.get("max_iters"), data.options.get("min_improvement")
             self._candidates = most if isinstance(most, int) else 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class RecordedEvidence:
-    """Hears every event in order. A proposal begins a candidate anew, and a build tries it anew."""
+    """Takes every event in order. A proposal begins a candidate anew, and a build tries it anew."""
 
     _found: dict[int, EvidencePart] = attrs.field(factory=dict)
 
@@ -24,7 +24,7 @@ class RecordedEvidence:
         """As far as its last attempt came."""
         return self._found.get(candidate, EvidencePart())
 
-    def hear(self, event: LedgerEvent, data: Part) -> None:
+    def take(self, event: LedgerEvent, data: Part) -> None:
         if isinstance(data, ProposedData):
             self._found[data.candidate] = EvidencePart()
         elif isinstance(data, BuiltData):

@@ -91,8 +91,8 @@ class _Replay:
             self.policy = data.policy
         elif isinstance(data, JudgedData):
             self._judged(entry, data)
-        self._recorded.hear(entry.event, data)
-        for problem in (*self._decisions.hear(data), *self._error.hear(data)):
+        self._recorded.take(entry.event, data)
+        for problem in (*self._decisions.take(data), *self._error.take(data)):
             self._object(entry, problem)
         self.lines, self.last, self.last_sha256 = entry.sequence, entry.event, entry.sha256
 

@@ -10,9 +10,9 @@ import attrs
 
 from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
-from rpl_core.interfaces.transformation import KernelSource
 from rpl_optimize.contracts.optimize import EvidencePart
 from rpl_optimize.equivalence.controls import EquivalenceSubject
+from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.ledger.events import LedgerEvent
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary, largest_launch, launch_of
 from rpl_optimize.measurement.objections import find_against

@@ -10,11 +10,11 @@ import attrs
 
 from rpl_core.errors import PluginError
 from rpl_core.files.atomic import write_atomic
-from rpl_core.interfaces.transformation import EditCandidate
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.reproducible import build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
+from rpl_optimize.interfaces.transformation import EditCandidate
 from rpl_optimize.session_layout import candidate_name, fresh
 from rpl_optimize.transform.candidates import candidate_problem
 from rpl_optimize.transform.edits import apply_edits, edits_problem
@@ -23,10 +23,10 @@ from rpl_optimize.transform.invariance import judge_edit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_core.interfaces.proposer import ProposalRequest, Proposer
-    from rpl_core.interfaces.transformation import GuardVerdict, KernelSource
     from rpl_core.plugins.relay import Contribution
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+    from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
+    from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource
 
 #: A proposer that goes on repairing beyond this is cut off; the bound that users know is its own (2).
 _MOST_REPAIRS = 5
@@ -72,13 +72,13 @@ class Built:
 
 @attrs.frozen(eq=False)
 class ProposalStage:
-    """``hear_proposal`` and ``hear_build`` write each version down before and after it is built."""
+    """``record_proposal`` and ``record_build`` write each version down before and after it is built."""
 
     proposer: Contribution[Proposer]
     builder: ProgramBuilder
     root: Path
-    hear_proposal: Callable[[Proposed], None]
-    hear_build: Callable[[Proposed, BuildPart], None]
+    record_proposal: Callable[[Proposed], None]
+    record_build: Callable[[Proposed, BuildPart], None]
 
     def run(self, request: ProposalRequest, number: int) -> Built | None:
         """The next candidate of the proposer, built; ``None`` when it has none left."""
@@ -109,7 +109,7 @@ class ProposalStage:
         built = build_reproducibly(
             self.builder, proposed.text, fresh(proposed.directory, "build"), root=self.root
         )
-        self.hear_build(proposed, built.part)
+        self.record_build(proposed, built.part)
         return Built(proposed, built.build, built.part)
 
     def _ask(self, activity: str, call: Callable[[], EditCandidate | None]) -> EditCandidate | None:
@@ -141,7 +141,7 @@ class ProposalStage:
         candidate = attrs.evolve(candidate, workgroup_limit=limit)
         name = None if owner is None else owner.transformation
         proposed = Proposed(number, repairs, candidate, guards, text, directory, name)
-        self.hear_proposal(proposed)
+        self.record_proposal(proposed)
         return proposed
 
 

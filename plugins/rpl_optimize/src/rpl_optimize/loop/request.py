@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.builder import BuildRequest
     from rpl_core.interfaces.collector import Collector, LineSink
-    from rpl_core.interfaces.equivalence import EquivalenceOptions
-    from rpl_core.interfaces.proposer import Proposer
     from rpl_core.pipeline.analyse import AnalysisRequest
     from rpl_core.plugins.host import PluginHost
     from rpl_core.plugins.relay import Contribution
@@ -20,6 +17,9 @@ if TYPE_CHECKING:
     from rpl_optimize.build.model import ProgramBuilder
     from rpl_optimize.contracts.optimize import PolicyPart
     from rpl_optimize.equivalence.stage import EquivalenceStage
+    from rpl_optimize.interfaces.builder import BuildRequest
+    from rpl_optimize.interfaces.equivalence import EquivalenceOptions
+    from rpl_optimize.interfaces.proposer import Proposer
 
 
 @attrs.frozen
@@ -70,5 +70,5 @@ class Tools:
     approve: Approve
     note: LineSink
     log: LineSink
-    step: StepSink  # hears the name of each stage
-    run_step: StepSink  # hears of each process run within it
+    step: StepSink  # gets the name of each stage
+    run_step: StepSink  # gets the name of each process run within it

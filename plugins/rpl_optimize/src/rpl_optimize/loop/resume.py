@@ -99,12 +99,12 @@ def replay_session(
     """Fold the ledger. Sources are taken from the session's directory and must have the recorded hash."""
     folding = _Folding(root, Resumed(original, LoopState(original), policy))
     for entry in entries:
-        folding.hear(entry.event, CONTRACTS[entry.event].model_validate(entry.data))
+        folding.take(entry.event, CONTRACTS[entry.event].model_validate(entry.data))
     return folding.resumed()
 
 
 class _Folding:
-    """The session as far as its events were heard."""
+    """The session as far as its events were taken."""
 
     def __init__(self, root: Path, resumed: Resumed) -> None:
         self._root = root
@@ -114,18 +114,18 @@ class _Folding:
         self._judged: JudgedData | None = None
         self._write: int | None = None
 
-    def hear(self, event: LedgerEvent, data: Part) -> None:
+    def take(self, event: LedgerEvent, data: Part) -> None:
         """One event in order; those that change nothing here are passed over."""
-        self._recorded.hear(event, data)
+        self._recorded.take(event, data)
         if isinstance(data, BaselineProfiledData):
-            self._resumed.state.hear_dominance(data.dominant)
+            self._resumed.state.set_dominant(data.dominant)
         elif isinstance(data, ProposedData):
             self._proposed, self._judged = data, None
             self._resumed.finished = None
         elif isinstance(data, JudgedData):
             self._judged = data
         elif isinstance(data, AcceptedData):
-            self._hear_accepted(data)
+            self._take_accepted(data)
         elif isinstance(data, RolledBackData):
             # The reason of the rollback: the user may have declined what the evidence accepts.
             changes = {"verdict": data.verdict, "reason": data.reason}
@@ -142,7 +142,7 @@ class _Folding:
         self._resumed.open_end = OpenEnd(unfinished, settled, self._write)
         return self._resumed
 
-    def _hear_accepted(self, data: AcceptedData) -> None:
+    def _take_accepted(self, data: AcceptedData) -> None:
         text = self._source_of(self._expect_proposed())
         if text is None:
             raise BadDataError(f"the ledger accepts candidate {data.candidate}, which has no source")

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.interfaces.proposer import ProposalRequest
-from rpl_core.interfaces.transformation import KernelSource
+from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.pipeline.analyse import architectures
 from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
+from rpl_optimize.hookspecs import TRANSFORMATIONS
+from rpl_optimize.interfaces.proposer import ProposalRequest
+from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
 from rpl_optimize.loop.candidate_gains import CandidateGains, candidate_gains, measured_facts
@@ -138,7 +140,7 @@ class OptimizeLoop:
         documents = profile_baseline(self._request, self._tools, command, directory / "profile")
         baseline = Baseline(self._state.baseline, self._state.text, build, part, directory, documents)
         self._records.baseline(baseline)
-        shift = self._state.hear_dominance(documents.model("dag").dominant_symbol)
+        shift = self._state.set_dominant(documents.model("dag").dominant_symbol)
         if shift is not None:
             self._tools.note(f"dominance shift: {shift}")
         return baseline
@@ -164,7 +166,7 @@ class OptimizeLoop:
         return None
 
     def _proposals(self, target: Target) -> ProposalStage:
-        def hear_proposal(proposed: Proposed) -> None:
+        def record_proposal(proposed: Proposed) -> None:
             self._records.proposal(proposed, target.kernel, self._state.text)
             if proposed.refused is None:
                 self._tools.step(f"candidate {proposed.number}: build ({proposed.candidate.summary})")
@@ -174,7 +176,7 @@ class OptimizeLoop:
             tools.proposer,
             tools.builder,
             self._session.root,
-            hear_proposal,
+            record_proposal,
             self._records.build,
         )
 
@@ -195,7 +197,11 @@ class OptimizeLoop:
             directory=self._session.root,
             options=self._request.proposer_options,
             note=self._tools.note,
-            transformations=installed(host.catalog.transformations()),
+            transformations=installed(host.catalog.of(TRANSFORMATIONS)),
+            sections=tuple(
+                SectionOf(c.plugin, c.value) for c in host.catalog.report_sections().contributions
+            ),
+            models=baseline.documents.by_name(),
         )
 
     def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.interfaces.proposer import Attempt
+from rpl_optimize.interfaces.proposer import Attempt
 
 if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import CandidatePart
@@ -39,7 +39,7 @@ class LoopState:
             Attempt(candidate.summary, verdict.verdict, verdict.reason)
         )
 
-    def hear_dominance(self, symbol: str | None) -> str | None:
+    def set_dominant(self, symbol: str | None) -> str | None:
         """The kernel that dominates the version to beat; returns a sentence if another one did before."""
         before, self.dominant = self.dominant, symbol
         if before is None or symbol is None or before == symbol:

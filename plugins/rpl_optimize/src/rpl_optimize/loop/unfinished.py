@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.interfaces.transformation import Edit, EditCandidate
 from rpl_core.process.storage import make_directory
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate
 from rpl_optimize.loop.proposing import Proposed
 from rpl_optimize.session_layout import candidate_name, fresh
 

@@ -7,14 +7,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from rpl_core.errors import InterruptedRunError, PluginError, RplError
-from rpl_core.interfaces.proposer import InstalledTransformation
 from rpl_core.plugins.boundary import one_line, plugin_boundary
+from rpl_optimize.interfaces.proposer import InstalledTransformation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rpl_core.interfaces.transformation import KernelSource, Transformation
     from rpl_core.plugins.catalog import NamedContributions
+    from rpl_optimize.interfaces.transformation import KernelSource, Transformation
 
 T = TypeVar("T")
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_core.errors import BadDataError, MissingError, PluginError, UsageError
-from rpl_core.interfaces.transformation import EditCandidate, KernelSource
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.edits import edits_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.interfaces.proposer import InstalledTransformation
+    from rpl_optimize.interfaces.proposer import InstalledTransformation
 
 
 @attrs.frozen
@@ -87,7 +87,7 @@ def require_transformations(source: KernelSource, transformations: Sequence[Inst
 
 def _proposed_by(one: InstalledTransformation, source: KernelSource) -> tuple[EditCandidate, ...]:
     """Candidates whose fields can be relied on; ``TypeError`` or ``ValueError`` otherwise."""
-    proposed = one.transformation.propose(source)
+    proposed: Any = one.transformation.propose(source)
     if not isinstance(proposed, tuple):
         raise TypeError(f"returned {type(proposed).__name__} where a tuple was expected")
     seen: set[str] = set()
@@ -103,8 +103,11 @@ def _proposed_by(one: InstalledTransformation, source: KernelSource) -> tuple[Ed
     return proposed
 
 
-def candidate_problem(candidate: EditCandidate, source: KernelSource) -> str | None:
-    """What is wrong with a plugin's candidate for ``source``, or ``None``."""
+def candidate_problem(candidate: Any, source: KernelSource) -> str | None:
+    """What is wrong with a plugin's ``EditCandidate`` for ``source``, or ``None``.
+
+    attrs does not check types, and a plugin may fill in anything.
+    """
     if not isinstance(candidate.summary, str):
         return "its summary is no text"
     if not isinstance(candidate.line, int) or not isinstance(candidate.allowed, bool):

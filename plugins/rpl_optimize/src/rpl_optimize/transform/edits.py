@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rpl_core.interfaces.transformation import Edit
+    from rpl_optimize.interfaces.transformation import Edit
 
 
 def edits_problem(edits: Iterable[Edit], size: int) -> str | None:

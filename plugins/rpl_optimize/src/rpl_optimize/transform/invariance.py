@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import PluginError
-from rpl_core.interfaces.transformation import EditCandidate, GuardVerdict
+from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.candidates import OfferedCandidate, collect_offers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.interfaces.proposer import InstalledTransformation
-    from rpl_core.interfaces.transformation import KernelSource
+    from rpl_optimize.interfaces.proposer import InstalledTransformation
+    from rpl_optimize.interfaces.transformation import KernelSource
 
 GUARD = "invariance"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import PluginError
-from rpl_core.interfaces.proposer import Proposer
-from rpl_core.interfaces.transformation import EditCandidate, Evidence, GuardVerdict, Screening
+from rpl_optimize.interfaces.proposer import Proposer
+from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, GuardVerdict, Screening
 from rpl_optimize.transform.ask import ask
 from rpl_optimize.transform.candidates import OfferedCandidate, collect_offers
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from rpl_core.interfaces.proposer import InstalledTransformation, ProposalRequest
+    from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest
     from rpl_optimize.transform.candidates import Offers
 
 #: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.interfaces.transformation import KernelSource
+from rpl_optimize.interfaces.transformation import KernelSource
 
 if TYPE_CHECKING:
     from pathlib import Path

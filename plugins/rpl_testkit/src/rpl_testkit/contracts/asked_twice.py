@@ -10,7 +10,7 @@ from rpl_testkit.contracts.violation import ContractViolation, demand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_core.interfaces.transformation import EditCandidate, KernelSource
+    from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 
     Method = Callable[[KernelSource], tuple[EditCandidate, ...]]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_testkit.contracts.violation import demand
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import EditCandidate, KernelSource
+    from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 
 
 def check_candidate(candidate: EditCandidate, source: KernelSource, subject: str) -> None:

@@ -9,14 +9,14 @@ from rpl_testkit.contracts.violation import demand, demand_kind
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rpl_core.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceRequest
+    from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceRequest
 
 
 def assert_equivalence_check(
     check: EquivalenceCheck, scratch: Path, *, different: EquivalenceRequest | None = None
 ) -> None:
     """Two empty builds must be ``not_run``; ``different``, two builds that differ, must not be equal."""
-    from rpl_core.interfaces.equivalence import EquivalenceRequest, EquivalenceVerdict
+    from rpl_optimize.interfaces.equivalence import EquivalenceRequest, EquivalenceVerdict
 
     subject = demand_kind("rpl_equivalence_checks", check)
     folders = [scratch / "empty-baseline", scratch / "empty-candidate"]
@@ -34,7 +34,7 @@ def assert_equivalence_check(
 
 
 def _verdict(check: EquivalenceCheck, request: EquivalenceRequest, subject: str) -> EquivalenceReport:
-    from rpl_core.interfaces.equivalence import EquivalenceReport, EquivalenceVerdict
+    from rpl_optimize.interfaces.equivalence import EquivalenceReport, EquivalenceVerdict
 
     report = check.check(request)
     demand(isinstance(report, EquivalenceReport), subject, "check() returns an EquivalenceReport")

@@ -8,12 +8,12 @@ from rpl_testkit.contracts.edits import check_candidate
 from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.proposer import ProposalRequest, Proposer
+    from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
 
 
 def assert_proposer(proposer: Proposer, request: ProposalRequest, *, deterministic: bool = True) -> None:
     """Check one proposal; ``deterministic=False`` for proposers that ask a language model."""
-    from rpl_core.interfaces.transformation import EditCandidate
+    from rpl_optimize.interfaces.transformation import EditCandidate
 
     subject = demand_kind("rpl_proposers", proposer)
     first = proposer.propose(request)

@@ -15,7 +15,7 @@ from rpl_testkit.contracts.edits import check_candidate
 from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
+    from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
 _STRANGE_TEXTS = (
     b"",

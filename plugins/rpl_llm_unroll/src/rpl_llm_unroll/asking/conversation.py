@@ -31,7 +31,7 @@ def _say_nothing(_line: str) -> None:
 
 
 @attrs.frozen
-class CameToNothing:
+class NoProposal:
     """``guard`` names what stood against the proposal: ``budget`` or ``reply-contract``."""
 
     guard: str
@@ -39,7 +39,7 @@ class CameToNothing:
 
 
 @attrs.define(eq=False)
-class Talk:
+class Conversation:
     """Changes with every turn. ``known`` tells whether a kernel with this digest was tried before."""
 
     prompt: Prompt
@@ -55,24 +55,24 @@ class Talk:
     def __attrs_post_init__(self) -> None:
         self.messages = self.messages or self.prompt.messages
 
-    def go_on(self) -> SoundReply | CameToNothing:
+    def ask(self) -> SoundReply | NoProposal:
         """Ask until a reply is sound, the repairs are used up, or the budget is."""
         while True:
             subject = subject_of(self.prompt.subject, *self.replies)
             exchange = self.questions.ask(self.messages, subject, self.before_sending)
             if isinstance(exchange, str):
-                return CameToNothing("budget", exchange)
-            self._hear(exchange)
+                return NoProposal("budget", exchange)
+            self._add_answer(exchange)
             judged = self._judge(exchange.answer)
             if not isinstance(judged, Problem):
                 return judged
-            if not self.complain(judged.reason):
+            if not self.ask_for_repair(judged.reason):
                 self.note(f"llm: the reply is refused: {judged.reason}; no repair is left")
-                return CameToNothing("reply-contract", judged.reason)
+                return NoProposal("reply-contract", judged.reason)
             turn = f"repair {REPAIRS - self.repairs_left} of {REPAIRS}"
             self.note(f"llm: the reply is refused: {judged.reason}; {turn}")
 
-    def complain(self, problem: str) -> bool:
+    def ask_for_repair(self, problem: str) -> bool:
         """Add a repair turn; false when none is left."""
         if self.repairs_left == 0:
             return False
@@ -80,11 +80,11 @@ class Talk:
         self.messages = (*self.messages, Message("user", repair_message(problem)))
         return True
 
-    def _hear(self, exchange: Exchange) -> None:
+    def _add_answer(self, exchange: Exchange) -> None:
         text = exchange.answer.text
         if len(text) > _MOST_REPEATED:
             text = f"{text[:_MOST_REPEATED]}\n[the rest is left out]"
-        # Of a recorded exchange, what was said then: the talk goes on from there.
+        # Of a recorded exchange, what was said then: the conversation continues from there.
         self.messages = (*exchange.messages, Message("assistant", text or "(empty)"))
         self.replies = (*self.replies, exchange.answer.text)
 

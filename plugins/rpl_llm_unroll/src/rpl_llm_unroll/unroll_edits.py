@@ -1,7 +1,7 @@
-"""The body repeated in the source, with the original loop behind it for the remainder.
+"""Both forms of unrolling: a pragma in front of the loop, or the body repeated in the source.
 
-The counter moves between the copies just as the loop's head would move it, so that every iteration sees
-the value it always saw. ::
+Copies have the original loop behind them for the remainder. The counter moves between them just as the
+loop's head would move it, so that every iteration sees the value it always saw. ::
 
     { int i = 0;
       for (; <at least N iterations are left>; i += s) { BODY i += s; BODY ... }
@@ -12,15 +12,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.transformation import Edit
-from rpl_llm_unroll.edits.layout import indentation, newline
 from rpl_llm_unroll.loops.counted import Counted, written_name
 from rpl_llm_unroll.syntax.tree import text_of, walk
+from rpl_optimize.interfaces.transformation import Edit
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from rpl_llm_unroll.loops.view import LoopView
+
+
+def line_start(text: bytes, position: int) -> int:
+    """Where the line of ``position`` begins."""
+    return text.rfind(b"\n", 0, position) + 1
+
+
+def indentation(text: bytes, position: int) -> bytes:
+    """The blanks that open the line of ``position``."""
+    start = line_start(text, position)
+    line = text[start:position]
+    return line[: len(line) - len(line.lstrip(b" \t"))]
+
+
+def newline(text: bytes, position: int) -> bytes:
+    """The line end used around ``position``."""
+    start = line_start(text, position)
+    end = text.find(b"\n", position)
+    uses_crlf = text[max(0, start - 2) : start] == b"\r\n" or (end > 0 and text[end - 1 : end] == b"\r")
+    return b"\r\n" if uses_crlf else b"\n"
+
+
+def pragma_edit(view: LoopView, factor: int) -> Edit:
+    """One insertion; nothing of the source is replaced."""
+    text, begin = view.file.text, view.loop.node.start_byte
+    start, indent, end = line_start(text, begin), indentation(text, begin), newline(text, begin)
+    pragma = b"#pragma unroll %d" % factor
+    if text[start:begin].strip(b" \t"):  # something stands before the loop on its line
+        return Edit(begin, begin, end + indent + pragma + end + indent)
+    return Edit(begin, begin, pragma + end + indent)
 
 
 def explicit_problem(view: LoopView) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.interfaces.transformation import EditCandidate, KernelSource, Transformation
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
