@@ -1,23 +1,22 @@
-"""Every hook is documented as it is, has a test, and changes only on purpose."""
+"""Every hook and value of plugins is documented as it is, has a test, and changes only on purpose."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from rpl_core import hookspecs
-from rpl_core.plugins.kinds import KINDS
-
 ROOT = Path(__file__).resolve().parents[2]
-HOOKS = [name for name in vars(hookspecs) if name.startswith("rpl_")]
+HOOKS_PAGE = ROOT / "docs" / "plugins" / "hooks.md"
+VALUES_PAGE = ROOT / "docs" / "plugins" / "values.md"
+STALE = "run: python tools/generate_hook_docs.py"
 
 
-@pytest.fixture(scope="module")
-def generator():
+def _generator():
     path = ROOT / "tools" / "generate_hook_docs.py"
     spec = importlib.util.spec_from_file_location("generate_hook_docs", path)
     module = importlib.util.module_from_spec(spec)
@@ -25,32 +24,34 @@ def generator():
     return module
 
 
-def test_the_hook_page_is_up_to_date(generator):
-    page = (ROOT / "docs" / "plugins" / "hooks.md").read_text(encoding="utf-8")
-    assert page == generator.render_page(), "run: python tools/generate_hook_docs.py"
+GENERATOR = _generator()
+HOOKS = GENERATOR.hooks()
 
 
-def test_the_plugin_api_is_unchanged(generator):
+def test_the_pages_are_up_to_date():
+    assert HOOKS_PAGE.read_text(encoding="utf-8") == GENERATOR.render_page(), STALE
+    assert VALUES_PAGE.read_text(encoding="utf-8") == GENERATOR.render_values(), STALE
+
+
+def test_the_plugin_api_is_unchanged():
     """A difference here is a change of the contract: additive only, or RPL_API must rise."""
     snapshot = (ROOT / "docs" / "plugin-api.json").read_text(encoding="utf-8")
-    assert snapshot == generator.render_snapshot(), "run: python tools/generate_hook_docs.py"
+    assert snapshot == GENERATOR.render_snapshot(), STALE
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_is_documented_with_its_exact_signature(hook):
-    page = (ROOT / "docs" / "plugins" / "hooks.md").read_text(encoding="utf-8")
-    section = page.split(f"\n## {hook}\n", 1)[1].split("\n## ", 1)[0]
-    signature = str(inspect.signature(getattr(hookspecs, hook))).replace("'", "")
+    section = HOOKS_PAGE.read_text(encoding="utf-8").split(f"\n## {hook}\n", 1)[1].split("\n## ", 1)[0]
+    signature = str(inspect.signature(HOOKS[hook])).replace("'", "")
     assert f"def {hook}{signature}\n" in section
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_spec_explains_arguments_result_order_and_isolation(hook):
-    function = getattr(hookspecs, hook)
-    text = inspect.getdoc(function) or ""
+    text = inspect.getdoc(HOOKS[hook]) or ""
     # What ``config`` is stands at the head of the page, for all hooks.
     own = {"config"} if hook != "rpl_configure" else set()
-    for parameter in inspect.signature(function).parameters.keys() - own:
+    for parameter in inspect.signature(HOOKS[hook]).parameters.keys() - own:
         assert f":param {parameter}:" in text
     assert ":return:" in text
     assert "Order:" in text
@@ -58,7 +59,7 @@ def test_a_hook_spec_explains_arguments_result_order_and_isolation(hook):
 
 
 #: Hooks that one test covers for all kinds of contributions that have names.
-COVERED = {kind.hook for kind in KINDS if kind.identity and not kind.asked}
+COVERED = {kind.hook for kind in GENERATOR.all_kinds() if kind.identity and not kind.asked}
 
 
 @pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook not in COVERED])
@@ -68,5 +69,39 @@ def test_a_hook_has_a_test(hook):
 
 
 def test_the_page_documents_no_hook_that_does_not_exist():
-    page = (ROOT / "docs" / "plugins" / "hooks.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == HOOKS
+    page = HOOKS_PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(HOOKS)
+
+
+#: Words of signatures that no page of ours explains: typing, the standard library, other libraries.
+FOREIGN = {
+    "Any",
+    "BaseModel",
+    "Callable",
+    "False",
+    "Literal",
+    "Mapping",
+    "NDArray",
+    "None",
+    "Path",
+    "Sequence",
+}
+FOREIGN |= {"True"}
+
+
+def test_whatever_a_signature_names_is_documented():
+    pages = HOOKS_PAGE.read_text(encoding="utf-8") + VALUES_PAGE.read_text(encoding="utf-8")
+    documented = set(re.findall(r"^### (\w+)$", pages, re.MULTILINE))
+    documented |= set(re.findall(r"^(\w+)(?:: \w+)? = ", pages, re.MULTILINE))  # aliases
+    snapshot = json.loads((ROOT / "docs" / "plugin-api.json").read_text(encoding="utf-8"))
+    members = [m for kind in ("interfaces", "values") for listed in snapshot[kind].values() for m in listed]
+    text = re.sub(r"'[^']*'", "", "\n".join((*snapshot["hooks"].values(), *members)))
+    assert set(re.findall(r"\b[A-Z][a-z]\w*", text)) - documented - FOREIGN == set()
+
+
+def test_the_snapshot_holds_the_fields_of_values():
+    snapshot = json.loads((ROOT / "docs" / "plugin-api.json").read_text(encoding="utf-8"))
+    held = snapshot["interfaces"] | snapshot["values"]
+    assert {"CounterMap", "Quantity", "Formula", "Trace", "Agent", "Architecture", "Options"} <= held.keys()
+    assert "expression: str" in held["Formula"]
+    assert "chip_id: int | None = None" in held["Agent"]
