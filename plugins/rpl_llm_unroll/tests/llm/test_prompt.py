@@ -308,7 +308,7 @@ def test_the_machine_code_shows_an_innermost_loop(looping, rpl_require):
     rpl_require("llvm-objdump-22")
     request = _request(documents={}, binary=looping)
     text = _section(request, "Machine code")
-    assert "of 2 innermost loops; which is hottest is not collected." in text
+    assert "of 2 innermost loops; which is hottest is not collected, " in text
     listing = find_blocks(text)[0][0].text
     assert "v_fmac_f32" in listing
     assert "atomic" not in listing
