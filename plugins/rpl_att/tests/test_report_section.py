@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
+
+from rpl_att.report.section import ThreadTraceSection
+from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 
 
 @pytest.fixture
@@ -47,3 +51,23 @@ def test_names_from_a_trace_are_escaped(report, trace_folder):
     assert "<script>alert" not in section
     assert "<img" not in section
     assert "&lt;b&gt;k" in section
+
+
+def test_one_kernel_is_explained_with_its_places_and_waits(att_of):
+    part = att_of("wave_gemm").model_copy(update={"kernel": "gemm"})
+    profile = SimpleNamespace(kernels=(), untimed_thread_traces=(part.model_dump(mode="json"),))
+    section, request = ThreadTraceSection(), SectionRequest({"profile": profile})
+    blocks = section.explain(request, "gemm")
+    told = " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+    tables = {block.columns[1]: block.rows for block in blocks if isinstance(block, Table)}
+    for text in ("issue 18.4%", "vmcnt 16.7%", "718 cycles per load", "(measured)", "no line tables"):
+        assert text in told
+    assert tables["wait"][0] == (
+        "9.7%",
+        "s_waitcnt vmcnt(0)",
+        "line 135: buffer_load_dword v13, s[4:7], 0 offen lds",
+    )
+    assert tables["wait"][1][:2] == ("", "")
+    assert len(tables["instruction"]) == 12
+    assert tables["instruction"][2] == ("7.4%", "s_barrier", "-")
+    assert section.explain(request, "another") == ()

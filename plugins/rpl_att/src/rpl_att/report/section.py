@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
@@ -17,6 +18,7 @@ __all__ = ["ThreadTraceSection"]
 
 _NAME_WIDTH = 60
 _SHOWN_PLACES = 3
+_EXPLAINED_PLACES, _EXPLAINED_WAITS = 12, 6  # of one kernel that somebody asked for
 _UNNAMED = "unknown kernel"
 
 
@@ -42,7 +44,8 @@ class ThreadTraceSection(ReportSection):
         return thread_traces_html(parts, request)
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
-        return tuple(block for part in _traced(request) if part.kernel == kernel for block in _blocks(part))
+        asked = (part for part in _traced(request) if part.kernel == kernel)
+        return tuple(block for part in asked for block in (*_blocks(part, _EXPLAINED_WAITS), *_places(part)))
 
 
 def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
@@ -80,27 +83,55 @@ def _lines(part: AttPart) -> Iterable[str]:
         yield f"  {UNKNOWN} {field}: {printable(why)}"
 
 
-def _blocks(part: AttPart) -> Iterable[Block]:
+def _blocks(part: AttPart, most_waits: int = _SHOWN_PLACES) -> Iterable[Block]:
     """One kernel in sentences, with the longest waits and what each waited for."""
     name = part.kernel or _UNNAMED
     if part.cycles is None:
         yield Paragraph(f"The thread trace of {name} is {part.status}: {part.reason or 'no reason given'}.")
         return
-    yield Paragraph(f"Thread trace of {name} ({_extent(part)}): {_wave_time(part)} of wave time.")
+    yield Paragraph(
+        f"Thread trace of {name} ({_extent(part)}): {_wave_time(part)} of wave time ({part.origin})."
+    )
     if part.stall_split is not None:
         yield Paragraph(f"Waiting: {_waiting(part.stall_split)}.")
+    if part.avg_memory_latency is not None:
+        yield Paragraph(f"Latency: {part.avg_memory_latency:,.0f} cycles per load of vector memory (mean).")
     if part.waits:
-        rows = tuple(
-            (percent(wait.share), shorten(wait.isa, _NAME_WIDTH), _awaited(wait))
-            for wait in part.waits[:_SHOWN_PLACES]
-        )
+        rows = tuple(row for wait in part.waits[:most_waits] for row in _wait_rows(wait))
         yield Table(("share", "wait", "waited for"), rows, right=("share",))
+
+
+def _places(part: AttPart) -> Iterable[Block]:
+    """The hottest lines and instructions; folders are those of whichever machine compiled the program."""
+    if part.cycles is None:
+        return
+    if part.hot_lines:
+        lines = tuple(
+            (percent(line.share), _file(line.source)) for line in part.hot_lines[:_EXPLAINED_PLACES]
+        )
+        yield Table(("share", "source line"), lines, right=("share",))
+    else:
+        yield Paragraph("Lines of source are unknown: the program has no line tables.")
+    if part.hot_instructions:
+        rows = tuple(
+            (percent(row.share), shorten(row.isa, _NAME_WIDTH), _file(row.source))
+            for row in part.hot_instructions[:_EXPLAINED_PLACES]
+        )
+        yield Table(("share", "instruction", "source line"), rows, right=("share",))
+    if part.unavailable:
+        missing = "; ".join(f"{field}: {why}" for field, why in sorted(part.unavailable.items()))
+        yield Paragraph(f"Unknown: {missing}.")
+
+
+def _file(source: str | None) -> str:
+    return UNKNOWN if source is None else shorten(PurePath(source).name, _NAME_WIDTH)
 
 
 def _extent(part: AttPart) -> str:
     waves = f"{part.waves} waves, " if part.waves else ""
     dispatch = f"dispatch {part.dispatch_id}, " if part.dispatch_id is not None else ""
-    return f"{waves}{part.instructions:,} instructions, {dispatch}from {part.level}"
+    instructions = UNKNOWN if part.instructions is None else f"{part.instructions:,}"
+    return f"{waves}{instructions} instructions, {dispatch}from {part.level}"
 
 
 def _wave_time(part: AttPart) -> str:
@@ -117,7 +148,9 @@ def _waiting(split: AttStallSplit) -> str:
     )
 
 
-def _awaited(wait: AttWait) -> str:
-    """The operation that most often returned last."""
-    decided = [producer for producer in wait.producers if producer.deciding_cycles]
-    return shorten(f"line {decided[0].line}: {decided[0].isa}", _NAME_WIDTH) if decided else UNKNOWN
+def _wait_rows(wait: AttWait) -> Iterable[tuple[str, str, str]]:
+    """What it waited for, one row each, first the operation that most often returned last."""
+    latest = sorted(wait.producers, key=lambda one: -one.deciding_cycles)[:_SHOWN_PLACES]
+    awaited = [shorten(f"line {one.line}: {one.isa}", _NAME_WIDTH) for one in latest] or [UNKNOWN]
+    yield percent(wait.share), shorten(wait.isa, _NAME_WIDTH), awaited[0]
+    yield from (("", "", one) for one in awaited[1:])
