@@ -203,6 +203,9 @@ def test_facts_sections_options_and_exports_reach_people(stranger, rpl_make_rocp
         stranger.rpl("export", recording, "--format", "launch-list").assert_ok().stdout
         == "kernel_a\nkernel_b\n"
     )
+    (tmp_path / "k.hip").write_text("__global__ void kernel_b(float* out) {\n  out[0] = 1.0f;\n}\n")
+    prompt = stranger.rpl("prompt", tmp_path / "k.hip", "--from", run).assert_ok().stdout
+    assert "Plugin `stranger`, `Launches <counted>`:\n\n```\nthe stranger says of kernel_: launched" in prompt
     schema = stranger.rpl("schema", "profile").assert_ok().json()
     assert "launches_by_stranger" in schema["properties"]["sections"]["properties"]
     assert "--least-launches N" in stranger.rpl("analyze", "--help").assert_ok().stdout
