@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 
 from rpl_core.contracts.schema import json_schema
-from rpl_core.contracts.shapes import document_shape
 from rpl_core.documents.make import sections_of
 from rpl_core.files.atomic import write_atomic
 from rpl_core.interfaces.document import DocumentContract, DocumentKind
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
+from rpl_testkit.document_shapes import document_shape
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "schemas"
 

@@ -10,6 +10,7 @@ from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport
+    from rpl_core.plugins.relay import Contribution
 
 
 @click.command("doctor")
@@ -24,7 +25,7 @@ def doctor(context: click.Context, as_json: bool) -> int:
     from rpl_core.interfaces.doctor import DoctorStatus
 
     session = session_of(context)
-    reports = [(check.name, _run(check)) for check in session.host.catalog.doctor_checks()]
+    reports = [(c.value.name, _run(c)) for c in session.host.catalog.doctor_checks().contributions]
     if as_json:
         session.output.json({name: _plain(report) for name, report in reports})
     else:
@@ -37,13 +38,18 @@ def doctor(context: click.Context, as_json: bool) -> int:
     return int(ExitCode.OK if healthy else ExitCode.MISSING)
 
 
-def _run(check: DoctorCheck) -> DoctorReport:
+def _run(offered: Contribution[DoctorCheck]) -> DoctorReport:
+    """The check's report; one that breaks shows as broken."""
+    from rpl_core.errors import RplError
     from rpl_core.interfaces.doctor import DoctorReport, DoctorStatus
+    from rpl_core.model.value_checks import require_value
+    from rpl_core.plugins.boundary import plugin_boundary
 
     try:
-        return check.check()
-    except Exception as error:  # noqa: BLE001 - the plugin boundary: a check that raises shows as broken
-        return DoctorReport(DoctorStatus.BROKEN, f"the check itself failed: {type(error).__name__}: {error}")
+        with plugin_boundary(offered.plugin, f"the check {offered.value.name!r}"):
+            return require_value(offered.value.check(), DoctorReport)
+    except RplError as error:
+        return DoctorReport(DoctorStatus.BROKEN, error.fact, remedy=error.next_step)
 
 
 def _plain(report: DoctorReport) -> dict[str, str | None]:

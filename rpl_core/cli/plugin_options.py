@@ -22,8 +22,9 @@ class PluginOptionsCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)
         taken = {word for param in own for word in (*param.opts, *param.secondary_opts)}
-        offered = session_of(ctx).plugin_overview.catalog.options(self.name)
-        added = [_click_option(option) for option in offered if f"--{option.name}" not in taken]
+        names = {word.removeprefix("--") for word in taken}
+        offered = session_of(ctx).plugin_overview.catalog.options(self.name, taken=names)
+        added = [_click_option(option) for option in offered]
         last = [param for param in own if param.name == "help"]
         return [*(param for param in own if param not in last), *added, *last]
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
+    from rpl_core.interfaces.renderer import Renderer, RenderRequest
+    from rpl_core.plugins.catalog import NamedContributions
 
 #: The output format of the terminal.
 _TEXT = "text"
@@ -76,4 +78,15 @@ def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
         width=text_width(),
         sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
     )
-    session.output.raw(renderers.get(_TEXT).render(request))
+    session.output.raw(rendered(renderers, _TEXT, request))
+
+
+def rendered(renderers: NamedContributions[Renderer], name: str, request: RenderRequest) -> str:
+    """What the output format ``name`` gives. Raises ``PluginError`` when it breaks."""
+    from rpl_core.plugins.boundary import plugin_boundary
+
+    with plugin_boundary(renderers.plugin_of(name), f"renderer {name!r}"):
+        text: object = renderers.get(name).render(request)
+        if not isinstance(text, str):
+            raise TypeError(f"text was expected, not {type(text).__name__}")
+    return text

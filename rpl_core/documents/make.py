@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -61,11 +63,11 @@ def draft_all(context: DocumentContext, contributions: Sequence[Contribution[Any
     drafts: dict[str, Mapping[str, Any]] = {}
     attachments: dict[str, bytes | None] = {}
     for kind in _in_order(kinds):
-        with_drafts = attrs.evolve(context, drafts=drafts)
-        draft = _guarded(kind, "document", problems, kind.value.draft, with_drafts)
+        with_drafts = attrs.evolve(context, drafts=MappingProxyType(drafts))
+        draft = _guarded(kind, "document", problems, _draft, kind.value, with_drafts)
         if draft is not None:
             drafts[kind.value.name] = draft
-            beside = _guarded(kind, "document", problems, kind.value.attachments, with_drafts)
+            beside = _guarded(kind, "document", problems, _attachments, kind.value, with_drafts)
             attachments |= beside or {}
     by_name = {kind.value.name: kind.value for kind in kinds}
     for section in sections_of(contributions):
@@ -77,13 +79,30 @@ def draft_all(context: DocumentContext, contributions: Sequence[Contribution[Any
     return Drafts(kinds, drafts, attachments, tuple(problems))
 
 
+def _draft(kind: DocumentKind, context: DocumentContext) -> Mapping[str, Any]:
+    draft: object = kind.draft(context)
+    if not isinstance(draft, Mapping):
+        raise TypeError(f"a mapping of fields was expected, not {type(draft).__name__}")
+    return draft
+
+
+def _attachments(kind: DocumentKind, context: DocumentContext) -> Mapping[str, bytes | None]:
+    beside = kind.attachments(context)
+    for name, content in beside.items():
+        if not isinstance(name, str) or Path(name).name != name:
+            raise ValueError(f"{name!r} is no name of a file beside the document")
+        if content is not None and not isinstance(content, bytes):
+            raise TypeError(f"bytes were expected for {name}, not {type(content).__name__}")
+    return beside
+
+
 def _with_section(
     section: DocumentSection,
     owner: DocumentKind,
     drafts: Mapping[str, Mapping[str, Any]],
     context: DocumentContext,
 ) -> Mapping[str, Any]:
-    context = attrs.evolve(context, drafts=drafts)
+    context = attrs.evolve(context, drafts=MappingProxyType(drafts))
     block, kernels = section.draft(context), section.kernels(context)
     if block is None and not kernels:
         return drafts[owner.name]

@@ -35,10 +35,12 @@ class Claim:
     def read(self) -> Sequence[Trace]:
         """The traces of the set. Raises ``PluginError`` when the reader breaks instead of refusing."""
         with plugin_boundary(self.plugin, f"reader {self.reader.name!r} on {self.inputs.paths[0]}"):
-            traces = tuple(self.reader.read(self.inputs))
-            for trace in traces:
+            answer: object = self.reader.read(self.inputs)
+            if not isinstance(answer, (tuple, list)):
+                raise TypeError(f"read gave {type(answer).__name__} where a tuple of traces was expected")
+            for trace in answer:
                 require_sound(trace)
-            return traces
+            return tuple(answer)
 
 
 @attrs.frozen
@@ -93,16 +95,19 @@ def _claimed_by(
         with plugin_boundary(offered.plugin, f"reader {reader.name!r} while it looked at files"):
             return _checked(tuple(reader.claim(files)), frozenset(files))
     except PluginError as error:  # costs only what this reader would have claimed
-        problems.append(
-            Diagnostic(
-                "ingest.reader_failed",
-                error.fact,
-                severity=Severity.ERROR,
-                where=f"plugin {offered.plugin}",
-                remedy=error.next_step,
-            )
-        )
+        problems.append(reader_failed(error))
         return ()
+
+
+def reader_failed(error: PluginError) -> Diagnostic:
+    """What an analysis says of a reader that broke while others could read."""
+    return Diagnostic(
+        "ingest.reader_failed",
+        error.fact,
+        severity=Severity.ERROR,
+        where=f"plugin {error.plugin}",
+        remedy=error.next_step,
+    )
 
 
 def _checked(claimed: Sequence[object], offered: frozenset[Path]) -> Sequence[InputSet]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import BadDataError, RplError
+from rpl_core.errors import BadDataError, PluginError, RplError
 from rpl_core.ingest.artefacts import artefact_problems, with_hashes
-from rpl_core.ingest.claims import claim_files, require_readable
+from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
 from rpl_core.ingest.files import expand
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
@@ -167,10 +167,19 @@ def _below(path: str, places: Iterable[Path]) -> bool:
 
 
 def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Recording:
-    """Traces of ``files``, the timing runs first."""
+    """Traces of ``files``, the timing runs first.
+
+    A reader that breaks costs what nobody else can read; where that was named, or is all, its error is raised.
+    """
     claims = claim_files(files, readers)
     require_readable(claims, named, has_readers=bool(readers))
-    read = [trace for claim in claims.readable for trace in claim.read()]
+    read: list[Trace] = []
+    for claim in claims.readable:
+        try:
+            read += claim.read()
+        except PluginError as error:
+            others = [offered for offered in readers if offered.value is not claim.reader]
+            return _read_by_others(error, files, named, others)
     traces = _without_slowed_times(read)
     slowed = [old for old, new in zip(read, traces, strict=True) if old.role is not new.role]
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
@@ -179,6 +188,16 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
         traces=tuple(with_hashes(trace) for trace in (*timing, *rest)),
         diagnostics=(*claims.diagnostics, *map(_times_not_used, slowed)),
     )
+
+
+def _read_by_others(
+    error: PluginError, files: Sequence[Path], named: Sequence[Path], others: Readers
+) -> Recording:
+    try:
+        rest = _read(files, named, others)
+    except RplError:
+        raise error from None
+    return attrs.evolve(rest, diagnostics=(reader_failed(error), *rest.diagnostics))
 
 
 def _one_execution(traces: Sequence[Trace]) -> Iterable[Trace]:

@@ -5,6 +5,7 @@ An option object is also the key to its value: ``options[MY_OPTION]`` has the op
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 T = TypeVar("T")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 __all__ = ["CommandOption", "OptionForm", "Options"]
 
@@ -36,7 +38,7 @@ class CommandOption(Generic[T]):
     manifest of a run, and later analyses of that run take it over unless told otherwise.
     """
 
-    name: str
+    name: str = attrs.field()
     commands: tuple[str, ...]
     parse: Callable[[Any], Any] = attrs.field(eq=False, repr=False)
     default: T
@@ -46,6 +48,13 @@ class CommandOption(Generic[T]):
     setting: bool = False
     recorded: bool = False
     meaning: str | None = attrs.field(default=None, eq=False, repr=False)  # of the setting; else ``help``
+
+    @name.validator
+    def _is_written_like_an_option(self, _attribute: object, value: str) -> None:
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            raise ValueError(
+                f"the option {value!r} is not written like long-name, without the dashes before it"
+            )
 
     @property
     def key(self) -> str:

@@ -14,7 +14,7 @@ from rpl_core.model.value_checks import value_violation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["problems_of", "require_sound"]
+__all__ = ["problems_of", "protect", "require_sound"]
 
 
 def require_sound(trace: object) -> None:
@@ -26,6 +26,16 @@ def require_sound(trace: object) -> None:
         raise TypeError(f"Trace: {problem}")
     for problem in problems_of(trace):
         raise ValueError(f"Trace: {problem}")
+
+
+def protect(trace: Trace) -> None:
+    """Make the columns read-only, as everybody shares them."""
+    for table in (getattr(trace, field.name) for field in attrs.fields(Trace)):
+        if attrs.has(type(table)):
+            for field in attrs.fields(type(table)):
+                column = getattr(table, field.name)
+                if isinstance(column, np.ndarray):
+                    column.flags.writeable = False
 
 
 def problems_of(trace: Trace) -> Iterator[str]:

@@ -8,6 +8,7 @@ columns hold indices into those tuples. ``-1`` in an index column means "not rec
 from __future__ import annotations
 
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -238,6 +239,10 @@ class TraceSource:
     sha256: tuple[str, ...] = ()
 
 
+def _read_only(extras: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[Any, ...]]:
+    return MappingProxyType(extras) if isinstance(extras, dict) else extras
+
+
 @attrs.frozen(eq=False)
 class Trace:
     """One execution (or one counter pass) of an application, possibly of several processes."""
@@ -267,7 +272,7 @@ class Trace:
     #: Recording this slowed the application down: times that were recorded beside it are not used.
     slows_neighbours: bool = False
     #: What a reader found beside the columns, for analyzers that know it by name.
-    extras: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    extras: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, converter=_read_only)
 
     @api_meanings.validator
     def _one_meaning_per_function(self, _: object, value: tuple[CallMeaning, ...]) -> None:

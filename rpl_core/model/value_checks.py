@@ -17,7 +17,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
-__all__ = ["value_violation"]
+__all__ = ["attribute_violation", "require_value", "value_violation"]
+
+T = TypeVar("T")
 
 _MOST_ITEMS = 1000
 _DEEPEST = 12
@@ -26,6 +28,26 @@ _DEEPEST = 12
 def value_violation(value: object) -> str | None:
     """What contradicts the annotations of an attrs value, as one phrase; ``None`` for anything else."""
     return _fields_violation(value, 0) if attrs.has(type(value)) else None
+
+
+def attribute_violation(value: object, interface: type[Any]) -> str | None:
+    """What contradicts the attributes that an interface declares, as far as ``value`` has them."""
+    for name, hint in _class_hints(interface).items():
+        if hasattr(value, name):
+            problem = _violation(getattr(value, name), hint, 1)
+            if problem is not None:
+                return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"
+    return None
+
+
+def require_value(value: object, expected: type[T]) -> T:
+    """``value`` where it is a sound ``expected``. Raises ``TypeError`` saying what is wrong."""
+    if not isinstance(value, expected):
+        raise TypeError(f"{expected.__name__} was expected, not {type(value).__name__}")
+    problem = value_violation(value)
+    if problem is not None:
+        raise TypeError(f"{expected.__name__}: {problem}")
+    return value
 
 
 def _fields_violation(value: Any, depth: int) -> str | None:
@@ -38,15 +60,20 @@ def _fields_violation(value: Any, depth: int) -> str | None:
 
 @cache
 def _hints(owner: type[Any]) -> Mapping[str, Any]:
-    fields = [field.name for field in attrs.fields(owner)]
+    hints = _class_hints(owner)
+    return {field.name: hints[field.name] for field in attrs.fields(owner) if field.name in hints}
+
+
+@cache
+def _class_hints(owner: type[Any]) -> Mapping[str, Any]:
     try:
-        hints = get_type_hints(owner, localns=_names())
-    except (NameError, TypeError):  # a name that exists for type checkers only costs its own fields
+        return get_type_hints(owner, localns=_names())
+    except (NameError, TypeError):  # a name that exists for type checkers only costs its own attributes
         hints = dict[str, Any]()
         for base in reversed(owner.__mro__):
             for name, written in vars(base).get("__annotations__", {}).items():
                 hints |= _hint_alone(base, name, written)
-    return {name: hints[name] for name in fields if name in hints}
+        return hints
 
 
 def _hint_alone(owner: type[Any], name: str, written: Any) -> Mapping[str, Any]:

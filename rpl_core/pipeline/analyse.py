@@ -20,6 +20,7 @@ from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.soundness import protect
 from rpl_core.schedule.execute import AnalysisResult, analyze
 from rpl_core.schedule.order import Step
 
@@ -44,6 +45,8 @@ class AnalysisRequest:
 
 def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
     """All documents that the installed plugins make of ``recording``."""
+    for trace in recording.traces:
+        protect(trace)
     device = find_device(request, recording.gpu_agents, host)
     known = architectures(device.model, host)
     recording = with_believable_registers(recording, known)

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import attrs
 
 from rpl_core.errors import MissingError
 from rpl_core.plugins import kinds
+from rpl_core.plugins.boundary import plugin_boundary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from rpl_core.interfaces.analyzer import Analyzer
-    from rpl_core.interfaces.collector import Collector
-    from rpl_core.interfaces.doctor import DoctorCheck
-    from rpl_core.interfaces.document import DocumentContract, DocumentSection
-    from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.reader import Reader
-    from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
-    from rpl_core.interfaces.section import ReportSection
-    from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.plugins.diagnostic_log import DiagnosticLog
     from rpl_core.plugins.kinds import ContributionKind
@@ -72,8 +66,30 @@ class NamedContributions(Generic[T]):
         return self._entries[name].plugin
 
 
+class Offered(Generic[T]):
+    """A method of the catalogue: all contributions of ``kind``, in plugin order."""
+
+    def __init__(self, kind: ContributionKind[T]) -> None:
+        self._kind = kind
+
+    def __get__(self, catalog: Catalog, _owner: object = None) -> Callable[[], NamedContributions[T]]:
+        return partial(catalog.of, self._kind)
+
+
 class Catalog:
     """Everything the loaded plugins offer, asked for once and kept for the life of the host."""
+
+    devices = Offered(kinds.DEVICES)
+    architectures = Offered(kinds.ARCHITECTURES)
+    collectors = Offered(kinds.COLLECTORS)
+    readers = Offered(kinds.READERS)
+    analyzers = Offered(kinds.ANALYZERS)
+    documents = Offered(kinds.DOCUMENTS)
+    report_sections = Offered(kinds.SECTIONS)
+    renderers = Offered(kinds.RENDERERS)
+    exporters = Offered(kinds.EXPORTERS)
+    replayers = Offered(kinds.REPLAYERS)
+    doctor_checks = Offered(kinds.DOCTOR_CHECKS)
 
     def __init__(self, relay: HookRelay, log: DiagnosticLog) -> None:
         self._relay = relay
@@ -81,16 +97,13 @@ class Catalog:
         self._kept: dict[str, NamedContributions[Any]] = {}
 
     def of(self, kind: ContributionKind[T]) -> NamedContributions[T]:
-        """All contributions of ``kind``, for kinds whose hook asks for nothing."""
+        """All contributions of ``kind``, for kinds whose hook asks for nothing; the urgent ones first."""
         if kind.hook not in self._kept:
-            self._kept[kind.hook] = self._named(kind, self._relay.collect(kind))
+            offered = self._relay.collect(kind)
+            if "priority" in kind.numbers:
+                offered = tuple(sorted(offered, key=lambda c: -getattr(c.value, "priority")))  # noqa: B009
+            self._kept[kind.hook] = self._named(kind, offered)
         return self._kept[kind.hook]
-
-    def devices(self) -> NamedContributions[DeviceModel]:
-        return self.of(kinds.DEVICES)
-
-    def architectures(self) -> NamedContributions[Architecture]:
-        return self.of(kinds.ARCHITECTURES)
 
     def ceilings(self, device: DeviceModel) -> tuple[Contribution[ComputeCeiling | MemoryCeiling], ...]:
         """Ceilings that plugins add to those of ``device``."""
@@ -100,43 +113,11 @@ class Catalog:
         """The options that plugins add to ``command``, or to any."""
         return tuple(o for o in self.of(kinds.OPTIONS) if command is None or command in o.commands)
 
-    def collectors(self) -> NamedContributions[Collector]:
-        return self.of(kinds.COLLECTORS)
-
-    def readers(self) -> NamedContributions[Reader]:
-        """Highest priority first, then plugin order."""
-        if kinds.READERS.hook not in self._kept:
-            offered = sorted(self._relay.collect(kinds.READERS), key=lambda c: -c.value.priority)
-            self._kept[kinds.READERS.hook] = self._named(kinds.READERS, offered)
-        return self._kept[kinds.READERS.hook]
-
-    def analyzers(self) -> NamedContributions[Analyzer]:
-        """In plugin order, not yet scheduled."""
-        return self.of(kinds.ANALYZERS)
-
     def rules(self, device: DeviceModel | None) -> NamedContributions[Rule]:
         """Rules for ``device``, in the order in which they apply: priority, plugin, id."""
         offered = self._relay.collect(kinds.RULES, device=device)
         ordered = sorted(offered, key=lambda c: (-c.value.priority, c.plugin, c.value.id))
         return self._named(kinds.RULES, ordered)
-
-    def documents(self) -> NamedContributions[DocumentContract | DocumentSection]:
-        return self.of(kinds.DOCUMENTS)
-
-    def report_sections(self) -> NamedContributions[ReportSection]:
-        return self.of(kinds.SECTIONS)
-
-    def renderers(self) -> NamedContributions[Renderer]:
-        return self.of(kinds.RENDERERS)
-
-    def exporters(self) -> NamedContributions[Exporter]:
-        return self.of(kinds.EXPORTERS)
-
-    def replayers(self) -> NamedContributions[Replayer]:
-        return self.of(kinds.REPLAYERS)
-
-    def doctor_checks(self) -> NamedContributions[DoctorCheck]:
-        return self.of(kinds.DOCTOR_CHECKS)
 
     def _named(self, kind: ContributionKind[T], offered: Iterable[Contribution[T]]) -> NamedContributions[T]:
         kept: dict[str, Contribution[T]] = {}
@@ -155,3 +136,13 @@ class Catalog:
             where=f"plugin {plugin}",
             remedy=f"disable one of them, e.g. with `--disable-plugin {plugin}`",
         )
+
+
+def _with_guarded_parse(offered: Contribution[CommandOption[Any]]) -> CommandOption[Any]:
+    option = offered.value
+
+    def parse(value: Any) -> Any:
+        with plugin_boundary(offered.plugin, f"option --{option.name}"):
+            return option.parse(value)
+
+    return attrs.evolve(option, parse=parse)

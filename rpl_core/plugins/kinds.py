@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from rpl_core.model.value_checks import value_violation
+from rpl_core.model.value_checks import attribute_violation, value_violation
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
@@ -79,8 +79,12 @@ class ContributionKind(Generic[T]):
         for attribute in self.fact_sets:
             if not _is_fact_set(getattr(item, attribute, None)):
                 return f"{self.title} {name!r} has no set of facts in {attribute!r}"
-        problem = value_violation(item)
+        problem = value_violation(item) or self._attribute_violation(item)
         return f"{self.title} {name!r}: {problem}" if problem else None
+
+    def _attribute_violation(self, item: Any) -> str | None:
+        interfaces = [expected for expected in self.expected_types() if isinstance(item, expected)]
+        return next((p for i in interfaces if (p := attribute_violation(item, i)) is not None), None)
 
 
 def _is_fact_set(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rpl_core.text.kernel_names import is_instance
+from rpl_codeobject.kernel_names import is_instance
 from rpl_optimize.interfaces.transformation import Evidence
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_codeobject.difference import Severity
 from rpl_codeobject.isa_diff import IsaVerdict
-from rpl_core.interfaces.transformation import GuardVerdict
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from rpl_codeobject.difference import AbiDiff, Difference

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any
 from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, WhatIfDocument
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.options import COPIES
-from rpl_analysis.what_if.model import FasterKernel
-from rpl_analysis.what_if.predict import ReplayedRun
+from rpl_analysis.text.distinct import named_few, shorten_apart
+from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.analysis_options import analysis_request
 from rpl_core.contracts.version import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline.offline import run_directory_of
-from rpl_core.text.distinct import named_few, shorten_apart
 from rpl_core.text.figures import UNKNOWN, duration_ns
 from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_analysis.what_if.model import Answer
+    from rpl_analysis.what_if import Answer
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
 

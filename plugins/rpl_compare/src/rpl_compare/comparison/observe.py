@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.lengths import measure_path
+from rpl_analysis.execution_graph.build import measure_path
 from rpl_analysis.runtime.grouping import group_durations, group_sums, number_names, usable_rows
 from rpl_compare.comparison.model import KernelObservation, Kind, RunObservation, Statistic
 from rpl_compare.statistics.robust import median

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rpl_core.text.distinct import shorten_apart
+from rpl_analysis.text.distinct import shorten_apart
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
-from rpl_analysis.what_if.model import FasterKernel
-from rpl_analysis.what_if.predict import ReplayedRun
+from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
 from rpl_optimize.measurement.gains import gains_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import NoVerdictError
-from rpl_core.text.kernel_names import is_instance, source_name
+from rpl_codeobject.kernel_names import is_instance, source_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

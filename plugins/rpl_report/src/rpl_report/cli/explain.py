@@ -67,8 +67,8 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis) ->
 
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
+    from rpl_analysis.text.distinct import named_few
     from rpl_core.errors import MissingError, UsageError
-    from rpl_core.text.distinct import named_few
 
     if not analysis.kernels:
         raise MissingError(f"the analysis in {directory} holds no kernel")

@@ -45,10 +45,10 @@ def report(
     """
     import attrs
 
+    from rpl_core.cli.results import rendered
     from rpl_core.cli.terminal import text_width
     from rpl_core.documents.load import load_documents
     from rpl_core.files.atomic import write_atomic
-    from rpl_core.plugins.boundary import plugin_boundary
 
     session = session_of(context)
     renderers = session.host.catalog.renderers()
@@ -58,8 +58,7 @@ def report(
     request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
     if output is None:
         request = attrs.evolve(request, width=text_width())
-    with plugin_boundary(renderers.plugin_of(format_name), f"renderer {format_name!r}"):
-        text = renderer.render(request)
+    text = rendered(renderers, format_name, request)
     if output is None:
         session.output.raw(text)
     else:

@@ -60,7 +60,7 @@ class GraphmlExporter(Exporter):
 
     def export(self, request: ExportRequest) -> bytes:
         graph = _graph(request)
-        from rpl_analysis.execution_graph.kernel_graph import to_graphml
+        from rpl_analysis.execution_graph.results.kernel_graph import to_graphml
 
         return to_graphml(graph).encode("utf-8")
 
@@ -73,7 +73,7 @@ class DotExporter(Exporter):
 
     def export(self, request: ExportRequest) -> bytes:
         graph = _graph(request)
-        from rpl_analysis.execution_graph.kernel_graph import to_dot
+        from rpl_analysis.execution_graph.results.kernel_graph import to_dot
 
         return to_dot(graph).encode("utf-8")
 
@@ -92,7 +92,7 @@ def _graph(request: ExportRequest) -> nx.MultiDiGraph[str]:
     dag = request.documents.get("dag")
     try:
         from rpl_analysis.contracts.dag import DagDocument
-        from rpl_analysis.execution_graph.kernel_graph import kernel_graph
+        from rpl_analysis.execution_graph.results.kernel_graph import kernel_graph
     except ModuleNotFoundError as error:
         raise _not_installed(error) from error
     if not isinstance(dag, DagDocument):

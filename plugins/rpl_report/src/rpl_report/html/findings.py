@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text.html_figures import duration, factor, share
 from rpl_core.text.safety import readable
+from rpl_report.html.figures import duration, factor, share
 from rpl_report.html.kernel_identity import label_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text.html_figures import factor
+from rpl_report.html.figures import factor
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, DominancePart, ForecastPart

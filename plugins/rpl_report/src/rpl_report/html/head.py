@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text.html_figures import count, duration, factor, share
 from rpl_core.text.safety import readable
+from rpl_report.html.figures import count, duration, factor, share
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument

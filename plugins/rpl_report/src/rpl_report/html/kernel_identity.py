@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 from markupsafe import escape
 
-from rpl_core.text.distinct import shorten_apart
+from rpl_analysis.text.distinct import shorten_apart
 from rpl_core.text.safety import readable, shorten
 
 if TYPE_CHECKING:

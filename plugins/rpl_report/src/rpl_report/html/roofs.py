@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text.html_figures import bytes_per_s, flops
+from rpl_report.html.figures import bytes_per_s, flops
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import CeilingsPart, ComputeCeilingDoc, MemoryCeilingDoc

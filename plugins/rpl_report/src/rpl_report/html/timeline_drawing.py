@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.interfaces.timeline import NO_SYMBOL
-from rpl_core.text.html_figures import duration
+from rpl_report.html.figures import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text.html_figures import count, duration
 from rpl_core.text.safety import readable
+from rpl_report.html.figures import count, duration
 from rpl_report.html.timeline_data import script_json, timeline_data
 from rpl_report.html.timeline_drawing import Drawing, draw_timeline
 from rpl_report.timeline.kept import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL

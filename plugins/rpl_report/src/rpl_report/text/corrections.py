@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.fit import fit_table
+from rpl_core.cli.terminal import USUAL_WIDTH
 from rpl_core.text.figures import UNKNOWN, marked
-from rpl_core.text.fit import USUAL_WIDTH, fit_table
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument

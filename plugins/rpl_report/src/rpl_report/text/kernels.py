@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.fit import fit_table
 from rpl_core.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
-from rpl_core.text.fit import fit_table
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis

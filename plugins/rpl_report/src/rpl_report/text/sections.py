@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.fit import fit_table, wrap_lines
 from rpl_core.interfaces.section import Paragraph
-from rpl_core.text.fit import fit_table, wrap_lines
 from rpl_core.text.safety import printable, readable
 
 if TYPE_CHECKING:

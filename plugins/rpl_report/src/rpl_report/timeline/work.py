@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.dependences import find_dependences
-from rpl_analysis.execution_graph.domain import machine_domains, solve_domain
-from rpl_analysis.execution_graph.nodes import work_nodes
+from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
+from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.results.domain import machine_domains, solve_domain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.domain import SolvedDomain
-    from rpl_analysis.execution_graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_core.model.trace import Trace
 
     Int32Column = NDArray[np.int32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_core.text.kernel_names import is_instance, source_name
+from rpl_codeobject.kernel_names import is_instance, source_name
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from rpl_core.text.distinct import named_few, shorten_apart
-from rpl_core.text.fit import fit_table
+from rpl_analysis.text.distinct import named_few, shorten_apart
+from rpl_analysis.text.fit import fit_table
 from rpl_core.text.safety import shorten
 
 GEMMS = [

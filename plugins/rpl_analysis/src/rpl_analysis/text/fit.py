@@ -6,19 +6,15 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rpl_core.text.distinct import shorten_apart
+from rpl_analysis.text.distinct import shorten_apart
 from rpl_core.text.safety import printable
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NARROWEST", "USUAL_WIDTH", "fit_table", "wrap_lines"]
+__all__ = ["fit_table", "wrap_lines"]
 
-#: Characters per line where no terminal says otherwise (chosen).
-USUAL_WIDTH = 100
-#: No attempt is made to fit less.
-NARROWEST = 60
 _BETWEEN = 2
 _LEAST_NAME = 20
 

@@ -1,0 +1,1 @@
+"""Names and tables that fit a terminal, for everybody who shows kernels."""
