@@ -34,8 +34,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker("fuzz")
 
 
+_PLUGINS = "rpl-core,rpl-amdgpu,rpl-analysis,rpl-codeobject,rpl-report,rpl-rocprofv3,rpl-gfx942"
 #: Diagnostics that hide a crash in a reader or an analyzer.
-_FAULTS = ("plugin.", "analyzer.", "ingest.reader_failed")
+_FAULTS = ("plugin.", "analyzer.", "document.", "ingest.reader_failed")
 
 
 @pytest.fixture(autouse=True)
@@ -92,17 +93,13 @@ def fresh(tmp_path):
 @pytest.fixture(scope="session")
 def digest():
     """``digest(path)``: analyse it; documents or one clear refusal, anything else is a fault of rpl."""
-    return _digest(
-        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942"
-    )
+    return _digest(_PLUGINS)
 
 
 @pytest.fixture(scope="session")
 def digest_traces():
     """The same with the plugin of thread traces."""
-    return _digest(
-        "rpl-core,rpl-analysis,rpl-codeobject,rpl-compare,rpl-optimize,rpl-report,rpl-rocprofv3,rpl-gfx942,rpl-att"
-    )
+    return _digest(f"{_PLUGINS},rpl-att")
 
 
 def _digest(plugins):
@@ -118,11 +115,13 @@ def _digest(plugins):
         except RplError as error:
             check_refusal(error)
             return None
-        found = documents.profile.diagnostics
+        found = documents.model("profile").diagnostics
         crashed = [d.fact for d in found if d.code.startswith(_FAULTS)]
         assert not crashed, crashed
-        for document in (documents.profile, documents.roofline, documents.dag, documents.analysis):
-            document.model_dump_json()
+        assert set(documents.names) == {"profile", "roofline", "dag", "analysis"}
+        for name in documents.names:
+            documents.json(name)
         return documents
 
+    run.contributions = host.catalog.documents().contributions
     return run

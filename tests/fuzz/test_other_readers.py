@@ -34,12 +34,12 @@ def _write(folder, tables):
 
 
 def test_the_sound_recordings_give_what_is_in_them(rpd, fresh, digest, digest_traces):
-    assert digest(rpd).profile.launches == 6
-    assert digest(rpd).dag.breakdown.copy_ns > 0
+    assert digest(rpd).model("profile").launches == 6
+    assert digest(rpd).model("dag").breakdown.copy_ns > 0
     workload = digest(_write(fresh("workload"), WORKLOAD))
-    assert workload.profile.launches == 4
+    assert workload.model("profile").launches == 4
     assert workload.roofline.status == "available"
-    traced = digest_traces(_write(fresh(FOLDER), TRACE)).profile
+    traced = digest_traces(_write(fresh(FOLDER), TRACE)).model("profile")
     (part,) = traced.untimed_thread_traces
     assert (part.status, part.waves) == ("available", 2)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rpl_analysis.bottleneck.rule_file import parse_rules
 from rpl_core.config.resolve import load_configuration
-from rpl_core.config.settings import BY_NAME
 from rpl_core.documents.load import load_documents
 from rpl_core.errors import RplError
 from rpl_core.interfaces.renderer import RenderRequest
@@ -62,7 +61,7 @@ def documents(corpus, digest, tmp_path):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("damage", ["values", "bytes"])
-def test_documents(name, damage, documents):
+def test_documents(name, damage, documents, digest):
     folder, texts = documents
     path = folder / f"{name}.json"
     values = damage == "values"
@@ -77,14 +76,14 @@ def test_documents(name, damage, documents):
             else edit_bytes(good.encode(), edits)
         )
         try:
-            loaded = load_documents(folder)
+            loaded = load_documents(folder, digest.contributions)
         except RplError as error:
             check_refusal(error)
             return
-        shown = TextRenderer().render(RenderRequest({n: getattr(loaded, n) for n in DOCUMENTS}))
+        shown = TextRenderer().render(RenderRequest(loaded.by_name()))
         assert "\x1b" not in shown
         for document in DOCUMENTS:
-            json.loads(getattr(loaded, document).model_dump_json())
+            json.loads(loaded.json(document))
 
     run()
 
@@ -135,8 +134,7 @@ def test_settings_file(tmp_path):
         path.write_bytes(edit_bytes(_set_value(SETTINGS, line, value).encode(), edits))
         try:
             configuration = load_configuration(str(path))
-            for name in BY_NAME:
-                configuration.resolve(name, None)
+            configuration.all()
         except RplError as error:
             check_refusal(error)
 
