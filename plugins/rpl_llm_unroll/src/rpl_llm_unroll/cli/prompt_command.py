@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import attrs
+
 from rpl_core.cli.session import session_of
 from rpl_core.errors import BadDataError, UsageError
 from rpl_llm_unroll.asking.disclosure import suspicious_lines
@@ -23,6 +25,31 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
+@attrs.frozen
+class PromptSettings:
+    """What the options of one call say; ``None``: not said. ``flags`` hold those of plugins too."""
+
+    form: Form
+    kernel: str | None
+    run: Path | None
+    binary: Path | None
+    runs: int | None
+    roofline: bool | None
+    focus_critical: bool | None
+    collector: str | None
+    time_limit: float | None
+    debug: bool
+    as_json: bool
+    output: Path | None
+    flags: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, flags: Mapping[str, Any]) -> PromptSettings:
+        names = [field.name for field in attrs.fields(cls) if field.name not in {"form", "flags"}]
+        given = {name: flags[name] for name in names}
+        return cls(form=cast("Form", chosen_form(flags)), flags=flags, **given)
+
+
 def print_prompt(
     context: click.Context, source: Path, application: tuple[str, ...], flags: Mapping[str, Any]
 ) -> None:
@@ -30,15 +57,15 @@ def print_prompt(
     from rpl_optimize.transform.source_file import read_source
 
     session = session_of(context)
-    form = cast("Form", chosen_form(flags))
-    text = read_source(source, flags["kernel"])
-    documents, command = _documents(session, application, flags)
-    built = _prompt(session, text, documents, flags["binary"] or _program(command), form)
+    given = PromptSettings.of(flags)
+    text = read_source(source, given.kernel)
+    documents, command = _documents(session, application, given)
+    built = _prompt(session, text, documents, given.binary or _program(command), given.form)
     for found in suspicious_lines(built.text(), text.text):
         session.output.note(
             f"warning: {found.describe(source.name)} looks like {found.kind}; llm-optimize would not send it"
         )
-    if flags["as_json"]:
+    if given.as_json:
         session.output.json(built.plain())
     else:
         session.output.raw(built.text())
@@ -70,24 +97,24 @@ def _prompt(
 
 
 def _documents(
-    session: Session, application: tuple[str, ...], flags: Mapping[str, Any]
+    session: Session, application: tuple[str, ...], given: PromptSettings
 ) -> tuple[Documents, tuple[str, ...]]:
     """The run's documents, and the command that it measured as far as it is known."""
     from rpl_core.documents.load import load_documents
     from rpl_core.profiling.command_line import application_command
 
-    if flags["run"] is not None:
+    if given.run is not None:
         command = application_command(application) if application else ()
-        return load_documents(flags["run"], session.host.catalog.documents().contributions), command
+        return load_documents(given.run, session.host.catalog.documents().contributions), command
     if not application:
         raise UsageError(
             "no command to profile is given", next_step='`rpl prompt kernel.hip "./app 100"`, or --from RUN'
         )
     command = application_command(application)
-    return _profile(session, command, flags), command
+    return _profile(session, command, given), command
 
 
-def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any]) -> Documents:
+def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) -> Documents:
     """Record and analyse as ``rpl profile`` does, into a run directory."""
     from rpl_core.cli.analysis_options import analysis_request
     from rpl_core.cli.profile_command import log_sink
@@ -98,27 +125,27 @@ def _profile(session: Session, command: tuple[str, ...], flags: Mapping[str, Any
 
     request = ProfileRequest(
         command=command,
-        runs=session.setting("runs", flags["runs"]),
-        roofline=session.setting("roofline", flags["roofline"]),
-        trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
-        time_limit_s=session.setting("time-limit", flags["time_limit"]),
+        runs=session.setting("runs", given.runs),
+        roofline=session.setting("roofline", given.roofline),
+        trace_dependencies=session.setting("focus-critical", given.focus_critical),
+        time_limit_s=session.setting("time-limit", given.time_limit),
         allow_dangerous_counters=False,
-        output=flags["output"],
+        output=given.output,
         runs_directory=Path(session.setting("runs-directory")),
-        analysis=analysis_request(session, flags, None, command="prompt"),
+        analysis=analysis_request(session, given.flags, None, command="prompt"),
     )
     collector = choose_collector(
-        session.host, session.setting("collector", flags["collector"]), request.analysis.options
+        session.host, session.setting("collector", given.collector), request.analysis.options
     )
     with session.output.progress("profile", total=None) as step:
-        log = log_sink(session, flags["debug"])
+        log = log_sink(session, given.debug)
         recorded = record_application(request, collector, session.host, log, step)
     if recorded.failure is not None:
         raise recorded.failure
     session.output.note(f"recorded in {recorded.directory}")
-    if flags["output"] is None:
+    if given.output is None:
         point_latest(recorded.directory)
-    analysis = analysis_request(session, flags, recorded.directory, command="prompt")
+    analysis = analysis_request(session, given.flags, recorded.directory, command="prompt")
     documents, _ = analyse_paths((recorded.directory,), analysis, session.host)
     return documents
 
