@@ -169,7 +169,7 @@ def _below(path: str, places: Iterable[Path]) -> bool:
 def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Recording:
     """Traces of ``files``, the timing runs first.
 
-    A reader that breaks costs what nobody else can read; where that was named, or is all, its error is raised.
+    A reader that breaks costs what nobody else can read; its error is raised where that was named, or all.
     """
     claims = claim_files(files, readers)
     require_readable(claims, named, has_readers=bool(readers))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
+from rpl_core.config.settings import SETTINGS
 from rpl_core.errors import MissingError
 from rpl_core.plugins import kinds
 from rpl_core.plugins.boundary import plugin_boundary
@@ -95,6 +96,7 @@ class Catalog:
         self._relay = relay
         self._log = log
         self._kept: dict[str, NamedContributions[Any]] = {}
+        self._taken: dict[str | None, set[str]] = {}
 
     def of(self, kind: ContributionKind[T]) -> NamedContributions[T]:
         """All contributions of ``kind``, for kinds whose hook asks for nothing; the urgent ones first."""
@@ -109,9 +111,21 @@ class Catalog:
         """Ceilings that plugins add to those of ``device``."""
         return self._relay.collect(kinds.CEILINGS, device=device)
 
-    def options(self, command: str | None = None) -> tuple[CommandOption[Any], ...]:
-        """The options that plugins add to ``command``, or to any."""
-        return tuple(o for o in self.of(kinds.OPTIONS) if command is None or command in o.commands)
+    def options(
+        self, command: str | None = None, *, taken: Iterable[str] = ()
+    ) -> tuple[CommandOption[Any], ...]:
+        """The options that plugins add to ``command``, or to any; ``taken`` are names of its own options."""
+        self._taken.setdefault(command, set()).update(taken)
+        free = []
+        for offered in self.of(kinds.OPTIONS).contributions:
+            name = offered.value.name
+            if command is not None and command not in offered.value.commands:
+                continue
+            if name in self._taken[command] or any(name == setting.name for setting in SETTINGS):
+                self._refuse(offered.plugin, f"{kinds.OPTIONS.noun} {name!r}", "core")
+            else:
+                free.append(_with_guarded_parse(offered))
+        return tuple(free)
 
     def rules(self, device: DeviceModel | None) -> NamedContributions[Rule]:
         """Rules for ``device``, in the order in which they apply: priority, plugin, id."""

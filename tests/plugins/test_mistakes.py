@@ -1,0 +1,424 @@
+"""Every mistake of a plugin costs only that plugin and names it.
+
+Each case is a plugin "careless" with one mistake, beside all that is installed. The command ends with a
+documented exit code, its message or a diagnostic names the plugin, and what others give is there.
+"""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+
+IMPORTS = """
+import attrs
+import numpy as np
+from pathlib import Path
+from pydantic import BaseModel
+from rpl_core.errors import BadDataError, UsageError
+from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
+from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
+from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
+from rpl_core.interfaces.document import DocumentKind, DocumentSection
+from rpl_core.interfaces.exporter import Exporter
+from rpl_core.interfaces.fact import AppFigure, Fact, KernelFigure
+from rpl_core.interfaces.options import CommandOption
+from rpl_core.interfaces.reader import InputSet, Reader
+from rpl_core.interfaces.renderer import Renderer
+from rpl_core.interfaces.rule import Comparison, Condition, Rule
+from rpl_core.interfaces.section import Paragraph, ReportSection, Table
+from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, Pipe
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
+from rpl_core.model.trace import TraceRole
+
+CONDITION = Condition("l2_hit_rate", Comparison.BELOW, 2.0, "chosen")
+COUNT = Fact("careless_count", int)
+BAD = Fact("careless_facts", dict, published=True)
+"""
+
+_REGISTER = "@hookimpl\ndef {hook}({arguments}):\n    return {answer}\n"
+
+
+@attrs.frozen
+class Mistake:
+    """``source`` of the plugin, ``says``: what the message holds beside the plugin's name."""
+
+    source: str
+    says: str = ""
+    command: tuple[str, ...] = ("analyze", "{recording}", "--device", "gfx942", "-o", "{out}")
+    code: int = 0
+
+
+def gives(
+    hook: str, answer: str, says: str = "", *, before: str = "", arguments: str = "", **more
+) -> Mistake:
+    return Mistake(
+        before + "\n" + _REGISTER.format(hook=hook, answer=answer, arguments=arguments), says, **more
+    )
+
+
+def analyzer(body: str, says: str = "", *, provides: str = "frozenset({COUNT})", extra: str = "") -> Mistake:
+    source = (
+        "class Counting(Analyzer):\n"
+        "    name, summary = 'counting', 'counts'\n"
+        f"    provides = {provides}\n{extra}"
+        f"    def analyze(self, context):\n        {body}\n"
+    )
+    return gives("rpl_analyzers", "(Counting(),)", says, before=source)
+
+
+def rule(answer: str, says: str = "", **more) -> Mistake:
+    return gives("rpl_classifier_rules", f"({answer},)", says, **more)
+
+
+def section(body: str, says: str = "") -> Mistake:
+    source = (
+        "class Own(BaseModel):\n    n: int\n\n\nclass Other(BaseModel):\n    n: int\n\n\n"
+        "class Part(DocumentSection):\n"
+        "    name, summary, document, field = 'part', 'part', 'profile', 'part'\n"
+        "    def model(self):\n        return Own\n"
+        f"    def draft(self, context):\n        {body}\n"
+    )
+    return gives("rpl_documents", "(Part(),)", says, before=source)
+
+
+def report_section(body: str, says: str = "") -> Mistake:
+    source = (
+        "class Told(ReportSection):\n    name, summary, title = 'told', 'told', 'Told'\n"
+        f"    def blocks(self, request):\n        {body}\n"
+    )
+    return gives("rpl_report_sections", "(Told(),)", says, before=source)
+
+
+def document(body: str, says: str = "", *, shape: str = "{'type': 'model-fields', 'fields': {}}") -> Mistake:
+    source = (
+        "class Sheet(DocumentKind):\n    name, summary = 'sheet', 'a sheet'\n"
+        "    def model(self):\n        return BaseModel\n"
+        f"    def shape(self):\n        return {shape}\n"
+        f"    def draft(self, context):\n        {body}\n"
+    )
+    return gives("rpl_documents", "(Sheet(),)", says, before=source)
+
+
+def reader(claim: str, read: str, says: str = "", **more) -> Mistake:
+    source = (
+        "class Own(Reader):\n    name, summary, priority = 'own', 'own files', 1000\n"
+        f"    def claim(self, files):\n        {claim}\n"
+        f"    def read(self, inputs):\n        {read}\n"
+    )
+    more.setdefault("command", ("analyze", "{folder}", "-o", "{out}"))
+    return gives("rpl_readers", "(Own(),)", says, before=source, **more)
+
+
+OWN = "return [InputSet('own', 'own', (f,)) for f in files if f.suffix == '.own']"
+
+
+def trace(change: str, says: str = "") -> Mistake:
+    """A reader of the file beside the recording whose trace is wrong in one thing."""
+    read = (
+        "from rpl_testkit.traces import make_trace\n"
+        "        trace = make_trace([('mine', 0, 1000), ('mine', 2000, 3000)])\n"
+        f"        return ({change},)"
+    )
+    return reader(OWN, read, says)
+
+
+def dispatches(columns: str, says: str = "") -> Mistake:
+    return trace(f"attrs.evolve(trace, dispatches=attrs.evolve(trace.dispatches, {columns}))", says)
+
+
+RECORD = ("profile", "--collector", "own", "--runs", "1", "-o", "{out}", "--", "true")
+TIMING_ONLY = ("profile", "--collector", "timing-only", "--runs", "1", "-o", "{out}", "--", "true")
+
+
+def collector(methods: str, says: str = "", *, role: str = "TIMING", **more) -> Mistake:
+    source = (
+        f"class Own(Collector):\n    name, summary, role = 'own', 'own', TraceRole.{role}\n"
+        "    def missing(self):\n        return None\n"
+        "    def plan(self, request):\n"
+        "        return CollectionPlan((PlannedPass('run-1', TraceRole.TIMING, 'raw/run-1', ('true',)),))\n"
+        "    def run(self, planned, run_directory, log):\n"
+        "        return PassOutcome(planned, 0, 0.1, process_ms=1.0)\n"
+        f"{methods}"
+    )
+    more.setdefault("command", RECORD if role == "TIMING" else TIMING_ONLY)
+    return gives("rpl_collectors", "(Own(),)", says, before=source, **more)
+
+
+def method(name: str, arguments: str, body: str) -> str:
+    return f"    def {name}(self, {arguments}):\n        {body}\n"
+
+
+def check(answer: str, says: str = "") -> Mistake:
+    source = (
+        "class Look(DoctorCheck):\n    name, summary = 'look', 'looks'\n"
+        f"    def check(self):\n        {answer}\n"
+    )
+    return gives("rpl_doctor_checks", "(Look(),)", says, before=source, command=("doctor",), code=69)
+
+
+def option(answer: str, says: str = "", **more) -> Mistake:
+    return gives("rpl_options", answer, says, **more)
+
+
+def named(kind: str, method_: str, body: str, says: str = "", **more) -> Mistake:
+    """An exporter or renderer that the user asks for by name."""
+    source = (
+        f"class Own({kind}):\n    name, summary, suffix = 'own', 'own', '.own'\n"
+        f"    def {method_}(self, request):\n        {body}\n"
+    )
+    return gives(f"rpl_{kind.lower()}s", "(Own(),)", says, before=source, **more)
+
+
+EXPORT = {"command": ("export", "{recording}", "--format", "own"), "code": 70}
+REPORT = {"command": ("report", "{run}", "--format", "own"), "code": 70}
+
+MISTAKES = {
+    # hooks
+    "a list where a tuple was expected": gives("rpl_readers", "[]", "returned list"),
+    "one value without its tuple": gives("rpl_classifier_rules", "CONDITION", "returned Condition"),
+    "a hook that raises": gives("rpl_analyzers", "1 / 0", "ZeroDivisionError"),
+    "a hook that exits": gives("rpl_documents", "exit(3)", "sys.exit(3)"),
+    "a class instead of its instance": gives("rpl_analyzers", "(Analyzer,)", "Analyzer was expected"),
+    "a configuration that raises": gives("rpl_configure", "config['missing']", arguments="config"),
+    "a configuration that returns something": gives("rpl_configure", "{}", "nothing was expected"),
+    # devices and ceilings
+    "a device's name where a device was expected": gives(
+        "rpl_detect_device",
+        "'gfx942'",
+        "returned a str",
+        arguments="agents",
+        command=("analyze", "{recording}", "-o", "{out}"),
+    ),
+    "a detection that raises": gives(
+        "rpl_detect_device",
+        "agents[99]",
+        "IndexError",
+        arguments="agents",
+        command=("analyze", "{recording}", "-o", "{out}"),
+    ),
+    "ceilings as tuples": gives("rpl_ceilings", "(('F64', 1.0),)", "returned a tuple", arguments="device"),
+    "ceilings that raise": gives("rpl_ceilings", "device.no_such_thing", "no_such_thing", arguments="device"),
+    "a ceiling of text": gives(
+        "rpl_ceilings",
+        "(ComputeCeiling('F64', Pipe.VALU, '1.0', CeilingOrigin.SPEC, 'here'),)",
+        "peak_gflops is str",
+        arguments="device",
+    ),
+    "a pipe of text": gives(
+        "rpl_ceilings",
+        "(ComputeCeiling('F64', 'valu', 1.0, CeilingOrigin.SPEC, 'here'),)",
+        "pipe is str",
+        arguments="device",
+    ),
+    "architectures as text": gives(
+        "rpl_architectures", "('gfx1250',)", "returned a str", command=("plugins", "info", "careless"), code=0
+    ),
+    # rules
+    "an unknown label": rule("Rule('r', 'slow', 1, (CONDITION,), 'x')", "slow"),
+    "a rule without conditions": rule("Rule('r', 'careless:slow', 1, (), 'x')", "needs conditions"),
+    "a condition as a tuple": rule("Rule('r', 'careless:slow', 1, (('a', '<', 1),), 'x')", "conditions"),
+    "a threshold as text": rule(
+        "Rule('r', 'careless:slow', 1, (attrs.evolve(CONDITION, threshold='2'),), 'x')", "threshold"
+    ),
+    "a comparison as text": rule(
+        "Rule('r', 'careless:slow', 1, (attrs.evolve(CONDITION, comparison='<'),), 'x')", "comparison"
+    ),
+    "a priority as text": rule("Rule('r', 'careless:slow', '1', (CONDITION,), 'x')", "priority"),
+    # facts and analyzers
+    "a fact of the wrong type": analyzer("return AnalysisOutcome({COUNT: 'many'})", "is int, not str"),
+    "a fact that was not promised": analyzer("return AnalysisOutcome({})", "promised"),
+    "facts without their outcome": analyzer("return {COUNT: 1}", "AttributeError"),
+    "no outcome": analyzer("return None", "AttributeError"),
+    "an analyzer that raises": analyzer("raise KeyError('x')", "KeyError"),
+    "an analyzer that exits": analyzer("raise SystemExit(2)", "sys.exit(2)"),
+    "a published fact that is no JSON": analyzer(
+        "return AnalysisOutcome({BAD: {1: {2}}})",
+        "can't be written as JSON",
+        provides="frozenset({BAD})",
+    ),
+    "a figure that is no metric": analyzer(
+        "return AnalysisOutcome({KernelFigure('f'): {'kernel_a': 1.0}})",
+        "Metric",
+        provides="frozenset({KernelFigure('f')})",
+    ),
+    "a diagnostic of text": analyzer("return AnalysisOutcome({COUNT: 1}, ('odd',))", "Diagnostic"),
+    "a severity of text": analyzer(
+        "return AnalysisOutcome({COUNT: 1}, (Diagnostic('careless.odd', 'odd', severity='bad'),))", "severity"
+    ),
+    "promised facts as text": analyzer("return None", "set of facts", provides="frozenset({'count'})"),
+    "a fact of somebody else": analyzer(
+        "return AnalysisOutcome({Fact('kernel_times'): None})",
+        "already provides",
+        provides="frozenset({Fact('kernel_times')})",
+    ),
+    "facts that nobody gives": analyzer(
+        "return None", "nobody provides", extra="    requires = frozenset({Fact('moon')})\n"
+    ),
+    "facts of others cleared": analyzer(
+        "[context.facts[k].clear() for k in context.facts if hasattr(context.facts[k], 'keys')]",
+        "AttributeError",
+        extra="    wants_figures = True\n",
+    ),
+    # documents and sections
+    "a section of another model": section("return Other(n=1)", "Other where Own"),
+    "a section as a dict": section("return {'n': 1}", "dict where Own"),
+    "a section that raises": section("return Own(n='x')", "ValidationError"),
+    "a document that breaks its contract": document(
+        "return {'n': 'x'}",
+        "int",
+        shape="{'type': 'typed-dict', 'extra_behavior': 'ignore', 'fields':"
+        " {'n': {'type': 'typed-dict-field', 'schema': {'type': 'int'}}}}",
+    ),
+    "a document as a list": document("return [1]", "list"),
+    "a shape that is none": document("return {}", "SchemaError", shape="{'type': 'moon'}"),
+    "a report section of a list of text": report_section("return ['x']", "Paragraph"),
+    "a report section of text": report_section("return 'x'", "str"),
+    "a report section that raises": report_section("raise RuntimeError('boom')", "boom"),
+    "a row of another length": report_section("return (Table(('a', 'b'), (('x',),)),)", "row"),
+    # readers
+    "claimed paths": reader("return list(files)", "return ()", "InputSet was expected"),
+    "a claim that raises": reader("raise OSError('no')", "return ()", "OSError"),
+    "a claim of None": reader("return None", "return ()", "TypeError"),
+    "a claim of files that were not offered": reader(
+        "return [InputSet('own', 'own', (Path('/etc/hosts'),))]", "return ()", "not offered"
+    ),
+    "a claim of text": reader("return [InputSet('own', 'own', ('x',))]", "return ()", "paths holds str"),
+    "a refusal of what others read": reader(
+        "return [InputSet('own', 'own', tuple(files), refusal='mine alone')]", "return ()", None
+    ),
+    "no traces": reader(OWN, "return None", "read gave NoneType"),
+    "a generator of traces": reader(OWN, "yield", "read gave generator"),
+    "a reader that exits": reader(OWN, "raise SystemExit(1)", "sys.exit(1)"),
+    "a trace as text": trace("'trace'", "Trace was expected"),
+    "a role as text": trace("attrs.evolve(trace, role='timing')", "role is str"),
+    "an origin as text": trace("attrs.evolve(trace, origin='measured')", "origin is str"),
+    "kernels as text": trace("attrs.evolve(trace, kernels=('mine',))", "kernels holds str"),
+    "a kernel without a name": trace(
+        "attrs.evolve(trace, kernels=(attrs.evolve(trace.kernels[0], name=None),))", "name"
+    ),
+    "processes as a list": trace("attrs.evolve(trace, processes=list(trace.processes))", "processes is list"),
+    "float times": dispatches("begin_ns=trace.dispatches.begin_ns * 1.0", "float64"),
+    "times as a list": dispatches("begin_ns=[0, 2000]", "begin_ns is list"),
+    "columns of different lengths": dispatches("end_ns=np.array([1], dtype=np.int64)", "different lengths"),
+    "an index out of range": dispatches("kernel=np.array([0, 7], dtype=np.int32)", "points outside"),
+    "columns of others altered": analyzer(
+        "context.recording.traces[0].dispatches.end_ns[:] = 0",
+        "read-only",
+    ),
+    "extras of others altered": analyzer("context.recording.traces[0].extras.clear()", "clear"),
+    "documents of others altered": section("context.drafts.clear()", "clear"),
+    # collectors
+    "a collector's role as text": collector("", "role is str", role="TIMING.value", command=TIMING_ONLY),
+    "no plan": collector(method("plan", "request", "return None"), "NoneType", code=70),
+    "a plan of text": collector(
+        method("plan", "request", "return CollectionPlan(('true',))"), "passes holds str", code=70
+    ),
+    "no outcome of a pass": collector(
+        method("run", "planned, run_directory, log", "return None"), "NoneType", code=70
+    ),
+    "files as paths": collector(
+        method(
+            "run",
+            "planned, run_directory, log",
+            "return PassOutcome(planned, 0, 0.1, files=(Path('x'),), process_ms=1.0)",
+        ),
+        "files holds",
+        code=70,
+    ),
+    "a bool where a reason was expected": collector(
+        "    def missing(self):\n        return False\n", "bool", code=70
+    ),
+    "passes to follow that raise": collector(
+        method("follow_up", "request", "raise LookupError('gone')"), "gone", role="THREAD_TRACE"
+    ),
+    "passes to follow as a list": collector(
+        method("follow_up", "request", "return ['x']"), "list", role="THREAD_TRACE"
+    ),
+    "a lost pass that nobody can tell of": collector(
+        method("follow_up", "request", "raise LookupError('gone')") + method("lost", "error", "return 'x'"),
+        "gone",
+        role="THREAD_TRACE",
+    ),
+    "a run that nobody may hear of": gives(
+        "rpl_run_started", "run.nothing", "AttributeError", arguments="run", command=TIMING_ONLY
+    ),
+    # doctor
+    "a bool from a check": check("return True", "bool"),
+    "a check that raises": check("raise RuntimeError('boom')", "boom"),
+    "a check that exits": check("raise SystemExit(0)", "sys.exit"),
+    "a status as text": check("return DoctorReport('ok', 'fine')", "status"),
+    # options
+    "an option that is the core's": option(
+        "(CommandOption('device', ('analyze',), str, None, 'mine'),)", "device"
+    ),
+    "two options of one name": option(
+        "tuple(CommandOption('twin', ('analyze',), str, None, help) for help in 'ab')",
+        "already offers",
+    ),
+    "an option with blanks": option(
+        "(CommandOption('a b', ('analyze',), str, None, 'x'),)", "not written like"
+    ),
+    "commands as text": option("(CommandOption('own', 'analyze', str, None, 'x'),)", "commands is str"),
+    "an option whose parse raises": option(
+        "(CommandOption('own', ('analyze',), lambda text: text.nothing, None, 'x'),)",
+        "AttributeError",
+        command=("analyze", "{recording}", "--own", "1", "-o", "{out}"),
+        code=70,
+    ),
+    "an option whose parse is none": option("(CommandOption('own', ('analyze',), 'int', 1, 'x'),)", "parse"),
+    # what the user asks for by name: there is nothing else to show
+    "an export of text": named("Exporter", "export", "return 'text'", "bytes were expected", **EXPORT),
+    "an export of nothing": named("Exporter", "export", "return None", "bytes were expected", **EXPORT),
+    "a renderer of nothing": named("Renderer", "render", "return None", "NoneType", **REPORT),
+    "a renderer that raises": named("Renderer", "render", "raise KeyError('profile')", "KeyError", **REPORT),
+}
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory):
+    """A recording beside a file of the careless plugin, and a run directory with documents."""
+    from rpl_core.cli.run import run
+    from rpl_testkit.recordings import Launch, RocpdBuilder
+
+    folder = tmp_path_factory.mktemp("material")
+    (folder / "recording").mkdir()
+    launches = [Launch("kernel_a", 0, 1000), Launch("kernel_b", 2000, 5000)]
+    recording = RocpdBuilder(folder / "recording")(launches)
+    (folder / "recording" / "beside.own").write_text("own\n")
+    assert run(["analyze", str(recording), "-o", str(folder / "run"), "--quiet"]) == 0
+    return {"recording": recording, "folder": folder / "recording", "run": folder / "run"}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_costs_only_its_plugin(name, rpl_site, rpl_cli, material, tmp_path):
+    mistake = MISTAKES[name]
+    rpl_site.module("careless_imports", IMPORTS)
+    rpl_site.plugin("careless", "from careless_imports import *\n" + mistake.source)
+    out = tmp_path / "out"
+    done = rpl_cli(*(word.format(out=out, **material) for word in mistake.command))
+
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "internal error" not in said, said
+    assert done.exit_code == mistake.code, said
+    if mistake.says is None:
+        assert "careless" not in said
+    else:
+        assert "careless" in said, said
+        assert mistake.says in said, said
+    if "{out}" in mistake.command and mistake.code == 0:
+        _has_what_others_give(done, out, recorded=mistake.command[0] == "analyze")
+    elif mistake.code == 69:
+        assert "runs-directory" in done.stdout
+
+
+def _has_what_others_give(done, out, *, recorded):
+    documents = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
+    assert {"analysis", "dag", "profile", "roofline"} <= set(documents)
+    if recorded:
+        assert {kernel["name"] for kernel in documents["profile"]["kernels"]} == {"kernel_a", "kernel_b"}
+        assert "kernel_b" in done.stdout
