@@ -11,7 +11,7 @@ import click
 import pytest
 
 from rpl_analysis.bottleneck.rule_file import builtin_rules
-from rpl_analysis.runtime.stability import MODERATE_CV, STABLE_CV
+from rpl_analysis.runtime.model import MODERATE_CV, STABLE_CV
 from rpl_core.cli.analyze import analyze
 from rpl_core.cli.main import COMMANDS, rpl
 from rpl_core.cli.profile import profile
@@ -133,13 +133,15 @@ def test_every_quantity_and_rule_of_the_classifier_is_documented(documentation):
 
 
 def test_every_runtime_dependency_has_its_reason(documentation):
-    rows = documentation.rows("docs/dependencies.md", "library", "distribution", "used for", "instead of")
-    listed = {row[0].strip("`") for row in rows}
-    required = set()
-    for folder in (documentation.root, *documentation.plugins):
+    rows = documentation.rows("docs/dependencies.md", "library", "distributions", "used for", "instead of")
+    listed = {row[0].strip("`"): set(row[1].split(", ")) for row in rows}
+    required: dict[str, set[str]] = {}
+    for folder in (documentation.root, *sorted((documentation.root / "plugins").iterdir())):
         project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        required |= {re.split(r"[^\w-]", text, maxsplit=1)[0] for text in project.get("dependencies", ())}
-    assert listed == {name for name in required if not name.startswith("rpl-")}
+        for text in project.get("dependencies", ()):
+            name = re.split(r"[^\w-]", text, maxsplit=1)[0]
+            required.setdefault(name, set()).add(project["name"].removeprefix("rpl-"))
+    assert listed == {name: users for name, users in required.items() if not name.startswith("rpl-")}
     assert 'requires-python = ">=3.10"' in documentation.page("pyproject.toml").read_text(encoding="utf-8")
 
 

@@ -90,7 +90,7 @@ def _from_zstd(packed: bytes | memoryview, expected_bytes: int, where: str) -> b
     except ImportError:
         raise MissingError(
             f"{where}: a bundle compressed with zstd, and no decoder for it",
-            next_step="pip install 'rpl-core[zstd]', or build without --offload-compress",
+            next_step="pip install 'rpl-codeobject[zstd]', or build without --offload-compress",
         ) from None
     found = bytearray()
     try:

@@ -129,7 +129,7 @@ def test_without_a_decoder_for_zstd_it_says_what_to_install(monkeypatch):
     data = struct.pack("<4sHHQQQ", b"CCOB", 3, 1, 40, 10, 0).ljust(40, b"\0")
     with pytest.raises(MissingError, match="no decoder") as caught:
         unpack_bundle(data, "here", 1 << 20)
-    assert "pip install 'rpl-core[zstd]'" in caught.value.one_line()
+    assert "pip install 'rpl-codeobject[zstd]'" in caught.value.one_line()
 
 
 def test_entries_that_claim_more_than_the_bundle_are_refused():
