@@ -10,8 +10,8 @@ from rpl_core.interfaces.fact import Fact
 if TYPE_CHECKING:
     from rpl_analysis.bottleneck.model import Classification
     from rpl_analysis.counters.model import KernelCounters, KernelQuantities
-    from rpl_analysis.execution_graph.model import ExecutionGraph
-    from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+    from rpl_analysis.execution_graph.results.model import ExecutionGraph
+    from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
     from rpl_analysis.roofline.model import RooflineResult
     from rpl_analysis.runtime.model import ApplicationTime, KernelTime

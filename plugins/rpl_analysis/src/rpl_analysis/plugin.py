@@ -24,9 +24,25 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
-    from rpl_analysis.analyzers import builtin_analyzers
+    from rpl_analysis.bottleneck.analyzer import BottleneckAnalyzer
+    from rpl_analysis.counters.analyzer import CountersAnalyzer
+    from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
+    from rpl_analysis.instruction_mix.analyzer import InstructionMixAnalyzer
+    from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
+    from rpl_analysis.occupancy.compiled import CodeOccupancyAnalyzer
+    from rpl_analysis.roofline.analyzer import RooflineAnalyzer
+    from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 
-    return builtin_analyzers()
+    return (
+        RuntimeAnalyzer(),
+        OccupancyAnalyzer(),
+        CodeOccupancyAnalyzer(),
+        CountersAnalyzer(),
+        InstructionMixAnalyzer(),
+        RooflineAnalyzer(),
+        ExecutionGraphAnalyzer(),
+        BottleneckAnalyzer(),
+    )
 
 
 @hookimpl

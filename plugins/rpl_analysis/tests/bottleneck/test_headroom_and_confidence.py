@@ -55,8 +55,9 @@ def test_counters_come_before_the_thread_trace():
     assert found.source.startswith("counters")
 
 
-def rule(name, label, quantity, priority, **more):
+def rule(name, label, quantity, priority, *, required=True, **more):
     text = f'[[rule]]\nid = "{name}"\nlabel = "{label}"\npriority = {priority}\nexplanation = "x"\n'
+    text += "required = true\n" if required else ""
     text += "".join(f'{key} = "{value}"\n' for key, value in more.items())
     condition = f'{{ quantity = "{quantity}", comparison = ">=", threshold = 0.5, source = "chosen" }}'
     return parse_rules(f"{text}conditions = [{condition}]\n", "test")[0]
@@ -71,6 +72,11 @@ WAITS = {"waits": share(0.9)}
 
 def test_open_rule_of_another_label_makes_the_confidence_low():
     assert classify("k", WAITS, [STRONG, WEAK]).confidence is Confidence.LOW
+
+
+def test_open_rule_that_nobody_requires_costs_nothing():
+    optional = rule("optional", "memory_bandwidth_bound", "moves", 2, required=False)
+    assert classify("k", WAITS, [optional, WEAK]).confidence is Confidence.HIGH
 
 
 def test_open_rule_of_the_same_label_costs_nothing():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from rpl_analysis.execution_graph.dependences import Dependences, find_dependences
-from rpl_analysis.execution_graph.edge_table import Confidence, EdgeKind
-from rpl_analysis.execution_graph.nodes import WorkNodes, work_nodes
+from rpl_analysis.execution_graph.dependences.all_edges import Dependences, find_dependences
+from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
+from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
 from rpl_core.model.trace import Trace
 from rpl_testkit.programs import RecordedProgram
 

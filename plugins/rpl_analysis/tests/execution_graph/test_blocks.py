@@ -8,15 +8,11 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.execution_graph import (
-    breakdown,
-    graph_launches,
-    idle_time,
-    lane_order,
-    numbering,
-    symbol_edges,
-)
 from rpl_analysis.execution_graph.build import execution_graph
+from rpl_analysis.execution_graph.dependences import graph_launches
+from rpl_analysis.execution_graph.graph import numbering
+from rpl_analysis.execution_graph.host_program import lane_order
+from rpl_analysis.execution_graph.results import symbol_edges, time_spent
 from rpl_analysis.runtime import shapes
 from rpl_analysis.runtime.shapes import representative_shapes
 from rpl_testkit.traces import TracedDispatch, make_trace
@@ -57,7 +53,7 @@ def test_small_blocks_give_the_same_graph(streams, block, monkeypatch) -> None:
         ]
 
     whole = graphs(), kernels()
-    for module in (breakdown, graph_launches, idle_time, lane_order, numbering):
+    for module in (graph_launches, lane_order, numbering, time_spent):
         monkeypatch.setattr(module, "BLOCK", block)
     monkeypatch.setattr(symbol_edges, "_BLOCK", block)
     monkeypatch.setattr(shapes, "_BLOCK", block)

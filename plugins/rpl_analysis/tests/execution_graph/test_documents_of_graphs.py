@@ -12,11 +12,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from rpl_analysis.contracts.dag import DagDocument
 from rpl_analysis.documents.dag import dag_document
-from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.kernel_graph import kernel_graph, to_dot, to_graphml
-from rpl_analysis.execution_graph.lengths import measure_path
-from rpl_core.documents.drafts import as_model
+from rpl_analysis.execution_graph.build import execution_graph, measure_path
+from rpl_analysis.execution_graph.results.kernel_graph import kernel_graph, to_dot, to_graphml
 from rpl_testkit.programs import RecordedProgram
 
 EVENT = 0xE1
@@ -37,7 +36,7 @@ def joined() -> RecordedProgram:
 
 def _document(program: RecordedProgram):
     graph = execution_graph(program.trace(), 0, include_copies=True)
-    return as_model("dag", dag_document(graph, provenance=None, diagnostics=()))
+    return DagDocument.model_validate(dag_document(graph))
 
 
 def test_the_document_holds_finite_numbers_only(joined) -> None:

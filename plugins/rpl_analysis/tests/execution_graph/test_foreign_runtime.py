@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.findings import graph_diagnostics
+from rpl_analysis.execution_graph.results.findings import graph_diagnostics
 from rpl_core.model.calls import HostApi
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.merge import merge_traces

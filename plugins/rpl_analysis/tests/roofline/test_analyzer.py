@@ -7,7 +7,7 @@ import pytest
 
 from rpl_analysis.counters.model import KernelQuantities, QuantityValue
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
-from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.roofline.model import RooflineStatus

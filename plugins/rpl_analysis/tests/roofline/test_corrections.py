@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_analysis.roofline.corrections import flop_corrections
 from rpl_codeobject.packed import PackedMix, packed_mix
 from rpl_core.model.origin import Exactness

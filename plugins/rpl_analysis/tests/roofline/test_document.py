@@ -9,7 +9,6 @@ import pytest
 from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart
 from rpl_analysis.documents import roofline as drafted
 from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
-from rpl_core.documents.drafts import as_model
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def result(place, make_device):
 
 
 def roofline_document(result):
-    return as_model("roofline", drafted.roofline_document(result))
+    return RooflineDocument.model_validate(drafted.roofline_document(result))
 
 
 def roofline_parts(result):

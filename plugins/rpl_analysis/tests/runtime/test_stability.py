@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.runtime.model import StabilityClass
-from rpl_analysis.runtime.stability import classify_cv, stability_of
+from rpl_analysis.runtime.model import StabilityClass, classify_cv, stability_of
 
 
 def test_spread_of_three_runs_uses_n_minus_one():

@@ -7,8 +7,7 @@ from math import inf
 
 import pytest
 
-from rpl_analysis.what_if.model import FasterKernel
-from rpl_analysis.what_if.predict import ReplayedRun
+from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.errors import BadDataError
 from rpl_testkit.traces import TracedDispatch, make_trace
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from rpl_analysis.bottleneck.classify import classify
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
-from rpl_analysis.bottleneck.lds import kernels_without_lds
 from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+
+if TYPE_CHECKING:
+    from rpl_core.model.recording import Recording
+    from rpl_core.model.trace import Trace
 
 
 class BottleneckAnalyzer(Analyzer):
@@ -25,7 +32,7 @@ class BottleneckAnalyzer(Analyzer):
         facts = context.facts
         quantities = facts.get(KERNEL_QUANTITIES) or {}
         rooflines = facts[ROOFLINE].kernels
-        no_lds = kernels_without_lds(context.recording)
+        no_lds = _kernels_without_lds(context.recording)
         found = {}
         for name, time in facts[KERNEL_TIMES].items():
             evidence = KernelEvidence(
@@ -39,3 +46,23 @@ class BottleneckAnalyzer(Analyzer):
             figures = figures_of(evidence, context.device, context.recording.origin)
             found[name] = classify(name, figures, context.rules)
         return AnalysisOutcome({BOTTLENECKS: found})
+
+
+def _kernels_without_lds(recording: Recording) -> frozenset[str]:
+    """Names of kernels all of whose launches are recorded with zero bytes of LDS, static and dynamic."""
+    without: set[str] = set()
+    with_lds: set[str] = set()
+    for trace in recording.traces:
+        users = _users(trace)
+        names = {trace.kernels[i].name for i in np.unique(trace.dispatches.kernel).tolist() if i >= 0}
+        with_lds |= users
+        without |= names - users
+    return frozenset(without - with_lds)
+
+
+def _users(trace: Trace) -> set[str]:
+    """Kernels with a launch that has LDS, or of which that is not recorded."""
+    shape, kernel = trace.dispatches.shape, trace.dispatches.kernel
+    lds = np.append(trace.shapes.lds_bytes, -1)  # index -1: no shape
+    rows = (lds[shape] != 0) & (kernel >= 0)
+    return {trace.kernels[i].name for i in np.unique(kernel[rows]).tolist()}

@@ -1,31 +1,38 @@
-"""Test all rules against the figures of a kernel; the strongest rule that holds gives the label."""
+"""Test all rules against the figures of a kernel; the strongest rule that holds gives the label.
+
+How sure that label is follows from the evidence that is present: see ``Confidence``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from rpl_analysis.bottleneck.ceilings import ABOVE_CEILING
-from rpl_analysis.bottleneck.confidence import Competitors, competitors_of, confidence_of, is_near
 from rpl_analysis.bottleneck.headroom import headroom_of
-from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
+from rpl_analysis.bottleneck.model import Classification, Confidence, TestedCondition, TestedRule
 from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+
+#: A failed condition within this relative distance of its threshold makes a near-miss (chosen).
+NEAR_MISS = 0.10
 
 
 def classify(kernel: str, figures: Mapping[str, Metric], rules: Sequence[Rule]) -> Classification:
     """Label ``kernel`` by ``rules`` (already in order of precedence). Deterministic."""
     tested = [_test(rule, figures) for rule in rules]
     winner = next((t for t in tested if t.holds), None)
-    competitors = competitors_of(winner, tested)
+    competitors = _competitors_of(winner, tested)
     headroom = headroom_of(figures)
     return Classification(
         kernel=kernel,
         label=winner.rule.label if winner else BottleneckLabel.UNCLASSIFIED,
-        confidence=confidence_of(winner, competitors),
+        confidence=_confidence_of(winner, competitors),
         reason=_reason(winner, competitors),
         evidence=tuple(t for t in tested if t.holds),
-        near_misses=tuple(t for t in tested if t.holds is False and is_near(t)),
+        near_misses=tuple(t for t in tested if t.holds is False and _is_near(t)),
         unknown=_unknown(tested),
         headroom_fraction=headroom.fraction,
         headroom_source=headroom.source,
@@ -61,7 +68,7 @@ def _holds(condition: Condition, metric: Metric) -> bool | None:
     return low
 
 
-def _reason(winner: TestedRule | None, competitors: Competitors) -> str:
+def _reason(winner: TestedRule | None, competitors: _Competitors) -> str:
     if winner is None:
         open_ones = _ids((*competitors.untested, *competitors.backed))
         if open_ones:
@@ -92,3 +99,64 @@ def _unknown(tested: Sequence[TestedRule]) -> tuple[str, ...]:
             if part.metric.value is None:
                 reasons[part.condition.quantity] = part.metric.reason or "not recorded"
     return tuple(f"{quantity}: {reason}" for quantity, reason in sorted(reasons.items()))
+
+
+@attrs.frozen
+class _Competitors:
+    """Rules stronger than the one that gave the label which might have given another label.
+
+    ``untested`` lack a figure. So do ``backed``, but a rule that looks at the same limit was decided.
+    ``close`` failed narrowly, by a figure that is not exact.
+    """
+
+    untested: tuple[TestedRule, ...]
+    backed: tuple[TestedRule, ...]
+    close: tuple[TestedRule, ...]
+
+
+def _competitors_of(winner: TestedRule | None, tested: Sequence[TestedRule]) -> _Competitors:
+    """``tested`` in order of precedence. A rule of the winner's own label can't change the label."""
+    stronger = tested if winner is None else tested[: tested.index(winner)]
+    rivals = [t for t in stronger if winner is None or t.rule.label != winner.rule.label]
+    decided = {t.rule.id for t in tested if t.holds is not None}
+    open_ones = [t for t in rivals if t.holds is None and t.rule.required]
+    return _Competitors(
+        untested=tuple(t for t in open_ones if t.rule.corroborates not in decided),
+        backed=tuple(t for t in open_ones if t.rule.corroborates in decided),
+        close=tuple(t for t in rivals if t.holds is False and _is_near(t) and not _exact(_failed(t))),
+    )
+
+
+def _confidence_of(winner: TestedRule | None, competitors: _Competitors) -> Confidence:
+    """The confidence in the label of ``winner``."""
+    if winner is None:
+        return Confidence.NONE
+    if competitors.untested:
+        return Confidence.LOW
+    unshaken = not competitors.backed and not competitors.close
+    return Confidence.HIGH if unshaken and _exact(winner.conditions) else Confidence.MEDIUM
+
+
+def _is_near(tested: TestedRule) -> bool:
+    """Every failed condition is within ``NEAR_MISS`` of its threshold and the others hold."""
+    if any(t.holds is None for t in tested.conditions):
+        return False
+    return all(_distance(t) <= NEAR_MISS for t in _failed(tested))
+
+
+def _failed(tested: TestedRule) -> list[TestedCondition]:
+    return [t for t in tested.conditions if t.holds is False]
+
+
+def _exact(conditions: Sequence[TestedCondition]) -> bool:
+    return all(t.metric.exactness is Exactness.EXACT for t in conditions)
+
+
+def _distance(tested: TestedCondition) -> float:
+    """Relative distance of the value from its threshold; of the nearer end of an interval."""
+    metric, threshold = tested.metric, tested.condition.threshold
+    if metric.value is None:
+        return float("inf")
+    ends = [metric.value] if metric.upper is None else [metric.value, metric.upper]
+    nearest = min(abs(end - threshold) for end in ends)
+    return nearest / abs(threshold) if threshold else nearest

@@ -14,8 +14,7 @@ import numpy as np
 from rpl_analysis.counters.join_report import JoinReport
 from rpl_analysis.counters.model import JoinedCounters, KernelCounters
 from rpl_analysis.counters.occurrences import JointRows, number_dispatches
-from rpl_analysis.counters.pass_columns import read_columns
-from rpl_analysis.counters.wave_check import WaveCheck, wave_check_of
+from rpl_analysis.counters.pass_columns import WaveCheck, read_columns, wave_check_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

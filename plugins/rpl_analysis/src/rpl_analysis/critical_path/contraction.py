@@ -1,17 +1,18 @@
 """The graph with chains contracted: breakpoints where an edge enters a segment, in an order to solve them.
 
 Between breakpoints a longest path is a prefix sum, so only breakpoints need sequential work. A breakpoint is
-the first node of a segment (a run of linked positions) or the target of an edge.
+the first node of a segment (a run of linked positions) or the target of an edge. Edges are processed by time,
+and by counting where times tie: zero-duration nodes at one instant may depend on each other in any direction.
+Their cycles (possible only there) are cut the same way for every row order of the input.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
-
-from rpl_analysis.critical_path.topology import order_breakpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ def contract(
     previous = np.arange(breakpoint_.size) - (breakpoint_ != segment_start[segment])
     source = np.searchsorted(breakpoint_, source_position, side="right") - 1
     target = np.searchsorted(breakpoint_, target_position)
-    edge, cyclic = order_breakpoints(previous, source, target, times_at(breakpoint_))
+    edge, cyclic = _order_breakpoints(previous, source, target, times_at(breakpoint_))
     contraction = Contraction(
         size=size,
         segment_start=segment_start,
@@ -94,3 +95,55 @@ def _sorted_union(first: IntArray, second: IntArray) -> IntArray:
     distinct = np.ones(merged.size, dtype=np.bool_)
     np.not_equal(merged[1:], merged[:-1], out=distinct[1:])
     return merged[distinct]
+
+
+def _order_breakpoints(
+    previous: IntArray, source: IntArray, target: IntArray, times: tuple[IntArray, IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Edge numbers so that all edges into a breakpoint come before all edges out of it or what follows it.
+
+    ``previous[b]`` is the breakpoint that b continues, or b itself. ``times`` never descend along an edge.
+    Second result: edges that close cycles, left out of the first.
+    """
+    time_rank = _ranks(np.lexsort((times[1], times[0])))
+    against_time = time_rank[source] >= time_rank[target]
+    if not against_time.any():
+        return np.argsort(time_rank[target], kind="stable"), np.zeros(0, dtype=np.int64)
+    rank, unordered = _rank_by_counting(previous, source, target)
+    # What counting left over sits on or behind a cycle: cut it at the edges that time order refuses.
+    cyclic = unordered[target] & unordered[source] & against_time
+    rank = np.where(unordered, previous.size + time_rank, rank)
+    order = np.argsort(rank[target], kind="stable")
+    return order[~cyclic[order]], np.flatnonzero(cyclic)
+
+
+def _ranks(order: IntArray) -> IntArray:
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return rank
+
+
+def _rank_by_counting(
+    previous: IntArray, source: IntArray, target: IntArray
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Kahn's algorithm: ranks of the breakpoints it reaches, and a mask of those it does not."""
+    continued = np.flatnonzero(previous != np.arange(previous.size))
+    tail = np.concatenate([source, previous[continued]])
+    head = np.concatenate([target, continued])
+    by_tail = np.argsort(tail, kind="stable")
+    first = np.searchsorted(tail[by_tail], np.arange(previous.size + 1)).tolist()
+    heads = head[by_tail].tolist()
+    waiting = np.bincount(head, minlength=previous.size).tolist()
+    ready = deque(node for node, count in enumerate(waiting) if count == 0)
+    rank = np.zeros(previous.size, dtype=np.int64)
+    unordered = np.ones(previous.size, dtype=np.bool_)
+    done = 0
+    while ready:
+        node = ready.popleft()
+        rank[node], unordered[node] = done, False
+        done += 1
+        for follower in heads[first[node] : first[node + 1]]:
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                ready.append(follower)
+    return rank, unordered

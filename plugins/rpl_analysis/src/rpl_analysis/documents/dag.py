@@ -12,7 +12,7 @@ from rpl_core.contracts.version import SCHEMA_VERSION
 from rpl_core.documents.drafts import Draft
 
 if TYPE_CHECKING:
-    from rpl_analysis.execution_graph.model import ExecutionGraph
+    from rpl_analysis.execution_graph.results.model import ExecutionGraph
 
 #: Fields of the graph that have another name or form in the document, or stay out of it.
 _TRANSLATED = ("origin", "several_paths", "domains", "columns", "dominance_shift_at", "reason")

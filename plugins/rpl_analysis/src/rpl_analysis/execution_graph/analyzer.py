@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.findings import graph_diagnostics
-from rpl_analysis.execution_graph.model import ExecutionGraph
+from rpl_analysis.execution_graph.results.findings import graph_diagnostics
+from rpl_analysis.execution_graph.results.model import ExecutionGraph
 from rpl_analysis.facts import EXECUTION_GRAPH
 from rpl_analysis.options import COPIES, FULL_GRAPH
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer

@@ -1,4 +1,7 @@
-"""From a trace to its execution graph: find dependences, solve every machine, sum up the longest one."""
+"""From a trace to its execution graph: find dependences, solve every machine, sum up the longest one.
+
+``measure_path`` is for those who compare many runs and need lengths alone.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,39 @@ import attrs
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.weights import weigh
-from rpl_analysis.execution_graph.breakdown import break_down
-from rpl_analysis.execution_graph.confidence import certain_share, count_edges, other_lengths, path_edges
-from rpl_analysis.execution_graph.dependences import find_dependences
-from rpl_analysis.execution_graph.domain import machine_domains, solve_domain
-from rpl_analysis.execution_graph.dominance_shift import find_dominance_shift
-from rpl_analysis.execution_graph.forecasts import forecast_symbols, rank_forecasts
-from rpl_analysis.execution_graph.full_columns import graph_columns
-from rpl_analysis.execution_graph.graph_launches import link_lanes
-from rpl_analysis.execution_graph.loads import MOST_PARTS, machine_load, process_paths
-from rpl_analysis.execution_graph.model import ExecutionGraph
-from rpl_analysis.execution_graph.near_paths import find_near_paths
-from rpl_analysis.execution_graph.nodes import work_nodes
-from rpl_analysis.execution_graph.segments import path_segments
-from rpl_analysis.execution_graph.symbol_criticality import rank_symbols, symbol_criticality
-from rpl_analysis.execution_graph.symbol_edges import sum_symbol_edges
-from rpl_analysis.execution_graph.symbol_slack import find_symbol_slack
+from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
+from rpl_analysis.execution_graph.dependences.graph_launches import link_lanes
+from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.results.confidence import (
+    certain_share,
+    count_edges,
+    other_lengths,
+    path_edges,
+)
+from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length, solve_domain
+from rpl_analysis.execution_graph.results.forecasts import (
+    find_dominance_shift,
+    forecast_symbols,
+    rank_forecasts,
+)
+from rpl_analysis.execution_graph.results.full_columns import graph_columns
+from rpl_analysis.execution_graph.results.loads import MOST_PARTS, machine_load, process_paths
+from rpl_analysis.execution_graph.results.model import ExecutionGraph
+from rpl_analysis.execution_graph.results.paths import find_near_paths, path_segments
+from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
+from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
+from rpl_analysis.execution_graph.results.time_spent import break_down
 
 if TYPE_CHECKING:
     from typing import Any
 
     from rpl_analysis.critical_path.model import NodeWeights
-    from rpl_analysis.execution_graph.domain import SolvedDomain
-    from rpl_analysis.execution_graph.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
+    from rpl_analysis.execution_graph.dependences.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_core.model.trace import Trace
 
-__all__ = ["RESOLVED_SYMBOLS", "execution_graph"]
+__all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path"]
 
 #: Symbols for which the graph is solved again; the rest of the list can gain less (chosen).
 RESOLVED_SYMBOLS = 15
@@ -155,3 +165,27 @@ def _symbols(solved: SolvedDomain, executed: NodeWeights) -> dict[str, Any]:
         "dominance": shift.steps,
         "dominance_shift_at": shift.at,
     }
+
+
+@attrs.frozen
+class PathLengths:
+    """The longest exec-only path and the longest makespan of any machine; ``None`` without work."""
+
+    critical_path_ns: int | None
+    makespan_ns: int | None
+    sync_info: SyncInfo | None
+
+
+def measure_path(trace: Trace, *, include_copies: bool) -> PathLengths:
+    """The same lengths as those of ``execution_graph``."""
+    nodes = work_nodes(trace, include_copies=include_copies)
+    if not len(nodes):
+        return PathLengths(None, None, None)
+    dependences = find_dependences(trace, nodes)
+    domains = machine_domains(trace, nodes, dependences)
+    graphs = [graph_of(domain, domain.trusted_edges()) for domain in domains]
+    return PathLengths(
+        critical_path_ns=max(path_length(graph, weigh(graph, "exec_only")) for graph in graphs),
+        makespan_ns=max(graph.makespan_ns for graph in graphs),
+        sync_info=dependences.sync_info,
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.facts import INSTRUCTION_MIX
-from rpl_analysis.instruction_mix.match import mix_of
-from rpl_analysis.instruction_mix.model import KernelMix
+from rpl_analysis.instruction_mix.mix import KernelMix, mix_of
 from rpl_codeobject.kernel_code import KERNEL_CODE
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic
@@ -14,7 +13,7 @@ from rpl_core.model.diagnostic import Diagnostic
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_analysis.instruction_mix.model import NoMix
+    from rpl_analysis.instruction_mix.mix import NoMix
     from rpl_codeobject.kernel_code import KernelCode
     from rpl_core.model.recording import Recording
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.occupancy.rounding import round_up
 from rpl_core.errors import BadDataError
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import OccupancyLimits
 
-__all__ = ["AllocatedRegisters", "LaunchShape", "UsedRegisters"]
+__all__ = ["AllocatedRegisters", "LaunchShape", "UsedRegisters", "round_down", "round_up"]
 
 
 def _not_negative(instance: object, attribute: attrs.Attribute[int | None], value: int | None) -> None:
@@ -88,3 +87,13 @@ class LaunchShape:
     lds_bytes: int | None = attrs.field(validator=_not_negative)
     wave_size: int = attrs.field(validator=_at_least_one)
     cumode: bool = False
+
+
+def round_up(value: int, step: int) -> int:
+    """The smallest multiple of ``step`` that is not below ``value``."""
+    return -(-value // step) * step
+
+
+def round_down(value: int, step: int) -> int:
+    """The largest multiple of ``step`` that is not above ``value``."""
+    return value // step * step

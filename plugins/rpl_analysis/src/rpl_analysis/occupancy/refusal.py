@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.occupancy.launch import AllocatedRegisters
-from rpl_analysis.occupancy.rounding import round_up
+from rpl_analysis.occupancy.launch import AllocatedRegisters, round_up
 
 if TYPE_CHECKING:
     from rpl_analysis.occupancy.launch import LaunchShape, UsedRegisters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.occupancy.rounding import round_up
+from rpl_analysis.occupancy.launch import round_up
 
 if TYPE_CHECKING:
     from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape, UsedRegisters

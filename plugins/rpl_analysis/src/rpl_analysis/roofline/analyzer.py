@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rpl_analysis.counters.model import KernelQuantities
-    from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+    from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.roofline.kernel import KernelFigures
     from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin

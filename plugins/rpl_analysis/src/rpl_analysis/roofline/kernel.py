@@ -20,7 +20,7 @@ from rpl_core.model.origin import Exactness
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_analysis.instruction_mix.model import KernelMix, NoMix
+    from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.roofline.model import WorkOfType
     from rpl_core.model.device import DeviceModel
 

@@ -17,9 +17,8 @@ from rpl_analysis.runtime.grouping import (
     number_names,
     usable_rows,
 )
-from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime
+from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
 from rpl_analysis.runtime.shapes import RepresentativeShape, representative_shapes
-from rpl_analysis.runtime.stability import stability_of
 from rpl_analysis.runtime.timing import TimedRun, TimeSource, choose_time_source
 from rpl_analysis.runtime.warnings import timing_diagnostics
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer

@@ -1,17 +1,22 @@
-"""Times per kernel and per application, as the runtime analyzer provides them.
+"""Times per kernel and per application with their spread over runs: the facts of the runtime analyzer.
 
-Facts: ``"kernel_times"`` is a mapping from kernel name to ``KernelTime`` in descending order of
-``total_ns``; ``"application_time"`` is an ``ApplicationTime``.
+``KERNEL_TIMES`` is a mapping from kernel name to ``KernelTime`` in descending order of ``total_ns``.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from enum import Enum
 
 import attrs
 
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+
+#: PRODUCTION_MANUAL, section 5.
+STABLE_CV = 0.05
+MODERATE_CV = 0.10
 
 
 class StabilityClass(str, Enum):
@@ -81,3 +86,24 @@ class ApplicationTime:
     launches: float
     run_totals_ms: tuple[float, ...]
     range_ms: tuple[float, float] | None = None  # over counter passes, for estimates
+
+
+def classify_cv(cv: float) -> StabilityClass:
+    """cv <= 0.05 stable, <= 0.10 moderate, otherwise unstable."""
+    if cv <= STABLE_CV:
+        return StabilityClass.STABLE
+    return StabilityClass.MODERATE if cv <= MODERATE_CV else StabilityClass.UNSTABLE
+
+
+def stability_of(times_ms: Sequence[float]) -> Stability:
+    """Stability of at least one time. A single run has a mean and nothing else."""
+    count = len(times_ms)
+    mean = math.fsum(times_ms) / count
+    if count < 2:
+        return Stability(count, mean, None, None, None)
+    variance = math.fsum((t - mean) ** 2 for t in times_ms) / (count - 1)
+    stddev = math.sqrt(variance)
+    if mean <= 0:
+        return Stability(count, mean, stddev, None, None)
+    cv = stddev / mean
+    return Stability(count, mean, stddev, cv, classify_cv(cv))

@@ -1,0 +1,148 @@
+"""Who waits for whom in a trace: the edges of every kind, and what could not be resolved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+import numpy as np
+
+from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork, awaited_work, known_before
+from rpl_analysis.execution_graph.dependences.event_edges import find_records, wait_edges
+from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, find_host_syncs, no_host_syncs
+from rpl_analysis.execution_graph.dependences.inferred_edges import inferred_edges
+from rpl_analysis.execution_graph.dependences.measured_event_edges import MeasuredEvents, measured_event_edges
+from rpl_analysis.execution_graph.dependences.null_streams import blocking_lanes, null_stream_edges
+from rpl_analysis.execution_graph.graph.edges import EdgeTable, join_edges, no_edges
+from rpl_analysis.execution_graph.host_program.program import host_program
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.host_program.program import HostProgram
+    from rpl_core.model.trace import Trace
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["Dependences", "SyncInfo", "Unresolved", "find_dependences"]
+
+#: Where edges between lanes come from. ``api_names``: calls without their arguments.
+SyncInfo = Literal["none", "api_names", "api_calls", "measured_events"]
+
+
+@attrs.frozen(kw_only=True)
+class Unresolved:
+    """What the recording asked for and could not be turned into edges."""
+
+    waits: int = 0  # the stream of the wait or of the record is unknown
+    waits_without_record: int = 0  # events that were never recorded: no edge by definition
+    syncs: int = 0  # the stream, event or device is unknown
+    submissions: int = 0  # nodes whose API call is not in the recording
+    late_syncs: int = 0  # clocks contradict the wait: work ended after it or began before it returned
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Dependences:
+    """Edges over work nodes and, behind them, host synchronisations.
+
+    ``submission_disagreements``: neighbours in a lane that began in another order than submitted.
+    """
+
+    program: HostProgram
+    edges: EdgeTable
+    syncs: HostSyncs
+    sync_info: SyncInfo
+    unresolved: Unresolved
+    submission_disagreements: int
+
+
+def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
+    """All edges between lanes of ``trace``."""
+    program = host_program(trace, nodes)
+    status = blocking_lanes(nodes, program.calls, program.streams)
+    null = null_stream_edges(program, status)
+    if program.calls is None or program.streams is None:
+        measured = _measured(trace, program)
+        return _result(
+            program,
+            edges=join_edges((null, measured.edges)),
+            syncs=no_host_syncs(),
+            sync_info="none" if trace.device_events is None else "measured_events",
+            unresolved=Unresolved(waits=measured.unresolved),
+        )
+    calls = program.calls
+    records = find_records(calls, program.streams, program.order)
+    waits = wait_edges(nodes, calls, program.streams, program.order, records)
+    # API calls tell streams, measured events only queues: those count where arguments are missing.
+    by_call = calls.with_arguments or trace.device_events is None
+    measured = _nothing_measured() if by_call else _measured(trace, program)
+    awaited = awaited_work(program, records, status)
+    syncs = find_host_syncs(program, awaited, _graph_begins(trace, nodes))
+    between = _without_known(join_edges((waits.edges, measured.edges, null)), awaited, program)
+    return _result(
+        program,
+        edges=join_edges((between, syncs.edges)),
+        syncs=syncs,
+        sync_info=_sync_info(trace, with_arguments=calls.with_arguments),
+        unresolved=Unresolved(
+            waits=waits.unresolved if by_call else measured.unresolved,
+            waits_without_record=waits.unrecorded,
+            syncs=awaited.unresolved,
+            submissions=program.submissions.unknown(),
+            late_syncs=awaited.inconsistent + syncs.inconsistent,
+        ),
+    )
+
+
+def _result(
+    program: HostProgram, *, edges: EdgeTable, syncs: HostSyncs, sync_info: SyncInfo, unresolved: Unresolved
+) -> Dependences:
+    """The dependences, with guesses where nothing tells of waits between several lanes."""
+    if sync_info in ("none", "api_names") and len(program.nodes.lanes) > 1:
+        edges = join_edges((edges, inferred_edges(program.nodes, program.order.in_start_order)))
+    return Dependences(
+        program=program,
+        edges=edges,
+        syncs=syncs,
+        sync_info=sync_info,
+        unresolved=unresolved,
+        submission_disagreements=program.order.disagreements,
+    )
+
+
+def _sync_info(trace: Trace, *, with_arguments: bool) -> SyncInfo:
+    if with_arguments:
+        return "api_calls"
+    return "api_names" if trace.device_events is None else "measured_events"
+
+
+def _measured(trace: Trace, program: HostProgram) -> MeasuredEvents:
+    if trace.device_events is None or not len(trace.device_events):
+        return _nothing_measured()
+    return measured_event_edges(trace, trace.device_events, program)
+
+
+def _nothing_measured() -> MeasuredEvents:
+    return MeasuredEvents(no_edges(), 0)
+
+
+def _without_known(edges: EdgeTable, awaited: AwaitedWork, program: HostProgram) -> EdgeTable:
+    """Without edges that say what the submitting thread had already waited for."""
+    if not len(edges):
+        return no_edges()
+    submissions, order = program.submissions, program.order
+    thread = submissions.thread[edges.target].astype(np.int64)
+    lane = program.nodes.lane[edges.source].astype(np.int64)
+    known = known_before(awaited, program, thread, lane, submissions.call[edges.target])
+    return edges.pick((submissions.call[edges.target] < 0) | (order.rank[edges.source] > known))
+
+
+def _graph_begins(trace: Trace, nodes: WorkNodes) -> Int64Column:
+    """Per process the first begin of any work on its machine."""
+    machines = sorted({process.node for process in trace.processes})
+    of_process = np.array([machines.index(process.node) for process in trace.processes], dtype=np.int64)
+    first = np.full(len(machines), np.iinfo(np.int64).max)
+    known = nodes.process >= 0
+    np.minimum.at(first, of_process[nodes.process[known]], nodes.begin_ns[known])
+    return first[of_process]

@@ -1,0 +1,140 @@
+"""What each synchronising call had waited for when it returned: pairs of a call and a node.
+
+Stream and event synchronisation name one node; what waits for many lanes is ``device_waits``' knowledge.
+Calls that block as a side effect (copies, frees) are known by rules with exceptions, so they count as waiting
+only for what had ended when they returned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
+from rpl_analysis.critical_path.segmented import carried_max
+from rpl_analysis.execution_graph.dependences.device_waits import AwaitedPairs, device_waits
+from rpl_analysis.execution_graph.graph.edges import Confidence
+from rpl_analysis.execution_graph.host_program.submission import call_place
+from rpl_core.model.calls import CallKind
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.execution_graph.dependences.event_edges import EventRecords
+    from rpl_analysis.execution_graph.host_program.calls import HostCalls
+    from rpl_analysis.execution_graph.host_program.program import HostProgram
+    from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["AwaitedWork", "awaited_work"]
+
+
+@attrs.frozen(eq=False)
+class AwaitedWork:
+    """Pairs, ascending by (thread, lane, call): ``call`` (row), ``node``, ``confidence``.
+
+    Only news is kept: per thread and lane each pair names a later node than the one before it.
+    ``inconsistent`` counts certain pairs whose node ended after the call returned, ``unresolved`` calls whose
+    stream, event or device is unknown.
+    """
+
+    call: Int64Column
+    node: Int64Column
+    confidence: NDArray[np.int8]
+    inconsistent: int
+    unresolved: int
+
+
+def awaited_work(program: HostProgram, records: EventRecords, status: NDArray[np.int8]) -> AwaitedWork:
+    """All pairs of the trace. The program's API calls must be known."""
+    calls, streams = program.calls, program.streams
+    assert calls is not None
+    assert streams is not None
+    by_stream, unresolved_streams = _stream_syncs(program, calls, streams)
+    by_event, unresolved_events = _event_syncs(calls, records)
+    by_device, unresolved_devices = device_waits(program, calls, streams, status)
+    found = [by_stream, by_event, *by_device, _own_work(program, calls)]
+    pairs, inconsistent = _consistent(
+        AwaitedPairs(
+            np.concatenate([part.call for part in found]),
+            np.concatenate([part.node for part in found]),
+            np.concatenate([part.confidence for part in found]),
+        ),
+        program,
+        calls,
+    )
+    news = _news(pairs, program, calls)
+    return AwaitedWork(
+        call=news.call,
+        node=news.node,
+        confidence=news.confidence,
+        inconsistent=inconsistent,
+        unresolved=unresolved_streams + unresolved_events + unresolved_devices,
+    )
+
+
+def _stream_syncs(program: HostProgram, calls: HostCalls, streams: StreamHandles) -> tuple[AwaitedPairs, int]:
+    rows = calls.rows(CallKind.STREAM_SYNC)
+    lane = streams.lane_at(rows)
+    node = program.order.last_before(lane, call_place(rows))
+    return AwaitedPairs.made(rows, node, Confidence.CERTAIN), int((lane < 0).sum())
+
+
+def _event_syncs(calls: HostCalls, records: EventRecords) -> tuple[AwaitedPairs, int]:
+    rows = calls.rows(CallKind.EVENT_SYNC)
+    unnamed = int((calls.table.event_handle[rows] == NO_HANDLE).sum())
+    record = records.latest(rows)
+    rows, record = rows[record >= 0], record[record >= 0]
+    unresolved = unnamed + int(records.unresolved[record].sum())
+    return AwaitedPairs.made(rows, records.node[record], Confidence.CERTAIN), unresolved
+
+
+def _own_work(program: HostProgram, calls: HostCalls) -> AwaitedPairs:
+    """Copies and kernels that a blocking call itself submitted."""
+    call = program.submissions.call
+    node = np.flatnonzero((call >= 0) & (calls.kind[call] == CallKind.BLOCKING_COPY))
+    return AwaitedPairs.made(call[node], node, Confidence.PROBABLE)
+
+
+def _consistent(pairs: AwaitedPairs, program: HostProgram, calls: HostCalls) -> tuple[AwaitedPairs, int]:
+    ended = program.nodes.end_ns[pairs.node] <= calls.table.end_ns[pairs.call] + DEFAULT_TOLERANCE_NS
+    inconsistent = int((~ended & (pairs.confidence == Confidence.CERTAIN)).sum())
+    if ended.all():
+        return pairs, inconsistent
+    return AwaitedPairs(pairs.call[ended], pairs.node[ended], pairs.confidence[ended]), inconsistent
+
+
+def _news(pairs: AwaitedPairs, program: HostProgram, calls: HostCalls) -> AwaitedPairs:
+    """Pairs that tell their thread something new about the lane, ascending by (thread, lane, call)."""
+    lane, thread = program.nodes.lane[pairs.node], calls.thread[pairs.call]
+    rank = program.order.rank[pairs.node]
+    order = np.lexsort((pairs.confidence, -rank, pairs.call, lane, thread))
+    lane, thread, rank = lane[order], thread[order], rank[order]
+    opens = np.ones(order.size, dtype=np.bool_)
+    opens[1:] = (lane[1:] != lane[:-1]) | (thread[1:] != thread[:-1])
+    new = order[rank + 1 > carried_max(rank + 1, opens)]
+    return AwaitedPairs(pairs.call[new], pairs.node[new], pairs.confidence[new])
+
+
+def known_before(
+    awaited: AwaitedWork, program: HostProgram, thread: Int64Column, lane: Int64Column, row: Int64Column
+) -> Int64Column:
+    """Rank (in its lane's order) of the last node that each thread knew to have ended before a call.
+
+    -1 where it knew of none in that lane. Shape (q,).
+    """
+    calls = program.calls
+    if calls is None or not awaited.call.size:
+        return np.full(row.size, NOT_RECORDED, dtype=np.int64)
+    lanes, size = len(program.nodes.lanes), np.int64(len(calls))
+    of_thread = calls.thread[awaited.call].astype(np.int64)
+    key = (of_thread * lanes + program.nodes.lane[awaited.node]) * size + awaited.call
+    wanted = thread.astype(np.int64) * lanes + lane
+    found = np.searchsorted(key, wanted * size + row) - 1
+    index = np.maximum(found, 0)
+    known = (found >= 0) & (key[index] // size == wanted)
+    return np.where(known, program.order.rank[awaited.node[index]], NOT_RECORDED)

@@ -1,0 +1,90 @@
+"""The order inside lanes, and where it is not certain: the nodes of one graph launch.
+
+All nodes of a graph launch carry the one stream that it was launched on, though branches of the graph
+may run in parallel on several queues (rocpd.md, sections 0.4, 0.6 and 3.1). Between two of them the order is
+probable if one queue ran them one after the other, else a guess.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
+from rpl_analysis.execution_graph.graph.numbering import BLOCK, join_keys, number_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.host_program.program import HostProgram
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["LaneLinks", "launch_groups", "link_lanes"]
+
+#: ``LaneLinks.kind`` of a lane's first node.
+NO_LINK = -1
+
+
+@attrs.frozen(eq=False)
+class LaneLinks:
+    """Per work node the edge from its predecessor in the lane; ``kind`` is NO_LINK where there is none."""
+
+    kind: NDArray[np.int8]
+    confidence: NDArray[np.int8]
+
+
+def link_lanes(nodes: WorkNodes, program: HostProgram) -> LaneLinks:
+    """The links of all lanes, in start order."""
+    by_lane = program.order.in_start_order
+    kind = np.full(len(nodes), NO_LINK, dtype=np.int8)
+    confidence = np.full(len(nodes), Confidence.CERTAIN, dtype=np.int8)
+    for first in range(1, len(nodes), BLOCK):
+        node = by_lane[first : first + BLOCK]
+        before = by_lane[first - 1 : first - 1 + node.size]
+        linked = nodes.lane[node] == nodes.lane[before]
+        if not linked.all():
+            node, before = node[linked], before[linked]
+        kind[node] = EdgeKind.QUEUE if nodes.by_queue else EdgeKind.STREAM
+        if nodes.by_queue:
+            confidence[node] = Confidence.PROBABLE
+        inner = _same_launch(nodes, program, node, before)
+        node, before = node[inner], before[inner]
+        kind[node] = EdgeKind.GRAPH_LAUNCH
+        serial = (nodes.queue[node] == nodes.queue[before]) & (nodes.queue[node] >= 0)
+        serial &= nodes.end_ns[before] <= nodes.begin_ns[node]
+        confidence[node] = np.where(serial, Confidence.PROBABLE, Confidence.GUESS)
+    return LaneLinks(kind, confidence)
+
+
+def _same_launch(
+    nodes: WorkNodes, program: HostProgram, node: Int64Column, before: Int64Column
+) -> NDArray[np.bool_]:
+    """Whether both were submitted by one call that may be a graph launch: its name is that or unknown."""
+    launch, process = nodes.correlation_id, nodes.process
+    same: NDArray[np.bool_] = launch[node] == launch[before]
+    if not same.any():
+        return same
+    same &= launch[node] > 0
+    same &= process[node] == process[before]
+    if program.calls is not None:
+        # Other calls with several pieces of work, such as copies in parts, run them in order.
+        call = program.submissions.call[node]
+        same &= (call < 0) | program.calls.is_graph_launch[program.calls.table.function[call]]
+    return same
+
+
+def launch_groups(nodes: WorkNodes, links: LaneLinks) -> NDArray[np.int32] | None:
+    """A number per node that nodes of one launch in one lane share; None where there is no graph launch."""
+    inner = links.kind == EdgeKind.GRAPH_LAUNCH
+    if not inner.any():
+        return None
+    alone = -1 - np.arange(len(nodes))
+    key = join_keys(
+        (nodes.lane, nodes.process, np.where(nodes.correlation_id > 0, nodes.correlation_id, alone))
+    )
+    _, group = number_keys(key)
+    return group

@@ -1,0 +1,90 @@
+"""Edges guessed from timestamps, where a recording holds nothing better. Always labelled as guesses.
+
+A node is taken to wait for another lane only if its own lane does not explain when it began: its gap is
+longer than is usual there, and a node of another lane of the process ended just before. Measured on a
+friendly synthetic trace this is right for 88 % of the edges; without the condition, for 10 to 23 %
+(critical_path.md, 1.4). So guesses never enter the reported path, only its bounds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["inferred_edges"]
+
+#: The longest time between the end of a cause and the begin of its effect (critical_path.md, 1.4).
+MOST_GAP_NS = 5_000
+#: Up to this many lanes each median is found by a partition, several times faster than one sort of all.
+_MOST_PARTITIONS = 4096
+
+
+def inferred_edges(nodes: WorkNodes, in_start_order: Int64Column) -> EdgeTable:
+    """One guess at most per node, lag = the observed gap. ``in_start_order``: nodes by (lane, begin)."""
+    node = _unexplained(nodes, in_start_order)
+    cause = _latest_of_another_lane(nodes, node)
+    node, cause = node[cause >= 0], cause[cause >= 0]
+    gap = nodes.begin_ns[node] - nodes.end_ns[cause]
+    close = gap <= MOST_GAP_NS
+    return EdgeTable.of_kind(cause[close], node[close], EdgeKind.INFERRED, Confidence.GUESS, gap[close])
+
+
+def _unexplained(nodes: WorkNodes, by_lane: Int64Column) -> Int64Column:
+    """Nodes whose gap to their predecessor in the lane is longer than the lane's median gap."""
+    lane = nodes.lane[by_lane]
+    linked = np.flatnonzero(lane[1:] == lane[:-1]) + 1
+    gap = nodes.begin_ns[by_lane[linked]] - nodes.end_ns[by_lane[linked - 1]]
+    of_lane = lane[linked]
+    count = np.bincount(of_lane, minlength=len(nodes.lanes))
+    median = _medians(gap, count)
+    return np.sort(by_lane[linked[gap > median[of_lane]]])
+
+
+def _medians(values: Int64Column, count: NDArray[np.intp]) -> Int64Column:
+    """The upper median of consecutive groups of ``count`` values; 0 for empty groups."""
+    median = np.zeros(count.size, dtype=np.int64)
+    end = np.cumsum(count)
+    if count.size > _MOST_PARTITIONS:
+        order = np.lexsort((values, np.repeat(np.arange(count.size), count)))
+        used = count > 0
+        median[used] = values[order][(end - count)[used] + count[used] // 2]
+        return median
+    for group in np.flatnonzero(count).tolist():
+        own = values[end[group] - count[group] : end[group]]
+        middle = own.size // 2
+        median[group] = np.partition(own, middle)[middle]
+    return median
+
+
+def _latest_of_another_lane(nodes: WorkNodes, node: Int64Column) -> Int64Column:
+    """Of the nodes of the same process that had ended, the last to end in another lane; -1 for none."""
+    by_end = np.argsort(nodes.end_ns, kind="stable")
+    if bool(nodes.process.min() != nodes.process.max()):
+        by_end = by_end[np.argsort(nodes.process[by_end], kind="stable")]
+    process, lane = nodes.process[by_end], nodes.lane[by_end]
+    # Ends relative to each process's first are keys that ascend with (process, end).
+    origin = int(nodes.begin_ns.min(initial=0))
+    span = np.int64(int(nodes.end_ns.max(initial=0)) - origin + 1)
+    key = process * span + (nodes.end_ns[by_end] - origin)
+    found = (
+        np.searchsorted(key, nodes.process[node] * span + (nodes.begin_ns[node] - origin), side="right") - 1
+    )
+    # Where the last one is of the node's own lane: the one before its run of that lane.
+    index = np.arange(by_end.size)
+    opens = np.ones(by_end.size, dtype=np.bool_)
+    opens[1:] = lane[1:] != lane[:-1]
+    before_run = np.maximum.accumulate(np.where(opens, index, 0)) - 1
+    own = (found >= 0) & (lane[found] == nodes.lane[node])
+    found = np.where(own, before_run[found], found)
+    valid = (found >= 0) & (process[found] == nodes.process[node]) & (lane[found] != nodes.lane[node])
+    return np.where(valid, by_end[found], -1)

@@ -1,0 +1,46 @@
+"""Everything the edge modules ask about a process's host program, found once per trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_analysis.execution_graph.host_program.calls import host_calls
+from rpl_analysis.execution_graph.host_program.current_device import find_current_device
+from rpl_analysis.execution_graph.host_program.lane_order import order_lanes
+from rpl_analysis.execution_graph.host_program.stream_handles import learn_stream_handles
+from rpl_analysis.execution_graph.host_program.submission import find_submissions
+
+if TYPE_CHECKING:
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.host_program.calls import HostCalls
+    from rpl_analysis.execution_graph.host_program.lane_order import LaneOrder
+    from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles
+    from rpl_analysis.execution_graph.host_program.submission import Submissions
+    from rpl_core.model.trace import Trace
+
+__all__ = ["HostProgram", "host_program"]
+
+
+@attrs.frozen(eq=False)
+class HostProgram:
+    """``calls`` and ``streams`` are None where the API was not traced; the order is known from ids then."""
+
+    nodes: WorkNodes
+    submissions: Submissions
+    order: LaneOrder
+    calls: HostCalls | None
+    streams: StreamHandles | None
+
+
+def host_program(trace: Trace, nodes: WorkNodes) -> HostProgram:
+    """Match nodes with calls, and handles with lanes."""
+    calls = host_calls(trace)
+    submissions = find_submissions(nodes.process, nodes.correlation_id, calls)
+    order = order_lanes(nodes.lane, len(nodes.lanes), nodes.end_ns, submissions)
+    streams = None
+    if calls is not None:
+        device = find_current_device(nodes, submissions, calls)
+        streams = learn_stream_handles(nodes, submissions, calls, device)
+    return HostProgram(nodes=nodes, submissions=submissions, order=order, calls=calls, streams=streams)

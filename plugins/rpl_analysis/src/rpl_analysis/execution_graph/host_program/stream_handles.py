@@ -1,0 +1,203 @@
+"""Stream arguments of API calls to lanes: no table of a recording says it, so launches are the witnesses.
+
+A launch's call names the stream by pointer and its node runs in a lane (critical_path.md, section 5). A
+pointer can name another stream after its stream was destroyed, so each pairing holds for a range of calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys, places
+from rpl_core.model.calls import LEGACY_STREAM, NULL_STREAM, THREAD_STREAM, CallKind
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.host_program.calls import HostCalls
+    from rpl_analysis.execution_graph.host_program.current_device import CurrentDevice
+    from rpl_analysis.execution_graph.host_program.submission import Submissions
+
+    Int64Column = NDArray[np.int64]
+    BoolColumn = NDArray[np.bool_]
+
+__all__ = ["StreamHandles", "learn_stream_handles"]
+
+_ANY_THREAD = -1
+
+
+@attrs.frozen(eq=False)
+class StreamHandles:
+    """Which lane a stream argument means. Ranges of one key are ascending and disjoint.
+
+    ``handle``: distinct handles ascending. Per range ``range_key`` ((process, handle, thread) as one number,
+    times calls, plus last row; ascending) and ``range_lane``. ``null_lane`` [process, agent] and
+    ``only_lane`` [process] are -1 where there is none.
+    """
+
+    calls: HostCalls
+    device: CurrentDevice
+    handle: NDArray[np.uint64]
+    range_key: Int64Column
+    range_lane: Int64Column
+    null_lane: Int64Column
+    only_lane: Int64Column
+
+    def lane_at(self, rows: Int64Column) -> Int64Column:
+        """Lane of the stream argument of each API call, -1 where it can't be told."""
+        table = self.calls.table
+        handle = table.stream_handle[rows]
+        process = table.process[rows].astype(np.int64)
+        lane = self._by_range(rows)
+        null = self.is_null(rows) & (process >= 0)
+        if null.any():
+            agent = self.device.agent_at(rows[null])
+            found = np.where(agent >= 0, self.null_lane[process[null], agent], NOT_RECORDED)
+            # Where queues stand in for streams there is no null lane: launches tell what there is.
+            lane[null] = np.where(found >= 0, found, lane[null])
+        # Without the argument there is no doubt only where the process has one lane.
+        absent = (handle == NO_HANDLE) & (process >= 0)
+        lane[absent] = self.only_lane[process[absent]]
+        return lane
+
+    def is_null(self, rows: Int64Column) -> BoolColumn:
+        """Whether each call's stream argument is the null stream."""
+        handle = self.calls.table.stream_handle[rows]
+        null: BoolColumn = (handle == NULL_STREAM) & ~self.calls.own_null[rows]
+        null |= handle == LEGACY_STREAM
+        return null
+
+    def range_at(self, rows: Int64Column) -> Int64Column:
+        """Index of the range that each call's stream argument falls into, -1 for none."""
+        code = places(self.calls.table.stream_handle[rows], self.handle)
+        key = _range_key(self.calls, rows, code, self.handle.size)
+        if not self.range_key.size:
+            return np.full(rows.size, NOT_RECORDED, dtype=np.int64)
+        size = np.int64(len(self.calls) + 1)
+        found = np.minimum(np.searchsorted(self.range_key, key * size + rows), self.range_key.size - 1)
+        inside = (code >= 0) & (self.range_key[found] // size == key)
+        return np.where(inside, found, NOT_RECORDED)
+
+    def _by_range(self, rows: Int64Column) -> Int64Column:
+        found = self.range_at(rows)
+        if not self.range_lane.size:
+            return found
+        return np.where(found >= 0, self.range_lane[found], NOT_RECORDED)
+
+
+def _thread_of_handle(calls: HostCalls, rows: Int64Column) -> Int64Column:
+    """The thread where the handle means a stream of the thread's own, else -1."""
+    handle = calls.table.stream_handle[rows]
+    own = (handle == THREAD_STREAM) | (calls.own_null[rows] & (handle == NULL_STREAM))
+    return np.where(own, calls.thread[rows], _ANY_THREAD).astype(np.int64)
+
+
+def _range_key(calls: HostCalls, rows: Int64Column, code: Int64Column, handles: int) -> Int64Column:
+    process = calls.table.process[rows].astype(np.int64)
+    return (process * max(1, handles) + np.maximum(code, 0)) * (calls.threads + 1) + (
+        _thread_of_handle(calls, rows) + 1
+    )
+
+
+def learn_stream_handles(
+    nodes: WorkNodes, submissions: Submissions, calls: HostCalls, device: CurrentDevice
+) -> StreamHandles:
+    """Pair handles and lanes from all nodes whose call is known."""
+    lane, first, last = _sightings(nodes, submissions, calls)
+    handles = np.unique(calls.table.stream_handle[first])
+    code = places(calls.table.stream_handle[first], handles)
+    key = _range_key(calls, first, code, handles.size)
+    order = np.lexsort((lane, first, key))
+    key, lane, first, last = key[order], lane[order], first[order], last[order]
+    end = _range_ends(calls, handles, key, first, last)
+    size = np.int64(len(calls) + 1)
+    return StreamHandles(
+        calls=calls,
+        device=device,
+        handle=handles,
+        range_key=key * size + end,
+        range_lane=lane,
+        null_lane=_null_lanes(nodes, device),
+        only_lane=_only_lanes(nodes, device),
+    )
+
+
+def _sightings(
+    nodes: WorkNodes, submissions: Submissions, calls: HostCalls
+) -> tuple[Int64Column, Int64Column, Int64Column]:
+    """Lane, first and last call of every pairing of a handle with a lane; null streams are left out."""
+    node = np.flatnonzero(submissions.call >= 0)
+    call = submissions.call[node]
+    handle, lane = calls.table.stream_handle[call], nodes.lane[node].astype(np.int64)
+    named = (handle != NO_HANDLE) & ~nodes.lanes.is_null[lane]
+    if not named.all():
+        call, handle, lane = call[named], handle[named], lane[named]
+    sample = np.zeros(len(nodes.lanes), dtype=np.int64)
+    sample[lane] = call
+    # Nearly always a lane has one handle for its life; only others need to be told apart by sorting.
+    odd = handle != calls.table.stream_handle[sample[lane]]
+    odd |= _thread_of_handle(calls, call) != _thread_of_handle(calls, sample)[lane]
+    group = lane
+    if odd.any():
+        several = np.isin(lane, lane[odd])
+        _, rank = np.unique(handle[several], return_inverse=True)
+        group = lane.copy()
+        thread = _thread_of_handle(calls, call[several]) + 1
+        group[several] = join_keys((lane[several], rank.reshape(-1), thread)) + len(nodes.lanes)
+    numbers, index = number_keys(group)
+    first = np.full(numbers.size, len(calls), dtype=np.int64)
+    last = np.zeros(numbers.size, dtype=np.int64)
+    np.minimum.at(first, index, call)
+    np.maximum.at(last, index, call)
+    of_group = np.zeros(numbers.size, dtype=np.int64)
+    of_group[index] = lane
+    return of_group, first, last
+
+
+def _range_ends(
+    calls: HostCalls,
+    handles: NDArray[np.uint64],
+    key: Int64Column,
+    first: Int64Column,
+    last: Int64Column,
+) -> Int64Column:
+    """Last row for which each pairing holds: up to the stream's destruction, else up to the next pairing."""
+    size = np.int64(len(calls) + 1)
+    until = np.full(key.size, len(calls), dtype=np.int64)
+    followed = key[1:] == key[:-1]
+    until[:-1][followed] = np.maximum(first[1:][followed] - 1, first[:-1][followed])
+    rows = calls.rows(CallKind.STREAM_DESTROY)
+    code = places(calls.table.stream_handle[rows], handles)
+    rows, code = rows[code >= 0], code[code >= 0]
+    destroyed = np.sort(_range_key(calls, rows, code, handles.size) * size + rows)
+    if not destroyed.size:
+        return until
+    found = np.searchsorted(destroyed, key * size + last)
+    place = np.minimum(found, destroyed.size - 1)
+    same = (found < destroyed.size) & (destroyed[place] // size == key)
+    return np.where(same, np.minimum(until, destroyed[place] % size), until)
+
+
+def _null_lanes(nodes: WorkNodes, device: CurrentDevice) -> Int64Column:
+    lanes = nodes.lanes
+    agents = max(int(lanes.agent.max(initial=0)), int(device.agent.max(initial=0))) + 1
+    found = np.full((device.only_agent.size, agents), NOT_RECORDED, dtype=np.int64)
+    null = np.flatnonzero(lanes.is_null & (lanes.agent >= 0) & (lanes.process >= 0))
+    found[lanes.process[null], lanes.agent[null]] = null
+    return found
+
+
+def _only_lanes(nodes: WorkNodes, device: CurrentDevice) -> Int64Column:
+    """Per process its one lane, -1 where it has several."""
+    process = nodes.lanes.process
+    known = np.flatnonzero(process >= 0)
+    found = np.full(device.only_agent.size, NOT_RECORDED, dtype=np.int64)
+    found[process[known]] = known
+    several = np.bincount(process[known], minlength=found.size) > 1
+    found[several] = NOT_RECORDED
+    return found

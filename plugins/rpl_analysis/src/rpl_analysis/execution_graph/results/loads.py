@@ -1,0 +1,108 @@
+"""How busy machines, GPUs and processes were, each on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.execution_graph.graph.numbering import number_keys
+from rpl_analysis.execution_graph.results.model import ClockDomain, DeviceLoad, ProcessPath
+from rpl_analysis.execution_graph.results.time_spent import find_releases, sum_idle_time
+
+if TYPE_CHECKING:
+    from rpl_analysis.critical_path.intervals import BusyTime
+    from rpl_analysis.execution_graph.results.domain import SolvedDomain
+    from rpl_analysis.execution_graph.results.model import IdleTime
+    from rpl_core.model.trace import Trace
+
+__all__ = ["MachineLoad", "machine_load", "process_paths"]
+
+#: dag.json lists that many devices and processes, those with most work first (chosen).
+MOST_PARTS = 256
+
+
+@attrs.frozen
+class MachineLoad:
+    """One machine: all its GPUs together, and each by index."""
+
+    domain: ClockDomain
+    devices: tuple[DeviceLoad, ...]
+
+
+def machine_load(trace: Trace, solved: SolvedDomain) -> MachineLoad:
+    """Busy and idle time of the machine and of its GPUs."""
+    work, releases = solved.domain.work, find_releases(solved.domain)
+    busy, idle = sum_idle_time(work.begin_ns, work.end_ns, releases)
+    agents, index = number_keys(work.agent)
+    devices = []
+    for i, agent in enumerate(agents.tolist()):
+        found = busy, idle
+        if agents.size > 1:
+            rows = np.flatnonzero(index == i)
+            found = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
+        devices.append(_device_load(trace, solved, agent, int(np.count_nonzero(index == i)), *found))
+    return MachineLoad(_domain_load(solved, busy, idle), tuple(devices))
+
+
+def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime) -> ClockDomain:
+    """All GPUs of one machine together.
+
+    ``overlap_potential_ns`` = busy time - exec-only path: what running side by side could still hide if
+    dependences were the only limit.
+    """
+    length = solved.path.critical_path_ns
+    return ClockDomain(
+        node=solved.domain.machine,
+        makespan_ns=solved.graph.makespan_ns,
+        critical_path_ns=length,
+        busy_ns=busy.busy_ns,
+        idle_ns=busy.idle_ns,
+        parallelism=busy.parallelism(length) or 0.0,
+        total_ns=busy.total_ns,
+        overlap_ns=busy.overlap_ns,
+        overlap_potential_ns=busy.busy_ns - length,
+        concurrency=busy.concurrency,
+        idle=idle,
+    )
+
+
+def _device_load(
+    trace: Trace, solved: SolvedDomain, agent: int, nodes: int, busy: BusyTime, idle: IdleTime
+) -> DeviceLoad:
+    return DeviceLoad(
+        node=solved.domain.machine,
+        agent=trace.agents[agent].index if agent >= 0 else None,
+        nodes=nodes,
+        total_ns=busy.total_ns,
+        busy_ns=busy.busy_ns,
+        idle_ns=busy.idle_ns,
+        concurrency=busy.concurrency,
+        idle=idle,
+    )
+
+
+def process_paths(trace: Trace, solved: SolvedDomain) -> list[ProcessPath]:
+    """One entry per process of the machine: processes never wait for each other in the graph."""
+    work = solved.domain.work
+    processes, index = number_keys(work.process)
+    count = processes.size
+    first, last = work.begin_ns[:1], np.array([work.end_ns.max()])
+    nodes = np.array([len(work)])
+    if count > 1:
+        first = np.full(count, np.iinfo(np.int64).max)
+        last = np.zeros(count, dtype=np.int64)
+        np.minimum.at(first, index, work.begin_ns)
+        np.maximum.at(last, index, work.end_ns)
+        nodes = np.bincount(index, minlength=count)
+    return [
+        ProcessPath(
+            node=solved.domain.machine,
+            process=trace.processes[number].pid,
+            nodes=int(nodes[i]),
+            critical_path_ns=int(solved.process_path_ns[number]),
+            makespan_ns=int(last[i] - first[i]),
+        )
+        for i, number in enumerate(processes.tolist())
+    ]

@@ -1,0 +1,158 @@
+"""What time was spent on: the makespan along the as-executed path, and the idle time of a set of nodes.
+
+A wait on the path is the host's until the node's API call began; what is left is the wait for a
+synchronisation if one released the node, else the launch. Without API calls the host's part counts as launch.
+
+Idle time is blamed on what the node that ended it had waited for. Until the thread came back from a wait it
+is ``sync``, until the next launch call the ``host``; work that was queued already waited for an event or
+stream (``sync``) or for its launch (``launch``). critical_path.md, 1.6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.critical_path.intervals import BusyTime
+from rpl_analysis.execution_graph.graph.edges import EdgeKind
+from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
+from rpl_analysis.execution_graph.results.domain import NO_SYMBOL
+from rpl_analysis.execution_graph.results.model import IdleTime, PathBreakdown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.critical_path.model import CriticalPath
+    from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["QUEUED_WAITS", "Releases", "break_down", "find_releases", "sum_idle_time"]
+
+#: Kinds of edges that hold back work which the host has submitted already.
+QUEUED_WAITS = (EdgeKind.EVENT, EdgeKind.MEASURED_EVENT, EdgeKind.NULL_STREAM)
+
+
+_UNKNOWN = np.int64(np.iinfo(np.int64).min)
+
+
+def break_down(solved: SolvedDomain, path: CriticalPath) -> PathBreakdown:
+    """The parts of ``path``, which is as executed; they add up to the makespan."""
+    domain, rows = solved.domain, path.rows
+    execution = solved.graph.to_rows(solved.weights.execution_ns)
+    submitted = _submitted_ns(solved)
+    # Host synchronisations, which belong to no symbol, take no time.
+    kernel_ns = copy_ns = host_ns = held_ns = 0
+    waits = _after_queued_wait(solved, path)
+    for first in range(0, rows.size, BLOCK):
+        block = slice(first, first + BLOCK)
+        own, symbol = rows[block], domain.symbol[rows[block]]
+        is_copy = symbol >= domain.work.kernel_symbols
+        copy_ns += int(execution[own][is_copy].sum())
+        kernel_ns += int(execution[own][~is_copy & (symbol != NO_SYMBOL)].sum())
+        host = _host_part(submitted[own], path.wait_ns[block])
+        held = waits[block] | (symbol == NO_SYMBOL)
+        host_ns += int(host.sum())
+        held_ns += int(path.wait_ns[block][held].sum() - host[held].sum())
+    return PathBreakdown(
+        kernel_ns=kernel_ns,
+        copy_ns=copy_ns,
+        launch_gap_ns=path.waiting_ns - host_ns - held_ns,
+        host_gap_ns=host_ns,
+        sync_wait_ns=held_ns,
+    )
+
+
+def _submitted_ns(solved: SolvedDomain) -> Int64Column:
+    """Per row the time from its begin to that of its API call, which lies before it; int64 min if unknown."""
+    domain, graph = solved.domain, solved.graph
+    if is_constant(domain.submitted_ns) and domain.submitted_ns[0] < 0:
+        return np.broadcast_to(_UNKNOWN, domain.submitted_ns.shape)
+    # Times of the graph count from its first begin.
+    submitted = domain.submitted_ns - int(domain.begin_ns.min())
+    submitted -= graph.to_rows(graph.begin_ns)
+    submitted[domain.submitted_ns < 0] = _UNKNOWN
+    return submitted
+
+
+def _host_part(submitted_ns: Int64Column, wait_ns: Int64Column) -> Int64Column:
+    """The part of each wait before the API call of the node that waits."""
+    known = submitted_ns != _UNKNOWN
+    return np.where(known, np.clip(np.where(known, submitted_ns, 0) + wait_ns, 0, wait_ns), 0)
+
+
+def _after_queued_wait(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.bool_]:
+    """Per node of the path whether it was entered by an edge that holds back submitted work."""
+    entered = path.entered_by >= 0
+    queued = np.zeros(path.rows.size, dtype=np.bool_)
+    kinds = solved.edges.kind[path.entered_by[entered]]
+    queued[path.run_start[entered]] = np.isin(kinds, QUEUED_WAITS)
+    return queued
+
+
+@attrs.frozen(eq=False)
+class Releases:
+    """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
+
+    ``held``: an event or stream held it back after it had been submitted.
+    """
+
+    submitted_ns: Int64Column
+    woken_ns: Int64Column
+    held: NDArray[np.bool_]
+
+
+def find_releases(domain: Domain) -> Releases:
+    """What is known about the release of every work node of ``domain``."""
+    count = len(domain.work)
+    edges = domain.trusted_edges()
+    if not len(edges):
+        nothing = np.broadcast_to(np.int64(-1), count), np.broadcast_to(np.bool_(False), count)
+        return Releases(domain.submitted_ns[:count], *nothing)
+    woken = np.full(count, -1, dtype=np.int64)
+    from_host = (edges.source >= count) & (edges.target < count)
+    woken[edges.target[from_host]] = domain.end_ns[edges.source[from_host]]
+    held = np.zeros(count, dtype=np.bool_)
+    held[edges.target[np.isin(edges.kind, QUEUED_WAITS)]] = True
+    return Releases(submitted_ns=domain.submitted_ns[:count], woken_ns=woken, held=held)
+
+
+def sum_idle_time(
+    begin_ns: Int64Column, end_ns: Int64Column, releases: Releases, rows: Int64Column | None = None
+) -> tuple[BusyTime, IdleTime]:
+    """Busy and idle time of work nodes that ascend by begin; ``rows`` are their rows in ``releases``."""
+    if not begin_ns.size:
+        return BusyTime(total_ns=0, busy_ns=0, makespan_ns=0), IdleTime(0, 0, 0, 0)
+    total_ns, blamed = 0, np.zeros(4, dtype=np.int64)
+    reached_ns = int(begin_ns[0])
+    # In blocks: the intervals between millions of nodes would need several columns.
+    for first in range(0, begin_ns.size, BLOCK):
+        begin, end = begin_ns[first : first + BLOCK], end_ns[first : first + BLOCK]
+        total_ns += int((end - begin).sum())
+        busy_until = np.maximum.accumulate(np.append(reached_ns, end))
+        reached_ns = int(busy_until[-1])
+        ender = np.flatnonzero(begin > busy_until[:-1])
+        node = ender + first if rows is None else rows[ender + first]
+        blamed += _blamed(busy_until[ender], begin[ender], node, releases)
+    idle = IdleTime(*blamed.tolist())
+    makespan_ns = reached_ns - int(begin_ns[0])
+    return BusyTime(total_ns=total_ns, busy_ns=makespan_ns - int(blamed.sum()), makespan_ns=makespan_ns), idle
+
+
+def _blamed(
+    begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases
+) -> tuple[int, int, int, int]:
+    """Times between ``begin_ns`` and ``end_ns`` in the order of the fields of ``IdleTime``."""
+    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
+    submitted = np.clip(releases.submitted_ns[ender], woken, end_ns)
+    queued = end_ns - submitted
+    known = releases.submitted_ns[ender] >= 0
+    held = releases.held[ender]
+    return (
+        int((submitted - woken)[known].sum()),
+        int((woken - begin_ns).sum() + queued[held].sum()),
+        int(queued[known & ~held].sum()),
+        int(queued[~known & ~held].sum()),
+    )

@@ -1,0 +1,109 @@
+"""What the application would gain if chosen kernels were faster, one by one and all at once.
+
+The graph of a run is solved again; gains of several are never just added up. Times are int64 nanoseconds of
+the whole application. Model: durations do not depend on what runs beside them; launches, host time and waits
+stay as recorded (critical_path.md, 1.6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_analysis.critical_path.weights import scale_symbol, weigh
+from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
+from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length
+from rpl_core.errors import BadDataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_analysis.critical_path.model import DispatchGraph, NodeWeights
+    from rpl_analysis.execution_graph.results.domain import Domain
+    from rpl_core.model.trace import Trace
+
+__all__ = ["Answer", "FasterKernel", "Prediction", "ReplayedRun"]
+
+
+@attrs.frozen
+class FasterKernel:
+    """``name`` as displayed (or a copy direction) runs ``factor`` times as fast; infinity makes it free."""
+
+    name: str
+    factor: float
+
+
+@attrs.frozen
+class Answer:
+    """The application under ``changes``; ``speedup`` is recorded / predicted, ``None`` if nothing is left."""
+
+    changes: tuple[FasterKernel, ...]
+    application_ns: int
+    gain_ns: int
+    speedup: float | None
+
+
+@attrs.frozen
+class Prediction:
+    """``recorded_ns`` is the makespan of the machine with the longest path, as the documents report it.
+
+    ``together`` answers all changes at once; it is the only answer where one was asked.
+    """
+
+    recorded_ns: int
+    machine: str
+    machines: int
+    alone: tuple[Answer, ...]
+    together: Answer
+
+
+class ReplayedRun:
+    """The dependence graph of one run, ready to be solved again."""
+
+    def __init__(self, trace: Trace, *, include_copies: bool) -> None:
+        """Raises ``BadDataError`` if the trace has no work with usable times."""
+        nodes = work_nodes(trace, include_copies=include_copies)
+        if not len(nodes) or not bool((nodes.end_ns > nodes.begin_ns).any()):
+            raise BadDataError("no dispatch with usable times was recorded")
+        domains = machine_domains(trace, nodes, find_dependences(trace, nodes))
+        graphs = [graph_of(domain, domain.trusted_edges()) for domain in domains]
+        lengths = [path_length(graph, weigh(graph, "exec_only")) for graph in graphs]
+        longest = lengths.index(max(lengths))
+        self._domain: Domain = domains[longest]
+        self._graph: DispatchGraph = graphs[longest]
+        self._recorded: NodeWeights = weigh(self._graph, "as_executed")
+        self._machines = len(domains)
+        self._number = _symbol_numbers(self._domain)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Kernels and copy directions that ran, sorted."""
+        return tuple(sorted(self._number))
+
+    def predict(self, changes: Sequence[FasterKernel]) -> Prediction:
+        """Answers for ``changes``, each of another name of ``names``: alone in their order, and together.
+
+        Raises ``BadDataError`` for a factor that is not above zero.
+        """
+        return Prediction(
+            recorded_ns=path_length(self._graph, self._recorded),
+            machine=self._domain.machine,
+            machines=self._machines,
+            alone=tuple(self._answer((change,)) for change in changes) if len(changes) > 1 else (),
+            together=self._answer(tuple(changes)),
+        )
+
+    def _answer(self, changes: tuple[FasterKernel, ...]) -> Answer:
+        weights = self._recorded
+        for change in changes:
+            number = self._number[change.name]
+            weights = scale_symbol(self._graph, weights, self._domain.symbol, number, change.factor)
+        recorded, predicted = path_length(self._graph, self._recorded), path_length(self._graph, weights)
+        return Answer(changes, predicted, recorded - predicted, recorded / predicted if predicted else None)
+
+
+def _symbol_numbers(domain: Domain) -> Mapping[str, int]:
+    ran = set(domain.symbol.tolist())
+    return {name: number for number, name in enumerate(domain.work.symbol_names) if number in ran}
