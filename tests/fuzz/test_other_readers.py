@@ -38,7 +38,7 @@ def test_the_sound_recordings_give_what_is_in_them(rpd, fresh, digest, digest_tr
     assert digest(rpd).model("dag").breakdown.copy_ns > 0
     workload = digest(_write(fresh("workload"), WORKLOAD))
     assert workload.model("profile").launches == 4
-    assert workload.roofline.status == "available"
+    assert workload.model("roofline").status == "available"
     traced = digest_traces(_write(fresh(FOLDER), TRACE)).model("profile")
     (part,) = traced.untimed_thread_traces
     assert (part.status, part.waves) == ("available", 2)
