@@ -59,13 +59,13 @@ def _fields_violation(value: Any, depth: int) -> str | None:
 
 
 @cache
-def _hints(owner: type[Any]) -> Mapping[str, Any]:
+def _hints(owner: Any) -> Mapping[str, Any]:
     hints = _class_hints(owner)
     return {field.name: hints[field.name] for field in attrs.fields(owner) if field.name in hints}
 
 
 @cache
-def _class_hints(owner: type[Any]) -> Mapping[str, Any]:
+def _class_hints(owner: Any) -> Mapping[str, Any]:
     try:
         return get_type_hints(owner, localns=_names())
     except (NameError, TypeError):  # a name that exists for type checkers only costs its own attributes
@@ -159,7 +159,10 @@ def _column_violation(value: object, dtype: str) -> str | None:
     found = getattr(value, "dtype", None)
     if found is None:
         return _wrong(value, f"a column of {dtype}")
-    return None if found == dtype else f"is a column of {found} where {dtype} was expected"
+    narrower = found.kind in "iu" and dtype.startswith({"i": "int", "u": "uint"}[found.kind])
+    if found == dtype or (narrower and found.itemsize * 8 <= int(dtype.lstrip("uint"))):
+        return None  # columns of small integers may be kept narrow
+    return f"is a column of {found} where {dtype} was expected"
 
 
 def _wrong(value: object, expected: str) -> str:
