@@ -14,9 +14,8 @@ from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.exit_failure import ApplicationExitError
-from rpl_core.process.findings import process_findings
-from rpl_core.process.program import require_program
+from rpl_core.process.launch import require_program
+from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
 
 if TYPE_CHECKING:

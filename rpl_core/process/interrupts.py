@@ -6,6 +6,8 @@ command. A raised KeyboardInterrupt could strike between any two statements and 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 _WATCHED = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+_CLOSED = -1
 
 
 class InterruptWatch:
@@ -56,3 +59,30 @@ class InterruptWatch:
         self.count += 1
         self.first = self.first or signal.Signals(number)
         self._notify()
+
+
+class WakePipe:
+    """Ends a poll from a signal handler or another thread.
+
+    ``notify`` makes ``descriptor`` readable; ``clear`` empties it. After ``close`` both do nothing.
+    """
+
+    def __init__(self) -> None:
+        self.descriptor, self._write_end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._write_end, False)
+
+    def notify(self) -> None:
+        if self._write_end != _CLOSED:
+            with contextlib.suppress(BlockingIOError):  # full: a wake-up is pending anyway
+                os.write(self._write_end, b"\0")
+
+    def clear(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, 4096):
+                pass
+
+    def close(self) -> None:
+        write_end, self._write_end = self._write_end, _CLOSED
+        os.close(write_end)
+        os.close(self.descriptor)

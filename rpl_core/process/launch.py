@@ -1,23 +1,55 @@
-"""Starting a command in a session of its own, and saying clearly why one can't be started."""
+"""Starting a command in a session of its own, and saying clearly why one can't be started.
+
+An application is run several times and must see the same input each time. A regular file
+(``rpl profile ./app < points.txt``) is opened anew for each run, at the position where rpl got it.
+A pipe or a terminal can't be read twice, so the command gets an empty input instead.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import shlex
+import shutil
 import signal
+import stat
 import subprocess
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError, UsageError
-from rpl_core.process.standard_input import open_repeatable_stdin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_core.errors import RplError
     from rpl_core.process.request import ProcessRequest
+
+_STDIN = 0
+
+
+def require_program(command: Sequence[str]) -> None:
+    """Raise ``UsageError`` or ``MissingError`` unless the first word is a program on this machine.
+
+    To be asked before anything is created: a profiler would only show a traceback of its own for a misspelt
+    application.
+    """
+    if not command or not command[0]:
+        raise UsageError(
+            "no application was given", next_step="put it behind `--`: rpl profile -- ./app args"
+        )
+    program = command[0]
+    if shutil.which(program) is not None:
+        return
+    shown = shlex.quote(program)
+    if os.sep in program and os.path.isdir(program):  # noqa: PTH112 a word of the user, not a path of ours
+        raise UsageError(f"{shown} is a directory, not a program")
+    if os.sep in program and os.path.exists(program):  # noqa: PTH110 as above
+        raise UsageError(f"{shown} is not an executable file", next_step=f"run `chmod +x {shown}`")
+    where = "there is no such file" if os.sep in program else "it is not on PATH"
+    hint = None if os.sep in program else f"for a file in this directory write ./{shown}"
+    raise MissingError(f"cannot run {shown}: {where}", next_step=hint)
 
 
 def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
@@ -29,7 +61,7 @@ def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
     stopped by SIGTTIN or SIGTTOU as soon as it touches the terminal.
     """
     _let_exit_status_arrive()
-    stdin = open_repeatable_stdin()
+    stdin = _open_repeatable_stdin()
     try:
         return subprocess.Popen(
             request.command,
@@ -86,3 +118,20 @@ def _launch_error(request: ProcessRequest, error: OSError | ValueError) -> RplEr
     if error.errno == errno.E2BIG:
         return UsageError(f"cannot start {program}: the arguments are too long")
     return MissingError(f"cannot start {program}: {error.strerror}")
+
+
+def _open_repeatable_stdin() -> int:
+    """A new descriptor for the command's standard input. The caller closes it."""
+    try:
+        if stat.S_ISREG(os.fstat(_STDIN).st_mode):
+            return _reopened()
+    except OSError:  # rpl's own standard input is closed, or the file may not be opened again
+        pass
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _reopened() -> int:
+    # A duplicate would share its position with the other runs; /proc gives an open file of its own.
+    descriptor = os.open(f"/proc/self/fd/{_STDIN}", os.O_RDONLY | os.O_CLOEXEC)
+    os.lseek(descriptor, os.lseek(_STDIN, 0, os.SEEK_CUR), os.SEEK_SET)
+    return descriptor

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 from rpl_core.process.session_members import live_members, signal_members
 
 if TYPE_CHECKING:
-    from rpl_core.process.interrupts import InterruptWatch
-    from rpl_core.process.output_stream import OutputStream
-    from rpl_core.process.wake_pipe import WakePipe
+    from rpl_core.process.interrupts import InterruptWatch, WakePipe
+    from rpl_core.process.output import OutputStream
 
 #: Signals that end a session, each with the seconds that it gets. A profiler writes its files on SIGINT.
 STOP_SEQUENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0))

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.log_file import LogFile
+from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 
 

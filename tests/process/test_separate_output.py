@@ -9,7 +9,7 @@ import pytest
 
 from rpl_core.errors import TimeLimitError
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.log_file import LogFile
+from rpl_core.process.output import LogFile
 
 
 def request(tmp_path: Path, text: str, **options) -> ProcessRequest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from rpl_core.process.log_file import LogFile
+from rpl_core.process.output import LogFile
 from rpl_optimize.equivalence.output_files import OutputFilesCheck
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_testkit import contracts

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import TimeLimitError, UsageError
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.exit_failure import describe_exit
-from rpl_core.process.log_file import LogFile
+from rpl_core.process.outcome import describe_exit
+from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
 from rpl_optimize.interfaces.builder import Build, BuildFailure

@@ -11,7 +11,7 @@ import attrs
 
 from rpl_core.errors import UsageError
 from rpl_core.files.digest import sha256_of
-from rpl_core.process.program import require_program
+from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.compile_database import Entry, find_database, read_database

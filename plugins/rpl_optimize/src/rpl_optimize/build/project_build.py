@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import UsageError
-from rpl_core.process.program import require_program
+from rpl_core.process.launch import require_program
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import Program, find_program

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import TimeLimitError
-from rpl_core.process.exit_failure import describe_exit
+from rpl_core.process.outcome import describe_exit
 from rpl_core.process.request import ProcessRequest
 from rpl_core.process.runner import run_command
 from rpl_optimize.equivalence.working_copy import make_working_copy

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.process.exit_failure import ApplicationExitError, ended_by
+from rpl_core.process.outcome import ApplicationExitError, ended_by
 from rpl_rocprofv3.collector.log_watch import LogWatch, Problem
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.process.findings import process_findings
+from rpl_core.process.outcome import process_findings
 from rpl_rocprofv3.collector.log_watch import LogWatch, Problem
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.collector import Collector, PassOutcome
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.program import require_program
+from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_rocprofv3.collector.command_line import output_format_of, with_directory

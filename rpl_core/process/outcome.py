@@ -1,10 +1,11 @@
-"""Saying how a failed application ended."""
+"""How a run process ended: what to tell of a failed application, and of one that succeeded."""
 
 from __future__ import annotations
 
 import signal
 
 from rpl_core.errors import ApplicationError
+from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.process.request import ProcessResult
 
 _SHELL_SIGNAL_BASE = 128  # a shell reports a child killed by signal n as exit status 128 + n
@@ -57,3 +58,28 @@ def _signal_name(number: int) -> str:
         return ""
     meaning = _MEANINGS.get(known)
     return f"{known.name} ({meaning})" if meaning else known.name
+
+
+def process_findings(pass_name: str, result: ProcessResult) -> tuple[Diagnostic, ...]:
+    """Diagnostics for any collector to add to the outcome of the pass ``pass_name``."""
+    found = []
+    if result.orphans:
+        found.append(
+            Diagnostic(
+                code="collect.orphans_ended",
+                fact="processes that the application left running were ended; what they did may be lost",
+                remedy="let the application wait for its children",
+                where=pass_name,
+                count=result.orphans,
+            )
+        )
+    if result.log_problem is not None:
+        found.append(
+            Diagnostic(
+                code="collect.log_incomplete",
+                fact=f"the log of the pass is incomplete: {result.log_problem}",
+                severity=Severity.INFO,
+                where=pass_name,
+            )
+        )
+    return tuple(found)
