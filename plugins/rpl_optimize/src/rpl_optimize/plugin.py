@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.document import DocumentContract
     from rpl_optimize.interfaces.builder import BuildSystem
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
     from rpl_optimize.interfaces.proposer import Proposer
@@ -37,3 +38,10 @@ def rpl_builders() -> tuple[BuildSystem, ...]:
     from rpl_optimize.build.template_build import CommandBuilds
 
     return (CommandBuilds(), ProjectBuilds(), DatabaseBuilds(), CompilerBuilds())
+
+
+@hookimpl
+def rpl_documents() -> tuple[DocumentContract, ...]:
+    from rpl_optimize.contracts.kinds import OptimizeContract
+
+    return (OptimizeContract(),)

@@ -148,7 +148,7 @@ def _policy(given: OptimizeSettings) -> PolicyPart:
 def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step: Steps) -> Tools:
     """The plugins and sinks that a session works with; ``MissingError`` for those that are not there."""
     from rpl_core.cli.profile_command import log_sink
-    from rpl_core.profiling.choose_collector import choose_collector
+    from rpl_core.profiling.collectors import choose_collector
     from rpl_optimize.build.choose import choose_builder
     from rpl_optimize.equivalence.stage import EquivalenceStage
     from rpl_optimize.loop.request import Tools
@@ -166,7 +166,10 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
         builder=builder,
         proposer=proposer,
         equivalence=EquivalenceStage(
-            catalog.of(EQUIVALENCE_CHECKS), installed(catalog.of(TRANSFORMATIONS)), builder, request.equivalence
+            catalog.of(EQUIVALENCE_CHECKS),
+            installed(catalog.of(TRANSFORMATIONS)),
+            builder,
+            request.equivalence,
         ),
         approve=approval(session.output, automatic=call.settings.auto_approve),
         note=session.output.note,

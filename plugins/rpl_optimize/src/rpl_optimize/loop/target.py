@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import NoVerdictError
 from rpl_codeobject.kernel_names import is_instance, source_name
+from rpl_core.errors import NoVerdictError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
