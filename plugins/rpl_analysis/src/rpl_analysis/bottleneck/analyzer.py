@@ -33,7 +33,7 @@ class BottleneckAnalyzer(Analyzer):
         quantities = facts.get(KERNEL_QUANTITIES) or {}
         rooflines = facts[ROOFLINE].kernels
         no_lds = _kernels_without_lds(context.recording)
-        found = {}
+        classifications = {}
         for name, time in facts[KERNEL_TIMES].items():
             evidence = KernelEvidence(
                 time=time,
@@ -44,8 +44,8 @@ class BottleneckAnalyzer(Analyzer):
                 others=facts.figures(name),
             )
             figures = figures_of(evidence, context.device, context.recording.origin)
-            found[name] = classify(name, figures, context.rules)
-        return AnalysisOutcome({BOTTLENECKS: found})
+            classifications[name] = classify(name, figures, context.rules)
+        return AnalysisOutcome({BOTTLENECKS: classifications})
 
 
 def _kernels_without_lds(recording: Recording) -> frozenset[str]:

@@ -85,19 +85,21 @@ def _counted(quantities: KernelQuantities | None, device: DeviceModel | None) ->
 def _quantity(quantities: KernelQuantities | None, name: str) -> Metric:
     if quantities is None:
         return Metric.unknown("fraction", _NO_COUNTERS)
-    found = quantities.per_launch(name)
-    return found or Metric.unknown("fraction", f"the device's counter map has no {name}")
+    metric = quantities.per_launch(name)
+    return metric or Metric.unknown("fraction", f"the device's counter map has no {name}")
 
 
-def _occupancy(found: Occupancy | NoOccupancy | None) -> Metric:
-    if found is None or isinstance(found, NoOccupancy):
-        return Metric.unknown("fraction", found.reason if found else "the occupancy analyzer did not run")
+def _occupancy(occupancy: Occupancy | NoOccupancy | None) -> Metric:
+    if occupancy is None or isinstance(occupancy, NoOccupancy):
+        return Metric.unknown(
+            "fraction", occupancy.reason if occupancy else "the occupancy analyzer did not run"
+        )
     return Metric(
-        value=found.fraction,
+        value=occupancy.fraction,
         unit="fraction",
         exactness=Exactness.EXACT,
         origin=Origin.MODELLED,
-        formula=f"waves per SIMD / {found.max_waves_per_simd}, limited by {found.limiter}",
+        formula=f"waves per SIMD / {occupancy.max_waves_per_simd}, limited by {occupancy.limiter}",
     )
 
 

@@ -95,15 +95,15 @@ def _name(part: str, names: Sequence[str]) -> str:
     )
 
 
-def _part(found: Answer) -> WhatIfAnswerPart:
+def _part(answer: Answer) -> WhatIfAnswerPart:
     return WhatIfAnswerPart(
         changes=tuple(
             FasterKernelPart(name=change.name, factor=change.factor if math.isfinite(change.factor) else None)
-            for change in found.changes
+            for change in answer.changes
         ),
-        application_ns=found.application_ns,
-        application_gain_ns=found.gain_ns,
-        application_speedup=found.speedup,
+        application_ns=answer.application_ns,
+        application_gain_ns=answer.gain_ns,
+        application_speedup=answer.speedup,
     )
 
 
@@ -128,12 +128,12 @@ def show(output: Output, document: WhatIfDocument) -> None:
     output.line("waits stay as recorded.")
 
 
-def _row(title: str, factor: str, found: WhatIfAnswerPart) -> tuple[str, ...]:
-    speedup = UNKNOWN if found.application_speedup is None else f"{found.application_speedup:.3f}x"
-    gain = duration_ns(found.application_gain_ns)
-    return (title, factor, duration_ns(found.application_ns), gain, speedup)
+def _row(title: str, factor: str, answer: WhatIfAnswerPart) -> tuple[str, ...]:
+    speedup = UNKNOWN if answer.application_speedup is None else f"{answer.application_speedup:.3f}x"
+    gain = duration_ns(answer.application_gain_ns)
+    return (title, factor, duration_ns(answer.application_ns), gain, speedup)
 
 
-def _factor(found: WhatIfAnswerPart) -> str:
-    factor = found.changes[0].factor
+def _factor(answer: WhatIfAnswerPart) -> str:
+    factor = answer.changes[0].factor
     return "free" if factor is None else f"{factor:g}x"

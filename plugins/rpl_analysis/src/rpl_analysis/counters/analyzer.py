@@ -46,13 +46,13 @@ class CountersAnalyzer(Analyzer):
             return AnalysisOutcome(facts, (*joined.diagnostics, _device_unknown()))
         origin = Origin.weakest([trace.origin for trace in passes])
         quantities: dict[str, KernelQuantities] = {}
-        found: Counter[Diagnostic] = Counter()
+        problems: Counter[Diagnostic] = Counter()
         for name, kernel in joined.kernels.items():
             quantities[name], diagnostics = derive_quantities(kernel, device, origin)
-            found.update(diagnostics)
+            problems.update(diagnostics)
         return AnalysisOutcome(
             {KERNEL_COUNTERS: joined.kernels, KERNEL_QUANTITIES: quantities},
-            (*joined.diagnostics, *(attrs.evolve(one, count=kernels) for one, kernels in found.items())),
+            (*joined.diagnostics, *(attrs.evolve(one, count=kernels) for one, kernels in problems.items())),
         )
 
 

@@ -50,8 +50,8 @@ def _same_geometry(
     """True unless ``counted`` holds the dispatch with another geometry."""
     known = np.full((count, 6), -1, dtype=np.int64)
     known[places[places >= 0]] = _geometry(counted)[places >= 0]
-    found = known[rows]
-    return np.asarray((found == _geometry(trace)).all(axis=1) | (found == -1).all(axis=1))
+    recorded = known[rows]
+    return np.asarray((recorded == _geometry(trace)).all(axis=1) | (recorded == -1).all(axis=1))
 
 
 def _geometry(trace: Trace) -> Int64Column:

@@ -105,5 +105,5 @@ class KernelQuantities:
 
     def per_launch(self, quantity: str) -> Metric | None:
         """The mean per launch (or the ratio); ``None`` if the device does not define the quantity."""
-        found = self.values.get(quantity)
-        return None if found is None else found.per_launch
+        value = self.values.get(quantity)
+        return None if value is None else value.per_launch

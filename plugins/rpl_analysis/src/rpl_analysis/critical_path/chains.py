@@ -144,8 +144,8 @@ def _latest_ended(
     last_node = np.maximum.accumulate(np.where(node_sorted, np.arange(order.size), -1))
     question = np.flatnonzero(~node_sorted)
     asked = position[order[question]]
-    found = last_node[question]
-    answer = np.where(found >= 0, position[order[found]], -1)
+    place = last_node[question]
+    answer = np.where(place >= 0, position[order[place]], -1)
     answer[(answer >= 0) & (chain_number[answer] != chain_number[asked])] = -1
     parent = np.empty(overlapping.size, dtype=np.int64)
     parent[np.searchsorted(overlapping, asked)] = answer

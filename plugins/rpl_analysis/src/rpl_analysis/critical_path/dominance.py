@@ -79,12 +79,12 @@ def _without_edges(
     graph: DispatchGraph, weights: NodeWeights, sums: SegmentSums, chosen: int, speedups: Sequence[float]
 ) -> list[Dominance | None]:
     recorded = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns).length
-    found: list[Dominance | None] = []
+    leaders: list[Dominance | None] = []
     for speedup in speedups:
         saved = sums.saved(chosen, speedup)
         segment = last_segment(graph, recorded - saved)
         spent = sums.spent_in(segment)
         if chosen < spent.size:
             spent[chosen] -= saved[segment]
-        found.append(_leader(spent, int(recorded[segment] - saved[segment])))
-    return found
+        leaders.append(_leader(spent, int(recorded[segment] - saved[segment])))
+    return leaders

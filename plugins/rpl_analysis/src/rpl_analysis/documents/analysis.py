@@ -37,7 +37,7 @@ def analysis_document(
 
 
 def _kernel(
-    time: KernelTime, found: Classification, roofline: RooflinePart | None, weight: float | None
+    time: KernelTime, classification: Classification, roofline: RooflinePart | None, weight: float | None
 ) -> KernelAnalysis:
     return KernelAnalysis(
         kernel=time.name,
@@ -45,15 +45,15 @@ def _kernel(
         operational_intensity=roofline.operational_intensity if roofline else None,
         roofline_position=roofline.position if roofline else None,
         critical_path_score=weight,
-        bottleneck=label_name(found.label),
-        confidence=found.confidence.value,
-        reason=found.reason,
-        evidence=tuple(_rule(tested) for tested in found.evidence),
-        near_misses=tuple(_rule(tested) for tested in found.near_misses),
-        unknown=found.unknown,
-        headroom_fraction=found.headroom_fraction,
-        headroom_source=found.headroom_source,
-        headroom_reason=found.headroom_reason,
+        bottleneck=label_name(classification.label),
+        confidence=classification.confidence.value,
+        reason=classification.reason,
+        evidence=tuple(_rule(tested) for tested in classification.evidence),
+        near_misses=tuple(_rule(tested) for tested in classification.near_misses),
+        unknown=classification.unknown,
+        headroom_fraction=classification.headroom_fraction,
+        headroom_source=classification.headroom_source,
+        headroom_reason=classification.headroom_reason,
     )
 
 

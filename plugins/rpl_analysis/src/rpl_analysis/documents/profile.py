@@ -77,7 +77,7 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
 
 
 def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCriticality | None) -> KernelProfile:
-    found = facts.classifications.get(time.name)
+    classification = facts.classifications.get(time.name)
     return KernelProfile(
         name=time.name,
         launches=time.launches,
@@ -88,8 +88,8 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
         roofline=facts.rooflines.get(time.name),
         criticality_weight=symbol.criticality_weight if symbol else None,
         slack_ns=symbol.min_slack_ns if symbol else None,
-        bottleneck=label_name(found.label) if found else None,
-        headroom_fraction=found.headroom_fraction if found else None,
+        bottleneck=label_name(classification.label) if classification else None,
+        headroom_fraction=classification.headroom_fraction if classification else None,
     )
 
 
@@ -154,29 +154,29 @@ def _resources(resources: KernelResources) -> ResourcesPart:
 
 
 def _occupancy(
-    time: KernelTime, found: Occupancy | NoOccupancy | None, wave_size: int | None
+    time: KernelTime, occupancy: Occupancy | NoOccupancy | None, wave_size: int | None
 ) -> OccupancyPart:
     threads = None
     if time.workgroup is not None:
         threads = time.workgroup[0] * time.workgroup[1] * time.workgroup[2]
-    if found is None or isinstance(found, NoOccupancy):
-        reason = found.reason if found else "the occupancy analyzer did not run"
+    if occupancy is None or isinstance(occupancy, NoOccupancy):
+        reason = occupancy.reason if occupancy else "the occupancy analyzer did not run"
         return OccupancyPart(threads_per_block=threads, wave_size=wave_size, reason=reason)
     return OccupancyPart(
-        theoretical=found.fraction,
+        theoretical=occupancy.fraction,
         threads_per_block=threads,
         wave_size=wave_size,
-        waves_per_simd=found.waves_per_simd,
-        max_waves_per_simd=found.max_waves_per_simd,
-        limiter=found.limiter,
-        next_threshold=_threshold(found),
-        mode=found.mode,
+        waves_per_simd=occupancy.waves_per_simd,
+        max_waves_per_simd=occupancy.max_waves_per_simd,
+        limiter=occupancy.limiter,
+        next_threshold=_threshold(occupancy),
+        mode=occupancy.mode,
     )
 
 
-def _threshold(found: Occupancy) -> str | None:
+def _threshold(occupancy: Occupancy) -> str | None:
     """What must shrink for one more wave, such as "vgpr 72 -> 64"."""
-    steps = [f"{t.resource} {t.current} -> {t.at_most}" for t in found.next_threshold]
+    steps = [f"{t.resource} {t.current} -> {t.at_most}" for t in occupancy.next_threshold]
     return ", ".join(steps) or None
 
 

@@ -66,28 +66,28 @@ def execution_graph(
         return ExecutionGraph(reason="no dispatch with usable times was recorded")
     if not bool((nodes.end_ns > nodes.begin_ns).any()):
         return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
-    found = find_dependences(trace, nodes)
-    links = link_lanes(nodes, found.program)
-    domains = machine_domains(trace, nodes, found)
+    dependences = find_dependences(trace, nodes)
+    links = link_lanes(nodes, dependences.program)
+    domains = machine_domains(trace, nodes, dependences)
     graph = ExecutionGraph(
         reason=None,
         origin=trace.origin,
         run=run,
-        sync_info=found.sync_info,
+        sync_info=dependences.sync_info,
         nodes=len(nodes),
-        host_syncs=len(found.syncs),
-        submission_disagreements=found.submission_disagreements,
-        unresolved=found.unresolved,
-        gaps_attributed=found.program.calls is not None,
+        host_syncs=len(dependences.syncs),
+        submission_disagreements=dependences.submission_disagreements,
+        unresolved=dependences.unresolved,
+        gaps_attributed=dependences.program.calls is not None,
     )
     if not with_columns:
         # With millions of nodes every column counts: what found the edges is not needed to solve them.
-        del found
+        del dependences
     # First, while no solution takes memory.
     others = [other_lengths(domain, links) for domain in domains]
     solved = [solve_domain(domain) for domain in domains]
     if with_columns:
-        graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, found, solved))
+        graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, dependences, solved))
     longest = max(range(len(solved)), key=lambda i: solved[i].path.critical_path_ns)
     graph = attrs.evolve(graph, bounds=others[longest].bounds(solved[longest].path.critical_path_ns))
     return _summed_up(trace, graph, solved, solved[longest], links)

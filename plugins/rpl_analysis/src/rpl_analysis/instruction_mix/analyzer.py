@@ -36,22 +36,22 @@ class InstructionMixAnalyzer(Analyzer):
         if not codes:
             return AnalysisOutcome({INSTRUCTION_MIX: None})
         architectures = _architectures(context)
-        found = {
+        mixes = {
             name: mix_of(name, symbols, architectures, codes)
             for name, symbols in sorted(_symbols(context.recording).items())
         }
-        return AnalysisOutcome({INSTRUCTION_MIX: found}, _findings(found, codes))
+        return AnalysisOutcome({INSTRUCTION_MIX: mixes}, _findings(mixes, codes))
 
 
 def _symbols(recording: Recording) -> Mapping[str, set[str]]:
     """Displayed name -> symbols; several kernels may share a name."""
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for trace in recording.traces:
         for kernel in trace.kernels:
-            symbols = found.setdefault(kernel.name, set())
+            symbols = by_name.setdefault(kernel.name, set())
             if kernel.symbol is not None:
                 symbols.add(kernel.symbol)
-    return found
+    return by_name
 
 
 def _architectures(context: AnalysisContext) -> set[str]:
@@ -61,11 +61,11 @@ def _architectures(context: AnalysisContext) -> set[str]:
     return {name.partition(":")[0] for name in recorded}
 
 
-def _findings(found: Mapping[str, KernelMix | NoMix], codes: Sequence[KernelCode]) -> tuple[Diagnostic, ...]:
-    if not found or any(isinstance(mix, KernelMix) for mix in found.values()):
+def _findings(mixes: Mapping[str, KernelMix | NoMix], codes: Sequence[KernelCode]) -> tuple[Diagnostic, ...]:
+    if not mixes or any(isinstance(mix, KernelMix) for mix in mixes.values()):
         return ()
     files = ", ".join(sorted({code.source for code in codes}))
-    first = next(mix for mix in found.values() if not isinstance(mix, KernelMix))
+    first = next(mix for mix in mixes.values() if not isinstance(mix, KernelMix))
     return (
         Diagnostic(
             "code.no_match",

@@ -36,8 +36,8 @@ class OccupancyAnalyzer(Analyzer):
         architecture = None if name is None else architecture_of(context) or Architecture(name=name)
         wave_size = _wave_size(context)
         mode: Mode = "llvm" if context.options[OCCUPANCY_MODE] == "llvm" else "hardware"
-        found = {name: _occupancy(time, architecture, wave_size, mode) for name, time in times.items()}
-        return AnalysisOutcome({OCCUPANCY: found})
+        occupancies = {name: _occupancy(time, architecture, wave_size, mode) for name, time in times.items()}
+        return AnalysisOutcome({OCCUPANCY: occupancies})
 
 
 def _wave_size(context: AnalysisContext) -> int | None:

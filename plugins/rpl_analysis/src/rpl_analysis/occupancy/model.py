@@ -79,21 +79,21 @@ def _next_thresholds(request: Request, limits: ResourceLimits, waves: int) -> tu
     """One entry per resource that leaves no more than ``waves``; they must all be met together."""
     if waves >= limits.wave_slots:
         return ()
-    found: list[Threshold] = []
+    thresholds: list[Threshold] = []
     if limits.vgpr == waves:
         at_most = round_down(request.file.registers // (waves + 1), request.file.granule)
-        found.append(Threshold(resource="vgpr", current=request.vector_registers, at_most=at_most))
+        thresholds.append(Threshold(resource="vgpr", current=request.vector_registers, at_most=at_most))
     if limits.sgpr == waves:
-        found.append(_sgpr_threshold(request, waves))
+        thresholds.append(_sgpr_threshold(request, waves))
     # A smaller workgroup also shares LDS among fewer waves, so the LDS entry is for the size it ends up with.
     fitting = _fitting_workgroup(request, waves) if limits.workgroup == waves else request
     if fitting is not request:
-        found.append(
+        thresholds.append(
             Threshold(resource="workgroup", current=request.workgroup_size, at_most=fitting.workgroup_size)
         )
     if lds_waves(fitting) <= waves:
-        found.append(_lds_threshold(fitting, waves))
-    return tuple(found)
+        thresholds.append(_lds_threshold(fitting, waves))
+    return tuple(thresholds)
 
 
 def _sgpr_threshold(request: Request, waves: int) -> Threshold:

@@ -96,15 +96,17 @@ def _kernel_figures(
 
 
 def _figures_of(
-    name: str, time: KernelTime | None, found: KernelQuantities | None, origin: Origin
+    name: str, time: KernelTime | None, quantities: KernelQuantities | None, origin: Origin
 ) -> KernelFigures:
     from rpl_analysis.roofline.kernel import KernelFigures
 
-    figures = {} if found is None else {q: value.per_launch for q, value in found.values.items()}
+    figures = {} if quantities is None else {q: value.per_launch for q, value in quantities.values.items()}
     launches = None if time is None else time.launches
-    if found is not None and launches is not None and launches != found.launches:
+    if quantities is not None and launches is not None and launches != quantities.launches:
         figures = {quantity: _as_estimate(metric) for quantity, metric in figures.items()}
-    return KernelFigures(name, figures, _time(time, origin), launches, found.launches if found else 0)
+    return KernelFigures(
+        name, figures, _time(time, origin), launches, quantities.launches if quantities else 0
+    )
 
 
 def _as_estimate(metric: Metric) -> Metric:

@@ -95,9 +95,9 @@ def _name(model: str | None) -> str:
 def _bytes(figures: Mapping[str, Metric], sources: Sequence[str]) -> tuple[Metric, str | None]:
     """Bytes of memory traffic and the quantity they came from; later sources only where no better one is."""
     for name in sources:
-        found = figures.get(name)
-        if found is not None and found.value is not None:
-            return found, name
+        figure = figures.get(name)
+        if figure is not None and figure.value is not None:
+            return figure, name
     return figures.get(sources[0], Metric.unknown("B", f"the device defines no {sources[0]}")), None
 
 

@@ -59,10 +59,10 @@ def roof_of(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> Roof:
 def _ceiling(device: DeviceModel, kind: tuple[str, Pipe], origin: CeilingOrigin) -> ComputeCeiling | None:
     """The ceiling of a type; FP32 benchmarks of the VALU may only exist at the packed rate."""
     data_type, pipe = kind
-    found = device.compute_ceiling(data_type, pipe, origin)
-    if found is None and pipe is Pipe.VALU:
-        found = device.compute_ceiling(data_type, Pipe.VALU_PACKED, origin)
-    return found
+    ceiling = device.compute_ceiling(data_type, pipe, origin)
+    if ceiling is None and pipe is Pipe.VALU:
+        ceiling = device.compute_ceiling(data_type, Pipe.VALU_PACKED, origin)
+    return ceiling
 
 
 def _compute_share(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> Metric:
@@ -156,8 +156,8 @@ def exceeded_ceilings(rates: Rates, levels: Sequence[LevelTraffic], device: Devi
             exceeded.append(level.level)
     for one in rates.types:
         pipes = (Pipe.VALU, Pipe.VALU_PACKED) if one.pipe is Pipe.VALU else (one.pipe,)
-        found = [device.compute_ceiling(one.data_type, pipe, CeilingOrigin.SPEC) for pipe in pipes]
-        peaks = [ceiling.peak_gflops for ceiling in found if ceiling is not None]
+        ceilings = [device.compute_ceiling(one.data_type, pipe, CeilingOrigin.SPEC) for pipe in pipes]
+        peaks = [ceiling.peak_gflops for ceiling in ceilings if ceiling is not None]
         if peaks and one.gops.value is not None and one.gops.value > max(peaks):
             exceeded.append(f"{one.data_type} {one.pipe.value}")
     return tuple(exceeded)

@@ -41,18 +41,18 @@ def _unusable(result: RooflineResult) -> Diagnostic:
 
 
 def _fallbacks(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Diagnostic]:
-    found = [kernel for kernel in kernels if kernel.models.fallback]
+    replaced = [kernel for kernel in kernels if kernel.models.fallback]
     best = device.counter_map.memory_bytes[0]
     legacy = [kernel for kernel in kernels if kernel.byte_source not in (None, best)]
     diagnostics = []
-    if found:
+    if replaced:
         diagnostics.append(
             Diagnostic(
                 "roofline.other_flop_model",
-                f"{found[0].models.fallback}: low confidence",
+                f"{replaced[0].models.fallback}: low confidence",
                 cause="the counters of the model asked for were not recorded",
                 remedy="collect the recommended set with `rpl profile --roofline`",
-                count=len(found),
+                count=len(replaced),
             )
         )
     if legacy:
@@ -69,10 +69,10 @@ def _fallbacks(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[D
 
 
 def _untyped(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
-    found = [(kernel, rest) for kernel in kernels if (rest := untyped_flops(kernel.models, kernel.types))]
-    if not found:
+    untyped = [(kernel, rest) for kernel in kernels if (rest := untyped_flops(kernel.models, kernel.types))]
+    if not untyped:
         return []
-    kernel, rest = found[0]
+    kernel, rest = untyped[0]
     return [
         Diagnostic(
             "roofline.untyped_flops",
@@ -80,7 +80,7 @@ def _untyped(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
             " shares of the arithmetic ceilings are lower bounds",
             cause="the counter map counts them in flops, but no entry of CounterMap.work does",
             remedy="report it to the author of the device plugin",
-            count=len(found),
+            count=len(untyped),
         )
     ]
 

@@ -104,8 +104,8 @@ def dominant_type(
 
 
 def _figure(figures: Mapping[str, Metric], name: str) -> Metric:
-    found = figures.get(name)
-    return found if found is not None else Metric.unknown("FLOP", f"the device defines no {name}")
+    figure = figures.get(name)
+    return figure if figure is not None else Metric.unknown("FLOP", f"the device defines no {name}")
 
 
 def _says_something(per_op: Metric) -> bool:

@@ -19,13 +19,13 @@ def timing_diagnostics(
     source: TimeSource, times: Mapping[str, KernelTime], application: ApplicationTime
 ) -> tuple[Diagnostic, ...]:
     """Diagnostics about the times, in a fixed order."""
-    found = [*_damaged(source), *_outliers(times)]
+    diagnostics = [*_damaged(source), *_outliers(times)]
     if source.low:
-        found.append(_estimated())
+        diagnostics.append(_estimated())
     stability = application.stability
     if stability and stability.classification is StabilityClass.UNSTABLE:
-        found.append(_unstable(stability.cv or 0.0))
-    return tuple(found)
+        diagnostics.append(_unstable(stability.cv or 0.0))
+    return tuple(diagnostics)
 
 
 def _damaged(source: TimeSource) -> list[Diagnostic]:
@@ -34,9 +34,9 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
     times = [(trace.dispatches.begin_ns, trace.dispatches.end_ns) for trace in unreported]
     zero = sum(int(np.count_nonzero(end == begin)) for begin, end in times)
     negative = sum(int(np.count_nonzero(end < begin)) for begin, end in times)
-    found = []
+    diagnostics = []
     if zero:
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 "dispatch.zero_duration",
                 f"{zero} dispatches have a duration of zero",
@@ -46,7 +46,7 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
             )
         )
     if negative:
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 "dispatch.negative_duration",
                 f"{negative} dispatches end before they start and are left out of all times",
@@ -54,7 +54,7 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
                 count=negative,
             )
         )
-    return found
+    return diagnostics
 
 
 def _names_damage(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -25,18 +25,18 @@ def shorten_apart(names: Iterable[str], width: int) -> dict[str, str]:
     ``Cijk_Ali…MT64x64…_WG32_8_1`` and ``Cijk_Ali…MT96x64…_WG32_8_1``. Those that one place does not tell
     apart end in a number. The answer depends on the set of names alone, not on their order.
     """
-    found = {name: shorten(name, width) for name in names}
+    shown = {name: shorten(name, width) for name in names}
     if width < _LEAST_WIDTH:
-        return found
-    often = Counter(found.values())
+        return shown
+    often = Counter(shown.values())
     head, tail = _ends(width)
     same_ends: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, short in found.items():
+    for name, short in shown.items():
         if often[short] > 1:
             same_ends[name[:head], name[-tail:]].append(name)
     for group in same_ends.values():
-        found.update(_apart(group, width))
-    return _numbered(found, width)
+        shown.update(_apart(group, width))
+    return _numbered(shown, width)
 
 
 def named_few(names: Sequence[str], *, most: int = 3, width: int = 80) -> str:
@@ -48,7 +48,7 @@ def named_few(names: Sequence[str], *, most: int = 3, width: int = 80) -> str:
 
 def _apart(group: Sequence[str], width: int) -> dict[str, str]:
     """Names that look alike, with the first difference shown; those that still do, with their next one."""
-    waiting, found = [list(group)], {}
+    waiting, shown = [list(group)], {}
     while waiting:
         names = waiting.pop()
         place = _first_difference(min(names), max(names))
@@ -57,10 +57,10 @@ def _apart(group: Sequence[str], width: int) -> dict[str, str]:
             pieces[_around(name, place, width)].append(name)
         for short, same in pieces.items():
             if len(same) == 1 or len(pieces) == 1:
-                found.update(dict.fromkeys(same, short))
+                shown.update(dict.fromkeys(same, short))
             else:
                 waiting.append(same)
-    return found
+    return shown
 
 
 def _first_difference(one: str, other: str) -> int:
@@ -69,16 +69,16 @@ def _first_difference(one: str, other: str) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _numbered(found: dict[str, str], width: int) -> dict[str, str]:
+def _numbered(shown: dict[str, str], width: int) -> dict[str, str]:
     """What reads alike all the same gets numbers, in the order of the full names."""
     alike: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(found):
-        alike[found[name]].append(name)
+    for name in sorted(shown):
+        alike[shown[name]].append(name)
     for short, names in alike.items():
         for number, name in enumerate(names if len(names) > 1 else (), 1):
             mark = f"#{number}"
-            found[name] = short[: width - len(mark)] + mark
-    return found
+            shown[name] = short[: width - len(mark)] + mark
+    return shown
 
 
 def _around(name: str, place: int, width: int) -> str:

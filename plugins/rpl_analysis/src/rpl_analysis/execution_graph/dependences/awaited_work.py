@@ -57,12 +57,12 @@ def awaited_work(program: HostProgram, records: EventRecords, status: NDArray[np
     by_stream, unresolved_streams = _stream_syncs(program, calls, streams)
     by_event, unresolved_events = _event_syncs(calls, records)
     by_device, unresolved_devices = device_waits(program, calls, streams, status)
-    found = [by_stream, by_event, *by_device, _own_work(program, calls)]
+    parts = [by_stream, by_event, *by_device, _own_work(program, calls)]
     pairs, inconsistent = _consistent(
         AwaitedPairs(
-            np.concatenate([part.call for part in found]),
-            np.concatenate([part.node for part in found]),
-            np.concatenate([part.confidence for part in found]),
+            np.concatenate([part.call for part in parts]),
+            np.concatenate([part.node for part in parts]),
+            np.concatenate([part.confidence for part in parts]),
         ),
         program,
         calls,
@@ -134,7 +134,7 @@ def known_before(
     of_thread = calls.thread[awaited.call].astype(np.int64)
     key = (of_thread * lanes + program.nodes.lane[awaited.node]) * size + awaited.call
     wanted = thread.astype(np.int64) * lanes + lane
-    found = np.searchsorted(key, wanted * size + row) - 1
-    index = np.maximum(found, 0)
-    known = (found >= 0) & (key[index] // size == wanted)
+    last = np.searchsorted(key, wanted * size + row) - 1
+    index = np.maximum(last, 0)
+    known = (last >= 0) & (key[index] // size == wanted)
     return np.where(known, program.order.rank[awaited.node[index]], NOT_RECORDED)

@@ -54,10 +54,10 @@ class EventRecords:
         if not self.key.size:
             return np.full(rows.size, NOT_RECORDED, dtype=np.int64)
         key, known = _event_key(self.calls, rows, self.event)
-        found = np.searchsorted(self.key, key) - 1
-        mark = np.maximum(found, 0)
+        index = np.searchsorted(self.key, key) - 1
+        mark = np.maximum(index, 0)
         size = np.int64(len(self.calls))
-        valid = known & (found >= 0) & (self.key[mark] // size == key // size)
+        valid = known & (index >= 0) & (self.key[mark] // size == key // size)
         return np.where(valid & (self.node[mark] != _FORGOTTEN), mark, NOT_RECORDED)
 
 

@@ -109,14 +109,14 @@ def _latest_of_thread(
         count = np.zeros(len(calls) + 1, dtype=np.int64)
         count[rows + 1] = 1
         np.cumsum(count, out=count)
-        found = np.where(thread == threads[0], count[submitted], 0) - 1
-        return np.where(found >= 0, rows[np.maximum(found, 0)], NOT_RECORDED)
+        index = np.where(thread == threads[0], count[submitted], 0) - 1
+        return np.where(index >= 0, rows[np.maximum(index, 0)], NOT_RECORDED)
     size = np.int64(len(calls))
     key = calls.thread[rows].astype(np.int64) * size + rows
     key.sort()
-    found = np.searchsorted(key, thread * size + submitted) - 1
-    latest = key[np.maximum(found, 0)] if key.size else found
-    same = (found >= 0) & (submitted >= 0)
+    index = np.searchsorted(key, thread * size + submitted) - 1
+    latest = key[np.maximum(index, 0)] if key.size else index
+    same = (index >= 0) & (submitted >= 0)
     if key.size:
         same &= latest // size == thread
     return np.where(same, latest % size, NOT_RECORDED)

@@ -76,7 +76,7 @@ def _latest_of_another_lane(nodes: WorkNodes, node: Int64Column) -> Int64Column:
     origin = int(nodes.begin_ns.min(initial=0))
     span = np.int64(int(nodes.end_ns.max(initial=0)) - origin + 1)
     key = process * span + (nodes.end_ns[by_end] - origin)
-    found = (
+    latest = (
         np.searchsorted(key, nodes.process[node] * span + (nodes.begin_ns[node] - origin), side="right") - 1
     )
     # Where the last one is of the node's own lane: the one before its run of that lane.
@@ -84,7 +84,7 @@ def _latest_of_another_lane(nodes: WorkNodes, node: Int64Column) -> Int64Column:
     opens = np.ones(by_end.size, dtype=np.bool_)
     opens[1:] = lane[1:] != lane[:-1]
     before_run = np.maximum.accumulate(np.where(opens, index, 0)) - 1
-    own = (found >= 0) & (lane[found] == nodes.lane[node])
-    found = np.where(own, before_run[found], found)
-    valid = (found >= 0) & (process[found] == nodes.process[node]) & (lane[found] != nodes.lane[node])
-    return np.where(valid, by_end[found], -1)
+    own = (latest >= 0) & (lane[latest] == nodes.lane[node])
+    latest = np.where(own, before_run[latest], latest)
+    valid = (latest >= 0) & (process[latest] == nodes.process[node]) & (lane[latest] != nodes.lane[node])
+    return np.where(valid, by_end[latest], -1)

@@ -51,9 +51,9 @@ def measured_event_edges(trace: Trace, events: DeviceEvents, program: HostProgra
     waits, record = waits[known], record[known]
     source = order.last_before(events.queue[record], place[record])
     target = order.first_after(events.queue[waits], place[waits])
-    found = (source >= 0) & (target >= 0)
+    joined = (source >= 0) & (target >= 0)
     unresolved = int((~known).sum() + ((events.queue[record] < 0) | (events.queue[waits] < 0)).sum())
-    source, target = source[found], target[found]
+    source, target = source[joined], target[joined]
     between = nodes.lane[source] != nodes.lane[target]
     source, target = source[between], target[between]
     if not source.size:
@@ -79,9 +79,9 @@ def _latest_records(events: DeviceEvents, place: Int64Column, waits: Int64Column
     records = records[np.argsort(key[records], kind="stable")]
     if not records.size:
         return np.full(waits.size, NOT_RECORDED, dtype=np.int64)
-    found = np.searchsorted(key[records], key[waits]) - 1
-    record = records[np.maximum(found, 0)]
-    same = (found >= 0) & (event[record] == event[waits]) & (place[waits] >= 0)
+    place_before = np.searchsorted(key[records], key[waits]) - 1
+    record = records[np.maximum(place_before, 0)]
+    same = (place_before >= 0) & (event[record] == event[waits]) & (place[waits] >= 0)
     return np.where(same, record, NOT_RECORDED)
 
 

@@ -52,9 +52,9 @@ def blocking_lanes(
     flags = np.maximum(calls.table.flags[creates], 0)
     non_blocking = (flags & NON_BLOCKING).astype(np.bool_)
     lane, create = _created_lanes(calls, streams, creates)
-    found = np.zeros(status.size, dtype=np.bool_)
-    found[lane] = True
-    _apply_unmatched(status, found, nodes, calls, creates, non_blocking)
+    matched = np.zeros(status.size, dtype=np.bool_)
+    matched[lane] = True
+    _apply_unmatched(status, matched, nodes, calls, creates, non_blocking)
     status[lane] = np.where(non_blocking[create], Blocking.NO, Blocking.YES)
     return status
 
@@ -64,14 +64,14 @@ def _created_lanes(
 ) -> tuple[Int64Column, Int64Column]:
     """Lanes and the index of the create call whose handle names them from then on; the latest one counts."""
     named = np.flatnonzero(calls.table.stream_handle[creates] != NO_HANDLE)
-    found = streams.range_at(creates[named])
-    known = found >= 0
-    return streams.range_lane[found[known]], named[known]
+    ranges = streams.range_at(creates[named])
+    known = ranges >= 0
+    return streams.range_lane[ranges[known]], named[known]
 
 
 def _apply_unmatched(
     status: NDArray[np.int8],
-    found: NDArray[np.bool_],
+    matched: NDArray[np.bool_],
     nodes: WorkNodes,
     calls: HostCalls,
     creates: Int64Column,
@@ -81,7 +81,7 @@ def _apply_unmatched(
     process = calls.table.process[creates]
     for number in np.unique(process).tolist():
         here = process == number
-        lanes = (nodes.lanes.process == number) & ~found & (status == Blocking.ASSUMED)
+        lanes = (nodes.lanes.process == number) & ~matched & (status == Blocking.ASSUMED)
         if non_blocking[here].all():
             status[lanes] = Blocking.NO
         elif non_blocking[here].any():
@@ -102,8 +102,8 @@ def null_stream_edges(program: HostProgram, status: NDArray[np.int8]) -> EdgeTab
     nodes = program.nodes
     lanes = nodes.lanes
     takes_part = (status == Blocking.YES) | (status == Blocking.ASSUMED)
-    found = [_edges_beside(program, int(null), takes_part) for null in np.flatnonzero(lanes.is_null)]
-    edges = [table for table in found if table is not None]
+    tables = [_edges_beside(program, int(null), takes_part) for null in np.flatnonzero(lanes.is_null)]
+    edges = [table for table in tables if table is not None]
     if not edges:
         return no_edges()
     source = np.concatenate([edge[0] for edge in edges])

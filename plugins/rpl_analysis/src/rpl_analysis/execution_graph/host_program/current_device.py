@@ -54,11 +54,11 @@ class CurrentDevice:
     def ordinal_at(self, rows: Int64Column) -> Int64Column:
         """Ordinal that is current at each API call."""
         key = _thread_key(self.calls, rows)
-        found = np.searchsorted(self.set_key, key, side="right") - 1
+        index = np.searchsorted(self.set_key, key, side="right") - 1
         ordinal = np.full(rows.size, _FIRST_DEVICE, dtype=np.int64)
         if self.set_key.size:
-            known = np.maximum(found, 0)
-            same = (found >= 0) & (self.set_key[known] // len(self.calls) == key // len(self.calls))
+            known = np.maximum(index, 0)
+            same = (index >= 0) & (self.set_key[known] // len(self.calls) == key // len(self.calls))
             ordinal[same] = self.set_ordinal[known[same]]
         return ordinal
 

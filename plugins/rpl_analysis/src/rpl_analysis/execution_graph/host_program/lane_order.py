@@ -69,8 +69,8 @@ class LaneOrder:
         Shape (q,); a lane of -1 gives -1.
         """
         key = lane * np.int64(self.span) + np.clip(place + 1, 0, self.span - 1)
-        found = np.searchsorted(self.key, key, side="left") - 1
-        return self._checked(self.last_to_end, found, lane)
+        index = np.searchsorted(self.key, key, side="left") - 1
+        return self._checked(self.last_to_end, index, lane)
 
     def first_after(self, lane: NDArray[np.integer], place: Int64Column) -> Int64Column:
         """The first node submitted to each lane after ``place``; -1 for none."""
@@ -120,13 +120,13 @@ def order_lanes(
 
 def _descents(node: Int64Column, lane: NDArray[np.int32], place: Int64Column) -> int:
     """Neighbours in a lane of which the later one to begin was submitted earlier."""
-    found = 0
+    descents = 0
     for first in range(1, node.size, BLOCK):
         own, before = node[first : first + BLOCK], node[first - 1 : first + BLOCK - 1][: node.size - first]
         descends = place[own] < place[before]
         if descends.any():
-            found += int((descends & (lane[own] == lane[before])).sum())
-    return found
+            descents += int((descends & (lane[own] == lane[before])).sum())
+    return descents
 
 
 def _last_to_end(node: Int64Column, end_ns: Int64Column, lane: NDArray[np.int32]) -> Int64Column:

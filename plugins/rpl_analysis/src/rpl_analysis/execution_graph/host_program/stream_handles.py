@@ -57,9 +57,9 @@ class StreamHandles:
         null = self.is_null(rows) & (process >= 0)
         if null.any():
             agent = self.device.agent_at(rows[null])
-            found = np.where(agent >= 0, self.null_lane[process[null], agent], NOT_RECORDED)
+            of_null = np.where(agent >= 0, self.null_lane[process[null], agent], NOT_RECORDED)
             # Where queues stand in for streams there is no null lane: launches tell what there is.
-            lane[null] = np.where(found >= 0, found, lane[null])
+            lane[null] = np.where(of_null >= 0, of_null, lane[null])
         # Without the argument there is no doubt only where the process has one lane.
         absent = (handle == NO_HANDLE) & (process >= 0)
         lane[absent] = self.only_lane[process[absent]]
@@ -79,15 +79,15 @@ class StreamHandles:
         if not self.range_key.size:
             return np.full(rows.size, NOT_RECORDED, dtype=np.int64)
         size = np.int64(len(self.calls) + 1)
-        found = np.minimum(np.searchsorted(self.range_key, key * size + rows), self.range_key.size - 1)
-        inside = (code >= 0) & (self.range_key[found] // size == key)
-        return np.where(inside, found, NOT_RECORDED)
+        index = np.minimum(np.searchsorted(self.range_key, key * size + rows), self.range_key.size - 1)
+        inside = (code >= 0) & (self.range_key[index] // size == key)
+        return np.where(inside, index, NOT_RECORDED)
 
     def _by_range(self, rows: Int64Column) -> Int64Column:
-        found = self.range_at(rows)
+        index = self.range_at(rows)
         if not self.range_lane.size:
-            return found
-        return np.where(found >= 0, self.range_lane[found], NOT_RECORDED)
+            return index
+        return np.where(index >= 0, self.range_lane[index], NOT_RECORDED)
 
 
 def _thread_of_handle(calls: HostCalls, rows: Int64Column) -> Int64Column:
@@ -177,27 +177,27 @@ def _range_ends(
     destroyed = np.sort(_range_key(calls, rows, code, handles.size) * size + rows)
     if not destroyed.size:
         return until
-    found = np.searchsorted(destroyed, key * size + last)
-    place = np.minimum(found, destroyed.size - 1)
-    same = (found < destroyed.size) & (destroyed[place] // size == key)
+    index = np.searchsorted(destroyed, key * size + last)
+    place = np.minimum(index, destroyed.size - 1)
+    same = (index < destroyed.size) & (destroyed[place] // size == key)
     return np.where(same, np.minimum(until, destroyed[place] % size), until)
 
 
 def _null_lanes(nodes: WorkNodes, device: CurrentDevice) -> Int64Column:
     lanes = nodes.lanes
     agents = max(int(lanes.agent.max(initial=0)), int(device.agent.max(initial=0))) + 1
-    found = np.full((device.only_agent.size, agents), NOT_RECORDED, dtype=np.int64)
+    null_lane = np.full((device.only_agent.size, agents), NOT_RECORDED, dtype=np.int64)
     null = np.flatnonzero(lanes.is_null & (lanes.agent >= 0) & (lanes.process >= 0))
-    found[lanes.process[null], lanes.agent[null]] = null
-    return found
+    null_lane[lanes.process[null], lanes.agent[null]] = null
+    return null_lane
 
 
 def _only_lanes(nodes: WorkNodes, device: CurrentDevice) -> Int64Column:
     """Per process its one lane, -1 where it has several."""
     process = nodes.lanes.process
     known = np.flatnonzero(process >= 0)
-    found = np.full(device.only_agent.size, NOT_RECORDED, dtype=np.int64)
-    found[process[known]] = known
-    several = np.bincount(process[known], minlength=found.size) > 1
-    found[several] = NOT_RECORDED
-    return found
+    only_lane = np.full(device.only_agent.size, NOT_RECORDED, dtype=np.int64)
+    only_lane[process[known]] = known
+    several = np.bincount(process[known], minlength=only_lane.size) > 1
+    only_lane[several] = NOT_RECORDED
+    return only_lane

@@ -123,9 +123,9 @@ def _match_by_search(ids: _Ids, calls: HostCalls) -> Int64Column:
 def _places_by_correlation(ids: _Ids, calls: HostCalls) -> Int64Column:
     """Just after the last call of the process with a smaller id; -1 where there is none, or no id."""
     order, known, wanted = _ranked(ids, calls)
-    found = np.searchsorted(known, wanted, side="right") - 1
-    row = order[np.maximum(found, 0)]
-    usable = (found >= 0) & (calls.table.process[row] == ids.process) & (ids.correlation_id >= 0)
+    index = np.searchsorted(known, wanted, side="right") - 1
+    row = order[np.maximum(index, 0)]
+    usable = (index >= 0) & (calls.table.process[row] == ids.process) & (ids.correlation_id >= 0)
     return np.where(usable, call_place(row) + 1, NOT_RECORDED)
 
 

@@ -87,27 +87,27 @@ class SolvedDomain:
     sums: SymbolSums
 
 
-def machine_domains(trace: Trace, nodes: WorkNodes, found: Dependences) -> list[Domain]:
+def machine_domains(trace: Trace, nodes: WorkNodes, dependences: Dependences) -> list[Domain]:
     """The domains in the order of machine names; machines without work have none."""
     machines = sorted({process.node for process in trace.processes})
-    syncs = found.syncs
+    syncs = dependences.syncs
     no_symbol = np.full(len(syncs), NO_SYMBOL, dtype=np.int32)
     columns: dict[str, NDArray[Any]] = {
         "lane": _followed_by(nodes.lane, (syncs.thread + len(nodes.lanes)).astype(np.int32)),
         "begin_ns": _followed_by(nodes.begin_ns, syncs.time_ns),
         "end_ns": _followed_by(nodes.end_ns, syncs.time_ns),
         "symbol": _followed_by(nodes.symbol, no_symbol),
-        "submitted_ns": _submitted_ns(found),
+        "submitted_ns": _submitted_ns(dependences),
     }
     if len(machines) < 2:
         rows = np.arange(len(nodes) + len(syncs))
         name = machines[0] if machines else ""
-        return [Domain(machine=name, work=nodes, rows=rows, edges=found.edges, **columns)]
+        return [Domain(machine=name, work=nodes, rows=rows, edges=dependences.edges, **columns)]
     number = {machine: i for i, machine in enumerate(machines)}
     of_process = np.array([number[process.node] for process in trace.processes], dtype=np.int32)
     of_row = np.concatenate([of_process[nodes.process], of_process[syncs.process]])
     parts = ((machine, of_row == i) for i, machine in enumerate(machines))
-    return [_part(machine, mask, nodes, found.edges, columns) for machine, mask in parts if mask.any()]
+    return [_part(machine, mask, nodes, dependences.edges, columns) for machine, mask in parts if mask.any()]
 
 
 def _followed_by(work: NDArray[Any], syncs: NDArray[Any]) -> NDArray[Any]:
@@ -115,11 +115,11 @@ def _followed_by(work: NDArray[Any], syncs: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([work, syncs]) if syncs.size else work
 
 
-def _submitted_ns(found: Dependences) -> Int64Column:
-    calls, submissions = found.program.calls, found.program.submissions
+def _submitted_ns(dependences: Dependences) -> Int64Column:
+    calls, submissions = dependences.program.calls, dependences.program.submissions
     if calls is None:
         return np.broadcast_to(np.int64(-1), submissions.call.shape)
-    call = _followed_by(submissions.call, found.syncs.call)
+    call = _followed_by(submissions.call, dependences.syncs.call)
     return np.where(call >= 0, calls.table.begin_ns[call], -1)
 
 

@@ -45,9 +45,9 @@ def forecast_symbols(
     of_symbol = solved.domain.symbol
     alone = what_if(solved.graph, solved.weights, of_symbol, scenarios, sums)
     application = what_if(solved.graph, executed, of_symbol, scenarios, sums)
-    found: dict[int, list[SpeedupForecast]] = {symbol: [] for symbol in symbols}
+    of_symbols: dict[int, list[SpeedupForecast]] = {symbol: [] for symbol in symbols}
     for path, run in zip(alone, application, strict=True):
-        found[path.scenario.symbol].append(_forecast(path, run))
+        of_symbols[path.scenario.symbol].append(_forecast(path, run))
     work = solved.domain.work
     return {
         symbol: Forecast(
@@ -55,7 +55,7 @@ def forecast_symbols(
             kind="kernel" if symbol < work.kernel_symbols else "copy",
             speedups=tuple(answers),
         )
-        for symbol, answers in found.items()
+        for symbol, answers in of_symbols.items()
     }
 
 

@@ -51,10 +51,10 @@ class GraphColumns:
 
 
 def graph_columns(
-    trace: Trace, nodes: WorkNodes, found: Dependences, solved: Sequence[SolvedDomain]
+    trace: Trace, nodes: WorkNodes, dependences: Dependences, solved: Sequence[SolvedDomain]
 ) -> GraphColumns:
     """All machines together; slack and path are those of each machine's own graph."""
-    syncs, work = found.syncs, len(nodes)
+    syncs, work = dependences.syncs, len(nodes)
     total = work + len(syncs)
     slack = np.zeros(total, dtype=np.int64)
     on_path = np.zeros(total, dtype=np.bool_)
@@ -76,11 +76,11 @@ def graph_columns(
         "end_ns": np.concatenate([nodes.end_ns, syncs.time_ns]),
         "slack_ns": slack,
         "on_path": on_path,
-        "edge_source": found.edges.source,
-        "edge_target": found.edges.target,
-        "edge_kind": found.edges.kind,
-        "edge_confidence": found.edges.confidence,
-        "edge_lag_ns": found.edges.lag_ns,
+        "edge_source": dependences.edges.source,
+        "edge_target": dependences.edges.target,
+        "edge_kind": dependences.edges.kind,
+        "edge_confidence": dependences.edges.confidence,
+        "edge_lag_ns": dependences.edges.lag_ns,
         "names": _names(nodes),
     }
     return GraphColumns(arrays)

@@ -38,11 +38,11 @@ def machine_load(trace: Trace, solved: SolvedDomain) -> MachineLoad:
     agents, index = number_keys(work.agent)
     devices = []
     for i, agent in enumerate(agents.tolist()):
-        found = busy, idle
+        times = busy, idle
         if agents.size > 1:
             rows = np.flatnonzero(index == i)
-            found = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
-        devices.append(_device_load(trace, solved, agent, int(np.count_nonzero(index == i)), *found))
+            times = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
+        devices.append(_device_load(trace, solved, agent, int(np.count_nonzero(index == i)), *times))
     return MachineLoad(_domain_load(solved, busy, idle), tuple(devices))
 
 

@@ -60,11 +60,11 @@ def symbol_criticality(
     length = max(solved.path.critical_path_ns, 1)
     slack = group_durations(work.symbol, solved.slack_ns[: len(work)], len(work.symbol_names))
     static = sums.static_ceiling()
-    found = []
+    symbols = []
     for i in order:
         number = int(sums.symbol[i])
         of_symbol = slack.group(number)
-        found.append(
+        symbols.append(
             GraphSymbol(
                 name=work.symbol_names[number],
                 kind="kernel" if number < work.kernel_symbols else "copy",
@@ -80,7 +80,7 @@ def symbol_criticality(
                 slack_ns=symbol_slack.get(number),
             )
         )
-    return tuple(found)
+    return tuple(symbols)
 
 
 def _ceiling(solved: SolvedDomain, forecast: Forecast | None) -> float | None:
@@ -113,11 +113,11 @@ def find_symbol_slack(
 ) -> dict[int, int]:
     """Slack in ns per symbol of ``symbols``; 0 for those on a critical path."""
     least = dict(zip(solved.sums.symbol.tolist(), solved.sums.min_slack_ns.tolist(), strict=True))
-    found = {symbol: int(least[symbol]) for symbol in symbols}
-    searches = [_search(solved, symbol, found[symbol]) for symbol in symbols if found[symbol] > 0]
+    safe = {symbol: int(least[symbol]) for symbol in symbols}
+    searches = [_search(solved, symbol, safe[symbol]) for symbol in symbols if safe[symbol] > 0]
     for _ in range(_ROUNDS):
         _try(solved, [search for search in searches if search.high > search.low], sums)
-    return found | {search.symbol: max(search.slack_ns, found[search.symbol]) for search in searches}
+    return safe | {search.symbol: max(search.slack_ns, safe[search.symbol]) for search in searches}
 
 
 def _search(solved: SolvedDomain, symbol: int, least_ns: int) -> _Search:
