@@ -106,7 +106,7 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
 
 def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     """Run the application under a collector, then analyse what it left."""
-    from rpl_core.profiling.choose_collector import TIMING_ONLY, choose_collector, follow_up_collectors
+    from rpl_core.profiling.collectors import TIMING_ONLY, choose_collector, follow_up_collectors
     from rpl_core.profiling.record import plan_only, record_application
 
     session = call.session

@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.config.resolve import Configuration
+    from rpl_core.config.settings import Configuration
     from rpl_core.plugins.host import PluginHost
 
 
@@ -35,7 +35,7 @@ class Session:
 
     @cached_property
     def configuration(self) -> Configuration:
-        from rpl_core.config.resolve import load_configuration
+        from rpl_core.config.settings import load_configuration
 
         return load_configuration(self.config_file)
 

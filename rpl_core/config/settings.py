@@ -1,13 +1,18 @@
-"""Settings: name, type, default, meaning."""
+"""Settings: flag > environment > file > default, remembering the origin of each value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import attrs
 
 from rpl_core.config.values import flag, names, positive, positive_int, text
+from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption
 
 
@@ -43,3 +48,131 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("runs-directory", text, "rpl-runs", "where run directories are created"),
     Setting("plugins.disabled", names, (), "plugins that are not loaded"),
 )
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: Configuration files are written by hand; anything bigger is a mistake.
+_MAX_FILE_BYTES = 1 << 20
+
+
+@attrs.frozen
+class Resolved:
+    """A setting's value and where it came from: "flag", "environment RPL_X", "file PATH" or "default"."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+@attrs.frozen
+class Configuration:
+    """The configuration of one invocation. ``file_values`` are flattened dotted names.
+
+    ``settings`` are the known ones: the core's, and those of plugins once these are loaded.
+    """
+
+    file: Path | None
+    file_values: Mapping[str, Any]
+    environment: Mapping[str, str]
+    settings: tuple[Setting, ...] = SETTINGS
+
+    def with_options(self, options: Iterable[CommandOption[Any]]) -> Configuration:
+        """Also with the settings of plugins. Raises ``UsageError`` for settings that nobody knows."""
+        known = (*self.settings, *(Setting.of(option) for option in options if option.setting))
+        names = {setting.name for setting in known}
+        unknown = sorted(k for k in self.file_values if k not in names and not k.startswith("plugins."))
+        if unknown:
+            raise _unknown_setting(unknown[0])
+        return attrs.evolve(self, settings=known)
+
+    def resolve(self, name: str, flag: Any = None) -> Resolved:
+        """The value of setting ``name``. Raises ``UsageError`` naming the origin of a wrong value."""
+        return self.resolve_setting(next(s for s in self.settings if s.name == name), flag)
+
+    def resolve_setting(self, setting: Setting, flag: Any = None) -> Resolved:
+        """The same for a setting that need not be one of ``settings``."""
+        name = setting.name
+        if flag is not None:
+            return Resolved(name, parsed(setting.parse, flag, "flag", name), "flag")
+        if setting.variable in self.environment:
+            origin = f"environment {setting.variable}"
+            return Resolved(
+                name, parsed(setting.parse, self.environment[setting.variable], origin, name), origin
+            )
+        if name in self.file_values:
+            origin = f"file {self.file}"
+            return Resolved(name, parsed(setting.parse, self.file_values[name], origin, name), origin)
+        return Resolved(name, setting.default, "default")
+
+    def value(self, name: str, flag: Any = None) -> Any:
+        return self.resolve(name, flag).value
+
+    def all(self) -> tuple[Resolved, ...]:
+        return tuple(self.resolve_setting(setting) for setting in self.settings)
+
+    def plugin_view(self) -> Mapping[str, Any]:
+        """What ``rpl_configure`` gets: resolved settings plus the file's ``plugins.<name>.<key>`` entries."""
+        view = {resolved.name: resolved.value for resolved in self.all()}
+        view.update({k: v for k, v in self.file_values.items() if k not in view})
+        return MappingProxyType(view)
+
+
+def parsed(parse: Any, value: Any, origin: str, name: str) -> Any:
+    """``value`` by ``parse``. Raises ``UsageError`` naming where a wrong value came from."""
+    try:
+        return parse(value)
+    except UsageError as error:
+        place = f"--{name}" if origin == "flag" else f"setting {name!r} ({origin})"
+        raise UsageError(f"{place}: {error.fact}") from None
+
+
+def load_configuration(file: str | None = None, *, start: Path | None = None) -> Configuration:
+    """Read ``file``, or the nearest ``rpl.toml`` or ``[tool.rpl]`` above ``start``, with the environment."""
+    environment = {k: v for k, v in os.environ.items() if k.startswith("RPL_")}
+    if file is not None:
+        path = Path(file)
+        return Configuration(path, _flatten(_table(path)), environment)
+    for folder in (start or Path.cwd(), *(start or Path.cwd()).parents):
+        for name in ("rpl.toml", "pyproject.toml"):
+            path = folder / name
+            if path.is_file():
+                table = _table(path)
+                if table or name == "rpl.toml":
+                    return Configuration(path, _flatten(table), environment)
+    return Configuration(None, {}, environment)
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise UsageError(f"configuration file {path} is larger than 1 MiB")
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, no TOML, or a number too long
+        raise UsageError(f"configuration file {path} can't be read: {error}") from None
+    if path.name != "pyproject.toml":
+        return document
+    tool = document.get("tool", {})
+    table = tool.get("rpl", {}) if isinstance(tool, dict) else {}
+    return table if isinstance(table, dict) else {}
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            flat.update(_flatten(value, f"{name}."))
+        else:
+            flat[name] = value
+    return flat
+
+
+def _unknown_setting(name: str) -> UsageError:
+    return UsageError(
+        f"unknown setting {name!r} in the configuration file",
+        next_step="`rpl config show` lists the settings",
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.documents.view import DocumentView
 from rpl_core.errors import MissingError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.process.storage import make_directory
@@ -15,10 +14,48 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_core.contracts.common import Document
-    from rpl_core.documents.parts import DiagnosticDoc
+    from rpl_core.documents.drafts import DiagnosticDoc
     from rpl_core.interfaces.document import DocumentKind
 
-__all__ = ["Documents", "to_json"]
+__all__ = ["DocumentView", "Documents", "to_json"]
+
+
+class DocumentView(dict[str, Any]):
+    """The content of a document, or of a part: fields as attributes, parts below as views.
+
+    Making the models costs more than a small analysis; to show what rpl itself has just checked they are
+    not needed. What is shown from a directory is read through the models (``rpl_core.documents.load``).
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the document has no {name!r} here") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return _viewed(super().__getitem__(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return _viewed(super().get(name, default))
+
+    def items(self) -> Any:
+        return [(name, _viewed(value)) for name, value in super().items()]
+
+    def values(self) -> Any:
+        return [_viewed(value) for value in super().values()]
+
+
+def _viewed(value: Any) -> Any:
+    if type(value) is dict:
+        return DocumentView(value)
+    if isinstance(value, (tuple, list)):
+        return tuple(_each(value))
+    return value
+
+
+def _each(values: tuple[Any, ...] | list[Any]) -> Iterator[Any]:
+    return (_viewed(value) for value in values)
 
 
 class Documents:

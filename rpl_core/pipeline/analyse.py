@@ -12,9 +12,8 @@ from rpl_core.contracts.version import SCHEMA_VERSION
 from rpl_core.devices.overrides import with_ceilings, with_overrides
 from rpl_core.devices.resolve import ResolvedDevice, resolve_device
 from rpl_core.documents.bundle import Documents
-from rpl_core.documents.diagnostics import diagnostic_drafts
+from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
 from rpl_core.documents.make import check_all, draft_all
-from rpl_core.documents.provenance import provenance_doc
 from rpl_core.ingest.register_counts import with_believable_registers
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext

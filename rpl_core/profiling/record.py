@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_core.devices.resolve import ResolvedDevice
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.ingest.load import load_recording
-from rpl_core.interfaces.collector import CollectRequest
+from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.pipeline.analyse import AnalysisRequest, recorded_device
-from rpl_core.profiling.choose_collector import follow_up_collectors
-from rpl_core.profiling.follow_ups import record_follow_ups
+from rpl_core.pipeline.analyse import AnalysisRequest, analyse, recorded_device
+from rpl_core.profiling.collectors import follow_up_collectors
 from rpl_core.profiling.session import ProfileSession, describe_plan
 from rpl_core.run_directory.writer import RunDirectory, claim_path, default_path
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector, LineSink
+    from rpl_core.model.device import DeviceModel
     from rpl_core.plugins.host import PluginHost
+    from rpl_core.profiling.collectors import GuardedCollector
     from rpl_core.profiling.session import StepSink
 
 
@@ -111,7 +112,7 @@ def record_application(
         if request.roofline and session.failure is None:
             _execute_counter_passes(session, request, host)
         if session.failure is None:
-            record_follow_ups(session, request.analysis, host)
+            _record_follow_ups(session, request.analysis, host)
         session.finish(None)
     except (InterruptedRunError, KeyboardInterrupt):
         raise session.interrupted() from None
@@ -166,3 +167,37 @@ def _counters(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest
         time_limit_s=request.time_limit_s,
         allow_dangerous_counters=request.allow_dangerous_counters,
     )
+
+
+def _record_follow_ups(session: ProfileSession, analysis: AnalysisRequest, host: PluginHost) -> None:
+    """Passes that collectors add after the timing and counter passes, such as traces of single kernels.
+
+    Whatever goes wrong here costs these passes, never the profile: each reason becomes one diagnostic.
+    """
+    for collector in follow_up_collectors(host):
+        try:
+            _follow_up(session, collector, analysis, host)
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            session.diagnostics.append(collector.lost(error))
+
+
+def _follow_up(
+    session: ProfileSession, collector: GuardedCollector, analysis: AnalysisRequest, host: PluginHost
+) -> None:
+    def so_far() -> Mapping[str, Mapping[str, Any]]:
+        recording = load_recording((session.run.path,), host.catalog.readers().contributions)
+        documents = analyse(recording, analysis, host)
+        return {name: documents.content(name) for name in documents.names}
+
+    def device() -> DeviceModel | None:
+        recording = load_recording((session.run.path,), host.catalog.readers().contributions)
+        return recorded_device(analysis, recording.gpu_agents, host).model
+
+    request = FollowUpRequest(session.info.command, analysis.options, device, so_far)
+    plan = collector.follow_up(request)
+    if plan is not None:
+        manifest = session.run.manifest
+        session.run.add_passes(plan.passes, manifest.device, manifest.device_source or "unknown")
+        session.execute(plan, collector)

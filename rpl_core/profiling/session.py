@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.documents.diagnostics import diagnostic_docs
+from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.errors import ApplicationError, InterruptedRunError, RplError, TimeLimitError
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.diagnostic import Diagnostic, Severity

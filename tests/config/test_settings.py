@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_core.config.resolve import load_configuration
+from rpl_core.config.settings import load_configuration
 from rpl_core.errors import UsageError
 
 

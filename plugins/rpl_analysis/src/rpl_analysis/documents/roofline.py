@@ -19,7 +19,7 @@ from rpl_analysis.documents.parts import (
     TypeWorkPart,
 )
 from rpl_core.contracts.version import SCHEMA_VERSION
-from rpl_core.documents.parts import MetricDoc
+from rpl_core.documents.drafts import MetricDoc
 from rpl_core.model.origin import Exactness
 
 if TYPE_CHECKING:

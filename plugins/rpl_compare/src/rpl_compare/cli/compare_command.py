@@ -46,7 +46,7 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
     from rpl_compare.comparison.measured_comparison import measure_and_compare
     from rpl_core.cli.plugin_options import option_values
     from rpl_core.cli.profile_command import log_sink
-    from rpl_core.profiling.choose_collector import choose_collector
+    from rpl_core.profiling.collectors import choose_collector
     from rpl_core.profiling.command_line import application_command
     from rpl_core.run_directory.writer import default_path
 

@@ -20,7 +20,7 @@ from rpl_compare.contract import (
 from rpl_compare.statistics.robust import median, robust_cv
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
-from rpl_core.documents.diagnostics import diagnostic_docs
+from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.model.origin import Origin
 
 if TYPE_CHECKING:

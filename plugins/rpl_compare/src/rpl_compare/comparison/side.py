@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_compare.comparison.observe import observe, observe_process
-from rpl_core.documents.provenance import artefact_docs
+from rpl_core.documents.drafts import artefact_docs
 from rpl_core.errors import NoVerdictError
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
