@@ -102,6 +102,12 @@ def test_the_tutorial_works_as_printed(shell):
     assert play((DOCS / "tutorial.md").read_text(encoding="utf-8"), shell) == 9
 
 
+def test_a_figure_goes_all_the_way_as_printed(shell):
+    needed = ("core", "codeobject", "analysis", "report", "rocprofv3")
+    shell.environment["RPL_LOAD_PLUGINS"] = ",".join(f"rpl-{name}" for name in needed)
+    assert play((DOCS / "figures.md").read_text(encoding="utf-8"), shell) == 7
+
+
 def test_the_examples_of_the_testing_page_pass(shell):
     play((DOCS / "testing.md").read_text(encoding="utf-8"), shell)
     done = shell(f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider .")
@@ -137,9 +143,10 @@ def test_every_status_is_documented():
 
 def test_every_hook_is_in_the_overview():
     from rpl_core.plugins.kinds import KINDS
+    from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
 
     page = (DOCS / "index.md").read_text(encoding="utf-8")
-    for kind in KINDS:
+    for kind in (*KINDS, *OF_THE_OPTIMIZER):
         assert f"`{kind.hook}`" in page
 
 
