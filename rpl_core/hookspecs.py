@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.interfaces.section import ReportSection
@@ -220,18 +219,6 @@ def rpl_exporters(config: Mapping[str, Any]) -> tuple[Exporter, ...] | None:
     :return: exporters with unique names.
 
     Order: plugin name, then as returned. Isolation: per exporter; fatal only for the chosen one.
-    """
-
-
-@hookspec
-def rpl_replayers(config: Mapping[str, Any]) -> tuple[Replayer, ...] | None:
-    """Offer ways to replay a captured dispatch.
-
-    Called by the replay commands.
-
-    :return: replayers with unique names.
-
-    Order: plugin name, then as returned. Isolation: per replayer; fatal only for the chosen one.
     """
 
 

@@ -89,7 +89,6 @@ class Catalog:
     report_sections = Offered(kinds.SECTIONS)
     renderers = Offered(kinds.RENDERERS)
     exporters = Offered(kinds.EXPORTERS)
-    replayers = Offered(kinds.REPLAYERS)
     doctor_checks = Offered(kinds.DOCTOR_CHECKS)
 
     def __init__(self, relay: HookRelay, log: DiagnosticLog) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.replayer import Replayer
     from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.architecture import Architecture
@@ -160,9 +159,6 @@ EXPORTERS: ContributionKind[Exporter] = ContributionKind(
     (f"{_INTERFACES}.exporter:Exporter",),
     required_text=("summary", "suffix"),
 )
-REPLAYERS: ContributionKind[Replayer] = ContributionKind(
-    "rpl_replayers", "replayer", (f"{_INTERFACES}.replayer:Replayer",)
-)
 DOCTOR_CHECKS: ContributionKind[DoctorCheck] = ContributionKind(
     "rpl_doctor_checks", "doctor check", (f"{_INTERFACES}.doctor:DoctorCheck",)
 )
@@ -181,6 +177,5 @@ KINDS: tuple[ContributionKind[Any], ...] = (
     SECTIONS,
     RENDERERS,
     EXPORTERS,
-    REPLAYERS,
     DOCTOR_CHECKS,
 )

@@ -1,4 +1,4 @@
-"""Contract checks of what the optimizer uses: transformations, proposers, equivalence checks, replayers."""
+"""Contract checks of what the optimizer uses: transformations, proposers and equivalence checks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.errors import BadDataError
-from rpl_core.interfaces.replayer import Replayer, ReplayReport
-from rpl_core.model.origin import Origin
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,
@@ -198,35 +195,3 @@ def test_a_check_that_says_equal_too_easily_fails(tmp_path, two_builds, attribut
     check = type("Easy", (GoodCheck,), {attribute: EquivalenceVerdict.EQUAL})()
     with pytest.raises(ContractViolation, match=message):
         contracts.assert_equivalence_check(check, tmp_path, different=two_builds)
-
-
-class GoodReplayer(Replayer):
-    name, summary = "again", "Once more."
-    times = (5, 6, 7)
-
-    def missing(self):
-        return None
-
-    def replay(self, request):
-        if not request.capture.exists():
-            raise BadDataError(f"no capture at {request.capture}")
-        return ReplayReport(self.times, 0.1, Origin.SYNTHETIC)
-
-
-def test_a_good_replayer_passes(tmp_path):
-    contracts.assert_replayer(GoodReplayer(), tmp_path, capture=tmp_path)
-
-
-@pytest.mark.parametrize(("times", "message"), [((5,), "three iterations"), ((5, 0, 7), "above 0")])
-def test_a_replayer_with_wrong_times_fails(tmp_path, times, message):
-    with pytest.raises(ContractViolation, match=message):
-        contracts.assert_replayer(type("R", (GoodReplayer,), {"times": times})(), tmp_path, capture=tmp_path)
-
-
-def test_a_replayer_that_accepts_nothing_fails(tmp_path):
-    class Careless(GoodReplayer):
-        def replay(self, request):
-            return ReplayReport((1,), 0.1, Origin.MEASURED)
-
-    with pytest.raises(ContractViolation, match="missing capture"):
-        contracts.assert_replayer(Careless(), tmp_path)

@@ -15,7 +15,6 @@ from rpl_testkit.contracts.equivalence_check import assert_equivalence_check
 from rpl_testkit.contracts.proposer import assert_proposer
 from rpl_testkit.contracts.reader import assert_reader
 from rpl_testkit.contracts.renderer import assert_renderer
-from rpl_testkit.contracts.replayer import assert_replayer
 from rpl_testkit.contracts.rule import assert_rule
 from rpl_testkit.contracts.transformation import assert_transformation
 from rpl_testkit.contracts.violation import ContractViolation
@@ -31,7 +30,6 @@ __all__ = [
     "assert_proposer",
     "assert_reader",
     "assert_renderer",
-    "assert_replayer",
     "assert_rule",
     "assert_transformation",
 ]
