@@ -14,7 +14,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.soundness import require_sound
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.plugins.packages import provider_of
+from rpl_core.plugins.packages import missing_provider, provider_of
 from rpl_core.run_directory.layout import DOCUMENTS
 
 if TYPE_CHECKING:
@@ -154,6 +154,9 @@ def _unknown(path: Path, problems: Sequence[Diagnostic], *, has_readers: bool) -
             f"{path} can't be read: no reader is installed",
             next_step=f"pip install {provider_of('kinds', 'readers') or 'rocm-perf-lab'}",
         )
+    package = missing_provider("kinds", "readers")
+    if package is not None:
+        return MissingError(f"no installed reader knows {path}", next_step=f"pip install {package}")
     return BadDataError(
         f"{path} is not a recording that rpl knows",
         cause=problems[0].fact if problems else "a damaged or empty file, or a format of another tool",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import PluginError, RplError
+from rpl_core.plugins.packages import distribution_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ def one_line(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - the exception class is the plugin's own code
         message = "(its message can't be shown)"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    if isinstance(error, ModuleNotFoundError) and (package := distribution_of(str(error.name))):
+        text = f"{text} (pip install {package})"
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 

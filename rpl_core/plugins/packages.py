@@ -11,7 +11,7 @@ from functools import cache
 from importlib import metadata, resources
 from typing import Any
 
-__all__ = ["PACKAGES_GROUP", "provider_of"]
+__all__ = ["PACKAGES_GROUP", "distribution_of", "missing_provider", "provider_of"]
 
 PACKAGES_GROUP = "rpl.packages"
 _FILE = "packages.json"
@@ -22,6 +22,25 @@ def provider_of(kind: str, name: str) -> str | None:
     entry = _table().get(kind, {})
     provider = entry.get(name) if isinstance(entry, dict) else None
     return provider if isinstance(provider, str) else None
+
+
+def missing_provider(kind: str, name: str) -> str | None:
+    """The same where that distribution is not installed."""
+    provider = provider_of(kind, name)
+    if provider is None:
+        return None
+    try:
+        metadata.distribution(provider)
+    except metadata.PackageNotFoundError:
+        return provider
+    return None
+
+
+def distribution_of(module: str) -> str | None:
+    """The distribution with ``module``, if it is one of those in the data file."""
+    name = module.partition(".")[0].replace("_", "-")
+    groups = (group for group in _table().values() if isinstance(group, dict))
+    return name if any(name in group.values() for group in groups) else None
 
 
 @cache

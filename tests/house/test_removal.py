@@ -1,0 +1,139 @@
+"""Each distribution taken away in turn: the rest starts, says what is missing and analyses what it can."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = sorted(folder.name for folder in (ROOT / "plugins").glob("rpl_*"))
+REMOVABLE = [*PLUGINS, "rocm_perf_lab"]
+
+#: Runs commands in one process that finds neither the modules nor the metadata of what is "not installed".
+WITHOUT = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from importlib import metadata
+
+absent, commands = json.loads(sys.argv[1])
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+present = metadata.MetadataPathFinder.find_distributions
+
+
+def installed(*arguments, **options):
+    for found in present(*arguments, **options):
+        if found.metadata["Name"].replace("-", "_") not in absent:
+            yield found
+
+
+sys.meta_path.insert(0, Absent())
+metadata.MetadataPathFinder.find_distributions = installed
+from rpl_core.cli.run import run
+
+outcomes = []
+for words in commands:
+    out, err = io.TextIOWrapper(io.BytesIO(), newline=""), io.TextIOWrapper(io.BytesIO(), newline="")
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(words)
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())
+    outcomes.append((code, *said))
+print(json.dumps(outcomes))
+"""
+PACKAGES = json.loads((ROOT / "metapackage/src/rocm_perf_lab/packages.json").read_text())
+
+#: What ``rpl analyze`` says without a distribution: exit code, words, whether documents and text are there.
+ANALYZE = {
+    "rpl_rocprofv3": (69, "pip install rpl-rocprofv3", False, False),
+    "rpl_analysis": (0, "pip install rpl-analysis", False, False),
+    "rpl_codeobject": (0, "pip install rpl-codeobject", True, False),
+    "rpl_report": (0, "pip install rpl-report", True, False),
+    "rpl_gfx942": (0, "no installed plugin knows the device (gfx942)", True, True),
+}
+
+
+def without(absent, *commands):
+    words = json.dumps([sorted(absent), [[str(word) for word in command] for command in commands]])
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, words], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    outcomes = json.loads(done.stdout)
+    for (code, out, err), command in zip(outcomes, commands, strict=True):
+        assert code != 70, (command, err)
+        assert "Traceback" not in out + err, command
+    return outcomes
+
+
+def _of(absent):
+    """Command lines that only the distribution can carry out."""
+    distribution = absent.replace("_", "-")
+    words = [[name] for name, owner in PACKAGES["commands"].items() if owner == distribution]
+    options = ("--no-rocprof", "--deep-analysis", "--flop-model")
+    words += [["profile", o, "--", "true"] for o in options if PACKAGES["options"].get(o) == distribution]
+    return words if absent in PLUGINS else []
+
+
+def _cases():
+    """Those without which something shows; the others with ``make test-long``."""
+    return [
+        pytest.param(name, marks=() if name in ANALYZE else pytest.mark.long, id=name) for name in REMOVABLE
+    ]
+
+
+@pytest.mark.parametrize("absent", _cases())
+def test_the_rest_starts_and_analyses_what_it_can(absent, rpl_make_rocpd, tmp_path):
+    recording, out, own = rpl_make_rocpd([("kernel_b", 0, 1000)]), tmp_path / "out", _of(absent)
+    shown, doctor, listed, analysed, *refused = without(
+        {absent}, ["--help"], ["doctor"], ["plugins", "list"], ["analyze", recording, "-o", out], *own
+    )
+    assert shown[0] == 0
+    assert "analyze" in shown[1]
+    assert doctor[0] in (0, 69)
+    assert "runs-directory" in doctor[1]
+    assert listed[0] == 0
+    assert f" {absent} " not in listed[1].replace("-", "_")
+
+    code, says, documents, text = ANALYZE.get(absent, (0, "", True, True))
+    assert analysed[0] == code, analysed
+    assert says in analysed[1] + analysed[2]
+    assert (out / "profile.json").exists() is documents
+    assert ("kernel_b" in analysed[1]) is text
+
+    for command, (status, _, err) in zip(own, refused, strict=True):
+        assert status == 69, (command, err)
+        assert f"pip install {absent.replace('_', '-')}" in err, command
+
+
+def test_the_core_alone_keeps_what_it_records_and_names_what_makes_documents(rpl_make_rocpd, tmp_path):
+    run, recording = tmp_path / "run", rpl_make_rocpd([("kernel_b", 0, 1000)])
+    profile = ["profile", "--collector", "timing-only", "--runs", "1", "-o", run, "--", "true"]
+    recorded, again, analysed, recording_default = without(
+        PLUGINS,
+        profile,
+        ["analyze", run],
+        ["analyze", recording],
+        ["profile", "--", "true"],
+    )
+    assert recorded[0] == 0, recorded
+    assert json.loads((run / "run.json").read_text())["state"] == "complete"
+    for said in (recorded, again):
+        assert said[0] == 0
+        assert "pip install rpl-analysis" in said[2]
+    assert analysed[0] == 69
+    assert "pip install rpl-rocprofv3" in analysed[2]
+    assert recording_default[0] == 69
+    assert "pip install rpl-rocprofv3" in recording_default[2]
