@@ -16,12 +16,12 @@ from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
-from rpl_core.profiling.pass_planning import plan_passes
 from rpl_core.schedule.execute import analyze
 from rpl_core.schedule.order import Step
 from rpl_gfx90a import plugin
 from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.models import MI210, MI250X_GCD
+from rpl_rocprofv3.collector.pass_planning import plan_passes
 from rpl_testkit.contracts.device_model import assert_device_model
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED

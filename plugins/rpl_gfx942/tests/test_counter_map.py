@@ -13,9 +13,9 @@ from rpl_analysis.counters.quantities import derive_quantities
 from rpl_analysis.roofline.vocabulary import CACHES, additive
 from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.recording import Recording
-from rpl_core.profiling.pass_planning import block_of, plan_passes
 from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.device import device_models
+from rpl_rocprofv3.collector.pass_planning import block_of, plan_passes
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 QUANTITIES = {quantity.name: quantity for quantity in COUNTER_MAP.quantities}

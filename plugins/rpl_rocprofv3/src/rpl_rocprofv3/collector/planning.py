@@ -16,7 +16,7 @@ from rpl_rocprofv3.collector.findings import version_findings
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectRequest
-    from rpl_core.profiling.pass_planning import PassPlan
+    from rpl_rocprofv3.collector.pass_planning import PassPlan
     from rpl_rocprofv3.collector.tool_version import ToolVersion
 
 #: The base pass of a run directory, which is the only source of time.
@@ -87,7 +87,7 @@ def _plan_counters(request: CollectRequest) -> PassPlan | None:
         if not _COUNTER_NAME.fullmatch(name):
             raise UsageError(f"{name!r} is no name of a counter")
     # numpy comes with this package; plugins must not load it before a plan is made.
-    from rpl_core.profiling.pass_planning import plan_passes
+    from rpl_rocprofv3.collector.pass_planning import plan_passes
 
     return plan_passes(request.device.counter_map, request.counters, request.allow_dangerous_counters)
 
