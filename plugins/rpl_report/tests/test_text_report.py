@@ -128,7 +128,7 @@ def test_on_a_terminal_its_width_counts(monkeypatch):
     import shutil
     import sys
 
-    from rpl_core.cli.terminal import text_width
+    from rpl_core.cli.output import text_width
 
     monkeypatch.setattr(sys, "stdout", type("Terminal", (), {"isatty": lambda self: True})())
     monkeypatch.setattr(shutil, "get_terminal_size", lambda fallback: os.terminal_size((173, 50)))

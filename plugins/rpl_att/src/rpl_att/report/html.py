@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text import html_figures as q
 from rpl_core.text.safety import readable
+from rpl_report.html import figures as q
 
 if TYPE_CHECKING:
     from jinja2 import Template

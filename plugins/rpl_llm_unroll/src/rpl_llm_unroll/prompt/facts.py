@@ -10,8 +10,8 @@ from rpl_analysis.contracts.analysis import AnalysisDocument
 from rpl_analysis.contracts.dag import DagDocument
 from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_analysis.contracts.roofline import RooflineDocument
+from rpl_codeobject.kernel_names import is_instance
 from rpl_core.errors import BadDataError
-from rpl_core.text.kernel_names import is_instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -63,7 +63,7 @@ def _find_code(binary: Path, facts: RunFacts) -> _Code | None:
 
 
 def _symbol(code: CodeObject, shown: dict[str, str] | object, facts: RunFacts) -> str | None:
-    from rpl_core.text.kernel_names import is_instance
+    from rpl_codeobject.kernel_names import is_instance
 
     names = dict(shown) if isinstance(shown, dict) else {}
     wanted = "".join((facts.recorded or "").removesuffix(".kd").split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.kernel_names import is_instance
+from rpl_codeobject.kernel_names import is_instance
 from rpl_llm_unroll.reply.model import Target
 from rpl_llm_unroll.syntax.source_file import read_source_file
 

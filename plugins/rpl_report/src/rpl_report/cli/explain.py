@@ -46,7 +46,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
 
 
 def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis) -> Iterator[str]:
-    from rpl_core.cli.terminal import text_width
+    from rpl_core.cli.output import text_width
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
     from rpl_report.explain.label import label_lines

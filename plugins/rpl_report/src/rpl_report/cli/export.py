@@ -59,7 +59,7 @@ def export(
     rpl export --format perfetto -o run.pftrace rpl-runs/latest
     rpl export --format csv recording_results.db | head
     """
-    from rpl_core.cli.long_work import shown_while_long
+    from rpl_core.cli.output import shown_while_long
 
     session = session_of(context)
     paths = recordings or (session.latest_run,)
@@ -105,8 +105,7 @@ def _request(session: Session, paths: tuple[Path, ...], exporter: Exporter) -> E
     kept = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
     if kept:
         return ExportRequest(documents=kept)
-    from rpl_core.pipeline.analyse import AnalysisRequest
-    from rpl_core.pipeline.offline import analyse_only
+    from rpl_core.pipeline.analyse import AnalysisRequest, analyse_only
 
     # What was asked for is written elsewhere, so these documents are not kept; no device was named.
     documents = analyse_only(paths, AnalysisRequest(), session.host)

@@ -45,8 +45,8 @@ def report(
     """
     import attrs
 
+    from rpl_core.cli.output import text_width
     from rpl_core.cli.results import rendered
-    from rpl_core.cli.terminal import text_width
     from rpl_core.documents.load import load_documents
     from rpl_core.files.atomic import write_atomic
 
@@ -96,7 +96,7 @@ def _with_timeline(
 ) -> RenderRequest:
     import attrs
 
-    from rpl_core.cli.long_work import shown_while_long
+    from rpl_core.cli.output import shown_while_long
 
     dag: Any = request.documents.get("dag")
     if dag is None:

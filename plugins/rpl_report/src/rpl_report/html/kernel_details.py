@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text import html_figures as q
 from rpl_core.text.safety import readable
+from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import DETAILED_KERNELS, label_text, time_ns
 from rpl_report.html.metric_rows import MetricRow, metric_rows
 

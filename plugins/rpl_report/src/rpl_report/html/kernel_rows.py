@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text import html_figures as q
+from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_ns
 
 if TYPE_CHECKING:

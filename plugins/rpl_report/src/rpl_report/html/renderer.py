@@ -28,8 +28,8 @@ def _environment() -> Environment:
     """Every value is escaped; a name that a template misspells is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from rpl_core.text import html_figures
     from rpl_core.text.safety import readable
+    from rpl_report.html import figures
     from rpl_report.html.kernel_identity import label_text
 
     environment = Environment(
@@ -40,7 +40,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update({name: getattr(html_figures, name) for name in html_figures.__all__})
+    environment.filters.update({name: getattr(figures, name) for name in figures.__all__})
     environment.filters |= {"readable": readable, "label": label_text}
     environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
     return environment

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.text import html_figures as q
+from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import base_name
 from rpl_report.html.roofs import level_name, pipe_name
 

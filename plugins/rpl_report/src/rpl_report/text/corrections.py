@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.fit import fit_table
-from rpl_core.cli.terminal import USUAL_WIDTH
+from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.figures import UNKNOWN, marked
 
 if TYPE_CHECKING:

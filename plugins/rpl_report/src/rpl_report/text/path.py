@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.fit import fit_table
-from rpl_core.cli.terminal import USUAL_WIDTH
+from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.figures import UNKNOWN, duration_ns, percent
 from rpl_core.text.safety import printable
 
