@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 GUIDE = "docs/DEVELOPER_GUIDE.md"
 ARCHITECTURE = "docs/ARCHITECTURE.md"
 _SHORT = re.compile(r"`([A-Z]+)` is\s+`([\w/]+)`")
@@ -24,12 +22,17 @@ def _place(documentation, span: str) -> Path | None:
     return documentation.root / span if named else None
 
 
-@pytest.mark.parametrize("page", [GUIDE, ARCHITECTURE, "docs/plugins/index.md", "docs/dependencies.md"])
-def test_every_file_that_a_page_names_exists(documentation, page):
-    spans = documentation.spans(documentation.page(page).read_text(encoding="utf-8"))
-    places = {span: place for span in spans if (place := _place(documentation, span)) is not None}
-    assert places
-    assert [span for span, place in places.items() if not place.exists()] == []
+def test_every_file_that_a_page_names_exists(documentation):
+    """Pages that cite files of other projects beside their own are left out."""
+    citing = {documentation.page("docs/ROOFLINE_DESIGN.md"), *documentation.page("docs/reference").iterdir()}
+    absent, named = [], 0
+    for page in documentation.pages:
+        spans = documentation.spans(page.read_text(encoding="utf-8")) if page not in citing else []
+        places = {span: place for span in spans if (place := _place(documentation, span)) is not None}
+        named += len(places)
+        absent += [f"{page.name}: {span}" for span, place in places.items() if not place.exists()]
+    assert named > 100
+    assert absent == []
 
 
 def test_the_walk_of_a_dispatch_names_what_is_there(documentation):
