@@ -5,7 +5,6 @@ An option object is also the key to its value: ``options[MY_OPTION]`` has the op
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
@@ -14,7 +13,6 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 T = TypeVar("T")
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 __all__ = ["CommandOption", "OptionForm", "Options"]
 
@@ -38,7 +36,7 @@ class CommandOption(Generic[T]):
     manifest of a run, and later analyses of that run take it over unless told otherwise.
     """
 
-    name: str = attrs.field()
+    name: str
     commands: tuple[str, ...]
     parse: Callable[[Any], Any] = attrs.field(eq=False, repr=False)
     default: T
@@ -48,13 +46,6 @@ class CommandOption(Generic[T]):
     setting: bool = False
     recorded: bool = False
     meaning: str | None = attrs.field(default=None, eq=False, repr=False)  # of the setting; else ``help``
-
-    @name.validator
-    def _is_written_like_an_option(self, _attribute: object, value: str) -> None:
-        if not isinstance(value, str) or not _NAME.fullmatch(value):
-            raise ValueError(
-                f"the option {value!r} is not written like long-name, without the dashes before it"
-            )
 
     @property
     def key(self) -> str:

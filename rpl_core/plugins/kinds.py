@@ -5,6 +5,7 @@ The relay, the catalogue, the contract checks of the test kit and the hook refer
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -36,7 +37,8 @@ class ContributionKind(Generic[T]):
     ``noun`` is what messages call a contribution, ``types`` its classes ("module:class"), imported on first
     use so that a host costs only what is asked of it. ``identity`` is the attribute that names a
     contribution; ``None``: it has no name of its own. ``required_text`` must be text, ``numbers`` whole
-    numbers, ``fact_sets`` sets of facts. ``asked`` are the arguments of the hook beside the settings.
+    numbers, ``fact_sets`` sets of facts. ``asked`` are the arguments of the hook beside the settings,
+    ``spelling`` is what a name looks like.
     """
 
     hook: str
@@ -47,6 +49,7 @@ class ContributionKind(Generic[T]):
     numbers: tuple[str, ...] = ()
     fact_sets: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
+    spelling: str = r"[^ ]+"
 
     @property
     def title(self) -> str:
@@ -66,7 +69,7 @@ class ContributionKind(Generic[T]):
         if not isinstance(item, self.expected_types()):
             return f"returned {_article(type(item).__name__)} where {_article(self.title)} was expected"
         name = getattr(item, self.identity, None) if self.identity else "it"
-        if not isinstance(name, str) or not name or not name.isprintable() or " " in name:
+        if not isinstance(name, str) or not name.isprintable() or not re.fullmatch(self.spelling, name):
             return f"{_article(self.title)} has the unusable {self.identity} {name!r}"
         for attribute in self.required_text:
             if not isinstance(getattr(item, attribute, None), str):
@@ -113,7 +116,11 @@ CEILINGS: ContributionKind[ComputeCeiling | MemoryCeiling] = ContributionKind(
     asked=("device",),
 )
 OPTIONS: ContributionKind[CommandOption[Any]] = ContributionKind(
-    "rpl_options", "option", (f"{_INTERFACES}.options:CommandOption",), required_text=("help",)
+    "rpl_options",
+    "option",
+    (f"{_INTERFACES}.options:CommandOption",),
+    required_text=("help",),
+    spelling=r"[a-z0-9]+(-[a-z0-9]+)*",
 )
 COLLECTORS: ContributionKind[Collector] = ContributionKind(
     "rpl_collectors", "collector", (f"{_INTERFACES}.collector:Collector",)

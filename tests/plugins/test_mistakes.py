@@ -361,7 +361,7 @@ MISTAKES = {
         "already offers",
     ),
     "an option with blanks": option(
-        "(CommandOption('a b', ('analyze',), str, None, 'x'),)", "not written like"
+        "(CommandOption('a b', ('analyze',), str, None, 'x'),)", "unusable name"
     ),
     "commands as text": option("(CommandOption('own', 'analyze', str, None, 'x'),)", "commands is str"),
     "an option whose parse raises": option(
