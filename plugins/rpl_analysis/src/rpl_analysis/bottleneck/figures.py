@@ -91,9 +91,8 @@ def _quantity(quantities: KernelQuantities | None, name: str) -> Metric:
 
 def _occupancy(occupancy: Occupancy | NoOccupancy | None) -> Metric:
     if occupancy is None or isinstance(occupancy, NoOccupancy):
-        return Metric.unknown(
-            "fraction", occupancy.reason if occupancy else "the occupancy analyzer did not run"
-        )
+        reason = occupancy.reason if occupancy else "the occupancy analyzer did not run"
+        return Metric.unknown("fraction", reason)
     return Metric(
         value=occupancy.fraction,
         unit="fraction",

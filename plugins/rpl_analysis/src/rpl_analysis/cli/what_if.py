@@ -40,7 +40,7 @@ def what_if(
     rpl what-if gemm=2 softmax=free --run rpl-runs/latest
     """
     from rpl_analysis.cli import what_if_command
-    from rpl_core.cli.long_work import shown_while_long
+    from rpl_core.cli.output import shown_while_long
 
     session = session_of(context)
     paths = recordings or (session.latest_run,)

@@ -15,7 +15,7 @@ from rpl_core.cli.analysis_options import analysis_request
 from rpl_core.contracts.version import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
-from rpl_core.pipeline.offline import run_directory_of
+from rpl_core.pipeline import run_directory_of
 from rpl_core.text.figures import UNKNOWN, duration_ns
 from rpl_core.text.safety import printable
 

@@ -1,4 +1,4 @@
-"""The committed shapes of the contracts (``rpl_core.contracts.shapes``), read without making a model."""
+"""The committed shapes of the contracts (``rpl_core.interfaces.document``), read without making a model."""
 
 from __future__ import annotations
 

@@ -104,9 +104,8 @@ def _figures_of(
     launches = None if time is None else time.launches
     if quantities is not None and launches is not None and launches != quantities.launches:
         figures = {quantity: _as_estimate(metric) for quantity, metric in figures.items()}
-    return KernelFigures(
-        name, figures, _time(time, origin), launches, quantities.launches if quantities else 0
-    )
+    counted = 0 if quantities is None else quantities.launches
+    return KernelFigures(name, figures, _time(time, origin), launches, counted)
 
 
 def _as_estimate(metric: Metric) -> Metric:

@@ -83,10 +83,10 @@ def device_waits(
     ):
         agent = streams.device.agent_at(rows)
         known = agent >= 0
-        of_threads, beyond = _waits_of_threads(
+        waits, beyond = _waits_of_threads(
             program, calls, rows[known], agent[known], taken, confidence, budget
         )
-        pairs += of_threads
+        pairs += waits
         if confidence is Confidence.CERTAIN:
             left_out += int((~known).sum()) + beyond
     return pairs, left_out
@@ -104,7 +104,7 @@ def _waits_of_threads(
     """Pairs of each call with the last node before it in every taken lane of its agent; calls left out."""
     key = calls.thread[rows].astype(np.int64) * (int(agent.max(initial=0)) + 1) + agent
     lanes = program.nodes.lanes
-    of_threads: list[AwaitedPairs] = []
+    waits: list[AwaitedPairs] = []
     left_out = 0
     for number in np.unique(key).tolist():
         own = key == number
@@ -116,8 +116,8 @@ def _waits_of_threads(
         pairs = _waits_of_thread(program, rows[own], inside, confidence)
         budget.pairs -= pairs.call.size
         budget.looks -= len(program.nodes)
-        of_threads.append(pairs)
-    return of_threads, left_out
+        waits.append(pairs)
+    return waits, left_out
 
 
 def _waits_of_thread(

@@ -1,4 +1,4 @@
-"""Everything the edge modules ask about a process's host program, found once per trace."""
+"""Everything that ``dependences`` asks about the host program of a process, read once per trace."""
 
 from __future__ import annotations
 

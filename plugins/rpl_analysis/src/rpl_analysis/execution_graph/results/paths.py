@@ -41,11 +41,11 @@ def path_segments(trace: Trace, solved: SolvedDomain) -> tuple[tuple[GraphSegmen
     busy = totals[ends] - totals[starts]
     # Runs along a host thread hold no work.
     kept = np.flatnonzero(path.rows[starts] < len(domain.work)) if starts.size else starts
-    segments_of_work = kept.size
+    total = kept.size
     if kept.size > MAX_SEGMENTS:
         kept = np.sort(kept[np.argsort(-busy[kept], kind="stable")[:MAX_SEGMENTS]])
     segments = tuple(_segment(trace, solved, i, int(ends[i]), int(busy[i])) for i in kept.tolist())
-    return segments, int(segments_of_work - kept.size)
+    return segments, int(total - kept.size)
 
 
 def _segment(trace: Trace, solved: SolvedDomain, run: int, end: int, busy_ns: int) -> GraphSegment:
