@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
-    from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract
 
 RPL_API = 1
+
+
+class InterpreterCheck(DoctorCheck):
+    name = "python"
+    summary = "the Python interpreter"
+
+    def check(self) -> DoctorReport:
+        return DoctorReport(DoctorStatus.OK, f"Python {platform.python_version()} ({sys.executable})")
+
+
+class RunsDirectoryCheck(DoctorCheck):
+    name = "runs-directory"
+    summary = "a place for run directories"
+
+    def check(self) -> DoctorReport:
+        folder = Path.cwd()
+        if os.access(folder, os.W_OK):
+            return DoctorReport(DoctorStatus.OK, f"{folder} is writable")
+        return DoctorReport(
+            DoctorStatus.MISSING,
+            f"{folder} is not writable",
+            "`rpl profile` without -o",
+            "change to a writable folder, or give one with -o",
+        )
 
 
 @hookimpl
@@ -23,8 +51,6 @@ def rpl_collectors() -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
-    from rpl_core.builtin.doctor import InterpreterCheck, RunsDirectoryCheck
-
     return (InterpreterCheck(), RunsDirectoryCheck())
 
 

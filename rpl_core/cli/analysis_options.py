@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.pipeline.analyse import AnalysisRequest
+    from rpl_core.pipeline import AnalysisRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ def analysis_request(
     ``command`` is the one whose options of plugins ``flags`` may hold.
     """
     from rpl_core.cli.plugin_options import option_values, plugin_options
-    from rpl_core.pipeline.analyse import AnalysisRequest
+    from rpl_core.pipeline import AnalysisRequest
 
     recorded = {} if root is None else recorded_options(session, root, plugin_options(session, command))
 

@@ -43,9 +43,9 @@ def analyze(
     from rpl_core.cli.process_start import import_numpy_alone
 
     import_numpy_alone()
-    from rpl_core.cli.long_work import shown_while_long
+    from rpl_core.cli.output import shown_while_long
     from rpl_core.cli.results import show
-    from rpl_core.pipeline.offline import analyse_paths, run_directory_of
+    from rpl_core.pipeline import analyse_paths, run_directory_of
 
     require_one_result_form(as_json=as_json, quiet=quiet)
     session = session_of(context)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +17,7 @@ from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rich.console import Console
 
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 
 #: Characters of a diagnostic's fact on the terminal, which may quote names of thousands (chosen).
 _LONGEST_FACT = 400
+#: Characters of a line where no terminal says otherwise (chosen).
+USUAL_WIDTH = 100
+#: Narrower terminals get lines of this length all the same (chosen).
+NARROWEST = 60
+#: From this size of the input on (chosen: about a second of work).
+_LARGE_BYTES = 64 << 20
+#: Files of a folder that are looked at (chosen: looking must stay cheap).
+_MOST_FILES = 2000
 
 
 class Output:
@@ -96,3 +106,51 @@ def describe(diagnostic: DiagnosticDoc) -> str:
         parts.append(f"Next: {diagnostic.remedy}")
     text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
     return printable(" ".join(text.split()))
+
+
+def text_width() -> int:
+    """Columns of the terminal behind stdout; a fixed width elsewhere, so that logs compare."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return USUAL_WIDTH
+    return max(NARROWEST, shutil.get_terminal_size(fallback=(USUAL_WIDTH, 24)).columns)
+
+
+@contextmanager
+def shown_while_long(title: str, paths: Iterable[Path], *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal's stderr that ``title`` goes on, how much there is to read and since when.
+
+    Nothing is shown for small inputs, and nothing where stderr is no terminal.
+    """
+    if quiet or not sys.stderr.isatty() or (size := _bytes_of(paths)) < _LARGE_BYTES:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as shown:
+        shown.add_task(f"{title}: {size / (1 << 20):,.0f} MiB", total=None)
+        yield
+
+
+def _bytes_of(paths: Iterable[Path]) -> int:
+    """The size of all files, at most 2000 of them; what can't be looked at counts nothing."""
+    total = seen = 0
+    for path in paths:
+        files = (
+            [path]
+            if path.is_file()
+            else (Path(at) / name for at, _, names in os.walk(path) for name in names)
+        )
+        for file in files:
+            try:
+                total += file.stat().st_size
+            except OSError:
+                continue
+            seen += 1
+            if seen >= _MOST_FILES:
+                return total
+    return total

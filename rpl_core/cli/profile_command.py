@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.cli.analysis_options import analysis_request
-from rpl_core.cli.long_work import shown_while_long
+from rpl_core.cli.output import shown_while_long
 from rpl_core.cli.results import show
 from rpl_core.errors import RplError, UsageError
 from rpl_core.exit_codes import ExitCode
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
     from rpl_core.interfaces.collector import LineSink
-    from rpl_core.pipeline.analyse import AnalysisRequest
+    from rpl_core.pipeline import AnalysisRequest
     from rpl_core.profiling.record import ProfileRequest, Recorded
 
 __all__ = ["ProfileCall", "from_recordings", "log_sink", "record"]
@@ -79,7 +79,7 @@ class ProfileCall:
 
 def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     """``--from``: nothing is executed."""
-    from rpl_core.pipeline.offline import analyse_only, run_directory_of
+    from rpl_core.pipeline import analyse_only, run_directory_of
     from rpl_core.run_directory.writer import claim_path, default_path, point_latest, require_empty
 
     if application:
@@ -178,7 +178,7 @@ def log_sink(session: Session, debug: bool) -> LineSink:
 
 
 def _analyse(call: ProfileCall, recorded: Recorded) -> int:
-    from rpl_core.pipeline.offline import analyse_paths
+    from rpl_core.pipeline import analyse_paths
     from rpl_core.run_directory.writer import point_latest
 
     if call.output is None:

@@ -62,7 +62,7 @@ def _without_documents(session: Session, documents: Documents, *, needed: bool) 
 
 
 def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
-    from rpl_core.cli.terminal import text_width
+    from rpl_core.cli.output import text_width
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.plugins.packages import provider_of
 

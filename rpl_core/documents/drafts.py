@@ -18,7 +18,7 @@ from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import ArtefactDoc, DiagnosticDoc, MetricDoc, ProvenanceDoc
-    from rpl_core.devices.resolve import ResolvedDevice
+    from rpl_core.devices import ResolvedDevice
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.devices.resolve import ResolvedDevice
+from rpl_core.devices import ResolvedDevice
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.pipeline.analyse import AnalysisRequest, analyse, recorded_device
+from rpl_core.pipeline import AnalysisRequest, analyse, recorded_device
 from rpl_core.profiling.collectors import follow_up_collectors
 from rpl_core.profiling.session import ProfileSession, describe_plan
 from rpl_core.run_directory.writer import RunDirectory, claim_path, default_path

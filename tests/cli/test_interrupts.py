@@ -108,7 +108,7 @@ def test_during_the_analysis_the_recording_is_complete(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("rpl_core.pipeline.offline.analyse", interrupt)
+        patch.setattr("rpl_core.pipeline.analyse", interrupt)
         outcome = rpl_cli("profile", "--runs", "1", "./kernel_binary").assert_exit(130)
     assert "interrupted" in outcome.stderr
     assert manifest(workplace)["state"] == "complete"

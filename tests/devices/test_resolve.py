@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.devices.overrides import with_overrides
-from rpl_core.devices.resolve import named_device, resolve_device
+from rpl_core.devices import named_device, resolve_device, with_overrides
 from rpl_core.errors import DeviceMismatchError, MissingError, UsageError
 from rpl_core.model.device import (
     CeilingOrigin,

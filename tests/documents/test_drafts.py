@@ -89,8 +89,7 @@ def test_a_draft_names_what_was_not_given():
     ],
 )
 def test_real_recordings_give_the_bytes_of_the_models(place, rpl_shared_data, rpl_host):
-    from rpl_core.pipeline.analyse import AnalysisRequest
-    from rpl_core.pipeline.offline import analyse_only
+    from rpl_core.pipeline import AnalysisRequest, analyse_only
 
     documents = analyse_only(
         [rpl_shared_data / place],

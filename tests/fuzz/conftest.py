@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import PluginError, RplError
-from rpl_core.pipeline.analyse import AnalysisRequest
-from rpl_core.pipeline.offline import analyse_only
+from rpl_core.pipeline import AnalysisRequest, analyse_only
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 from rpl_testkit.rocprofv3_standin import install_standin

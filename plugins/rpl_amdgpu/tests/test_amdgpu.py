@@ -10,7 +10,7 @@ from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.recording import Recording
-from rpl_core.pipeline.analyse import architectures
+from rpl_core.pipeline import architectures
 from rpl_core.schedule.execute import analyze
 from rpl_core.schedule.order import Step
 from rpl_testkit.contracts import assert_architecture

@@ -12,7 +12,7 @@ import pytest
 import rocm_perf_lab
 from rpl_core import hookimpl
 from rpl_core.ingest.load import load_recording
-from rpl_core.pipeline.analyse import AnalysisRequest, analyse
+from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_gfx942.plugin import rpl_detect_device, rpl_device_models
 
 NAME = "gfx1250"

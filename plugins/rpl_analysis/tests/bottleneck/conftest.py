@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from rpl_core.model.recording import Recording
-from rpl_core.pipeline.analyse import AnalysisRequest, analyse
+from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 from rpl_gfx942.counter_map import COUNTER_MAP

@@ -20,7 +20,7 @@ from rpl_core.model.device import (
 )
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
-from rpl_core.pipeline.analyse import AnalysisRequest, analyse
+from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_testkit.devices import make_device
 from rpl_testkit.traces import TracedDispatch, make_trace
 

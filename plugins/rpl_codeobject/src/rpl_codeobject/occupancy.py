@@ -93,7 +93,7 @@ def _answers(host: PluginHost, kernels: tuple[LaunchedKernel, ...]) -> Mapping[L
     from rpl_core.interfaces.analyzer import AnalysisContext
     from rpl_core.interfaces.fact import Facts
     from rpl_core.model.recording import Recording
-    from rpl_core.pipeline.analyse import architectures
+    from rpl_core.pipeline import architectures
     from rpl_core.schedule.execute import analyze
     from rpl_core.schedule.order import Step
 

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_compare.statistics.sequential import AcceptRule
 from rpl_core.model.origin import Origin
-from rpl_core.pipeline.analyse import AnalysisRequest
+from rpl_core.pipeline import AnalysisRequest
 from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.model.recording import Recording
-from rpl_core.pipeline.analyse import AnalysisRequest, analyse
+from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 from rpl_report.html.renderer import HtmlRenderer

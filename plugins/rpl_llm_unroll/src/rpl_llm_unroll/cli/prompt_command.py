@@ -118,7 +118,7 @@ def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) 
     """Record and analyse as ``rpl profile`` does, into a run directory."""
     from rpl_core.cli.analysis_options import analysis_request
     from rpl_core.cli.profile_command import log_sink
-    from rpl_core.pipeline.analyse import analyse_paths
+    from rpl_core.pipeline import analyse_paths
     from rpl_core.profiling.collectors import choose_collector
     from rpl_core.profiling.record import ProfileRequest, record_application
     from rpl_core.run_directory.writer import point_latest

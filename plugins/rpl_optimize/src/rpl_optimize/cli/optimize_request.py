@@ -125,7 +125,7 @@ def _architecture(session: Session, device: str | None) -> str | None:
     name = session.setting("device", device)
     if name is None:
         return None
-    from rpl_core.devices.resolve import resolve_device
+    from rpl_core.devices import resolve_device
 
     devices = tuple(session.host.catalog.devices())
     model = resolve_device(name, (), devices, lambda _agents: None).model

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import BadDataError, NoVerdictError
-from rpl_core.pipeline.offline import analyse_paths
+from rpl_core.pipeline import analyse_paths
 from rpl_core.profiling.record import ProfileRequest, record_application
 from rpl_optimize.build.reproducible import build_reproducibly
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.ingest.load import load_recording
-from rpl_core.pipeline.analyse import recorded_device
+from rpl_core.pipeline import recorded_device
 from rpl_core.run_directory.reader import load_manifest
 from rpl_optimize.contracts.optimize import GuardPart, MeasurementPart, RulePart
 from rpl_optimize.measurement.gains import noise_diagnostic

@@ -10,7 +10,7 @@ import attrs
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector, LineSink
-    from rpl_core.pipeline.analyse import AnalysisRequest
+    from rpl_core.pipeline import AnalysisRequest
     from rpl_core.plugins.host import PluginHost
     from rpl_core.plugins.relay import Contribution
     from rpl_core.profiling.session import StepSink

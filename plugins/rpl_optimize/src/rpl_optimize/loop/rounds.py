@@ -9,7 +9,7 @@ import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.renderer import SectionOf
-from rpl_core.pipeline.analyse import architectures
+from rpl_core.pipeline import architectures
 from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
 from rpl_optimize.hookspecs import TRANSFORMATIONS

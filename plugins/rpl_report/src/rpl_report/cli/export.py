@@ -96,7 +96,7 @@ def _request(session: Session, paths: tuple[Path, ...], exporter: Exporter) -> E
 
     catalog = session.host.catalog
     if exporter.needs is not ExportInput.DOCUMENTS:
-        from rpl_core.pipeline.analyse import architectures
+        from rpl_core.pipeline import architectures
 
         recording = load_recording(paths, catalog.readers().contributions)
         return ExportRequest(recording=recording, architecture=architectures(None, session.host))
@@ -105,7 +105,7 @@ def _request(session: Session, paths: tuple[Path, ...], exporter: Exporter) -> E
     kept = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
     if kept:
         return ExportRequest(documents=kept)
-    from rpl_core.pipeline.analyse import AnalysisRequest, analyse_only
+    from rpl_core.pipeline import AnalysisRequest, analyse_only
 
     # What was asked for is written elsewhere, so these documents are not kept; no device was named.
     documents = analyse_only(paths, AnalysisRequest(), session.host)

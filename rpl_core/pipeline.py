@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.contracts.version import SCHEMA_VERSION
-from rpl_core.devices.overrides import with_ceilings, with_overrides
-from rpl_core.devices.resolve import ResolvedDevice, resolve_device
+from rpl_core.devices import ResolvedDevice, resolve_device, with_ceilings, with_overrides
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
 from rpl_core.documents.make import check_all, draft_all
+from rpl_core.ingest.load import load_recording
 from rpl_core.ingest.register_counts import with_believable_registers
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect
+from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule.execute import AnalysisResult, analyze
 from rpl_core.schedule.order import Step
 
@@ -172,3 +173,35 @@ def _contributors(
     if device.model is not None and device.model.name in catalog.devices():
         used.add(catalog.devices().plugin_of(device.model.name))
     return sorted(f"{r.name} {r.version or '?'}" for r in host.records if r.name in used)
+
+
+def run_directory_of(paths: Sequence[Path]) -> Path | None:
+    """The run directory that ``paths`` is, or ``None`` for files, folders and several runs."""
+    return paths[0] if len(paths) == 1 and is_run_directory(paths[0]) else None
+
+
+def analyse_only(
+    paths: Sequence[Path], request: AnalysisRequest, host: PluginHost, *, each_is_a_run: bool = False
+) -> Documents:
+    """Documents for ``paths``; nothing is written."""
+    recording = load_recording(paths, host.catalog.readers().contributions, each_is_a_run=each_is_a_run)
+    return analyse(recording, attrs.evolve(request, root=run_directory_of(paths)), host)
+
+
+def analyse_paths(
+    paths: Sequence[Path],
+    request: AnalysisRequest,
+    host: PluginHost,
+    *,
+    output: Path | None = None,
+    each_is_a_run: bool = False,
+) -> tuple[Documents, Path | None]:
+    """Documents for ``paths`` and where they were written (``None``: nowhere).
+
+    A single run directory keeps its documents inside.
+    """
+    documents = analyse_only(paths, request, host, each_is_a_run=each_is_a_run)
+    directory = output or run_directory_of(paths)
+    if directory is not None:
+        documents.write(directory)
+    return documents, directory

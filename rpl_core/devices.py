@@ -1,4 +1,4 @@
-"""Find the device model: from the recorded agents, checked against what the user asked for."""
+"""Find the device model: from the recorded agents, checked against what the user asked for; its ceilings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from rpl_core.errors import DeviceMismatchError, MissingError
-from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
+from rpl_core.errors import DeviceMismatchError, MissingError, UsageError
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
 
@@ -128,6 +128,7 @@ def _other_product(asked: DeviceModel, detected: DeviceModel) -> Diagnostic:
 def common_model(architecture: str, models: Sequence[DeviceModel]) -> DeviceModel:
     """A model that holds only facts on which all ``models`` agree; the others are ``None``.
 
+    It is the device of a recording that names no product.
     Ceilings are kept where every product has the same figure.
     """
     first = models[0]
@@ -159,3 +160,72 @@ def _common_memory(models: Sequence[DeviceModel]) -> tuple[MemoryCeiling, ...]:
     for model in models[1:]:
         shared &= set(model.memory_ceilings)
     return tuple(c for c in models[0].memory_ceilings if c in shared)
+
+
+def with_ceilings(device: DeviceModel, added: Sequence[ComputeCeiling | MemoryCeiling]) -> DeviceModel:
+    """``device`` with ceilings that plugins add; one for the same thing and origin takes its place."""
+    compute = {(c.data_type, c.pipe, c.origin): c for c in device.compute_ceilings}
+    memory = {(c.level, c.origin): c for c in device.memory_ceilings}
+    for ceiling in added:
+        if isinstance(ceiling, ComputeCeiling):
+            compute[ceiling.data_type, ceiling.pipe, ceiling.origin] = ceiling
+        else:
+            memory[ceiling.level, ceiling.origin] = ceiling
+    if not added:
+        return device
+    return attrs.evolve(
+        device, compute_ceilings=tuple(compute.values()), memory_ceilings=tuple(memory.values())
+    )
+
+
+def with_overrides(
+    device: DeviceModel, *, clock_mhz: float | None = None, memory_bandwidth_gbps: float | None = None
+) -> DeviceModel:
+    """``device`` with its data-sheet ceilings scaled or replaced; measured ceilings stay what they are.
+
+    Raises ``UsageError`` when the clock can't be scaled because the device's own clock is unknown.
+    """
+    if clock_mhz is not None:
+        device = _at_clock(device, clock_mhz)
+    if memory_bandwidth_gbps is not None:
+        device = _with_bandwidth(device, memory_bandwidth_gbps)
+    return device
+
+
+def _at_clock(device: DeviceModel, clock_mhz: float) -> DeviceModel:
+    if device.clock_mhz is None:
+        raise UsageError(
+            f"--clock-mhz can't scale the ceilings: the clock of {device.name} is unknown",
+            next_step="name the product with --device",
+        )
+    ratio = clock_mhz / device.clock_mhz
+    note = f"scaled from {device.clock_mhz:g} to {clock_mhz:g} MHz (--clock-mhz)"
+    compute = tuple(
+        attrs.evolve(c, peak_gflops=c.peak_gflops * ratio, source=f"{c.source}; {note}")
+        if c.origin is CeilingOrigin.SPEC
+        else c
+        for c in device.compute_ceilings
+    )
+    memory = tuple(
+        attrs.evolve(c, peak_gbps=c.peak_gbps * ratio, source=f"{c.source}; {note}")
+        if c.origin is CeilingOrigin.SPEC and c.on_engine_clock
+        else c
+        for c in device.memory_ceilings
+    )
+    return attrs.evolve(
+        device,
+        clock_mhz=clock_mhz,
+        compute_ceilings=compute,
+        memory_ceilings=memory,
+        overrides=(*device.overrides, f"clock_mhz={clock_mhz:g}"),
+    )
+
+
+def _with_bandwidth(device: DeviceModel, peak_gbps: float) -> DeviceModel:
+    given = MemoryCeiling("hbm", peak_gbps, CeilingOrigin.SPEC, "given by the user (--memory-bandwidth-gbps)")
+    others = tuple(c for c in device.memory_ceilings if (c.level, c.origin) != ("hbm", CeilingOrigin.SPEC))
+    return attrs.evolve(
+        device,
+        memory_ceilings=(given, *others),
+        overrides=(*device.overrides, f"memory_bandwidth_gbps={peak_gbps:g}"),
+    )

@@ -1,1 +1,0 @@
-"""Which device a recording belongs to, and what the user says about it."""

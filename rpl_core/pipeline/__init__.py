@@ -1,1 +1,0 @@
-"""From a recording to the four documents."""
