@@ -1,4 +1,4 @@
-"""The fixtures for plugin authors do what testing.md says."""
+"""The fixtures for plugin authors do what docs/plugins/testing.md says."""
 
 from __future__ import annotations
 
