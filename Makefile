@@ -37,6 +37,7 @@ schemas: $(STAMP)         ## write the committed JSON schemas anew
 
 docs: $(STAMP)            ## write the generated parts of the documentation anew
 	$(BIN)/python tools/generate_hook_docs.py
+	$(BIN)/python tools/generate_public_api.py
 	$(BIN)/python tools/generate_cli_reference.py
 
 clean:
