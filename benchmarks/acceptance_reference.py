@@ -1,4 +1,4 @@
-"""The tables of critical_path.md, section 6, as printed there: percent of trials, runs, pairs."""
+"""The tables of docs/reference/statistics.md, 3, as printed there: percent of trials, runs, pairs."""
 
 from __future__ import annotations
 

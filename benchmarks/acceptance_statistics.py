@@ -1,4 +1,4 @@
-"""False-accept rates and power of acceptance rules, against the tables of critical_path.md, section 6.
+"""False-accept rates and power of acceptance rules, against the tables of docs/reference/statistics.md, 3.
 
 The rules run on simulated times, vectorised over 4 000 trials from one seed (the reference: 4 000, for
 accept_v1 3 000); trials of every cell of accept_v1 also go through the shipped `take_look`, which must decide

@@ -63,7 +63,7 @@ class Figures:
     networkx_s: float | None
 
 
-# Targets: critical_path.md sections 3 and 4 (the prototype's graph stage took 0.22, 0.25 and 2.1 CPU-s;
+# Targets: docs/reference/execution-graph.md, 5 (the prototype's graph stage took 0.22, 0.25 and 2.1 CPU-s;
 # at least 30 times networkx), 600 MB for 5 M nodes.
 CASES = (
     Case(nodes=100_000, streams=8, waits=12_500, rounds=5, against_networkx=30),

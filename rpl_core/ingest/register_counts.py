@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Kernel, Trace
 
-__all__ = ["with_believable_registers"]
-
 
 def with_believable_registers(
     recording: Recording, architecture: Callable[[str], Architecture | None]

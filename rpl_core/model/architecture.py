@@ -8,16 +8,6 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = [
-    "Architecture",
-    "MatrixRates",
-    "OccupancyLimits",
-    "PackedArithmetic",
-    "RecordQuirks",
-    "RegisterFile",
-    "ScalarFile",
-]
-
 
 @attrs.frozen(kw_only=True)
 class RegisterFile:

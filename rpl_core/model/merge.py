@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rpl_core.model.calls import CallMeaning
     from rpl_core.model.trace import Int32Column, Int64Column
 
-__all__ = ["merge_traces"]
-
 Item = TypeVar("Item")
 
 

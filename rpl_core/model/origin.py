@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-__all__ = ["ORIGIN_MARK", "SYNTHETIC_COMMAND_MARK", "Exactness", "Origin"]
-
 #: Name under which a writer that is no profiler says, inside what it writes, what origin it has.
 ORIGIN_MARK: Final = "rpl_origin"
 #: Begins the recorded command line of synthetic recordings.
@@ -14,7 +12,7 @@ SYNTHETIC_COMMAND_MARK: Final = "[synthetic, written by rpl] "
 
 
 class Origin(str, Enum):
-    """The three origins that are never mixed (DESIGN, principle 2)."""
+    """The three origins that are never mixed."""
 
     MEASURED = "measured"  # hardware
     MODELLED = "modelled"  # emulator or formula

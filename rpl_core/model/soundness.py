@@ -14,8 +14,6 @@ from rpl_core.model.value_checks import value_violation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["problems_of", "protect", "require_sound"]
-
 
 def require_sound(trace: object) -> None:
     """Raise ``TypeError`` or ``ValueError`` with the first problem; what ``Trace`` documents must hold."""

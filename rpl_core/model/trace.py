@@ -38,8 +38,8 @@ NO_HANDLE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 class TraceRole(str, Enum):
     """What a trace may be used for.
 
-    Counter collection serialises dispatches and stretches them (rocpd.md, trap 10), so only a TIMING
-    trace is a source of time and of the execution graph.
+    Counter collection serialises dispatches and stretches them (docs/reference/formats.md, trap 10), so only
+    a TIMING trace is a source of time and of the execution graph.
     """
 
     TIMING = "timing"
@@ -84,7 +84,7 @@ class Agent:
 
 @attrs.frozen
 class Kernel:
-    """A kernel symbol of one process. Register counts are ALLOCATED ones (device_models.md, fact 8)."""
+    """A kernel symbol of one process. Register counts are ALLOCATED ones (docs/reference/devices.md, 4.2)."""
 
     name: str  # demangled, as displayed
     symbol: str | None = None  # mangled, without ".kd"

@@ -17,8 +17,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
-__all__ = ["attribute_violation", "require_value", "value_violation"]
-
 T = TypeVar("T")
 
 _MOST_ITEMS = 1000
@@ -32,7 +30,8 @@ def value_violation(value: object) -> str | None:
 
 def attribute_violation(value: object, interface: type[Any]) -> str | None:
     """What contradicts the attributes that an interface declares, as far as ``value`` has them."""
-    for name, hint in _class_hints(interface).items():
+    owner: Any = interface
+    for name, hint in _class_hints(owner).items():
         if hasattr(value, name):
             problem = _violation(getattr(value, name), hint, 1)
             if problem is not None:
@@ -51,7 +50,8 @@ def require_value(value: object, expected: type[T]) -> T:
 
 
 def _fields_violation(value: Any, depth: int) -> str | None:
-    for name, hint in _hints(type(value)).items():
+    owner: Any = type(value)
+    for name, hint in _hints(owner).items():
         problem = _violation(getattr(value, name), hint, depth + 1)
         if problem is not None:
             return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"

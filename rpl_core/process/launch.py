@@ -16,13 +16,12 @@ import stat
 import subprocess
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rpl_core.errors import RplError
     from rpl_core.process.request import ProcessRequest
 
@@ -135,3 +134,24 @@ def _reopened() -> int:
     descriptor = os.open(f"/proc/self/fd/{_STDIN}", os.O_RDONLY | os.O_CLOEXEC)
     os.lseek(descriptor, os.lseek(_STDIN, 0, os.SEEK_CUR), os.SEEK_SET)
     return descriptor
+
+
+def application_command(words: Sequence[str]) -> tuple[str, ...]:
+    """The argument vector of the application.
+
+    A single word with white space that names no file is split as a shell would split it
+    (``"./app 100"``); nothing is expanded and no shell runs.
+    """
+    if not words:
+        raise UsageError(
+            "no application given", next_step="put it last: `rpl profile --device gfx942 -- ./app args`"
+        )
+    if len(words) > 1 or not any(c.isspace() for c in words[0]) or Path(words[0]).exists():
+        return tuple(words)
+    try:
+        split = tuple(shlex.split(words[0]))
+    except ValueError as error:
+        raise UsageError(f"the application's command can't be split: {error}") from None
+    if not split:
+        raise UsageError("the application's command is empty")
+    return split

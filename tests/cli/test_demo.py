@@ -95,4 +95,4 @@ def test_more_runs_than_were_recorded_are_refused(rpl_cli):
 
 def test_demo_without_the_plugins_says_what_to_install(rpl_cli, workplace):
     outcome = rpl_cli("--disable-plugin", "rocprofv3", "--disable-plugin", "gfx942", "demo").assert_exit(69)
-    assert "pip install rpl-gfx942" in outcome.stderr
+    assert "pip install rpl-rocprofv3" in outcome.stderr

@@ -98,7 +98,7 @@ def test_dry_run_json_is_one_document(profiled):
 
 def test_dry_run_of_counters_needs_a_device(profiled):
     outcome = profiled("--dry-run", "--roofline", "./kernel_binary").assert_exit(64)
-    assert "add --device gfx942" in outcome.stderr
+    assert "add --device NAME" in outcome.stderr
 
 
 def test_clock_override_works_with_a_family_name(profiled):

@@ -109,7 +109,7 @@ def test_core_alone_names_the_next_command(workplace, rpl_cli):
     outcome = rpl_cli(
         "--disable-plugin", "rocprofv3", "--disable-plugin", "gfx942", "profile", "./kernel_binary"
     ).assert_exit(69)
-    assert "pip install rpl-gfx942" in outcome.stderr
+    assert "pip install rpl-rocprofv3" in outcome.stderr
 
 
 def test_core_alone_can_not_read_recordings(rpl_cli, rpl_make_rocpd):

@@ -160,7 +160,7 @@ def _on_terminal(*words, start=START, **environment):
 def test_long_work_shows_on_a_terminal_that_it_goes_on(words, shown, rpl_make_rocpd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recording = str(rpl_make_rocpd([Launch("kernel", 1000, 2000)]))
-    all_is_long = f"from rpl_core.cli import long_work; long_work._LARGE_BYTES = 1; {START}"
+    all_is_long = f"import rpl_core.cli.output as o; o._LARGE_BYTES = 1; {START}"
     answer = _on_terminal(*words, recording, start=all_is_long)
     assert (" MiB" in answer) == bool(shown)
     assert shown in answer

@@ -22,7 +22,8 @@ def json_schema(name):
     return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
 
 
-#: Production manual, section 4.2, with the ellipses filled in as sections 4 to 7 describe them.
+#: kalowery/rocm-perf-lab @112862e5 docs/USER_GUIDE.md, section 4.2, with the ellipses filled in as sections 4
+#: to 7 describe them.
 MANUAL_EXAMPLE = {
     "schema_version": "1.0",
     "kernel": {"name": "vector_add", "grid": [4096, 1, 1], "block": [256, 1, 1]},

@@ -14,8 +14,6 @@ import attrs
 import jsonschema
 import pytest
 
-from rpl_core.contracts.schema import json_schema
-
 pytestmark = pytest.mark.data
 
 
@@ -128,7 +126,7 @@ def test_critical_path_lies_between_the_longest_dispatch_and_the_makespan(
 def test_documents_follow_their_schemas(name, rpl_shared_data, rpl_cli, tmp_path):
     rpl_cli("analyze", rpl_shared_data / "rocpd" / name, "-o", tmp_path / "out").assert_ok()
     for path in (tmp_path / "out").iterdir():
-        jsonschema.validate(json.loads(path.read_text()), json_schema(path.stem))
+        jsonschema.validate(json.loads(path.read_text()), rpl_cli("schema", path.stem).json())
 
 
 def test_recognised_devices(rpl_shared_data, rpl_cli):

@@ -8,16 +8,20 @@ import pytest
 
 ANALYZER = """
 from rpl_core import hookimpl
+from rpl_analysis.facts import KERNEL_TIMES
 from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
+from rpl_core.interfaces.fact import Fact
 
 RPL_API = 1
 
+MINE = Fact("mine", published=True)
+
 class Mine(Analyzer):
     name, summary = "mine", "A stranger's analysis."
-    requires, provides = frozenset({{"kernel_times"}}), frozenset({{"mine"}})
+    requires, provides = frozenset({{KERNEL_TIMES}}), frozenset({{MINE}})
     def analyze(self, context):
         print("chatter")
-        return AnalysisOutcome({{"mine": {fact}}})
+        return AnalysisOutcome({{MINE: {fact}}})
 
 @hookimpl
 def rpl_analyzers():

@@ -360,9 +360,7 @@ MISTAKES = {
         "tuple(CommandOption('twin', ('analyze',), str, None, help) for help in 'ab')",
         "already offers",
     ),
-    "an option with blanks": option(
-        "(CommandOption('a b', ('analyze',), str, None, 'x'),)", "unusable name"
-    ),
+    "an option with blanks": option("(CommandOption('a b', ('analyze',), str, None, 'x'),)", "unusable name"),
     "commands as text": option("(CommandOption('own', 'analyze', str, None, 'x'),)", "commands is str"),
     "an option whose parse raises": option(
         "(CommandOption('own', ('analyze',), lambda text: text.nothing, None, 'x'),)",

@@ -11,8 +11,7 @@ from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
-from rpl_core.schedule.execute import analyze
-from rpl_core.schedule.order import Step
+from rpl_core.schedule import Step, analyze
 from rpl_testkit import contracts
 from rpl_testkit.traces import TracedDispatch, make_trace
 

@@ -6,8 +6,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact, Facts
 from rpl_core.model.recording import Recording
-from rpl_core.schedule.execute import analyze
-from rpl_core.schedule.order import Step, schedule
+from rpl_core.schedule import Step, analyze, schedule
 
 
 class FakeAnalyzer(Analyzer):

@@ -16,8 +16,7 @@ from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
-from rpl_core.schedule.execute import analyze
-from rpl_core.schedule.order import Step
+from rpl_core.schedule import Step, analyze
 from rpl_gfx90a import plugin
 from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.models import MI210, MI250X_GCD

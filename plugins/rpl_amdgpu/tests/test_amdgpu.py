@@ -11,8 +11,7 @@ from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import architectures
-from rpl_core.schedule.execute import analyze
-from rpl_core.schedule.order import Step
+from rpl_core.schedule import Step, analyze
 from rpl_testkit.contracts import assert_architecture
 from rpl_testkit.traces import make_trace
 

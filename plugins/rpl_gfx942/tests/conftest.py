@@ -20,8 +20,7 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
-from rpl_core.schedule.execute import analyze
-from rpl_core.schedule.order import Step
+from rpl_core.schedule import Step, analyze
 from rpl_gfx942.detect import detect_device
 from rpl_rocprofv3.readers.catalog import all_readers
 

@@ -53,7 +53,7 @@ def _flops() -> tuple[Quantity, ...]:
     width = Formula(
         "SQ_INSTS_VALU * fp32_valu_width + 512 * SQ_INSTS_VALU_MFMA_MOPS_F32",
         Exactness.ESTIMATE,
-        "rocm-perf-lab manual ARCHITECTURE, section 2 (stated for CDNA3)",
+        "kalowery/rocm-perf-lab @f9ff67a4 docs/ARCHITECTURE.md, section 2 (stated for CDNA3)",
         note="Counts every VALU instruction as FLOPs: low confidence.",
     )
     return (

@@ -99,16 +99,17 @@ _GFX950 = Architecture(
     packed=_packed("F16", "F32"),
     matrix_rates=MatrixRates(
         operations_per_cycle=(("F64", 32), ("F32", 64), ("F16", 1024), ("BF16", 1024), ("I8", 2048)),
-        source="device_models.md, section 2.2",
+        source="docs/reference/devices.md, 2.1",
     ),
     # SDK releases around ROCm 7.0 take it for an older device: (granulated + 1) * 4 VGPRs and no AGPRs, half
-    # of the allocation (rocpd.md, section 1.2). A later release may be right; no record tells which it was.
+    # of the allocation (docs/reference/formats.md, 2.3). A later release may be right; no record tells which
+    # it was.
     record_quirks=RecordQuirks(
         vgprs_may_be_halved=True,
         vgpr_granule=8,
         wave_counter=_WAVES,
         pass_local_counters=_PASS_LOCAL,
-        source=f"rocprofiler-sdk of ROCm 7.0 (rocpd.md, section 1.2); {_COUNTERS}",
+        source=f"rocprofiler-sdk of ROCm 7.0 (docs/reference/formats.md, 2.3); {_COUNTERS}",
     ),
     source=_CDNA_SOURCE,
 )

@@ -2,7 +2,7 @@
 
 The graph of a run is solved again; gains of several are never just added up. Times are int64 nanoseconds of
 the whole application. Model: durations do not depend on what runs beside them; launches, host time and waits
-stay as recorded (critical_path.md, 1.6).
+stay as recorded (docs/reference/execution-graph.md, 3.3).
 """
 
 from __future__ import annotations

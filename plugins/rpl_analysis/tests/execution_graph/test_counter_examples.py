@@ -1,4 +1,7 @@
-"""The schedules of critical_path.md, 1.7, on which other tools go wrong, as recordings. Times in us."""
+"""The schedules of docs/reference/execution-graph.md, 4, on which other tools go wrong, as recordings.
+
+Times in us.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Where the trace decoder of AMD is on this machine.
 
-It is under AMD's end-user licence: rpl looks for it, and neither ships nor downloads it (att.md, 3.4).
+It is under AMD's end-user licence: rpl looks for it, and neither ships nor downloads it
+(docs/reference/thread-trace.md, 4.4).
 """
 
 from __future__ import annotations

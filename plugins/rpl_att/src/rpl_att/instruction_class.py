@@ -1,7 +1,7 @@
 """What kind of instruction a line of ISA is, which counter it counts up, and which a wait waits for.
 
-Classes follow att.md, section 2: the matrix instructions are tested before the vector ones and every
-``s_`` family before the scalar ALU, because all of them share those prefixes.
+Classes follow docs/reference/thread-trace.md, 3.3: the matrix instructions are tested before the vector ones
+and every ``s_`` family before the scalar ALU, because all of them share those prefixes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ _RETURNS = re.compile(r"\b(?:glc|sc0|th:TH_ATOMIC_RETURN)\b")
 
 
 def memory_operation(isa: str, gfx_major: int) -> MemoryOperation | None:
-    """Which wait counters ``isa`` occupies (att.md, 1.4); ``None`` for other instructions."""
+    """Which wait counters ``isa`` occupies (docs/reference/thread-trace.md, 2.6).
+
+    ``None`` for other instructions.
+    """
     kind = classify(isa)
     if kind is InstructionClass.SMEM or isa.startswith("s_sendmsg"):
         return MemoryOperation(("kmcnt" if gfx_major >= 12 else "lgkmcnt",), in_order=False)
@@ -112,7 +115,8 @@ def _vector_counter(isa: str, gfx_major: int) -> str:
 _NAMED = re.compile(r"\b(vmcnt|lgkmcnt|expcnt|vscnt)\((\d+)\)")
 _SINGLE = re.compile(r"s_wait(?:cnt)?_(?P<counters>[a-z]+cnt(?:_[a-z]+cnt)*)\b(?P<rest>.*)")
 _NUMBER = re.compile(r"\b(0x[0-9a-fA-F]+|\d+)\b")
-#: Waits for results of the vector or scalar ALU, or for events: no memory (att.md, 2: "by counter").
+#: Waits for results of the vector or scalar ALU, or for events: no memory
+#: (docs/reference/thread-trace.md, 2.6).
 NOT_MEMORY = frozenset({"depctr", "alu", "idle", "event"})
 
 

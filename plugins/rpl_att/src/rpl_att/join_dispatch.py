@@ -60,7 +60,10 @@ def _agree(found: TracedKernel, label: TracedKernel) -> bool:
 
 
 def _only_symbol(symbols: Mapping[int, str]) -> TracedKernel | None:
-    """The one symbol that was resolved; "3 / 0x1700" and id 0 are no symbols (att.md, 1.5)."""
+    """The one symbol that was resolved; "3 / 0x1700" and id 0 are no symbols.
+
+    See docs/reference/thread-trace.md, 2.7.
+    """
     named = {symbol for number, symbol in symbols.items() if number and symbol and " / 0x" not in symbol}
     if len(named) != 1:
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Key of the traces in ``Trace.extras``.
 EXTRA = "thread_traces"
 _TABLES = ("code.json", "filenames.json", "occupancy.json")
-#: Everything that decoders of both generations write into a folder (att.md, 1).
+#: Everything that decoders of both generations write into a folder (docs/reference/thread-trace.md, 2.1).
 _MEMBER = re.compile(
     r"(?:code|filenames|occupancy|snapshots|realtime|graph_options|live|wstates\d|se\d+_\w+|other_simd_\w+"
     r"|shaderdata_\w+)\.json|att_output\.csv|source_\d+_.*|\w+\.(?:png|html|ico)"

@@ -1,4 +1,7 @@
-"""Figures of real traces against those that were computed independently (reference: att.md, section 4)."""
+"""Figures of real traces against those that were computed independently.
+
+See docs/reference/thread-trace.md, 5.
+"""
 
 from __future__ import annotations
 

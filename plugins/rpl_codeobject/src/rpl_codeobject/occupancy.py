@@ -94,8 +94,7 @@ def _answers(host: PluginHost, kernels: tuple[LaunchedKernel, ...]) -> Mapping[L
     from rpl_core.interfaces.fact import Facts
     from rpl_core.model.recording import Recording
     from rpl_core.pipeline import architectures
-    from rpl_core.schedule.execute import analyze
-    from rpl_core.schedule.order import Step
+    from rpl_core.schedule import Step, analyze
 
     offered = host.catalog.analyzers().contributions
     steps = [Step(c.plugin, c.value) for c in offered if CODE_OCCUPANCY in c.value.provides]

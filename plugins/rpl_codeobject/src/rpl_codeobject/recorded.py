@@ -25,7 +25,8 @@ MAX_RECORDED_BYTES = 64 << 20
 _MAX_FILES = 64
 _MAX_LISTED = 20_000
 _SUFFIXES = (".hsaco", ".co")
-#: ``<prefix>_<gfx>_code_object_id_<id>.out``, which rocprofv3 leaves beside thread traces (att.md, 1).
+#: ``<prefix>_<gfx>_code_object_id_<id>.out``, which rocprofv3 leaves beside thread traces
+#: (docs/reference/thread-trace.md, 2.1).
 _OF_THREAD_TRACE = re.compile(r"(?:.*_)?code_object_id_\d{1,9}\.out")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,19}")
 

@@ -66,7 +66,7 @@ FACTS = Architecture(
             ("I8", 1024),
             ("F8", 1024),
         ),
-        source="device_models.md, section 2.2",
+        source="docs/reference/devices.md, 2.1",
     ),
     record_quirks=RecordQuirks(
         vgpr_granule=8,

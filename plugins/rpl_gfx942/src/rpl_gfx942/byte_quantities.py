@@ -70,7 +70,7 @@ def _legacy() -> Formula:
     return Formula(
         "TCC_READ_BYTES + TCC_WRITE_BYTES",
         Exactness.ESTIMATE,
-        "rocm-perf-lab PRODUCTION_MANUAL, section 7",
+        "kalowery/rocm-perf-lab @112862e5 docs/USER_GUIDE.md, section 7",
         note="Legacy counters that the profiler does not define for gfx942: used only as a last resort.",
     )
 

@@ -77,7 +77,7 @@ SAME_PASS: tuple[tuple[str, ...], ...] = (
 
 _DATA_FABRIC = (
     "data-fabric counters hang MI300X and reset its XGMI hive unless the driver runs with"
-    " amdgpu.priv_cp_queues=1 (tritonBLAS docs/df-counter-bug-report.md)"
+    " amdgpu.priv_cp_queues=1 (docs/reference/counters.md, 1.6)"
 )
 DANGEROUS: tuple[tuple[str, str], ...] = (
     ("MALL_", _DATA_FABRIC),

@@ -35,7 +35,8 @@ __all__ = [
     "with_reason",
 ]
 
-#: The VALU width of the documented FLOP model (rocm-perf-lab manual ARCHITECTURE, section 2).
+#: The VALU width of the documented FLOP model (kalowery/rocm-perf-lab @f9ff67a4 docs/ARCHITECTURE.md, section
+#: 2).
 _FP32_VALU_WIDTH = 8
 #: Facts that depend on the product or its partition, and may be unknown.
 NULLABLE = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels")

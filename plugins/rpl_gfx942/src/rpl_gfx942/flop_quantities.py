@@ -81,8 +81,8 @@ def _integer() -> Quantity:
 
 
 def _valu_width() -> Quantity:
-    """The documented model of the first rocm-perf-lab (its ARCHITECTURE manual, section 2)."""
-    source = "rocm-perf-lab manual ARCHITECTURE, section 2 (VALU width 8)"
+    """The documented model of the first rocm-perf-lab (its docs/ARCHITECTURE.md, section 2)."""
+    source = "kalowery/rocm-perf-lab @f9ff67a4 docs/ARCHITECTURE.md, section 2 (VALU width 8)"
     note = (
         "Counts every VALU instruction, integer ones too, as fp32_valu_width FLOPs: low confidence."
         " The per_op model counts operations."

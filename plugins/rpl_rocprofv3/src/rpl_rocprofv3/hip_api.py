@@ -1,4 +1,5 @@
-"""What the functions of the HIP runtime mean for the order of GPU work (execution-graph.md, section 2).
+"""What the functions of the HIP runtime mean for the order of GPU work
+(docs/reference/execution-graph.md, 2).
 
 The ``_spt`` variants, in which the stream 0 is the calling thread's own, mean the same as those without.
 HIP's special stream handles and the flag of non-blocking streams are those of ``rpl_core.model.calls``.

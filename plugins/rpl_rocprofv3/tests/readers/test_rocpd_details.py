@@ -1,4 +1,4 @@
-"""The traps of rocpd databases, each in a small database of its own (rocpd.md, section 0)."""
+"""The traps of rocpd databases, each in a small database of its own (docs/reference/formats.md, 1)."""
 
 from __future__ import annotations
 

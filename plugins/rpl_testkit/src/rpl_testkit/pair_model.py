@@ -2,8 +2,9 @@
 
 An application is one kernel and a rest that run one after the other. Each process run multiplies both by
 normal noise of their own and by a clock that walks by a normal step of CV / 4 before every run, whichever
-command runs (critical_path.md, section 6: the model behind the table of ``accept_v1``). The order of runs is
-that of ``rpl_compare.comparison.interleaved``: one discarded warm-up each, then base new, new base, ...
+command runs (docs/reference/statistics.md, 3.4: the model behind the table of ``accept_v1``). The order of
+runs is that of ``rpl_compare.comparison.interleaved``: one discarded warm-up each, then base new, new base,
+...
 """
 
 from __future__ import annotations

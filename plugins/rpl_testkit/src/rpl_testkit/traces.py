@@ -29,7 +29,7 @@ class TracedDispatch:
 
 
 def mi300x_agent(node: str = "node") -> Agent:
-    """The agent of an MI300X as the driver describes it (device_models.md, 2.1)."""
+    """The agent of an MI300X as the driver describes it (docs/reference/devices.md, 1)."""
     from rpl_core.model.trace import Agent
 
     return Agent(

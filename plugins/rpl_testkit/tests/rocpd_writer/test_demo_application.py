@@ -16,7 +16,7 @@ from rpl_testkit.rocpd_writer.counter_twin import available_counters
 from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION, make_demo_contents
 from rpl_testkit.rocpd_writer.mi300x_agents import mi300x_agents
 
-#: Device reference 2.1 and 2.2: MI300X spec ceilings.
+#: docs/reference/devices.md, 1 and 2: MI300X spec ceilings.
 HBM_GBPS, F32_VALU_TFLOPS, F64_VALU_TFLOPS, F16_MFMA_TFLOPS = 5324.8, 81.7, 81.7, 1307.4
 
 

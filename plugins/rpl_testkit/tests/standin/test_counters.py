@@ -13,7 +13,7 @@ import pytest
 from rpl_testkit.rocprofv3_standin.capacity import PASS_LIMITS, overfull_blocks
 from rpl_testkit.rocprofv3_standin.kernel_filter import kernel_filter
 
-#: A legal full SQ and TCC pass of the device reference, 1.1.
+#: A legal full SQ and TCC pass of docs/reference/counters.md, 1.1.
 FULL_SQ = [f"SQ_INSTS_VALU_{op}_{kind}" for op in ("ADD", "MUL", "FMA", "TRANS") for kind in ("F16", "F32")]
 
 

@@ -10,7 +10,7 @@
 ``grid_fill``               waves launched over the waves that the device holds at that occupancy
 ``active_lane_fraction``    lanes with work in an average vector instruction, over the wave size
 ``valu_utilization``        part of the time in which the vector units issue: an interval, since the
-                            counter window is longer than a kernel (device_models.md, fact 6)
+                            counter window is longer than a kernel (docs/reference/counters.md, 1.4)
 ``mfma_utilization``        part of the time in which the matrix units are busy, likewise
 ``dependency_wait_fraction``  part of the waves' life spent waiting for outstanding results; without counters
                             that of the waves of a thread trace

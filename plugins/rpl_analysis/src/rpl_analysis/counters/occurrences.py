@@ -1,7 +1,7 @@
 """The joint numbering of dispatches over counter passes: same process, GPU, kernel and occurrence.
 
 Dispatch ids alone do not join passes, because an application need not launch in the same order twice
-(rocpd.md, section 2, "Join passes by"). The n-th launch of a kernel on a GPU by a process, in submission
+(docs/reference/formats.md, 4.4). The n-th launch of a kernel on a GPU by a process, in submission
 order, is taken for the same dispatch in every pass; its geometry is compared elsewhere.
 """
 

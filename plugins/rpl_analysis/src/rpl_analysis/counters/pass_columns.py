@@ -5,8 +5,8 @@ instances missing) are left out and counted, so that a sum never silently lacks 
 several passes say together is in ``join``.
 
 Some profiler builds add the counters of several passes up, or lose part of the GPU: the counter of launched
-waves, which must equal what the geometry gives, shows it (rocpd.md, section 2). Which one it is, is a fact of
-the architecture (``RecordQuirks.wave_counter``).
+waves, which must equal what the geometry gives, shows it (docs/reference/formats.md, section 2). Which one it
+is, is a fact of the architecture (``RecordQuirks.wave_counter``).
 """
 
 from __future__ import annotations

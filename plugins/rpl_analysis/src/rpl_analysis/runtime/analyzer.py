@@ -35,7 +35,10 @@ _RUNTIME_FORMULA = "mean over runs of sum(end - start) over all dispatches"
 
 
 class RuntimeAnalyzer(Analyzer):
-    """Times from dispatch timestamps only; counter clocks never serve as time (device_models.md, fact 6)."""
+    """Times from dispatch timestamps only; counter clocks never serve as time.
+
+    See docs/reference/counters.md, 1.4.
+    """
 
     name = "runtime"
     summary = "time per kernel, runtime of the application, stability over runs"

@@ -14,13 +14,13 @@ import attrs
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 
-#: PRODUCTION_MANUAL, section 5.
+#: kalowery/rocm-perf-lab @112862e5 docs/USER_GUIDE.md, section 5.
 STABLE_CV = 0.05
 MODERATE_CV = 0.10
 
 
 class StabilityClass(str, Enum):
-    """PRODUCTION_MANUAL, section 5: cv <= 0.05 stable, <= 0.10 moderate, else unstable."""
+    """``stability`` cites its source: cv <= 0.05 stable, <= 0.10 moderate, else unstable."""
 
     STABLE = "stable"
     MODERATE = "moderate"

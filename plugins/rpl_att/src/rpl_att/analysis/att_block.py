@@ -63,7 +63,10 @@ def _without_figures(trace: ThreadTrace) -> AttPart:
 
 
 def _why_empty(trace: ThreadTrace) -> str:
-    """One line: the fact, the cause as far as the files tell it, the remedy (att.md, 3.2 and 3.3)."""
+    """One line: the fact, the cause as far as the files tell it, the remedy.
+
+    See docs/reference/thread-trace.md, 4.2 and 4.3.
+    """
     if trace.pc_sampling_only:
         return "PC samples without a thread trace: they have no cycles; record with --att"
     if trace.code is None and trace.raw_files and trace.occupancy is None:

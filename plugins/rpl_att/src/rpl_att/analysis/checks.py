@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from rpl_att.model import ThreadTrace
 
 #: latency + idle covers the lifetimes but for the end of the last instruction (0.1 % on all samples:
-#: att.md, fact 1; waves that end in a long s_endpgm may differ by more on gfx10 and newer).
+#: docs/reference/thread-trace.md, 1.1; waves that end in a long s_endpgm may differ by more on gfx10 and
+#: newer).
 _LIFETIME_TOLERANCE = 0.01
-#: Counter of activity -> beginnings of the instructions that it counts on gfx9, one unit each (att.md,
-#: section 2, cross-check on a real trace; memory by the categories of section 1.4).
+#: Counter of activity -> beginnings of the instructions that it counts on gfx9, one unit each
+#: (docs/reference/thread-trace.md, 3.6, cross-check on a real trace; memory by the categories of 2.5).
 _ACTIVITY = {
     "SQ_ACTIVE_INST_VALU": ("v_",),
     "SQ_ACTIVE_INST_LDS": ("ds_",),

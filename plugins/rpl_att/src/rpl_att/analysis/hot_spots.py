@@ -11,7 +11,7 @@ from rpl_att.reading.code_table import CodeTable
 
 #: Entries in the documents; `rpl att show` has all of them (chosen).
 SHOWN = 40
-#: Separates the frames of an inline chain, innermost first (att.md, 1.2).
+#: Separates the frames of an inline chain, innermost first (docs/reference/thread-trace.md, 2.3).
 INLINE = " -> "
 
 Counts = NDArray[np.int64]

@@ -32,7 +32,7 @@ def _per_cu(waves: ReducedWaves) -> float | None:
 
 
 def waves_per_simd(waves: ReducedWaves) -> float | None:
-    """Sum of lifetimes / sum of windows (att.md, section 2)."""
+    """Sum of lifetimes / sum of windows (docs/reference/thread-trace.md, 3.4)."""
     windows = sum(simd.window for simd in waves.simds)
     return sum(wave.lifetime for wave in waves.waves) / windows if windows else None
 

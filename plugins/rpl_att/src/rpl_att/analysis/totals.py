@@ -57,7 +57,7 @@ class Totals:
 
     @property
     def total(self) -> int | None:
-        """T = latency + idle; latency contains stall (att.md, fact 1)."""
+        """T = latency + idle; latency contains stall (docs/reference/thread-trace.md, 1.1)."""
         idle = self.idle_sum
         return None if idle is None else self.latency_sum + idle
 

@@ -21,7 +21,7 @@ _VALU = "SQ_ACTIVE_INST_VALU"
 _SIMDS = 4
 #: Where the rates are unknown, only a trace without such an instruction has a figure: zero.
 _NO_MFMA = "thread trace: no matrix instruction was executed"
-_COUNTER_SOURCE = "rocprof-compute-viewer (att.md, section 2)"
+_COUNTER_SOURCE = "rocprof-compute-viewer (docs/reference/thread-trace.md, 3.6)"
 
 _SHAPE = re.compile(
     r"v_mfma_\w+?_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d[a-z0-9]*)"

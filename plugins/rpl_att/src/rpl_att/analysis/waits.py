@@ -11,7 +11,8 @@ from rpl_att.instruction_class import wait_of
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reduction.wait_replay import WaitTotals
 
-#: Loads of vector memory by architecture: vmcnt to gfx11, loadcnt on gfx12 (att.md, 1.4).
+#: Loads of vector memory by architecture: vmcnt to gfx11, loadcnt on gfx12
+#: (docs/reference/thread-trace.md, 3.5).
 _VECTOR_MEMORY = ("vmcnt", "loadcnt")
 
 

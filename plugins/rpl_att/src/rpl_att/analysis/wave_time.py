@@ -1,4 +1,7 @@
-"""Where wave time went: by class of instruction, and waiting and stalling by cause (att.md, section 2)."""
+"""Where wave time went: by class of instruction, and waiting and stalling by cause.
+
+See docs/reference/thread-trace.md, 3.2.
+"""
 
 from __future__ import annotations
 

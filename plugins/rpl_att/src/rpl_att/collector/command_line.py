@@ -1,4 +1,4 @@
-"""The exact rocprofv3 command line of a thread trace (reference: att.md, 3.1)."""
+"""The exact rocprofv3 command line of a thread trace (reference: docs/reference/thread-trace.md, 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What rocprofv3 and its decoder say about a thread trace, and what to do about it (att.md, 3.3)."""
+"""What rocprofv3 and its decoder say about a thread trace, and what to do about it.
+
+See docs/reference/thread-trace.md, 4.3.
+"""
 
 from __future__ import annotations
 

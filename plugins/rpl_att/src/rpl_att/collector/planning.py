@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_att.collector.settings import AttSettings
 
 _FOLDER = "artifacts/att"
-#: Activity counters exist on gfx9 only (att.md, 3.1).
+#: Activity counters exist on gfx9 only (docs/reference/thread-trace.md, 4.1).
 _ACTIVITY_PREFIX = "gfx9"
 
 

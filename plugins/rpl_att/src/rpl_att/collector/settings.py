@@ -9,12 +9,15 @@ import attrs
 
 from rpl_core.errors import UsageError
 
-#: Default target of rocprofv3 (att.md, 3.1); the collector aims again when no wave runs there.
+#: Default target of rocprofv3 (docs/reference/thread-trace.md, 4.1); the collector aims again when no wave
+#: runs there.
 DEFAULT_TARGET_CU = 1
 DEFAULT_ENGINE_MASK = 0x1
-#: Typical value of the documentation of rocprofv3 (att.md, 3.1): 96 MB, shared by all shader engines.
+#: Typical value of the documentation of rocprofv3 (docs/reference/thread-trace.md, 4.1): 96 MB, shared by all
+#: shader engines.
 DEFAULT_BUFFER_BYTES = 0x6000000
-#: Rate of the activity counters on gfx9, "typical 8-10" (att.md, 3.1).
+#: Rate of the activity counters on gfx9, between the 8 of the help text and the 10 of the manual
+#: (docs/reference/thread-trace.md, 4.1).
 DEFAULT_ACTIVITY = 10
 _PREFIX = "plugins.att."
 _MAX_CU = 15

@@ -18,7 +18,8 @@ from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reduction.line_totals import LineTotals
 from rpl_core.errors import BadDataError
 
-#: Row 0 stays free: an instruction with line 0 is one that was not resolved (att.md, 1.4).
+#: Row 0 stays free: an instruction with line 0 is one that was not resolved
+#: (docs/reference/thread-trace.md, 2.3).
 _FIRST_LINE = 1
 
 

@@ -19,7 +19,7 @@ from rpl_core.errors import BadDataError, MissingError
 
 _TABLE = re.compile(r"isa_code_object_(?P<id>\d{1,9})\.json")
 _RAW_TABLE = "isa_raw_address.json"
-#: ``<prefix>_<gfx>_code_object_id_<id>.out`` (att.md, 1).
+#: ``<prefix>_<gfx>_code_object_id_<id>.out`` (docs/reference/thread-trace.md, 2.1).
 _OBJECT = re.compile(r"(?:.*_)?code_object_id_(?P<id>\d{1,9})\.out")
 _LOADED = "rocprofiler-sdk-tool.item.code_objects.item"
 _MAX_LOADED = 1_000_000

@@ -35,7 +35,8 @@ class Record(IntEnum):
     RT_FREQUENCY = 8
 
 
-#: ``rocprofiler_thread_trace_decoder_info_t`` and what it means for the figures (att.md, 3.3).
+#: ``rocprofiler_thread_trace_decoder_info_t`` and what it means for the figures
+#: (docs/reference/thread-trace.md, 4.3).
 INFO_MEANINGS = {
     1: "data was lost while tracing: sums are lower bounds",
     2: "some tokens were matched to no instruction: figures of single lines are lower bounds",

@@ -1,6 +1,6 @@
 """Writes decoded records as a folder in the 10-column layout, which the reader of decoded folders reads.
 
-Performance counters are left out: a raw trace does not name them (att.md, 1.1).
+Performance counters are left out: a raw trace does not name them (docs/reference/thread-trace.md, 2.2).
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _VERSION = "3.0.0"
 #: The longest real trace at hand has 38.7 million instructions in all; files of this many take 3 GB.
 MAX_INSTRUCTIONS = 100_000_000
 _GFX9 = 9
-#: A wave with fewer states and no instruction gets no file (att.md, 1.4).
+#: A wave with fewer states and no instruction gets no file (docs/reference/thread-trace.md, 2.5).
 _MIN_STATES = 3
-_STATES = (1, 2, 3, 4)  # idle, exec, wait, stall (att.md, 1.4); empty waves are not counted
+# idle, exec, wait, stall (docs/reference/thread-trace.md, 2.5); empty waves are not counted
+_STATES = (1, 2, 3, 4)
 
 
 class TraceWriter:
@@ -170,7 +171,7 @@ class TraceWriter:
 class StateChanges:
     """How many traced waves were in each state over time: the content of ``wstates<k>.json``.
 
-    Clocks of shader engines are merged as they are (att.md, 1.6).
+    Clocks of shader engines are merged as they are (docs/reference/thread-trace.md, 2.8).
     """
 
     def __init__(self) -> None:

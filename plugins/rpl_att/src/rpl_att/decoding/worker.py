@@ -16,7 +16,8 @@ from rpl_att.decoding.trace_writer import TraceWriter
 from rpl_att.reading.folder import open_bounded
 from rpl_core.errors import BadDataError, RplError
 
-#: The largest trace buffer that rocprofv3 takes by default is 256 MiB for all shader engines (att.md, 3.1).
+#: The largest trace buffer that rocprofv3 takes by default is 256 MiB for all shader engines
+#: (docs/reference/thread-trace.md, 4.1).
 MAX_TRACE_BYTES = 1 << 30
 
 

@@ -1,7 +1,7 @@
 """``code.json`` and ``stats_*.csv``: the static instructions with their counts, in every layout met.
 
 Layouts are told apart by header and row length, never by the version, which stayed "3.0.0" throughout
-(reference: att.md, 1.2 and 1.3). A column that a layout lacks is ``None``, not zero.
+(reference: docs/reference/thread-trace.md, 2.3 and 2.4). A column that a layout lacks is ``None``, not zero.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ Counts = NDArray[np.int64]
 
 #: Columns of every rocprofv3 layout; the first eight are always there.
 _CURRENT = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "latency", "stall", "idle")
-#: Of rocprofv2: text, category, to_line, source, index, address index, hit, cycles (att.md, 1.2).
+#: Of rocprofv2: text, category, to_line, source, index, address index, hit, cycles
+#: (docs/reference/thread-trace.md, 2.3).
 _ROCPROFV2 = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "latency")
 _LABEL = "; "
-#: Statistics inside an early decoded folder; later ones lie beside it (att.md, 1.3).
+#: Statistics inside an early decoded folder; later ones lie beside it (docs/reference/thread-trace.md, 2.4).
 _EARLY_STATS = "att_output.csv"
 
 

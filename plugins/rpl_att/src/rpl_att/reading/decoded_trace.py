@@ -25,7 +25,8 @@ from rpl_core.model.origin import Origin
 
 T = TypeVar("T")
 
-#: Rows of samples are ``time, e0, e1, e2, e3, cu, bank``; bank 1 holds counters 4 to 7 (att.md, 1.6).
+#: Rows of samples are ``time, e0, e1, e2, e3, cu, bank``; bank 1 holds counters 4 to 7
+#: (docs/reference/thread-trace.md, 2.8).
 _SAMPLE_WIDTH = 7
 _PER_BANK = 4
 
@@ -120,7 +121,10 @@ def _counters_in(folder: TraceFolder, name: str) -> np.ndarray[tuple[int], np.dt
 
 
 def _shader_clock_mhz(folder: TraceFolder) -> float | None:
-    """Mean shader clock: sum of clock steps over sum of time steps of all shader engines (att.md, 1.6)."""
+    """Mean shader clock: sum of clock steps over sum of time steps of all shader engines.
+
+    See docs/reference/thread-trace.md, 2.8.
+    """
     table = folder.table("realtime.json")
     if table is None:
         return None

@@ -18,7 +18,8 @@ import attrs
 
 from rpl_core.errors import BadDataError
 
-#: JSON tables are read whole up to this size; the largest kernel seen has 1.6 MB of code rows (att.md, 4).
+#: JSON tables are read whole up to this size; the largest public one has 0.38 MB of code rows
+#: (docs/reference/thread-trace.md, 5).
 MAX_TABLE_BYTES = 32 << 20
 #: A compressed file may unpack to this many times its size, and to 64 MiB in any case.
 _MAX_EXPANSION = 100

@@ -1,7 +1,7 @@
 """``occupancy.json``: begin and end of every wave on every compute unit of the traced shader engines.
 
-Newer files have one array per event, older ones pack each event into one integer (att.md, 1.5). An event
-is told from the other form by its type.
+Newer files have one array per event, older ones pack each event into one integer
+(docs/reference/thread-trace.md, 2.7). An event is told from the other form by its type.
 """
 
 from __future__ import annotations

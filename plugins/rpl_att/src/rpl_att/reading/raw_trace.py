@@ -17,7 +17,8 @@ from rpl_core.errors import BadDataError, MissingError
 def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:
     """A trace of level ``raw``. What keeps it from being decoded is its first problem.
 
-    Traces of rocprofv2 name no dispatch and are not decoded: their stall is another one (att.md, 3.4).
+    Traces of rocprofv2 name no dispatch and are not decoded: their stall is another one
+    (docs/reference/thread-trace.md, 4.4).
     """
     if raw_identity(paths[0].name) is None:
         return _undecoded(paths)

@@ -23,7 +23,7 @@ from rpl_core.errors import BadDataError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Columns of an instruction row (att.md, 1.4). ``DURATION`` contains ``STALL``.
+#: Columns of an instruction row (docs/reference/thread-trace.md, 2.5). ``DURATION`` contains ``STALL``.
 TIME, CATEGORY, STALL, DURATION, LINE = range(5)
 STATE_COUNT = 5
 _MAX_WAITS_BYTES = 4 << 20

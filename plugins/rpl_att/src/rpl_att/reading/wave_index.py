@@ -43,7 +43,10 @@ class WaveIndex:
 
 
 def read_wave_index(folder: TraceFolder) -> WaveIndex | None:
-    """The index, or ``None`` without the file. Every key but the waves is optional (att.md, 1.1)."""
+    """The index, or ``None`` without the file. Every key but the waves is optional.
+
+    See docs/reference/thread-trace.md, 2.2.
+    """
     table = folder.table(NAME)
     if table is None:
         return None

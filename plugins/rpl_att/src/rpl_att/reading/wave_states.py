@@ -1,4 +1,7 @@
-"""``wstates<k>.json``: how many waves of the target CU are in state k over time (att.md, 1.6)."""
+"""``wstates<k>.json``: how many waves of the target CU are in state k over time.
+
+See docs/reference/thread-trace.md, 2.8.
+"""
 
 from __future__ import annotations
 

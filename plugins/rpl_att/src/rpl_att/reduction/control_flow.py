@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reading.wave_file import CATEGORY
 
-#: Categories of branches (att.md, 1.4).
+#: Categories of branches (docs/reference/thread-trace.md, 2.5).
 TAKEN, NOT_TAKEN = 7, 8
 
 Counts = NDArray[np.int64]

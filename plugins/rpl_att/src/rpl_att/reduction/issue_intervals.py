@@ -1,7 +1,7 @@
 """How much of the time each pipe of a SIMD was issuing: unions of issue intervals over its waves.
 
-Interval of an instruction: [time + stall, time + duration) (att.md, 2). Waves come grouped by SIMD, so only
-the intervals of one SIMD are held at a time.
+Interval of an instruction: [time + stall, time + duration) (docs/reference/thread-trace.md, 3.4). Waves come
+grouped by SIMD, so only the intervals of one SIMD are held at a time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hits, latency, stall and idle of every static instruction, accumulated over waves.
 
-The accumulation is that of AMD's own att-tool (att.md, 1.2), so that on complete traces the sums equal
-``code.json`` exactly: prev = begin; hit += 1; latency += duration; stall += stall;
+The accumulation is that of AMD's own att-tool (docs/reference/thread-trace.md, 2.3), so that on complete
+traces the sums equal ``code.json`` exactly: prev = begin; hit += 1; latency += duration; stall += stall;
 idle += max(time - prev, 0); prev = max(prev, time + duration).
 """
 

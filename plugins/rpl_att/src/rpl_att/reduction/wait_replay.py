@@ -1,9 +1,10 @@
 """Which memory operations each wait waited for, and how long they were under way.
 
-Replays the counters of a wave in program order (att.md, 1.4 and 2). A wait for counter <= n retires all
-but the n youngest operations of that counter. Where the wait really waited (longer than one issue), the
-youngest operation that had to return bounds it: latency = end of the wait - successful issue of that
-operation. Other waits give an upper bound only and are left out, as are out-of-order operations (SMEM).
+Replays the counters of a wave in program order (docs/reference/thread-trace.md, 2.6 and 3.5). A wait for
+counter <= n retires all but the n youngest operations of that counter. Where the wait really waited (longer
+than one issue), the youngest operation that had to return bounds it: latency = end of the wait - successful
+issue of that operation. Other waits give an upper bound only and are left out, as are out-of-order operations
+(SMEM).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rpl_att.instruction_class import memory_operation, wait_of
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reading.wave_file import DURATION, STALL, TIME
 
-#: A wait of one issue slot did not wait (att.md, 2).
+#: A wait of one issue slot did not wait (docs/reference/thread-trace.md, 3.5).
 ISSUE_CYCLES = 4
 
 #: An operation under way: clock of its issue, row, whether it returns in order, its counters. A tuple,

@@ -44,10 +44,10 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
     """Measure two commands in turns and compare the pairs."""
     from rpl_compare.comparison.interleaved import MeasureRequest
     from rpl_compare.comparison.measured_comparison import measure_and_compare
-    from rpl_core.cli.plugin_options import option_values
+    from rpl_core.cli.command_options import option_values
     from rpl_core.cli.profile_command import log_sink
+    from rpl_core.process.launch import application_command
     from rpl_core.profiling.collectors import choose_collector
-    from rpl_core.profiling.command_line import application_command
     from rpl_core.run_directory.writer import default_path
 
     if base is not None or not (flags["base_command"] and flags["new_command"]):

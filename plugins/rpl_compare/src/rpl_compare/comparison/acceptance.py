@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_compare.comparison.model import Sample
     from rpl_compare.comparison.side import Side
 
-#: Times of the application that an accepted candidate must not lose (critical_path.md, section 6, rule 3).
+#: Times of the application that an accepted candidate must not lose (docs/reference/statistics.md, rule 3).
 GUARDS = (Kind.MAKESPAN, Kind.CRITICAL_PATH)
 
 

@@ -64,7 +64,7 @@ def _listed(values: tuple[object, ...]) -> str:
 
 
 def _origin_reasons(base: Side, new: Side, *, allow_synthetic: bool) -> Iterator[str]:
-    """Only measured data pass a gate (DESIGN, principle 2)."""
+    """Only measured data pass a gate."""
     for side in (base, new):
         if side.origin is Origin.MEASURED or (side.origin is Origin.SYNTHETIC and allow_synthetic):
             continue

@@ -98,7 +98,7 @@ class CompareRule:
     """What the user asked for. ``fail_above`` is a fraction; mirrored limits apply to improvements."""
 
     fail_above: float = 0.03
-    alpha: float = 0.01  # critical_path.md, section 6: 0.05 shared by five candidates
+    alpha: float = 0.01  # docs/reference/statistics.md, rule 3: 0.05 shared by five candidates
     min_share: float = 0.01  # chosen: smaller kernels are shown, but do not decide
     forced: bool = False
 

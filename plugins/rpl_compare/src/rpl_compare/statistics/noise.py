@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-#: critical_path.md, section 6, rule 6.
+#: docs/reference/statistics.md, rule 6.
 WARN_CV = 0.05
 REFUSE_CV = 0.10
 

@@ -26,7 +26,7 @@ def mad(values: Sequence[float]) -> float:
 
 
 def robust_cv(values: Sequence[float]) -> float | None:
-    """1.4826 * MAD / median (critical_path.md, section 6, rule 6); ``None`` below 2 values or median 0."""
+    """1.4826 * MAD / median (docs/reference/statistics.md, rule 6); ``None`` below 2 values or median 0."""
     middle = median(values) if len(values) > 1 else 0.0
     return MAD_TO_SIGMA * mad(values) / middle if middle > 0 else None
 

@@ -1,4 +1,5 @@
-"""``accept_v1``: when interleaved pairs prove a gain, and when to stop looking (critical_path.md, section 6).
+"""``accept_v1``: when interleaved pairs prove a gain, and when to stop looking
+(docs/reference/statistics.md).
 
 The log ratios are ln(base / new) of one statistic per process run, in the order of measurement. A look is
 taken after 10, 15, 20 and 30 pairs; alpha is shared over the looks, so peeking costs nothing in error.
@@ -21,7 +22,7 @@ from rpl_compare.statistics.minimum_detectable import (
 from rpl_compare.statistics.robust import median, pseudo_median, robust_sigma
 from rpl_compare.statistics.signed_rank import signed_rank_interval, signed_rank_test
 
-#: critical_path.md, section 6, rule 1.
+#: docs/reference/statistics.md, rule 1.
 LOOKS = (10, 15, 20, 30)
 #: Confidence of the interval that keeps makespan and critical path from regressing (rule 3).
 GUARD_CONFIDENCE = 0.95

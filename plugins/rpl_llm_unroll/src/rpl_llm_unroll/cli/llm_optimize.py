@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.plugin_options import PluginOptionsCommand
+from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_llm_unroll.cli.llm_options import llm_options
 from rpl_optimize.cli.optimize_options import optimize_options
 

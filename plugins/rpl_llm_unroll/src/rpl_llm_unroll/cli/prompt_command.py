@@ -101,7 +101,7 @@ def _documents(
 ) -> tuple[Documents, tuple[str, ...]]:
     """The run's documents, and the command that it measured as far as it is known."""
     from rpl_core.documents.load import load_documents
-    from rpl_core.profiling.command_line import application_command
+    from rpl_core.process.launch import application_command
 
     if given.run is not None:
         command = application_command(application) if application else ()
@@ -116,7 +116,7 @@ def _documents(
 
 def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) -> Documents:
     """Record and analyse as ``rpl profile`` does, into a run directory."""
-    from rpl_core.cli.analysis_options import analysis_request
+    from rpl_core.cli.command_options import analysis_request
     from rpl_core.cli.profile_command import log_sink
     from rpl_core.pipeline import analyse_paths
     from rpl_core.profiling.collectors import choose_collector

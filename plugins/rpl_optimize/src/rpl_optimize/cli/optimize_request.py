@@ -43,9 +43,8 @@ class Steps:
 
 def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     """The request of a call, with what settings and the working directory say."""
-    from rpl_core.cli.analysis_options import analysis_request
-    from rpl_core.cli.plugin_options import option_values
-    from rpl_core.profiling.command_line import application_command
+    from rpl_core.cli.command_options import analysis_request, option_values
+    from rpl_core.process.launch import application_command
     from rpl_optimize.equivalence.output_spec import read_outputs
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions

@@ -37,7 +37,7 @@ def gains_of(part: MeasurementPart) -> Gains:
 
 
 def noise_diagnostic(part: MeasurementPart) -> Diagnostic | None:
-    """A warning for a baseline that spreads by more than 5 % (critical_path.md, section 6, rule 6)."""
+    """A warning for a baseline that spreads by more than 5 % (docs/reference/statistics.md, rule 6)."""
     level = noise_level(part.base_cv)
     if part.base_cv is None or level is NoiseLevel.QUIET:
         return None

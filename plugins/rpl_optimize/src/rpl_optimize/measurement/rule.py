@@ -6,10 +6,9 @@ import math
 
 from rpl_compare.statistics.sequential import LOOKS, AcceptRule
 
-#: Error of a whole loop, shared by its candidates (critical_path.md, section 6, rule 3).
+#: Error of a whole loop, shared by its candidates (docs/reference/statistics.md, rule 3).
 LOOP_ALPHA = 0.05
-#: Never accept less: code placement shifts a build by an offset that no repetition shows (same place, "keep
-#: the 2 % floor above it").
+#: Never accept less: code placement shifts a build by an offset that no repetition shows (same page).
 LEAST_FLOOR = 0.02
 #: Most that makespan and critical path may lose (rule 3).
 MOST_GUARD_LOSS = 0.01

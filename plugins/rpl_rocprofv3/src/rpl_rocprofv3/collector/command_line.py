@@ -1,4 +1,4 @@
-"""The exact rocprofv3 command lines (reference: rocpd.md, section 2)."""
+"""The exact rocprofv3 command lines (reference: docs/reference/formats.md, 4)."""
 
 from __future__ import annotations
 

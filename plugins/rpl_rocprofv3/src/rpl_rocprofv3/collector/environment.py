@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 #: Settings of rocprofv3, of the SDK and of older profilers. An inherited ROCPROF_OUTPUT_FORMAT would be
-#: appended to rather than replaced, inherited counters would be counted (rocpd.md, section 2).
+#: appended to rather than replaced, inherited counters would be counted (docs/reference/formats.md, 4.5).
 _PREFIXES = ("ROCPROF_", "ROCPROFILER_", "ROCP_", "ROCTRACER_")
 _NAMES = frozenset({"HSA_TOOLS_LIB", "HSA_TOOLS_REPORT_LOAD_FAILURE", "HSA_TOOLS_DISABLE_REGISTER"})
 _PRELOAD = "LD_PRELOAD"

@@ -1,7 +1,7 @@
 """What rocprofv3 says while it runs, recognised line by line.
 
 Its log mixes with the application's output, and good runs hold E and W lines ("Opened result file" is
-logged as an error): a line explains a failure, it is never one by itself (rocpd.md, section 2.1).
+logged as an error): a line explains a failure, it is never one by itself (docs/reference/formats.md, 4.6).
 """
 
 from __future__ import annotations

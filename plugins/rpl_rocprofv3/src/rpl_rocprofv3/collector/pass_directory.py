@@ -12,8 +12,8 @@ from rpl_core.process.storage import make_directory, storage_error
 from rpl_rocprofv3.collector.tool_version import OutputFormat
 
 _SUFFIXES = {OutputFormat.ROCPD: (".db",), OutputFormat.CSV: (".csv",)}
-#: What rocprofv3 replaces in the names of directories: %key%, %h, $ENV{X}, %q{X}, {key} (rocpd.md,
-#: section 2).
+#: What rocprofv3 replaces in the names of directories: %key%, %h, $ENV{X}, %q{X}, {key}
+#: (docs/reference/formats.md, 4.3).
 _REPLACED = re.compile(r"%\w+%|%[hpjrs]|%q\{|\$ENV\{|%env\{|\{\w+\}")
 
 

@@ -1,7 +1,8 @@
 """Emptying the environment that rocprofv3 writes into its databases.
 
 ``rocpd_info_process.environment`` holds every environment variable of the application, API keys included
-(rocpd.md, trap 9), and run directories are made to be shared. The column is overwritten and never read.
+(docs/reference/formats.md, trap 9), and run directories are made to be shared. The column is overwritten and
+never read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which rocprofv3 this is, and therefore which file format it can write.
 
 rocpd arrived with ROCm 7.0 (rocprofiler-sdk 1.0.0); ROCm 6.2 to 6.4 (SDK 0.4 to 0.6) write CSV
-(reference: rocpd.md, section 1.7). ``rocprofv3 --version`` prints ``key: value`` lines.
+(reference: docs/reference/formats.md, 2.8). ``rocprofv3 --version`` prints ``key: value`` lines.
 """
 
 from __future__ import annotations

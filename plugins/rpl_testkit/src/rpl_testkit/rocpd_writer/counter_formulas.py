@@ -1,6 +1,6 @@
 """Counter totals of one dispatch, from the work it was declared to do.
 
-Formulas are the inverse of those in the device reference (1.2 to 1.4), so an analysis finds the declared
+Formulas are the inverse of those in docs/reference/counters.md, 2 to 4, so an analysis finds the declared
 work again. Quad-cycle counters are in units of four cycles there and here. A counter without a formula is
 not offered at all.
 """
@@ -20,7 +20,7 @@ __all__ = ["PER_INSTANCE_CYCLES", "DispatchLoad", "counter_names", "counter_tota
 
 _VALU_TYPES = ("F16", "F32", "F64")
 _MFMA_TYPES = ("F16", "BF16", "F32", "F64", "F8", "I8")
-#: Counting windows of real runs start before and end after the kernel (device reference, fact 6).
+#: Counting windows of real runs start before and end after the kernel (docs/reference/counters.md, 1.4).
 _WINDOW_EXTRA_CYCLES = 15_000
 
 
@@ -62,7 +62,7 @@ def _valu(ending: str) -> Callable[[DispatchLoad], float]:
 
 
 def _all_valu(load: DispatchLoad) -> float:
-    """SQ_INSTS_VALU includes MFMA (device reference, 1.2)."""
+    """SQ_INSTS_VALU includes MFMA (docs/reference/counters.md, 2.4)."""
     return float(load.waves * (sum(load.work.valu_per_wave.values()) + load.work.mfma_per_wave))
 
 
@@ -147,7 +147,7 @@ _FORMULAS: Final[dict[str, Callable[[DispatchLoad], float]]] = {
     "SQ_LDS_BANK_CONFLICT": lambda load: float(
         load.waves * load.work.lds_per_wave * load.work.lds_conflict_cycles_per_instruction
     ),
-    # TCC_EA0_RDREQ includes the 128-byte reads, which TCC_BUBBLE counts (device reference, fact 2).
+    # TCC_EA0_RDREQ includes the 128-byte reads, which TCC_BUBBLE counts (docs/reference/counters.md, 3.1).
     "TCC_EA0_RDREQ": lambda load: float(sum(_read_requests(load))),
     "TCC_EA0_RDREQ_32B": lambda _: 0.0,
     "TCC_EA0_RDREQ_DRAM": lambda load: float(sum(_read_requests(load))),

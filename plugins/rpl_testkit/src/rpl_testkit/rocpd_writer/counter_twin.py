@@ -1,7 +1,7 @@
 """Counter rows as a profiler would record them: one value per hardware instance, plus derived ones.
 
-Instances of an MI300X in SPX mode (device reference, 1.1): GRBM 8 XCDs, SQ 32 shader engines, TCC 128
-channels, TCP and TA one per CU. Derived counters (`*_sum`, FETCH_SIZE, WRITE_SIZE) have one value.
+Instances of an MI300X in SPX mode (docs/reference/counters.md, 1.2): GRBM 8 XCDs, SQ 32 shader engines, TCC
+128 channels, TCP and TA one per CU. Derived counters (`*_sum`, FETCH_SIZE, WRITE_SIZE) have one value.
 """
 
 from __future__ import annotations

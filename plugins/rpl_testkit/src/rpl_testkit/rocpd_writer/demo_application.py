@@ -2,7 +2,7 @@
 
 One time step of an invented particle code: a streaming update, a half-precision GEMM on the matrix cores,
 a compute-bound force kernel, and kernels that are divergent, limited by LDS, latency-bound or too small to
-matter. Declared durations stay below the ceilings of the device reference (2.1, 2.2).
+matter. Declared durations stay below the ceilings of docs/reference/devices.md, 1 and 2.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ __all__ = ["guid_from_seed"]
 def guid_from_seed(seed: str | int) -> str:
     """Return a UUIDv7-shaped text whose leading digits are small, as in files seeded by boot time.
 
-    The profiler derives the time part from nanoseconds since boot, so it is no wall time (rocpd
-    reference, 1.1).
+    The profiler derives the time part from nanoseconds since boot, so it is no wall time
+    (docs/reference/formats.md, 2.1).
     """
     digits = hashlib.sha256(f"rpl rocpd guid {seed}".encode()).hexdigest()
     variant = "89ab"[int(digits[4], 16) % 4]

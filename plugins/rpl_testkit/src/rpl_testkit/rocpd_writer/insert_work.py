@@ -109,7 +109,7 @@ class WorkInsert:
             )
 
     def write_copies(self) -> None:
-        """Insert copies; queue and region stay NULL as in real files (rocpd reference, 1.2)."""
+        """Insert copies; queue and region stay NULL as in real files (docs/reference/formats.md, 2.2)."""
         columns = (
             "nid pid tid start end name_id dst_agent_id dst_address src_agent_id src_address size "
             "stream_id event_id"

@@ -1,8 +1,8 @@
 """The agents of a synthetic MI300X node: two CPUs and GPUs in SPX mode.
 
-Field names and order follow the agent extdata of real files (rocpd reference, 1.5). Values are those of a
-real MI325X agent row, the sister device with the same compute die, except device id, product and memory
-(device reference, 2.1: 29857; 1300 MHz x 32 B x 128 channels = 5324.8 GB/s; 192 GiB).
+Field names and order follow the agent extdata of real files (docs/reference/formats.md, 2.6). Values are
+those of a real MI325X agent row, the sister device with the same compute die, except device id, product and
+memory (docs/reference/devices.md, 1: 29857; 1300 MHz x 32 B x 128 channels = 5324.8 GB/s; 192 GiB).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Turn an application into the contents of one rocpd file, as a profiler with given options would.
 
 Knows which option records what; counter runs serialise the device and hold only the selected kernels
-(rocpd reference, 0.10).
+(docs/reference/formats.md, trap 10).
 """
 
 from __future__ import annotations

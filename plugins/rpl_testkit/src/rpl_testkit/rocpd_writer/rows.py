@@ -1,7 +1,8 @@
 """What a recording consists of, as plain values for `write_rocpd`.
 
-Times are nanoseconds of one clock, grids are work-items (HSA grid, rocpd reference 0.2), sizes are bytes.
-Ids are the caller's; ids that the format derives (events, strings, table rows) are made by the writer.
+Times are nanoseconds of one clock, grids are work-items (HSA grid, docs/reference/formats.md, trap 2), sizes
+are bytes. Ids are the caller's; ids that the format derives (events, strings, table rows) are made by the
+writer.
 """
 
 from __future__ import annotations

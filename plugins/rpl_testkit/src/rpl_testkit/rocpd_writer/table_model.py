@@ -62,7 +62,7 @@ def create_table(table: Table, level: int, guid: str, suffix: str) -> str:
 
 
 def _constraint_at(column: Column, level: int) -> str:
-    # Agents and counters of network cards are allowed from schema 3.0.1 on (rocpd reference, 1.2).
+    # Agents and counters of network cards are allowed from schema 3.0.1 on (docs/reference/formats.md, 2.2).
     return column.constraint.replace("'GPU')", "'GPU', 'NIC')") if level >= 1 else column.constraint
 
 

@@ -39,7 +39,7 @@ __all__ = ["Timeline", "play"]
 _LAUNCH_LATENCY_NS: Final = 6_000
 _STREAM_GAP_NS: Final = 900
 _COPY_LATENCY_NS: Final = 8_000
-_QUEUES: Final = 4  # GPU_MAX_HW_QUEUES default (rocpd reference, 3.6)
+_QUEUES: Final = 4  # GPU_MAX_HW_QUEUES default (docs/reference/execution-graph.md, 2.1)
 #: Name in the recording, HIP kind, copied bytes per ns. PCIe gen 5 x16 and on-device rates, rounded.
 _COPY_KINDS: Final = {
     "HtoD": ("MEMORY_COPY_HOST_TO_DEVICE", "HostToDevice", 52.0),

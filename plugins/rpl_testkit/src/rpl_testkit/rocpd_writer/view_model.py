@@ -52,7 +52,7 @@ class SqlView:
 
 
 def must(table: str, alias: str, on: str, column: str = "id") -> Join:
-    """Join that drops rows without a partner, as the real views do (rocpd reference, 0.7)."""
+    """Join that drops rows without a partner, as the real views do (docs/reference/formats.md, trap 7)."""
     return Join(f"rocpd_{table}", alias, on, column)
 
 

@@ -1,7 +1,7 @@
 """Data views of hardware counters: raw instance rows, the summed view, and streamed (SPM) samples.
 
 `counters_collection` adds all instances of a counter, which is wrong for clocks and rates; readers should
-use the instance rows (rocpd reference, 0.5).
+use the instance rows (docs/reference/formats.md, trap 5).
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ REGION_VIEWS: Final = (
             **same("arg", "extdata"),
         },
     ),
-    # Real files never fill extdata.$.stream_id, so this view stays empty there (rocpd reference, 1.3).
+    # Real files never fill extdata.$.stream_id, so this view stays empty there
+    # (docs/reference/formats.md, 2.4).
     SqlView(
         "stream_args",
         """SELECT

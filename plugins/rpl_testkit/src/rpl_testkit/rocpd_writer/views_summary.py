@@ -1,4 +1,5 @@
-"""Summary views. Their durations are microseconds, unlike everywhere else (rocpd reference, 0.1).
+"""Summary views. Their durations are microseconds, unlike everywhere else (docs/reference/formats.md, trap
+1).
 
 `average` divides integers before it converts to microseconds, so it loses the fraction of a nanosecond.
 """

@@ -1,4 +1,4 @@
-"""How many counters a pass can hold: limits per hardware block (device reference, 1.1)."""
+"""How many counters a pass can hold: limits per hardware block (docs/reference/counters.md, 1.1)."""
 
 from __future__ import annotations
 

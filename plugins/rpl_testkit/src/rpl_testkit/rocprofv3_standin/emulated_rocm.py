@@ -1,6 +1,6 @@
 """Which release of ROCm the stand-in pretends to be, and what differs between them.
 
-Facts: rocpd reference, section 1.7 (formats, columns, repeatable --pmc, schema versions).
+Facts: docs/reference/formats.md, 2.8 (formats, columns, repeatable --pmc, schema versions).
 """
 
 from __future__ import annotations

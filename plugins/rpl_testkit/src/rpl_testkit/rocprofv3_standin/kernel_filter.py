@@ -1,6 +1,7 @@
 """Which launches a counter run keeps: --kernel-include-regex, -exclude-regex and -iteration-range.
 
-Filters act on the display name and on counters only, never on the kernel trace (rocpd reference, 2).
+Filters act on the display name and on counters only, never on the kernel trace
+(docs/reference/formats.md, 4.2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What rocprofv3 prints on stderr: driver lines as they are, log lines in the format of glog.
 
 Results are announced at error level and the database at warning level although nothing is wrong; readers
-must not take such lines for failures (rocpd reference, 2.1).
+must not take such lines for failures (docs/reference/formats.md, 4.6).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Output names: the keys of rocprofv3 in -d and -o, and the files that come of them.
 
 Keys are written `%key%` or `{key}`, a few have short forms, and environment variables are reached by
-`%env{X}%`, `$ENV{X}` or `%q{X}` (rocpd reference, section 2).
+`%env{X}%`, `$ENV{X}` or `%q{X}` (docs/reference/formats.md, 4.3).
 """
 
 from __future__ import annotations

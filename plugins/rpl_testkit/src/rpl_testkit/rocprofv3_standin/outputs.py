@@ -1,6 +1,6 @@
 """Write the result files of one process: names, announcements, planned damage.
 
-An existing file of the same name is replaced, whoever wrote it (rocpd reference, section 2).
+An existing file of the same name is replaced, whoever wrote it (docs/reference/formats.md, 4.3).
 """
 
 from __future__ import annotations

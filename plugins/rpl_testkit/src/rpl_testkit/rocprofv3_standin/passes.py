@@ -1,7 +1,7 @@
 """Which passes a command line means, and where each one writes.
 
 One pass from the command line writes into -d itself; jobs of an input file and repeated --pmc get
-sub-folders `pass_N` (`pmc_N` for text files), as described in the rocpd reference, section 2.
+sub-folders `pass_N` (`pmc_N` for text files), as described in docs/reference/formats.md, 4.4.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _shape(contents: RocpdContents, options: Mapping[str, Any]) -> RocpdContents
     contents = attrs.evolve(contents, kernels=tuple(map(named, contents.kernels)))
     if not options.get("group_by_queue"):
         return contents
-    # Grouping by queue replaces every stream id by 0 (rocpd reference, 0.6).
+    # Grouping by queue replaces every stream id by 0 (docs/reference/formats.md, trap 6).
     return attrs.evolve(
         contents,
         dispatches=[attrs.evolve(row, stream_id=0) for row in contents.dispatches],

@@ -35,7 +35,8 @@ def decoder_missing(options: Mapping[str, Any], environment: Mapping[str, str]) 
         searched = list(given)
     elif environment.get("ROCPROF_ATT_LIBRARY_PATH"):
         folders = environment["ROCPROF_ATT_LIBRARY_PATH"]
-        searched = []  # the script of 2025-08 walks over the letters of the value (att reference, 3.1)
+        # the script of 2025-08 walks over the letters of the value (docs/reference/thread-trace.md, 4.1)
+        searched = []
     else:
         folders = searched = [*environment.get("LD_LIBRARY_PATH", "").split(":"), "/opt/rocm/lib"]
     if any((Path(folder) / _LIBRARY).is_file() for folder in searched if folder):
@@ -71,7 +72,10 @@ def write_thread_traces(
 
 
 def _traced(contents: RocpdContents, options: Mapping[str, Any]) -> Iterator[DispatchRow]:
-    """Without an iteration range only the first launch of each kernel is traced (att reference, 3.1)."""
+    """Without an iteration range only the first launch of each kernel is traced.
+
+    See docs/reference/thread-trace.md, 4.1.
+    """
     selects = kernel_filter(options)
     names = {kernel.kernel_id: kernel.name for kernel in contents.kernels}
     launches: dict[str, int] = {}

@@ -1,8 +1,9 @@
 """Edges of event records and waits, as the API calls tell them.
 
 A record stands for the last node submitted to its stream before it; a wait makes the next node submitted to
-its stream depend on what the latest record of the event stood for (rocpd.md, section 3.3). An event handle
-means something new after the event was destroyed or created; a wait on an event never recorded is no edge.
+its stream depend on what the latest record of the event stood for (docs/reference/execution-graph.md, 2.3).
+An event handle means something new after the event was destroyed or created; a wait on an event never
+recorded is no edge.
 """
 
 from __future__ import annotations

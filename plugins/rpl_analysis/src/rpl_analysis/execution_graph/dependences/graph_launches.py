@@ -1,8 +1,8 @@
 """The order inside lanes, and where it is not certain: the nodes of one graph launch.
 
 All nodes of a graph launch carry the one stream that it was launched on, though branches of the graph
-may run in parallel on several queues (rocpd.md, sections 0.4, 0.6 and 3.1). Between two of them the order is
-probable if one queue ran them one after the other, else a guess.
+may run in parallel on several queues (docs/reference/execution-graph.md, 2.6). Between two of them the order
+is probable if one queue ran them one after the other, else a guess.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A node is taken to wait for another lane only if its own lane does not explain when it began: its gap is
 longer than is usual there, and a node of another lane of the process ended just before. Measured on a
 friendly synthetic trace this is right for 88 % of the edges; without the condition, for 10 to 23 %
-(critical_path.md, 1.4). So guesses never enter the reported path, only its bounds.
+(docs/reference/execution-graph.md, 2.8). So guesses never enter the reported path, only its bounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["inferred_edges"]
 
-#: The longest time between the end of a cause and the begin of its effect (critical_path.md, 1.4).
+#: The longest time between the end of a cause and the begin of its effect
+#: (docs/reference/execution-graph.md, 2.8).
 MOST_GAP_NS = 5_000
 #: Up to this many lanes each median is found by a partition, several times faster than one sort of all.
 _MOST_PARTITIONS = 4096

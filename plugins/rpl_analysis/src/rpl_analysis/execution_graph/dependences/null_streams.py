@@ -1,8 +1,8 @@
 """Edges of the legacy null stream: it waits for all blocking streams of its device, and they for it.
 
-Exempt are non-blocking streams, which the create call's flags tell (rocpd.md, section 3.2). Without those
-calls a stream counts as blocking, the default, unless times prove otherwise. Null streams that are the
-thread's own are not legacy.
+Exempt are non-blocking streams, which the create call's flags tell (docs/reference/execution-graph.md, 2.2).
+Without those calls a stream counts as blocking, the default, unless times prove otherwise. Null streams that
+are the thread's own are not legacy.
 """
 
 from __future__ import annotations

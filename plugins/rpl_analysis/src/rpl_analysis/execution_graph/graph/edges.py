@@ -27,7 +27,7 @@ class Confidence(IntEnum):
 
 
 class EdgeKind(IntEnum):
-    """Why a node waits (critical_path.md, 1.2). The first two are the order inside a lane."""
+    """Why a node waits (docs/reference/execution-graph.md, 2). The first two are the order inside a lane."""
 
     STREAM = 0
     QUEUE = 1

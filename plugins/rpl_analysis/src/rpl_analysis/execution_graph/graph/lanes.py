@@ -1,7 +1,8 @@
 """Lanes: what the runtime runs in order. One per stream; per hardware queue only where streams are unknown.
 
-The null stream exists once per device, every other stream belongs to one device (rocpd.md, sections 0.6
-and 3). Copies carry no queue, so where queues stand in they keep a lane per stream beside the queues.
+The null stream exists once per device, every other stream belongs to one device
+(docs/reference/execution-graph.md, 2.1). Copies carry no queue, so where queues stand in they keep a lane per
+stream beside the queues.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def lanes_are_queues(trace: Trace) -> bool:
     """Whether stream ids say nothing, so that hardware queues must stand in.
 
     True with ``--group-by-queue``, without stream ids, and when one stream covers several queues of a device
-    (critical_path.md, 1.3).
+    (docs/reference/execution-graph.md, 2.1).
     """
     streams, queues = trace.dispatches.stream, trace.dispatches.queue
     if trace.grouped_by_queue or not np.any(streams >= 0):

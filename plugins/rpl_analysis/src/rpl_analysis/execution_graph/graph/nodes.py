@@ -124,7 +124,7 @@ def _copies(trace: Trace, copies: Copies, first_symbol: int) -> tuple[dict[str, 
         "process": copies.process[rows],
         "agent": np.where(to_gpu, destination, source).astype(np.int32),
         "stream": copies.stream[rows],
-        # Copies carry no queue (rocpd.md, section 1.2).
+        # Copies carry no queue (docs/reference/formats.md, 2.2).
         "queue": np.full(rows.size, NOT_RECORDED, dtype=np.int32),
         "correlation_id": copies.correlation_id[rows],
         "begin_ns": copies.begin_ns[rows],

@@ -1,7 +1,8 @@
 """Stream arguments of API calls to lanes: no table of a recording says it, so launches are the witnesses.
 
-A launch's call names the stream by pointer and its node runs in a lane (critical_path.md, section 5). A
-pointer can name another stream after its stream was destroyed, so each pairing holds for a range of calls.
+A launch's call names the stream by pointer and its node runs in a lane
+(docs/reference/execution-graph.md, section 5). A pointer can name another stream after its stream was
+destroyed, so each pairing holds for a range of calls.
 """
 
 from __future__ import annotations

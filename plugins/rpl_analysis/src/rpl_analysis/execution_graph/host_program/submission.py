@@ -1,7 +1,8 @@
 """Which API call submitted each node, and in which order the nodes of a process were submitted.
 
 The link is the correlation id. Where a node's call was not recorded (a trace cut to a time window), its
-place follows from the ids, which grow in call order within a process (rocpd.md, section 3.1).
+place follows from the ids, which grow in call order within a process
+(docs/reference/execution-graph.md, 2.10).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How sure the critical path is: edges by kind and confidence, and its length under other rules.
 
 ``certain_only`` keeps what the API guarantees: certain edges, and of a graph launch no more than its longest
-node. ``all_edges`` adds the guesses (critical_path.md, 1.4).
+node. ``all_edges`` adds the guesses (docs/reference/execution-graph.md, 3.6).
 """
 
 from __future__ import annotations

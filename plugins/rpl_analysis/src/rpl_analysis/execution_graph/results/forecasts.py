@@ -1,7 +1,8 @@
 """What a faster kernel brings end to end, and which one dominates then: the graph solved again each time.
 
 Both weightings are asked: dispatch intervals alone, and as executed, where launches, host time and waits stay
-as they were recorded. Model: durations do not depend on what runs beside them (critical_path.md, 1.6).
+as they were recorded. Model: durations do not depend on what runs beside them
+(docs/reference/execution-graph.md, 3.3).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HALVINGS = 5
 #: Speed-ups beyond this are not searched: the shift is reported at infinity only (chosen).
 _LARGEST_SPEEDUP = 64.0
 
-#: The speed-ups that critical_path.md, 1.6 asks for.
+#: The speed-ups that docs/reference/execution-graph.md, 3.3 lists.
 SPEEDUPS = (1.25, 1.5, 2.0, inf)
 #: By which the forecasts are ranked: a speed-up that a kernel can reach, unlike infinity (chosen).
 RANKED_BY = 2.0

@@ -74,7 +74,10 @@ class GraphEdges:
 
 @attrs.frozen
 class IdleTime:
-    """Time in which nothing ran, by what the next node waited for (critical_path.md, 1.6)."""
+    """Time in which nothing ran, by what the next node waited for.
+
+    See docs/reference/execution-graph.md, 3.5.
+    """
 
     host_ns: int
     sync_ns: int

@@ -5,7 +5,7 @@ synchronisation if one released the node, else the launch. Without API calls the
 
 Idle time is blamed on what the node that ended it had waited for. Until the thread came back from a wait it
 is ``sync``, until the next launch call the ``host``; work that was queued already waited for an event or
-stream (``sync``) or for its launch (``launch``). critical_path.md, 1.6.
+stream (``sync``) or for its launch (``launch``). docs/reference/execution-graph.md, 3.4.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["display_name", "plain_symbol"]
 
-# rocprofv2 appends " (.kd)", demanglers " [clone .kd]", the loader ".kd" (rocpd.md 1.2; the
+# rocprofv2 appends " (.kd)", demanglers " [clone .kd]", the loader ".kd" (docs/reference/formats.md, 2.2; the
 # workload folders of MI300 and MI200).
 _SUFFIXES = (" (.kd)", " [clone .kd]", ".kd")
 

@@ -1,7 +1,7 @@
 """HIP runtime calls of a rocpd part: regions, zero-length samples, and their arguments.
 
 Calls that begin and end at the same tick are stored in ``rocpd_sample`` instead of ``rocpd_region``
-(rocpd.md, section 1.2), so both are read. Arguments are read in bulk by name, never per call.
+(docs/reference/formats.md, 2.2), so both are read. Arguments are read in bulk by name, never per call.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HostCalls", "api_calls", "has_api_rows", "read_host_calls"]
 
-# Older builds lack the suffix _EXT (rocpd.md, section 1.4).
+# Older builds lack the suffix _EXT (docs/reference/formats.md, 2.5).
 _HIP_RUNTIME = "HIP_RUNTIME_API"
-# Argument names of the HIP runtime that order work (critical_path.md, section 5).
+# Argument names of the HIP runtime that order work (docs/reference/execution-graph.md, section 5).
 _STREAM, _EVENT, _FLAGS = "stream", "event", "flags"
 _DEVICES = ("device", "deviceId")
 

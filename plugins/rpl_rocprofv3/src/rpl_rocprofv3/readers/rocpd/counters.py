@@ -1,8 +1,8 @@
 """Counter readings of a rocpd part: the instance rows of ``rocpd_pmc_event``.
 
-The view ``counters_collection`` sums them, which is wrong for clocks and rates (rocpd.md, section 0.5),
-so it is not used. From schema 3.0.3 on rows carry hardware coordinates, and streamed (SPM) samples share
-the table.
+The view ``counters_collection`` sums them, which is wrong for clocks and rates
+(docs/reference/formats.md, trap 5), so it is not used. From schema 3.0.3 on rows carry hardware coordinates,
+and streamed (SPM) samples share the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The event table of a rocpd part: which API call (stack id) a row belongs to.
 
 ``rocpd_event.correlation_id`` is the external id, usually 0; the link between a dispatch and the API
-call that launched it is ``stack_id`` (rocpd.md, section 0.3).
+call that launched it is ``stack_id`` (docs/reference/formats.md, trap 3).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _COLUMNS = (
     *("pid", "agent_id", "name_id", "hip_event_handle", "queue_id", "source_queue_id"),
     *("start", "end", "event_id"),
 )
-# Operation names of the table (rocpd.md, section 3.7).
+# Operation names of the table (docs/reference/execution-graph.md, 2.7).
 _WAIT, _RECORD = "HIP_EVENT_WAIT", "HIP_EVENT_RECORD"
 
 

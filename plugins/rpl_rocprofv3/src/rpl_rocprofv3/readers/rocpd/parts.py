@@ -2,7 +2,7 @@
 
 A file of one process has one part; a merged file has several, whose plain views are unions. Physical
 tables are preferred because a view over ``rocpd_info_process`` would expand to all of its columns, and
-its environment column holds secrets (rocpd.md, section 0.9).
+its environment column holds secrets (docs/reference/formats.md, trap 9).
 """
 
 from __future__ import annotations

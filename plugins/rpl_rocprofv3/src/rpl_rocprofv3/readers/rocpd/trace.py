@@ -1,7 +1,7 @@
 """One part of a rocpd database (one guid) as a ``Trace``.
 
 When HSA calls are traced too, the stack id of a dispatch may be that of an inner HSA call; the HIP call that
-launched it is an ancestor (critical_path.md, section 5).
+launched it is an ancestor (docs/reference/execution-graph.md, section 5).
 """
 
 from __future__ import annotations

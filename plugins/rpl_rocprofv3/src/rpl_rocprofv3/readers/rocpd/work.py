@@ -1,7 +1,7 @@
 """GPU work of a rocpd part: the rows of ``rocpd_kernel_dispatch`` and ``rocpd_memory_copy``, ids resolved.
 
-The data views are never used: they join inwards and lose rows (rocpd.md, section 0.7). What they would
-have lost is counted here.
+The data views are never used: they join inwards and lose rows (docs/reference/formats.md, trap 7). What they
+would have lost is counted here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Launch geometry of RPD kernels, always as work-items.
 
 RPD stores what the API call was given: blocks for the hipLaunchKernel family, work-items for
-hipExtModuleLaunchKernel and its predecessor (rocpd.md, section 0.2).
+hipExtModuleLaunchKernel and its predecessor (docs/reference/formats.md, trap 2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GPU operations of an RPD database: which are kernels, which are copies, and which call made them.
 
-Operation types are strings (rocpd.md, section 1.8). Kernels that a graph launched appear as ``Task`` with
-the kernel name but without geometry; ``FillBuffer`` is the fill kernel of a memset.
+Operation types are strings (docs/reference/formats.md, 3). Kernels that a graph launched appear as ``Task``
+with the kernel name but without geometry; ``FillBuffer`` is the fill kernel of a memset.
 """
 
 from __future__ import annotations

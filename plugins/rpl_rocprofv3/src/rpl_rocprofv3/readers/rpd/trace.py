@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RPD_NODE", "read_rpd"]
 
-#: RPD does not say on which machine it was recorded; files of one set share a clock (rocpd.md, 1.8).
+#: RPD does not say on which machine it was recorded; files of one set share a clock
+#: (docs/reference/formats.md, 3).
 RPD_NODE = "node"
 
 

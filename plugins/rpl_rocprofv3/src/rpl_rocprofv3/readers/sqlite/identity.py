@@ -1,6 +1,6 @@
 """Which profiler wrote an SQLite database, judged by its tables and columns, never by a version alone.
 
-The table of formats follows rocpd.md, section 1.1.
+The table of formats follows docs/reference/formats.md, 2.1.
 """
 
 from __future__ import annotations
@@ -142,7 +142,10 @@ def _lacking(tables: Tables) -> str:
 
 
 def _precise_version(version: str | None, tables: Tables) -> str:
-    """The schema version by what is there: files of ROCm 7.0 to 7.2 all say just ``3`` (rocpd.md 1.7)."""
+    """The schema version by what is there: files of ROCm 7.0 to 7.2 all say just ``3``.
+
+    See docs/reference/formats.md, 2.8.
+    """
     if version and "." in version:
         return version
     counters = tables.get("rocpd_pmc_event")

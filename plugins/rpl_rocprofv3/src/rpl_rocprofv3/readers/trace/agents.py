@@ -1,7 +1,7 @@
 """Agents (GPUs, CPUs) from the driver facts that each format carries under its own spelling.
 
 rocpd and JSON hold them as ``snake_case`` keys, CSV as ``Title_Case`` columns; both name the same fields
-(rocpd.md, section 1.5).
+(docs/reference/formats.md, 2.6).
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def parsed_facts(text: object) -> Mapping[str, Any]:
 
 
 def architecture_of_version(version: int | None) -> str | None:
-    """``gfx942`` for 90402: decimal major, minor, stepping, the last two written in hex (rocpd.md 1.5)."""
+    """``gfx942`` for 90402: decimal major, minor, stepping, the last two written in hex.
+
+    See docs/reference/formats.md, 2.6.
+    """
     if not version:
         return None
     major, minor, stepping = version // 10000, version // 100 % 100, version % 100
@@ -66,7 +69,8 @@ def architecture_of_version(version: int | None) -> str | None:
 
 
 def _local_memory_bytes(facts: Mapping[str, Any]) -> int | None:
-    # local_mem_size is 0 on current drivers; the memory banks hold the truth (rocpd.md, 1.5).
+    # local_mem_size is 0 on current drivers; the memory banks hold the truth
+    # (docs/reference/formats.md, 2.6).
     banks = facts.get("mem_banks")
     sizes = [
         whole_number(bank.get("size_in_bytes")) or 0

@@ -59,7 +59,7 @@ def _by_process(values: Int64Column, process: Int32Column) -> Int64Column | np.i
 
 
 def check_launch_times(trace: Trace, findings: Findings) -> None:
-    """Dispatches before the API call that launched them began (rocpd.md, section 1.6)."""
+    """Dispatches before the API call that launched them began (docs/reference/formats.md, 2.7)."""
     calls, rows = trace.api_calls, trace.dispatches
     if calls is None or not len(calls):
         return
@@ -86,7 +86,7 @@ def check_launch_times(trace: Trace, findings: Findings) -> None:
 def check_waves(trace: Trace, findings: Findings) -> None:
     """SQ_WAVES must be the number of waves launched: workgroups times ceil(workgroup size / wave size).
 
-    A multiple of it means that passes were added up (rocpd.md, section 2, join of passes).
+    A multiple of it means that passes were added up (docs/reference/formats.md, section 2, join of passes).
     """
     values = trace.counters
     if values is None or _WAVES not in trace.counter_names:
