@@ -24,20 +24,6 @@ from typing import ClassVar
 
 from rpl_core.exit_codes import ExitCode
 
-__all__ = [
-    "ApplicationError",
-    "BadDataError",
-    "DeviceMismatchError",
-    "ForeignFileError",
-    "InterruptedRunError",
-    "MissingError",
-    "NoVerdictError",
-    "PluginError",
-    "RplError",
-    "TimeLimitError",
-    "UsageError",
-]
-
 
 class RplError(Exception):
     """Root of all expected failures."""

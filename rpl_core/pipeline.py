@@ -21,8 +21,7 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.schedule.execute import AnalysisResult, analyze
-from rpl_core.schedule.order import Step
+from rpl_core.schedule import AnalysisResult, Step, analyze
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture

@@ -7,8 +7,12 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.analysis_options import analysis_options, analysis_request, require_one_result_form
-from rpl_core.cli.plugin_options import PluginOptionsCommand
+from rpl_core.cli.command_options import (
+    PluginOptionsCommand,
+    analysis_options,
+    analysis_request,
+    require_one_result_form,
+)
 from rpl_core.cli.session import session_of
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.cli.analysis_options import analysis_request
+from rpl_core.cli.command_options import analysis_request
 from rpl_core.cli.output import shown_while_long
 from rpl_core.cli.results import show
 from rpl_core.errors import RplError, UsageError
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import LineSink
     from rpl_core.pipeline import AnalysisRequest
     from rpl_core.profiling.record import ProfileRequest, Recorded
-
-__all__ = ["ProfileCall", "from_recordings", "log_sink", "record"]
 
 
 @attrs.frozen
@@ -144,7 +142,7 @@ def _progress(call: ProfileCall, request: ProfileRequest) -> AbstractContextMana
 
 
 def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> ProfileRequest:
-    from rpl_core.profiling.command_line import application_command
+    from rpl_core.process.launch import application_command
     from rpl_core.profiling.record import ProfileRequest
 
     return ProfileRequest(

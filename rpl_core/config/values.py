@@ -8,8 +8,6 @@ from typing import Any
 
 from rpl_core.errors import MissingError, UsageError
 
-__all__ = ["existing_file", "flag", "names", "number", "one_of", "positive", "positive_int", "text"]
-
 
 def text(value: Any) -> str:
     if not isinstance(value, str):

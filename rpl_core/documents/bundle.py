@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rpl_core.documents.drafts import DiagnosticDoc
     from rpl_core.interfaces.document import DocumentKind
 
-__all__ = ["DocumentView", "Documents", "to_json"]
-
 
 class DocumentView(dict[str, Any]):
     """The content of a document, or of a part: fields as attributes, parts below as views.

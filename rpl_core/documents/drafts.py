@@ -17,23 +17,11 @@ from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import ArtefactDoc, DiagnosticDoc, MetricDoc, ProvenanceDoc
+    from rpl_core.contracts.common import ArtefactDoc, DiagnosticDoc, ProvenanceDoc
+    from rpl_core.contracts.common import MetricDoc as MetricDoc
     from rpl_core.devices import ResolvedDevice
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
-
-__all__ = [
-    "ArtefactDoc",
-    "DiagnosticDoc",
-    "Draft",
-    "MetricDoc",
-    "ProvenanceDoc",
-    "artefact_docs",
-    "check_draft",
-    "diagnostic_docs",
-    "diagnostic_drafts",
-    "provenance_doc",
-]
 
 
 class Draft(dict[str, Any]):

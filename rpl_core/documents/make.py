@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Drafts", "check_all", "draft_all", "kinds_of", "sections_of"]
-
 
 @attrs.frozen
 class Drafts:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from rpl_core.contracts.common import Document
 
-__all__ = ["DocumentContext", "DocumentContract", "DocumentKind", "DocumentSection"]
-
 
 @attrs.frozen(eq=False)
 class DocumentContext:

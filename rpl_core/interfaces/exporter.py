@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rpl_core.model.architecture import Architecture
 
-__all__ = ["ExportInput", "ExportRequest", "Exporter"]
-
 
 class ExportInput(Enum):
     """What an exporter is made from: the recording, or the documents of its analysis."""

@@ -17,8 +17,6 @@ from rpl_core.model.metric import Metric
 
 T = TypeVar("T")
 
-__all__ = ["AppFigure", "Fact", "Facts", "KernelFigure"]
-
 
 @attrs.frozen
 class Fact(Generic[T]):

@@ -14,8 +14,6 @@ import attrs
 
 T = TypeVar("T")
 
-__all__ = ["CommandOption", "OptionForm", "Options"]
-
 
 class OptionForm(Enum):
     """How an option is written on the command line."""

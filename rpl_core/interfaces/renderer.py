@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.interfaces.timeline import Timeline
 
-__all__ = ["RenderRequest", "Renderer", "SectionOf"]
-
 
 @attrs.frozen
 class SectionOf:

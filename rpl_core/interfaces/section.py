@@ -15,8 +15,6 @@ import attrs
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Block", "Paragraph", "ReportSection", "SectionRequest", "Table"]
-
 
 @attrs.frozen
 class Paragraph:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NO_SYMBOL", "BinLevel", "KeptNodes", "PathLinks", "Timeline", "TimelineLane", "TimelineSymbol"]
-
 #: In ``BinLevel.symbol`` where nothing ran.
 NO_SYMBOL = 0xFFFF
 

@@ -11,8 +11,6 @@ from functools import cache
 from importlib import metadata, resources
 from typing import Any
 
-__all__ = ["PACKAGES_GROUP", "distribution_of", "missing_provider", "provider_of"]
-
 PACKAGES_GROUP = "rpl.packages"
 _FILE = "packages.json"
 

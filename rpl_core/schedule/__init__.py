@@ -1,1 +1,0 @@
-"""Which analyzers run, in which order, and what becomes of one that fails."""
