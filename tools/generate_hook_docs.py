@@ -229,12 +229,12 @@ def _bases(described: type) -> list[str]:
 def _members(described: type) -> list[str]:
     """Attributes or members of an enumeration, then properties and methods, each as one line of Python."""
     if issubclass(described, Enum):
-        return [f"{member.name} = {member.value!r}" for member in described]
+        return [_quoted(f"{member.name} = {member.value!r}") for member in described]
     if issubclass(described, Exception):
         return [f"def __init__{_signature(described.__init__)}"] if "__init__" in vars(described) else []
     defaults = _defaults(described)
     lines = [
-        f"{name}: {annotation}" + (f" = {defaults[name]}" if name in defaults else "")
+        _quoted(f"{name}: {annotation}") + (f" = {defaults[name]}" if name in defaults else "")
         for name, annotation in inspect.get_annotations(described).items()
         if not name.startswith("_") and name != "model_config"
     ]
@@ -287,13 +287,18 @@ def _shown(value: object) -> str:
         return value.__name__
     if attrs.has(type(value)):
         return f"{type(value).__name__}(...)"
-    return "..." if inspect.isfunction(value) else repr(value)
+    return "..." if inspect.isfunction(value) else _quoted(repr(value))
+
+
+def _quoted(line: str) -> str:
+    """With double quotes, as the formatter that also looks at pages has it."""
+    return line if '"' in line else line.replace("'", '"')
 
 
 def _alias_lines(module: str) -> list[str]:
     """Names that stand for other types, and the constants beside them, as they are written."""
     lines = [
-        ast.unparse(node)
+        _quoted(ast.unparse(node))
         for statement in ast.parse(_source(module)).body
         for node in (statement.body if _is_for_type_checkers(statement) else [statement])  # type: ignore[attr-defined]
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_public_name(node)
