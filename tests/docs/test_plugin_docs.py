@@ -111,7 +111,7 @@ def test_a_figure_goes_all_the_way_as_printed(shell):
 def test_the_examples_of_the_testing_page_pass(shell):
     play((DOCS / "testing.md").read_text(encoding="utf-8"), shell)
     done = shell(f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider .")
-    assert "7 passed" in done.stdout, done.stdout + done.stderr
+    assert "8 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_every_contract_check_is_documented():
