@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.devices import ResolvedDevice, resolve_device, with_ceilings, with_overrides
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc

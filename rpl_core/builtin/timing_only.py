@@ -1,4 +1,4 @@
-"""A collector without a profiler: wall clock around the whole process, for ``--no-rocprof``.
+"""A collector without a profiler: wall clock around the whole process.
 
 Its times hold everything the process does: start-up, host code, copies and kernels. Nothing in them tells
 kernels apart, and the outcome says so.
@@ -26,7 +26,7 @@ _NO_KERNELS = Diagnostic(
     code="collect.process_time_only",
     fact="times are those of the whole process, with start-up, host code and copies; no kernel was observed",
     severity=Severity.INFO,
-    remedy="record with rocprofv3 for times of kernels",
+    remedy="record with a profiler for times of kernels",
 )
 
 
@@ -46,7 +46,7 @@ class TimingOnlyCollector(Collector):
         if request.counters:
             raise UsageError(
                 "counters need a profiler, and only the process is timed",
-                next_step="leave --no-rocprof or --roofline away",
+                next_step="let a profiler record, or leave --roofline away",
             )
         passes = tuple(_planned_run(number, request) for number in range(1, request.runs + 1))
         return CollectionPlan(passes=passes, diagnostics=(_NO_KERNELS,))

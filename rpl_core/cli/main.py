@@ -47,8 +47,8 @@ def rpl(
     """ROCm Perf Lab: profile AMD GPU programs, explain what limits them, prove every gain.
 
     \b
-    rpl profile --device gfx942 -- ./app args    record and analyse an application
-    rpl profile --device gfx942 --from FILE      analyse a recording
+    rpl profile --device NAME -- ./app args      record and analyse an application
+    rpl profile --device NAME --from FILE        analyse a recording
     rpl doctor                                   what works on this machine
 
     Exit codes: 0 ok, 1 negative finding, 64 usage, 65 bad data, 69 something is missing, 70 internal,

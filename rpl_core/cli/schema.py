@@ -1,10 +1,21 @@
-"""``rpl schema``: the JSON schema of a document."""
+"""``rpl schema``: the JSON schemas of documents, generated from their models with the sections of plugins."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic import BaseModel
+
+    from rpl_core.interfaces.document import DocumentContract, DocumentSection
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @click.command("schema")
@@ -15,7 +26,6 @@ def schema(context: click.Context, name: str | None) -> None:
 
     Example: rpl schema profile > profile.schema.json
     """
-    from rpl_core.contracts.schema import json_schema
     from rpl_core.documents.make import sections_of
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.document import DocumentContract
@@ -34,3 +44,48 @@ def schema(context: click.Context, name: str | None) -> None:
         )
     sections = (c.value for c in sections_of(offered) if c.value.document == stem)
     session.output.json(json_schema(contracts[stem], sections))
+
+
+def json_schema(contract: DocumentContract, sections: Iterable[DocumentSection] = ()) -> dict[str, Any]:
+    """JSON schema (draft 2020-12) of the file of ``contract`` as it is written.
+
+    ``sections`` are those that the installed plugins add to it.
+    """
+    from rpl_core.interfaces.document import DocumentKind
+
+    schema = {"$schema": _DIALECT, **_generated(contract.model())}
+    if isinstance(contract, DocumentKind):
+        for section in sections:
+            _insert(schema, contract, section)
+    return schema
+
+
+def _generated(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(mode="serialization")
+
+
+def _insert(schema: dict[str, Any], kind: Any, section: DocumentSection) -> None:
+    """Replace the free-form objects at the section's places by its schema, or add it to ``sections``."""
+    generated = _generated(section.model())
+    definitions = {**schema.get("$defs", {}), **generated.pop("$defs", {})}
+    if "$ref" in generated:  # a model that refers to itself
+        reference = {"$ref": generated["$ref"]}
+    else:
+        name = section.model().__name__
+        definitions[name] = generated
+        reference = {"$ref": f"#/$defs/{name}"}
+    schema["$defs"] = dict(sorted(definitions.items()))
+    places = kind.places_of(schema, section.field)
+    for place in places:
+        _refer(place, reference)
+    if not places:
+        schema["properties"]["sections"].setdefault("properties", {})[section.field] = reference
+
+
+def _refer(place: dict[str, Any], reference: dict[str, str]) -> None:
+    """Put ``reference`` where ``place`` allows any object, alone or as items of a list."""
+    if "anyOf" in place:
+        place["anyOf"] = [reference if one.get("type") == "object" else one for one in place["anyOf"]]
+        place.pop("title", None)  # the definition has its own
+    elif "items" in place:
+        place["items"] = reference

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rpl_core.contracts.version import SCHEMA_MAJOR as SCHEMA_MAJOR
-from rpl_core.contracts.version import SCHEMA_VERSION as SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_MAJOR as SCHEMA_MAJOR
+from rpl_core.contracts import SCHEMA_VERSION as SCHEMA_VERSION
 
 OriginName = Literal["measured", "modelled", "synthetic"]
 ExactnessName = Literal["exact", "lower_bound", "interval", "estimate"]

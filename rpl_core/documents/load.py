@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from rpl_core.contracts.version import SCHEMA_MAJOR
+from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.make import kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Recording:
     """All traces of one application: repeated timing runs and separate counter passes.
 
-    ``process_ms`` holds wall-clock process times when no GPU trace exists (``--no-rocprof``).
+    ``process_ms`` holds wall-clock process times when no GPU trace exists.
     """
 
     traces: tuple[Trace, ...]

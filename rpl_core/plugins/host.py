@@ -12,11 +12,10 @@ from rpl_core.errors import MissingError, PluginError
 from rpl_core.markers import PROJECT
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.catalog import Catalog
-from rpl_core.plugins.diagnostic_log import DiagnosticLog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
 from rpl_core.plugins.kinds import KINDS, ContributionKind
 from rpl_core.plugins.loader import NotLoaded, load
-from rpl_core.plugins.records import PluginOrigin, PluginRecord, PluginStatus
+from rpl_core.plugins.records import DiagnosticLog, PluginOrigin, PluginRecord, PluginStatus
 from rpl_core.plugins.registration import implemented_hooks, register
 from rpl_core.plugins.relay import HookRelay
 from rpl_core.plugins.tracing import trace_hook_calls

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
-    from rpl_core.plugins.diagnostic_log import DiagnosticLog
+    from rpl_core.plugins.records import DiagnosticLog
 
 T = TypeVar("T")
 

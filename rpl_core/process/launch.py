@@ -23,7 +23,7 @@ from rpl_core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from rpl_core.errors import RplError
-    from rpl_core.process.request import ProcessRequest
+    from rpl_core.process import ProcessRequest
 
 _STDIN = 0
 
@@ -144,7 +144,7 @@ def application_command(words: Sequence[str]) -> tuple[str, ...]:
     """
     if not words:
         raise UsageError(
-            "no application given", next_step="put it last: `rpl profile --device gfx942 -- ./app args`"
+            "no application given", next_step="put it last: `rpl profile --device NAME -- ./app args`"
         )
     if len(words) > 1 or not any(c.isspace() for c in words[0]) or Path(words[0]).exists():
         return tuple(words)

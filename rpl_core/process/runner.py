@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, TimeLimitError
+from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
 from rpl_core.process.output import LogFile, OutputStream
-from rpl_core.process.request import ProcessRequest, ProcessResult
-from rpl_core.process.session_members import signal_members
-from rpl_core.process.supervision import Supervision
+from rpl_core.process.supervision import Supervision, signal_members
 
 if TYPE_CHECKING:
     from pathlib import Path

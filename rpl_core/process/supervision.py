@@ -1,5 +1,9 @@
 """Watching over one started command until every process of its session is gone.
 
+A command started in its own session has its process id as session and group id. Descendants may make
+groups of their own (a shell with job control does) and stay in the session; only a daemon that calls
+setsid itself leaves it, and is left alone. See setsid(2), proc_pid_stat(5).
+
 Time, interrupts and output are handled in one loop. The first process is reaped last: as long as it is a
 zombie, its id names this session and no other.
 """
@@ -14,14 +18,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from rpl_core.process.session_members import live_members, signal_members
 
 if TYPE_CHECKING:
     from rpl_core.process.interrupts import InterruptWatch, WakePipe
     from rpl_core.process.output import OutputStream
 
+_PROC = Path("/proc")
+_DEAD_STATES = frozenset("ZXx")
 #: Signals that end a session, each with the seconds that it gets. A profiler writes its files on SIGINT.
 STOP_SEQUENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0))
 #: Processes that outlive the first one may be about to end: children that write their own recording.
@@ -29,6 +34,48 @@ ORPHAN_GRACE_S = 2.0
 _ORPHAN_SEQUENCE = STOP_SEQUENCE[1:]
 _LAST_OUTPUT_S = 1.0
 _POLL_S = 0.02
+
+
+def live_members(leader_pid: int) -> tuple[int, ...]:
+    """Process ids in the session or group of ``leader_pid`` that still execute, sorted; no zombies."""
+    names = [entry.name for entry in _PROC.iterdir()]
+    return tuple(sorted(int(name) for name in names if name.isdigit() and _belongs(name, leader_pid)))
+
+
+def signal_members(leader_pid: int, number: signal.Signals) -> None:
+    """Send ``number`` to every member.
+
+    The leader must not have been reaped, so that its id can't belong to a stranger by now.
+    """
+    try:
+        os.killpg(leader_pid, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:  # one member changed its user; the others got the signal
+        pass
+    for pid in live_members(leader_pid):
+        _signal_if_outside_group(pid, leader_pid, number)
+
+
+def _signal_if_outside_group(pid: int, leader_pid: int, number: signal.Signals) -> None:
+    try:
+        if os.getpgid(pid) != leader_pid:
+            os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _belongs(pid: str, leader_pid: int) -> bool:
+    try:
+        status = (_PROC / pid / "stat").read_text(encoding="ascii", errors="replace")
+    except OSError:  # it ended meanwhile
+        return False
+    # The name in parentheses may itself hold spaces and parentheses: the fields start after the last one.
+    fields = status.rpartition(")")[2].split()
+    if len(fields) < 4 or fields[0] in _DEAD_STATES:
+        return False
+    group, session = fields[2], fields[3]
+    return str(leader_pid) in (group, session)
 
 
 class Supervision:

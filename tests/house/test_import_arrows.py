@@ -29,9 +29,9 @@ ALLOWED = {
 LAYERS = {
     "rpl_core": (
         ("errors", "exit_codes", "markers", "text", "files"),
-        ("model",),
+        ("model", "contracts"),
         ("interfaces",),
-        ("hookspecs", "config", "contracts", "process"),
+        ("hookspecs", "config", "process"),
         ("plugins", "run_directory", "devices", "documents", "ingest", "schedule"),
         ("pipeline",),
         ("profiling", "builtin"),
@@ -54,10 +54,12 @@ LAYERS = {
         ("analyzer",),
     ),
     "rpl_optimize": (
-        ("contracts",),
-        ("ledger",),
-        ("transform", "build", "checks"),
-        ("equivalence", "measurement", "loop", "proposing"),
+        ("contracts", "interfaces", "session_layout"),
+        ("hookspecs",),
+        ("transform", "build"),
+        ("measurement",),
+        ("ledger", "equivalence"),
+        ("loop",),
         ("cli", "plugin"),
     ),
 }

@@ -12,7 +12,7 @@ from rpl_analysis.options import COPIES
 from rpl_analysis.text.distinct import named_few, shorten_apart
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.command_options import analysis_request
-from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import run_directory_of

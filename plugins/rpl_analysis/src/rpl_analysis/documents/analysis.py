@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
-from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.interfaces.rule import label_name
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.documents.parts import DagDocument
-from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.documents.drafts import Draft
 
 if TYPE_CHECKING:

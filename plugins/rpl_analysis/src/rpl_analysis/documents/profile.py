@@ -18,7 +18,7 @@ from rpl_analysis.documents.parts import (
     StabilityPart,
 )
 from rpl_analysis.occupancy.result import NoOccupancy
-from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.interfaces.rule import label_name
 from rpl_core.model.device import CeilingOrigin, Pipe
 

@@ -18,7 +18,7 @@ from rpl_analysis.documents.parts import (
     RoofPart,
     TypeWorkPart,
 )
-from rpl_core.contracts.version import SCHEMA_VERSION
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.documents.drafts import MetricDoc
 from rpl_core.model.origin import Exactness
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import TimeLimitError
+from rpl_core.process import ProcessRequest
 from rpl_core.process.outcome import describe_exit
-from rpl_core.process.request import ProcessRequest
 from rpl_core.process.runner import run_command
 from rpl_optimize.equivalence.working_copy import make_working_copy
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import PurePosixPath
 
-    from rpl_core.process.request import ProcessResult
+    from rpl_core.process import ProcessResult
     from rpl_optimize.equivalence.working_copy import WorkingCopy
 
 #: A shell reports a child ended by signal n as 128 + n; 255 is what a program that returns -1 gives.
