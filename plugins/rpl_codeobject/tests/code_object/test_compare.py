@@ -8,11 +8,11 @@ import pytest
 from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.compare import compare_code_objects as compare
 from rpl_codeobject.difference import Severity
-from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaDiff, IsaVerdict
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.values import KernelArgument, KernelDescriptor
 from rpl_gfx942.architecture import FACTS
+from rpl_optimize.build.binary_guards import binary_guards
 
 _POINTER = KernelArgument(offset=0, size=8, value_kind="global_buffer", address_space="global", name="out")
 _COUNT = KernelArgument(offset=8, size=4, value_kind="by_value", name="n")

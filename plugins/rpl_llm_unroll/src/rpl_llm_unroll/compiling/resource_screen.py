@@ -14,10 +14,10 @@ import attrs
 from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.compare import compare_code_objects
 from rpl_codeobject.disassembly import disassemble
-from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
 from rpl_core.errors import RplError
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
+from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.interfaces.transformation import GuardVerdict, Screening
 
 if TYPE_CHECKING:

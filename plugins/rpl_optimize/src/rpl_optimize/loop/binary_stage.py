@@ -10,11 +10,11 @@ import numpy as np
 
 from rpl_codeobject.compare import compare_code_objects
 from rpl_codeobject.disassembly import disassemble
-from rpl_codeobject.guards import binary_guards
 from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf
 from rpl_core.errors import RplError
+from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.contracts.optimize import GuardPart
 
 if TYPE_CHECKING:
