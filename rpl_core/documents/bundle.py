@@ -13,8 +13,7 @@ from rpl_core.process.storage import make_directory
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from rpl_core.contracts.common import Document
-    from rpl_core.documents.drafts import DiagnosticDoc
+    from rpl_core.contracts.common import DiagnosticDoc, Document
     from rpl_core.interfaces.document import DocumentKind
 
 
