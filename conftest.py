@@ -8,11 +8,15 @@ from __future__ import annotations
 import signal
 
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 #: The same examples in every run: a change that breaks nothing can't fail. `tools/fuzz` draws others.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.register_profile("random", derandomize=False, database=None, deadline=None)
 settings.load_profile("fixed")
+# The library also draws constants from the project's modules that are loaded at the moment, so that the examples
+# would depend on which tests ran before in the same process.
+providers._get_local_constants = providers.Constants
 
 
 def pytest_sessionstart() -> None:

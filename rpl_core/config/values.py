@@ -32,7 +32,7 @@ def positive(value: Any) -> float:
 def number(value: Any) -> float:
     try:
         parsed = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"expected a number, found {value!r}") from None
     if isinstance(value, bool) or parsed != parsed or parsed in (float("inf"), float("-inf")):
         raise UsageError(f"expected a number, found {value!r}")

@@ -66,6 +66,11 @@ def test_wrong_value_names_setting_and_origin(write, text):
         write(text).resolve("runs")
 
 
+def test_a_number_that_no_float_holds_is_refused(write):
+    with pytest.raises(UsageError, match="expected a number"):
+        write("runs = 1" + "0" * 400).value("runs")
+
+
 def test_unknown_setting_in_the_file_is_refused(write):
     with pytest.raises(UsageError, match="unknown setting 'rnus'"):
         write("rnus = 3").with_options(())

@@ -41,7 +41,7 @@ def test_the_sound_recordings_give_what_is_in_them(rpd, fresh, digest, digest_tr
     assert workload.model("roofline").status == "available"
     traced = digest_traces(_write(fresh(FOLDER), TRACE)).model("profile")
     (part,) = traced.untimed_thread_traces
-    assert (part.status, part.waves) == ("available", 2)
+    assert (part["status"], part["waves"]) == ("available", 2)
 
 
 def test_rpd_with_hostile_cells(rpd, fresh, digest):

@@ -14,6 +14,7 @@ from rpl_core.interfaces.options import OptionForm
 from rpl_core.plugins import kinds, packages
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
+from rpl_optimize.hookspecs import KINDS as OWNED
 
 TABLE = json.loads((resources.files("rocm_perf_lab") / "packages.json").read_text(encoding="utf-8"))
 _META = metadata.distribution("rocm-perf-lab")
@@ -55,7 +56,8 @@ def test_devices(host, owner):
 
 @pytest.mark.parametrize("kind", TABLE["kinds"])
 def test_kinds(host, owner, kind):
-    contributions = getattr(host.catalog, kind)().contributions
+    described = next(k for k in (*kinds.KINDS, *OWNED) if k.hook == f"rpl_{kind}")
+    contributions = host.catalog.of(described).contributions
     assert TABLE["kinds"][kind] in {owner(contribution) for contribution in contributions}
 
 
