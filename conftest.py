@@ -14,7 +14,7 @@ from hypothesis.internal.conjecture import providers
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.register_profile("random", derandomize=False, database=None, deadline=None)
 settings.load_profile("fixed")
-# The library also draws constants from the project's modules that are loaded at the moment, so that the examples
+# The library also draws constants from the modules of the project that are loaded, so that the examples
 # would depend on which tests ran before in the same process.
 providers._get_local_constants = providers.Constants
 
