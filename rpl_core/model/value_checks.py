@@ -10,10 +10,12 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -49,12 +51,20 @@ def require_value(value: object, expected: type[T]) -> T:
     return value
 
 
+#: Values that were found sound, by identity: what several contributions share is looked at once.
+_sound: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
 def _fields_violation(value: Any, depth: int) -> str | None:
+    if _sound.get(id(value)) is value:
+        return None
     owner: Any = type(value)
     for name, hint in _hints(owner).items():
         problem = _violation(getattr(value, name), hint, depth + 1)
         if problem is not None:
             return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"
+    with suppress(TypeError):  # a class may allow no weak references
+        _sound[id(value)] = value  # attrs values are frozen here, so they stay sound
     return None
 
 
