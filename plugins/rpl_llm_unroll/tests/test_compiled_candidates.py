@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_codeobject.compare import compare_code_objects
+from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.values import CodeObject
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen

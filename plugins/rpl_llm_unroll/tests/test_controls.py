@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_codeobject.disassembly import disassemble
+from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.values import CodeObject
 from rpl_llm_unroll.controls.candidates import PRELUDE
 from rpl_llm_unroll.controls.stores import find_stores

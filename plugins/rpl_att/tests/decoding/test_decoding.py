@@ -136,7 +136,7 @@ def test_a_code_object_is_disassembled(recording, rpl_require, tmp_path):
 
 def test_a_code_object_without_a_disassembler_is_said(recording, monkeypatch):
     (recording.folder / "isa_code_object_5.json").rename(recording.folder / "12_gfx942_code_object_id_5.out")
-    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ())
+    monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ())
     monkeypatch.delenv("ROCM_PATH", raising=False)
     with pytest.raises(MissingError, match="no llvm-objdump found"):
         recording.decode("S")

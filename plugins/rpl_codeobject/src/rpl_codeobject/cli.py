@@ -10,8 +10,8 @@ import click
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
-    from rpl_codeobject.difference import AbiDiff
-    from rpl_codeobject.isa_diff import IsaDiff
+    from rpl_codeobject.comparing.difference import AbiDiff
+    from rpl_codeobject.instructions.isa_diff import IsaDiff
     from rpl_codeobject.values import CodeObject
     from rpl_core.cli.output import Output
 
@@ -53,9 +53,9 @@ def abi_diff(
     Takes .hsaco files, offload bundles, and executables with a .hip_fatbin section. Exit code 1 when launches
     that fit BASELINE would not fit CANDIDATE; more registers, spills, LDS or scratch are shown and leave 0.
     """
-    from rpl_codeobject.compare import compare_code_objects
+    from rpl_codeobject.comparing.compare import compare_code_objects
     from rpl_codeobject.occupancy import LaunchAssumption, installed_occupancy
-    from rpl_codeobject.read import read_code_objects
+    from rpl_codeobject.reading.read import read_code_objects
     from rpl_core.errors import BadDataError
     from rpl_core.exit_codes import ExitCode
 
@@ -83,8 +83,8 @@ def abi_diff(
 def _compare_isa(
     before: tuple[CodeObject, ...], after: tuple[CodeObject, ...], kernel: str | None
 ) -> dict[str, IsaDiff]:
-    from rpl_codeobject.disassembly import disassemble
-    from rpl_codeobject.isa_diff import compare_instructions
+    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.instructions.isa_diff import compare_instructions
 
     found = {}
     newer = {code_object.target: code_object for code_object in reversed(after)}

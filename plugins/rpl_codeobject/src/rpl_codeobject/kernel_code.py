@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from rpl_codeobject.packed import PackedMix
+from rpl_codeobject.instructions.packed import PackedMix
 from rpl_core.interfaces.fact import Fact
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.occupancy import LaunchAssumption
-from rpl_codeobject.read import read_code_objects
+from rpl_codeobject.reading.read import read_code_objects
 from rpl_gfx942.architecture import FACTS
 from rpl_optimize.loop.binary_stage import guard_binary
 
@@ -85,7 +85,7 @@ def test_a_kernel_that_is_in_no_build_is_not_called_changed(build):
 
 def test_without_a_disassembler_nothing_is_claimed(build, monkeypatch):
     before, after = build("a"), build("b", pragma="#pragma unroll 4")
-    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ("no-such-tool",))
+    monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ("no-such-tool",))
     guards = judge(before, after)
     assert guards["binary-isa"].passed is None
     assert guards["binary-others"].passed is None

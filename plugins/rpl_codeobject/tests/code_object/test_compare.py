@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from rpl_analysis.occupancy.compiled import compiled_occupancy
-from rpl_codeobject.compare import compare_code_objects as compare
-from rpl_codeobject.difference import Severity
-from rpl_codeobject.isa_diff import IsaDiff, IsaVerdict
+from rpl_codeobject.comparing.compare import compare_code_objects as compare
+from rpl_codeobject.comparing.difference import Severity
+from rpl_codeobject.instructions.isa_diff import IsaDiff, IsaVerdict
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.values import KernelArgument, KernelDescriptor
 from rpl_gfx942.architecture import FACTS

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 import pytest
 
-from rpl_codeobject.bundles import split_section
-from rpl_codeobject.compressed_bundle import unpack_bundle
-from rpl_codeobject.read import code_objects_from, read_code_objects
+from rpl_codeobject.reading.bundles import split_section
+from rpl_codeobject.reading.compressed_bundle import unpack_bundle
+from rpl_codeobject.reading.read import code_objects_from, read_code_objects
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError, RplError
 
 _SOURCE = """

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from rpl_codeobject import debug_info
-from rpl_codeobject.debug_info import kernel_sources, unit_sources
-from rpl_codeobject.read import read_code_objects
+from rpl_codeobject.reading import debug_info
+from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
+from rpl_codeobject.reading.read import read_code_objects
 from rpl_codeobject.values import CodeObject
 
 pytestmark = pytest.mark.clang

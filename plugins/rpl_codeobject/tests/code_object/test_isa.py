@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_codeobject.disassembly import Instruction, disassemble
-from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
-from rpl_codeobject.machine_loops import find_machine_loops
-from rpl_codeobject.read import read_code_objects
+from rpl_codeobject.instructions.disassembly import Instruction, disassemble
+from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.instructions.machine_loops import find_machine_loops
+from rpl_codeobject.reading.read import read_code_objects
 
 _SUM = """
 extern "C" __global__ void total(float* out, const float* in, int n) {

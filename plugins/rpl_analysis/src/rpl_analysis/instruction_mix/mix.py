@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.packed import PackedMix
+from rpl_codeobject.instructions.packed import PackedMix
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

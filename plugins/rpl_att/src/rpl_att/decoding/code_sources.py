@@ -14,7 +14,7 @@ import ijson
 
 from rpl_att.decoding.job import CodeSource, Load
 from rpl_att.reading.raw_files import files_in, process_prefix
-from rpl_codeobject.disassembly import find_disassembler
+from rpl_codeobject.instructions.disassembly import find_disassembler
 from rpl_core.errors import BadDataError, MissingError
 
 _TABLE = re.compile(r"isa_code_object_(?P<id>\d{1,9})\.json")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from rpl_codeobject.read import code_objects_from
+from rpl_codeobject.reading.read import code_objects_from
 from rpl_codeobject.values import CodeObject
 from rpl_core.errors import RplError
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.occupancy.compiled import compiled_occupancy
-from rpl_codeobject.compare import compare_code_objects
-from rpl_codeobject.disassembly import disassemble
-from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.comparing.compare import compare_code_objects
+from rpl_codeobject.instructions.disassembly import disassemble
+from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_core.errors import RplError
 from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
 from rpl_optimize.build.binary_guards import binary_guards

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.difference import Severity
-from rpl_codeobject.isa_diff import IsaVerdict
+from rpl_codeobject.comparing.difference import Severity
+from rpl_codeobject.instructions.isa_diff import IsaVerdict
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
-    from rpl_codeobject.difference import AbiDiff, Difference
-    from rpl_codeobject.isa_diff import IsaDiff
+    from rpl_codeobject.comparing.difference import AbiDiff, Difference
+    from rpl_codeobject.instructions.isa_diff import IsaDiff
 
 #: Guard -> the compared properties that it refuses when they get worse.
 _RESOURCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.read import read_code_objects
+from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_optimize.build.program_word import find_program
 from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder, is_header

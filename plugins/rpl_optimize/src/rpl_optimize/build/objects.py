@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.bundles import ELF_MAGIC
-from rpl_codeobject.elf_file import guarded, open_elf
+from rpl_codeobject.reading.bundles import ELF_MAGIC
+from rpl_codeobject.reading.elf_file import guarded, open_elf
 from rpl_core.errors import BadDataError
 from rpl_optimize.build.build_run import StepFailedError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.read import read_code_objects
+from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_codeobject.compare import compare_code_objects
-from rpl_codeobject.disassembly import disassemble
-from rpl_codeobject.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.comparing.compare import compare_code_objects
+from rpl_codeobject.instructions.disassembly import disassemble
+from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf
 from rpl_core.errors import RplError
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_codeobject.difference import AbiDiff
-    from rpl_codeobject.disassembly import Instruction
-    from rpl_codeobject.isa_diff import IsaDiff
+    from rpl_codeobject.comparing.difference import AbiDiff
+    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.instructions.isa_diff import IsaDiff
     from rpl_codeobject.values import CodeObject
     from rpl_core.model.recording import Recording
 

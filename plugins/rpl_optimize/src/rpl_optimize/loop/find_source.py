@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.debug_info import kernel_sources, unit_sources
-from rpl_codeobject.read import read_code_objects
+from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
+from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
 from rpl_core.text.safety import printable
 from rpl_optimize.build.compile_database import find_database, read_database

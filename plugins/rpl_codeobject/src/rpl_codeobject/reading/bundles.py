@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.compressed_bundle import COMPRESSED_MAGIC, unpack_bundle
+from rpl_codeobject.reading.compressed_bundle import COMPRESSED_MAGIC, unpack_bundle
 from rpl_core.errors import BadDataError, ForeignFileError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.difference import Difference, Severity
+from rpl_codeobject.comparing.difference import Difference, Severity
 
 if TYPE_CHECKING:
     from rpl_codeobject.values import Kernel, KernelArgument

@@ -10,7 +10,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_codeobject.disassembly import Instruction
+    from rpl_codeobject.instructions.disassembly import Instruction
 
 
 @attrs.frozen

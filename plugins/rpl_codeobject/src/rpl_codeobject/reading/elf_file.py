@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from rpl_codeobject.descriptor import DESCRIPTOR_BYTES, decode_descriptor
-from rpl_codeobject.metadata import decode_note, kernel_from, kernel_maps, metadata_version
+from rpl_codeobject.reading.descriptor import DESCRIPTOR_BYTES, decode_descriptor
+from rpl_codeobject.reading.metadata import decode_note, kernel_from, kernel_maps, metadata_version
 from rpl_codeobject.values import CodeObject
 from rpl_core.errors import BadDataError, RplError
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from elftools.elf.sections import SymbolTableSection
 
-from rpl_codeobject.elf_file import guarded, metadata_note, open_elf, section_bytes
+from rpl_codeobject.reading.elf_file import guarded, metadata_note, open_elf, section_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

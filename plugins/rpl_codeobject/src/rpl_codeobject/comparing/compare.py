@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.abi import abi_differences
-from rpl_codeobject.difference import AbiDiff, Difference, Severity
+from rpl_codeobject.comparing.abi import abi_differences
+from rpl_codeobject.comparing.difference import AbiDiff, Difference, Severity
+from rpl_codeobject.comparing.resources import resource_differences, same_launch
 from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf, unknown_occupancy
-from rpl_codeobject.resources import resource_differences, same_launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

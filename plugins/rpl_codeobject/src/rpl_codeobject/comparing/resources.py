@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.difference import Difference, Severity
+from rpl_codeobject.comparing.difference import Difference, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_codeobject import debug_reader
+from rpl_codeobject.reading import debug_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

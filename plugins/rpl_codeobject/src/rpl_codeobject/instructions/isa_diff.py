@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.machine_loops import find_machine_loops
+from rpl_codeobject.instructions.machine_loops import find_machine_loops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_codeobject.disassembly import Instruction
-    from rpl_codeobject.machine_loops import MachineLoop
+    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.instructions.machine_loops import MachineLoop
 
 
 class IsaVerdict(str, Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.bundles import (
+from rpl_codeobject.reading.bundles import (
     BUNDLE_MAGIC,
     ELF_MAGIC,
     BundledCode,
@@ -12,8 +12,8 @@ from rpl_codeobject.bundles import (
     split_bundle,
     split_section,
 )
-from rpl_codeobject.compressed_bundle import COMPRESSED_MAGIC
-from rpl_codeobject.elf_file import device_code_object, host_fatbin, is_device_elf
+from rpl_codeobject.reading.compressed_bundle import COMPRESSED_MAGIC
+from rpl_codeobject.reading.elf_file import device_code_object, host_fatbin, is_device_elf
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Files into code objects: ELF, offload bundles, metadata, kernel descriptors, debug information."""
