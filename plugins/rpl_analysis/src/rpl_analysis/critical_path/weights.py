@@ -6,7 +6,6 @@ with these waits gives every recorded time back, so the longest path equals the 
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import attrs
@@ -65,6 +64,8 @@ def shrunk(execution_ns: IntArray, speedup: float) -> IntArray:
         return np.zeros_like(execution_ns)
     if not speedup > 0:
         raise BadDataError(f"speed-up {speedup} is not above 0")
+    from fractions import Fraction  # rarely needed, and dear to import
+
     ratio = Fraction(speedup).limit_denominator(_MOST_DENOMINATOR)
     longest = int(execution_ns.sum())
     if ratio == 0 or longest * max(ratio.denominator, ratio.denominator / ratio.numerator) >= 2**61:
