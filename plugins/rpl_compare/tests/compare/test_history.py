@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rpl_compare.comparison.history import Series, judge_series
 from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Verdict
-from rpl_compare.comparison.standing import Series, judge_series
 from rpl_compare.contract import HistoryDocument
 
 pytestmark = pytest.mark.usefixtures("synthetic_counts")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_compare.comparison.evidence import unpaired_evidence
-from rpl_compare.comparison.gate import decide
-from rpl_compare.comparison.judging import Question, judge_items
-from rpl_compare.comparison.measured_comparison import is_settled
+from rpl_compare.comparison.judging import Question, decide, judge_items
 from rpl_compare.comparison.model import (
     CompareRule,
     KernelObservation,
@@ -17,6 +15,7 @@ from rpl_compare.comparison.model import (
     RunObservation,
     Verdict,
 )
+from rpl_compare.comparison.pairs import is_settled
 
 RULE = CompareRule()
 WIGGLE = (0, 3, -2, 1, -3, 2, -1, 4)

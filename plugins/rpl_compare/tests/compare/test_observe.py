@@ -9,8 +9,7 @@ import pytest
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.compare import CompareRequest, compare_recordings
 from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Statistic
-from rpl_compare.comparison.observe import observe, observe_process
-from rpl_compare.comparison.samples import samples_of
+from rpl_compare.comparison.samples import observe, observe_process, samples_of
 from rpl_compare.comparison.side import Loaded, make_side
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
 from rpl_core.model.origin import Origin

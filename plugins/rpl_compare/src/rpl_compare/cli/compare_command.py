@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 def recordings(session: Session, base: Path | None, new: Path | None, flags: Mapping[str, Any]) -> int:
     """Two recordings, or one directory of an interleaved comparison."""
     from rpl_compare.comparison.compare import compare_recordings
-    from rpl_compare.comparison.load import load_side
-    from rpl_compare.comparison.stored_pairs import compare_stored_pairs, is_comparison_directory
+    from rpl_compare.comparison.manifest import is_comparison_directory
+    from rpl_compare.comparison.pairs import compare_stored_pairs
+    from rpl_compare.comparison.side import load_side
 
     _refuse(flags, "base_command", "new_command", "total_time", because="only --interleaved measures")
     if base is None:
@@ -43,7 +44,7 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
 def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
     """Measure two commands in turns and compare the pairs."""
     from rpl_compare.comparison.interleaved import MeasureRequest
-    from rpl_compare.comparison.measured_comparison import measure_and_compare
+    from rpl_compare.comparison.pairs import measure_and_compare
     from rpl_core.cli.command_options import option_values
     from rpl_core.cli.profile_command import log_sink
     from rpl_core.process.launch import application_command
@@ -124,7 +125,7 @@ def _answer(session: Session, comparison: Comparison, flags: Mapping[str, Any]) 
 def _exit_code(
     session: Session, diagnostics: tuple[Any, ...], outcome: Outcome, flags: Mapping[str, Any]
 ) -> int:
-    from rpl_compare.comparison.gate import EXIT_CODES
+    from rpl_compare.comparison.judging import EXIT_CODES
 
     if not flags["quiet"]:
         for diagnostic in diagnostics:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.passes import observe_pass
-from rpl_compare.comparison.side import RunFacts, Side
+from rpl_compare.comparison.side import RunFacts, Side, observe_pass
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.collector import CollectionPlan, CollectRequest
 from rpl_core.profiling.session import ProfileSession

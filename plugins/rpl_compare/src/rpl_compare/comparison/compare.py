@@ -9,8 +9,7 @@ import attrs
 
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
-from rpl_compare.comparison.gate import Gate, decide
-from rpl_compare.comparison.judging import Question, judge_items, matches
+from rpl_compare.comparison.judging import Gate, Question, decide, judge_items, matches
 from rpl_compare.comparison.model import CompareRule, Judged, Kind, Method, Sample, Statistic
 from rpl_compare.comparison.samples import samples_of
 from rpl_compare.comparison.side import copies_everywhere, make_side

@@ -1,4 +1,4 @@
-"""One side of a comparison: its runs as observations, and the facts that decide what may be compared."""
+"""One side of a comparison, read from disk: its runs as observations, and facts of where they came from."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.observe import observe, observe_process
+from rpl_compare.comparison.samples import observe, observe_process
 from rpl_core.documents.drafts import artefact_docs
-from rpl_core.errors import NoVerdictError
+from rpl_core.errors import BadDataError, NoVerdictError
+from rpl_core.ingest.load import load_recording
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
+from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.run_directory.reader import load_manifest, pass_files
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import RunObservation, Statistic
     from rpl_core.contracts.common import ArtefactDoc
-    from rpl_core.contracts.run import RunManifest
+    from rpl_core.contracts.run import PassEntry, RunManifest
+    from rpl_core.ingest.claims import Readers  # `host.catalog.readers().contributions`
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace
 
@@ -128,3 +132,54 @@ def facts_of(trace: Trace, root: Path | None) -> RunFacts:
 def process_facts() -> RunFacts:
     """Facts of a run that only has a wall-clock time."""
     return RunFacts(Origin.MEASURED, (), (), "process wall clock", False, False, ())
+
+
+def load_side(path: Path, readers: Readers, *, each_is_a_run: bool = False) -> Loaded:
+    """Everything that ``path`` holds, as one side.
+
+    A folder that directly holds run directories contributes all of their runs. Other files and folders are
+    processes of one run, as in ``rpl analyze``; ``each_is_a_run`` makes every entry of a folder a run.
+    """
+    if is_run_directory(path):
+        return Loaded(load_recording((path,), readers), (load_manifest(path),), path)
+    runs = run_directories(path)
+    if runs:
+        return Loaded(load_recording(runs, readers), tuple(load_manifest(run) for run in runs), path)
+    if each_is_a_run and path.is_dir():
+        entries = tuple(entry for entry in sorted(path.iterdir()) if not entry.name.startswith("."))
+        return Loaded(load_recording(entries, readers, each_is_a_run=True), root=path)
+    return Loaded(load_recording((path,), readers), root=path if path.is_dir() else path.parent)
+
+
+def run_directories(folder: Path) -> tuple[Path, ...]:
+    """The run directories directly in ``folder``, oldest first; links (``latest``) are not followed."""
+    if not folder.is_dir():
+        return ()
+    found = [entry for entry in folder.iterdir() if not entry.is_symlink() and is_run_directory(entry)]
+    return tuple(sorted(found, key=lambda run: (load_manifest(run).created_utc, run.name)))
+
+
+def observe_pass(
+    directory: Path,
+    entry: PassEntry,
+    readers: Readers,
+    statistic: Statistic,
+    *,
+    include_copies: bool,
+) -> tuple[RunObservation, RunFacts]:
+    """One finished timing pass, read alone so that no trace stays in memory.
+
+    All of its files are processes of one run.
+    """
+    files = pass_files(directory, entry)
+    if files:
+        traces = timed_traces(load_recording(files, readers))
+        if len(traces) == 1:
+            found = observe(traces[0], statistic, include_copies=include_copies)
+            return found, facts_of(traces[0], directory)
+    elif entry.process_ms is not None:
+        return observe_process(entry.process_ms), process_facts()
+    raise BadDataError(
+        f"pass {entry.name} in {directory} holds no kernel trace",
+        cause="its files were removed or replaced after the run",
+    )
