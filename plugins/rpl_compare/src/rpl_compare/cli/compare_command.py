@@ -19,7 +19,6 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
     """Two recordings, or one directory of an interleaved comparison."""
     from rpl_compare.comparison.compare import compare_recordings
     from rpl_compare.comparison.manifest import is_comparison_directory
-    from rpl_compare.comparison.pairs import compare_stored_pairs
     from rpl_compare.comparison.side import load_side
 
     _refuse(flags, "base_command", "new_command", "total_time", because="only --interleaved measures")
@@ -35,6 +34,8 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
                 f"{base} is no interleaved comparison, so a second recording is needed",
                 next_step="`rpl compare BASE NEW`",
             )
+        from rpl_compare.comparison.pairs import compare_stored_pairs
+
         return _answer(session, compare_stored_pairs(base, readers, request), flags)
     each = flags["each_is_a_run"]
     sides = [load_side(path, readers, each_is_a_run=each) for path in (base, new)]
