@@ -1,4 +1,4 @@
-"""How many damaged inputs a target gets: the same few in `make test`, more in `make test-long`, others in a
+"""How many damaged inputs a target gets: the same few in `make test`, more on request, others in a
 long run.
 
 Targets that read a whole database or folder per example get half of the examples. ``RPL_FUZZ_EXAMPLES=N``
