@@ -11,13 +11,14 @@ from rpl_core.errors import DeviceMismatchError, MissingError, UsageError
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
+from rpl_core.values import frozen
 
 #: Recognises agents; the hook ``rpl_detect_device`` behind the host's boundary.
 Detector = Callable[[tuple[Agent, ...]], DeviceModel | None]
 _OPTIONAL = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels", "partition")
 
 
-@attrs.frozen
+@frozen
 class ResolvedDevice:
     """The model (``None`` when no plugin knows the device), where it came from, and what to tell."""
 

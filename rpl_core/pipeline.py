@@ -22,6 +22,7 @@ from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
 
 
-@attrs.frozen
+@frozen
 class AnalysisRequest:
     """What the user asked for. ``root`` is the run directory, for paths in the provenance."""
 

@@ -14,9 +14,10 @@ from rpl_core.interfaces.fact import AppFigure, Fact, Facts, KernelFigure
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Step:
     """An analyzer and the plugin that contributed it."""
 
@@ -28,7 +29,7 @@ class Step:
         return f"{self.plugin}:{self.analyzer.name}"
 
 
-@attrs.frozen
+@frozen
 class Schedule:
     steps: tuple[Step, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -130,7 +131,7 @@ def _refused(step: Step, why: str) -> Diagnostic:
     )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AnalysisResult:
     """All facts, everything the reader should know, and which plugin gave which fact."""
 

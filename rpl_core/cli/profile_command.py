@@ -7,13 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_core.cli.command_options import analysis_request
 from rpl_core.cli.output import shown_while_long
 from rpl_core.cli.results import show
 from rpl_core.errors import RplError, UsageError
 from rpl_core.exit_codes import ExitCode
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rpl_core.profiling.record import ProfileRequest, Recorded
 
 
-@attrs.frozen
+@frozen
 class ProfileCall:
     """The options of one ``rpl profile``, settings resolved. ``flags`` also hold the options of plugins."""
 

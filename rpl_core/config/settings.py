@@ -14,9 +14,10 @@ import attrs
 from rpl_core.config.values import flag, names, positive, positive_int, text
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Setting:
     """``name`` is dotted as in ``rpl.toml``; the environment variable is ``RPL_`` + name in capitals."""
 
@@ -59,7 +60,7 @@ else:
 _MAX_FILE_BYTES = 1 << 20
 
 
-@attrs.frozen
+@frozen
 class Resolved:
     """A setting's value and where it came from: "flag", "environment RPL_X", "file PATH" or "default"."""
 
@@ -68,7 +69,7 @@ class Resolved:
     origin: str
 
 
-@attrs.frozen
+@frozen
 class Configuration:
     """The configuration of one invocation. ``file_values`` are flattened dotted names.
 

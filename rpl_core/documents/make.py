@@ -14,6 +14,7 @@ from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.document import DocumentKind, DocumentSection
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContext
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@attrs.frozen
+@frozen
 class Drafts:
     """Drafts by name in the order of ``kinds``, files beside them, and what went wrong."""
 

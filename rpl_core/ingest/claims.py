@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError, PluginError
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.diagnostic import Diagnostic, Severity
@@ -16,6 +14,7 @@ from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.packages import missing_provider, provider_of
 from rpl_core.run_directory.layout import DOCUMENTS
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     Readers = Sequence[Contribution[Reader]]
 
 
-@attrs.frozen
+@frozen
 class Claim:
     """A set of files with the reader that knows them and the plugin which offers that reader."""
 
@@ -43,7 +42,7 @@ class Claim:
             return tuple(answer)
 
 
-@attrs.frozen
+@frozen
 class Claims:
     """Sets to read, sets that were recognised but can't be read, and files that nobody knows."""
 

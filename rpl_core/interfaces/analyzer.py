@@ -14,6 +14,7 @@ from rpl_core.interfaces.rule import Rule
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture
@@ -23,7 +24,7 @@ def _no_architecture(_name: str) -> Architecture | None:
     return None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AnalysisContext:
     """What an analyzer sees.
 
@@ -39,7 +40,7 @@ class AnalysisContext:
     architecture: Callable[[str], Architecture | None] = _no_architecture
 
 
-@attrs.frozen
+@frozen
 class AnalysisOutcome:
     """``facts`` must hold exactly the keys in ``Analyzer.provides``, ``None`` where nothing was found."""
 

@@ -14,9 +14,10 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import TraceRole
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class CollectRequest:
     """What the user asked for. ``counters`` is empty unless counter passes are wanted."""
 
@@ -30,7 +31,7 @@ class CollectRequest:
     options: Mapping[str, str] = attrs.field(factory=dict)  # collector-specific, from the configuration
 
 
-@attrs.frozen
+@frozen
 class PlannedPass:
     """One execution of the application, described before anything runs (``--dry-run`` prints it).
 
@@ -46,13 +47,13 @@ class PlannedPass:
     time_limit_s: float | None = None
 
 
-@attrs.frozen
+@frozen
 class CollectionPlan:
     passes: tuple[PlannedPass, ...]
     diagnostics: tuple[Diagnostic, ...] = ()  # e.g. counters left out and why
 
 
-@attrs.frozen
+@frozen
 class PassOutcome:
     """How a pass ended. ``error`` is ``None`` for success; files found are relative to the run directory."""
 
@@ -70,7 +71,7 @@ class PassOutcome:
 LineSink = Callable[[str], None]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FollowUpRequest:
     """What a collector that adds to a profile may know.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import Enum
 
-import attrs
+from rpl_core.values import frozen
 
 
 class DoctorStatus(str, Enum):
@@ -14,7 +14,7 @@ class DoctorStatus(str, Enum):
     BROKEN = "broken"
 
 
-@attrs.frozen
+@frozen
 class DoctorReport:
     """``needed_for`` says what does not work without it; ``remedy`` is a command or an instruction."""
 

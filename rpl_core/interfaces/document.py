@@ -17,6 +17,7 @@ from rpl_core.interfaces.fact import Fact, Facts
 from rpl_core.interfaces.options import Options
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.recording import Recording
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.contracts.common import Document
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DocumentContext:
     """What a document is made from. ``drafts`` holds the documents drafted before this one, by name.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.model.recording import Recording
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,7 +29,7 @@ def _no_architecture(_name: str) -> Architecture | None:
     return None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ExportRequest:
     """``recording`` or ``documents`` is given, as the exporter's ``needs`` says.
 

@@ -14,11 +14,12 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from rpl_core.model.metric import Metric
+from rpl_core.values import frozen
 
 T = TypeVar("T")
 
 
-@attrs.frozen
+@frozen
 class Fact(Generic[T]):
     """The key of one fact.
 
@@ -49,7 +50,7 @@ class Fact(Generic[T]):
         return None
 
 
-@attrs.frozen
+@frozen
 class KernelFigure(Fact[Mapping[str, Metric]]):
     """A scalar fact of every kernel: kernel name -> ``Metric``. Rules can test it by its name."""
 
@@ -66,7 +67,7 @@ class KernelFigure(Fact[Mapping[str, Metric]]):
         return None
 
 
-@attrs.frozen
+@frozen
 class AppFigure(Fact[Metric]):
     """A scalar fact of the whole application. Rules can test it by its name, for every kernel alike."""
 

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from rpl_core.values import frozen
+
 T = TypeVar("T")
 
 
@@ -24,7 +26,7 @@ class OptionForm(Enum):
     REPEATED = "repeated"  # --name VALUE, several times; the value is a tuple
 
 
-@attrs.frozen
+@frozen
 class CommandOption(Generic[T]):
     """``--name`` of the commands in ``commands``.
 

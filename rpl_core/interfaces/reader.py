@@ -6,12 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
 from rpl_core.model.trace import Trace
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class InputSet:
     """Files that belong together, as one reader recognised them.
 

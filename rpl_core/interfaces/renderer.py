@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.timeline import Timeline
 
 
-@attrs.frozen
+@frozen
 class SectionOf:
     """A section and the plugin that gave it."""
 
@@ -23,7 +23,7 @@ class SectionOf:
     section: ReportSection
 
 
-@attrs.frozen
+@frozen
 class RenderRequest:
     """The validated documents by name; ``path_first`` puts the critical path before everything else.
 

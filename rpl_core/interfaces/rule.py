@@ -7,6 +7,8 @@ from enum import Enum
 
 import attrs
 
+from rpl_core.values import frozen
+
 #: What a label of a plugin looks like: its own name, a colon, the label.
 _OF_PLUGIN = re.compile(r"[a-z0-9][a-z0-9_-]*:[a-z0-9_]+")
 
@@ -40,7 +42,7 @@ class Comparison(str, Enum):
     BELOW = "<"
 
 
-@attrs.frozen
+@frozen
 class Condition:
     """``quantity comparison threshold``; ``source`` cites the threshold or is the word "chosen"."""
 
@@ -55,7 +57,7 @@ class Condition:
         return value < self.threshold
 
 
-@attrs.frozen
+@frozen
 class Rule:
     """All ``conditions`` must hold. Rules apply in the order of (-priority, plugin, id); the first wins.
 

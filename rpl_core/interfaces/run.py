@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-import attrs
+from rpl_core.values import frozen
 
 
 class RunState(str, Enum):
@@ -13,7 +13,7 @@ class RunState(str, Enum):
     INCOMPLETE = "incomplete"  # interrupted, out of time, or a pass failed; what exists can be analysed
 
 
-@attrs.frozen
+@frozen
 class RunInfo:
     """A profile run: where it is kept and what it executes."""
 
@@ -23,7 +23,7 @@ class RunInfo:
     collector: str
 
 
-@attrs.frozen
+@frozen
 class RunOutcome:
     state: RunState
     reason: str | None = None

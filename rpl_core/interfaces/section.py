@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-@attrs.frozen
+@frozen
 class Paragraph:
     """Running text, wrapped by the report. Names from recordings need no escaping here."""
 
     text: str
 
 
-@attrs.frozen
+@frozen
 class Table:
     """Rows of text under ``columns``; ``right`` names the columns that are right-aligned."""
 
@@ -35,7 +37,7 @@ class Table:
 Block: TypeAlias = "Paragraph | Table"
 
 
-@attrs.frozen
+@frozen
 class SectionRequest:
     """The validated documents by name, and how many characters a line of text may have.
 

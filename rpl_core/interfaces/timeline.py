@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NO_SYMBOL = 0xFFFF
 
 
-@attrs.frozen
+@frozen
 class TimelineLane:
     """A stream (or a queue where ``by_queue``) and what ran in it. ``busy_ns`` is the union of its nodes."""
 
@@ -34,7 +34,7 @@ class TimelineLane:
     end_ns: int
 
 
-@attrs.frozen
+@frozen
 class TimelineSymbol:
     """A kernel or copy direction; ``name`` is as recorded."""
 
@@ -45,7 +45,7 @@ class TimelineSymbol:
     on_path_ns: int
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class KeptNodes:
     """Nodes that stay individually visible, by (lane, begin). ``identity`` is the dispatch id, -1 for copies.
 
@@ -64,7 +64,7 @@ class KeptNodes:
         return int(self.lane.shape[0])
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class BinLevel:
     """Bins of ``width_ns`` from 0 on, shape (lanes, bins).
 
@@ -83,7 +83,7 @@ class BinLevel:
         return int(self.busy.shape[1])
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class PathLinks:
     """Where the path changes lanes: columns of shape (m,) in time order."""
 
@@ -97,7 +97,7 @@ class PathLinks:
         return int(self.source_lane.shape[0])
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Timeline:
     """One timing run. ``levels`` ascend by bin width; ``complete``: every node of the lanes is kept."""
 

@@ -6,10 +6,10 @@ no product gives it through the hook ``rpl_architectures``. ``None`` means unkno
 
 from __future__ import annotations
 
-import attrs
+from rpl_core.values import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RegisterFile:
     """Vector registers that one SIMD can hand to waves of one size.
 
@@ -24,7 +24,7 @@ class RegisterFile:
     most_used: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ScalarFile:
     """Scalar registers of one SIMD, their allocation step, and the most that one wave can be given.
 
@@ -38,7 +38,7 @@ class ScalarFile:
     compiler_waves: tuple[tuple[int, int], ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OccupancyLimits:
     """What can reside at once, per compute unit unless the name says otherwise.
 
@@ -67,7 +67,7 @@ class OccupancyLimits:
         return next((file for file in self.register_files if file.wave_size == wave_size), None)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PackedArithmetic:
     """Packed vector instructions of one data type, and how many operations hide behind a counted one."""
 
@@ -76,7 +76,7 @@ class PackedArithmetic:
     source: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class MatrixRates:
     """Floating-point or integer operations of dense matrix instructions per cycle and SIMD, by input type."""
 
@@ -87,7 +87,7 @@ class MatrixRates:
         return dict(self.operations_per_cycle).get(data_type)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RecordQuirks:
     """What recordings of this instruction set get wrong, and what shows it.
 
@@ -105,7 +105,7 @@ class RecordQuirks:
     source: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Architecture:
     """Facts of the instruction set ``name`` that all of its products share, each part with its source."""
 

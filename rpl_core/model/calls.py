@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 __all__ = [
     "LEGACY_STREAM",
@@ -48,7 +49,7 @@ class CallKind(IntEnum):
     END_CAPTURE = 13
 
 
-@attrs.frozen
+@frozen
 class CallMeaning:
     """What one function means. ``own_null``: stream 0 is the calling thread's own stream."""
 
@@ -57,7 +58,7 @@ class CallMeaning:
     launches_graph: bool = False  # one call submits many pieces of work, which may run side by side
 
 
-@attrs.frozen
+@frozen
 class HostApi:
     """The runtime that a program called, as messages name it."""
 

@@ -14,6 +14,7 @@ import attrs
 
 from rpl_core.model.architecture import Architecture
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 
 class CeilingOrigin(str, Enum):
@@ -27,7 +28,7 @@ class Pipe(str, Enum):
     MFMA = "mfma"
 
 
-@attrs.frozen
+@frozen
 class ComputeCeiling:
     """Highest arithmetic rate of a data type on a pipe. Types are names: "F64", "BF16", "I8", any other."""
 
@@ -38,7 +39,7 @@ class ComputeCeiling:
     source: str
 
 
-@attrs.frozen
+@frozen
 class MemoryCeiling:
     """Highest bandwidth of a memory level: "hbm", "llc", "l2", "vl1d", "lds".
 
@@ -52,7 +53,7 @@ class MemoryCeiling:
     on_engine_clock: bool = False
 
 
-@attrs.frozen
+@frozen
 class Refinement:
     """The exactness that a formula reaches when ``zero_when`` (same language) evaluates to zero.
 
@@ -63,7 +64,7 @@ class Refinement:
     exactness: Exactness
 
 
-@attrs.frozen
+@frozen
 class Formula:
     """One way to compute a quantity from counters.
 
@@ -86,7 +87,7 @@ class Formula:
     note: str | None = None  # what a reader must know to use the figure
 
 
-@attrs.frozen
+@frozen
 class Quantity:
     """A physical quantity by name, with its formulas in order of preference.
 
@@ -102,7 +103,7 @@ class Quantity:
     additive: bool = True
 
 
-@attrs.frozen
+@frozen
 class TypedWork:
     """The quantity that counts the operations of one data type on one pipe.
 
@@ -127,7 +128,7 @@ def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:
     return MappingProxyType(dict(value))
 
 
-@attrs.frozen
+@frozen
 class CounterMap:
     """What the counters of an architecture mean and how they may be collected.
 
@@ -156,7 +157,7 @@ class CounterMap:
         return self.work or tuple(one for q in self.quantities if (one := _work_by_name(q.name)) is not None)
 
 
-@attrs.frozen
+@frozen
 class DeviceModel:
     """One GPU product. ``None`` means the fact is unknown, never zero.
 

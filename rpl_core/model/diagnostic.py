@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-import attrs
+from rpl_core.values import frozen
 
 
 class Severity(str, Enum):
@@ -13,7 +13,7 @@ class Severity(str, Enum):
     ERROR = "error"
 
 
-@attrs.frozen
+@frozen
 class Diagnostic:
     """Fact, likely cause and remedy, with a stable ``code`` such as ``dispatch.zero_duration``.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
 from rpl_core.model.origin import Exactness, Origin
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Metric:
     """One derived figure.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.origin import Origin
 from rpl_core.model.trace import TraceRole
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Recording:
     """All traces of one application: repeated timing runs and separate counter passes.
 

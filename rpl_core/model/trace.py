@@ -17,6 +17,7 @@ import numpy as np
 from rpl_core.model.calls import CallKind, CallMeaning, HostApi
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ class TraceRole(str, Enum):
     THREAD_TRACE = "thread_trace"  # instruction traces: no times, no counters, only ``Trace.extras``
 
 
-@attrs.frozen
+@frozen
 class Process:
     """A profiled process. Identity across files is ``(guid, pid)``; ids of rows restart per process."""
 
@@ -60,7 +61,7 @@ class Process:
     end_ns: int | None = None
 
 
-@attrs.frozen
+@frozen
 class Agent:
     """A GPU (or CPU) as the driver described it. Fields that a source lacks are ``None``."""
 
@@ -82,7 +83,7 @@ class Agent:
     memory_partition: str | None = None  # "NPS1", "NPS4"
 
 
-@attrs.frozen
+@frozen
 class Kernel:
     """A kernel symbol of one process. Register counts are ALLOCATED ones (docs/reference/devices.md, 4.2)."""
 
@@ -97,21 +98,21 @@ class Kernel:
     code_object: str | None = None  # uri
 
 
-@attrs.frozen
+@frozen
 class Stream:
     process: int
     id: int
     name: str | None = None
 
 
-@attrs.frozen
+@frozen
 class Queue:
     process: int
     id: int
     name: str | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LaunchShapes:
     """The distinct launch geometries of a trace; ``Dispatches.shape`` points into it.
 
@@ -133,7 +134,7 @@ class LaunchShapes:
         return np.asarray(np.prod(-(-self.grid // size), axis=1), dtype=np.int64)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Dispatches:
     """Kernel executions, one row each, in the order of (begin, end, process, dispatch_id)."""
 
@@ -155,7 +156,7 @@ class Dispatches:
         return self.end_ns - self.begin_ns
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Copies:
     """Copies by the copy engines. Blit copies are kernels and appear among the dispatches."""
 
@@ -173,7 +174,7 @@ class Copies:
         return int(self.begin_ns.shape[0])
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ApiCalls:
     """Calls of the host's runtime with the arguments that order work. Handles are pointers as numbers."""
 
@@ -192,7 +193,7 @@ class ApiCalls:
         return int(self.begin_ns.shape[0])
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DeviceEvents:
     """Event records and waits as the GPU executed them."""
 
@@ -210,7 +211,7 @@ class DeviceEvents:
         return int(self.begin_ns.shape[0])
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CounterValues:
     """Counter readings in long form: one row per (dispatch, counter, instance).
 
@@ -229,7 +230,7 @@ class CounterValues:
         return int(self.value.shape[0])
 
 
-@attrs.frozen
+@frozen
 class TraceSource:
     """Which files a trace was read from and how."""
 
@@ -243,7 +244,7 @@ def _read_only(extras: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[Any,
     return MappingProxyType(extras) if isinstance(extras, dict) else extras
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Trace:
     """One execution (or one counter pass) of an application, possibly of several processes."""
 

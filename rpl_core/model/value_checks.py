@@ -33,12 +33,7 @@ def value_violation(value: object) -> str | None:
 def attribute_violation(value: object, interface: type[Any]) -> str | None:
     """What contradicts the attributes that an interface declares, as far as ``value`` has them."""
     owner: Any = interface
-    for name, hint in _class_hints(owner).items():
-        if hasattr(value, name):
-            problem = _violation(getattr(value, name), hint, 1)
-            if problem is not None:
-                return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"
-    return None
+    return _hinted_violation(value, _class_hints(owner), 1)
 
 
 def require_value(value: object, expected: type[T]) -> T:
@@ -59,12 +54,18 @@ def _fields_violation(value: Any, depth: int) -> str | None:
     if _sound.get(id(value)) is value:
         return None
     owner: Any = type(value)
-    for name, hint in _hints(owner).items():
-        problem = _violation(getattr(value, name), hint, depth + 1)
+    problem = _hinted_violation(value, _hints(owner), depth + 1)
+    if problem is None:
+        with suppress(TypeError):  # a class may allow no weak references
+            _sound[id(value)] = value  # attrs values are frozen here, so they stay sound
+    return problem
+
+
+def _hinted_violation(value: Any, hints: Mapping[str, Any], depth: int) -> str | None:
+    for name, hint in hints.items():
+        problem = _violation(getattr(value, name), hint, depth) if hasattr(value, name) else None
         if problem is not None:
             return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"
-    with suppress(TypeError):  # a class may allow no weak references
-        _sound[id(value)] = value  # attrs values are frozen here, so they stay sound
     return None
 
 

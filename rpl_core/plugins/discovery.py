@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.plugins.entry_points import installed_entries, normalized
 from rpl_core.plugins.records import PluginOrigin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +22,7 @@ CORE_DISTRIBUTION = "rpl-core"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A plugin before anything of it is imported."""
 
@@ -48,7 +47,7 @@ class Candidate:
         return f"the entry point must name a module, found {self.target!r}"
 
 
-@attrs.frozen
+@frozen
 class Discovered:
     """Candidates sorted by name, then distribution; hook specs as (distribution, module); ``problems`` has a
     line for each distribution that could not be read.

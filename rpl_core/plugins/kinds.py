@@ -9,9 +9,8 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import attrs
-
 from rpl_core.model.value_checks import attribute_violation, value_violation
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@attrs.frozen
+@frozen
 class ContributionKind(Generic[T]):
     """One collecting hook and what it returns a tuple of.
 

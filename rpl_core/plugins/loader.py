@@ -14,19 +14,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from stevedore.driver import DriverManager
 
 from rpl_core import RPL_API
 from rpl_core.plugins.boundary import one_line, traceback_of
 from rpl_core.plugins.discovery import GROUP
 from rpl_core.plugins.records import PluginStatus
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.plugins.discovery import Candidate
 
 
-@attrs.frozen
+@frozen
 class Loaded:
     """An imported plugin module that states this core's ``RPL_API``."""
 
@@ -34,7 +34,7 @@ class Loaded:
     api: int
 
 
-@attrs.frozen
+@frozen
 class NotLoaded:
     """Why a module is of no use."""
 

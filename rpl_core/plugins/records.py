@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.errors import PluginError
@@ -32,7 +31,7 @@ class PluginOrigin(str, Enum):
     DEVELOPMENT = "development"  # named with -p
 
 
-@attrs.frozen
+@frozen
 class PluginRecord:
     """One plugin as ``rpl plugins list`` shows it.
 

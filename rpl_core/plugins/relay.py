@@ -9,12 +9,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import attrs
-
 from rpl_core.errors import PluginError, RplError
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.kinds import DEVICES, KINDS, ContributionKind
 from rpl_core.plugins.registration import implemented_hooks
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@attrs.frozen
+@frozen
 class Contribution(Generic[T]):
     """Something a plugin offered, with the plugin's name."""
 

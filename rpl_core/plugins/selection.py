@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.plugins.entry_points import ONLY_VARIABLE, normalized, only_distributions
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 TRACE_VARIABLE = "RPL_TRACE_PLUGINS"
 
 
-@attrs.frozen
+@frozen
 class PluginSelection:
     """``disabled`` holds plugin or distribution names and always wins.
 

@@ -40,9 +40,8 @@ def _after(
 def _summary(answer: Any) -> str:
     if not isinstance(answer, tuple):
         return type(answer).__name__
-    shown = [_label(item) for item in answer[:_SHOWN_ITEMS]]
-    more = [f"and {len(answer) - _SHOWN_ITEMS} more"] if len(answer) > _SHOWN_ITEMS else []
-    return f"{len(answer)} of {', '.join(shown + more)}" if answer else "empty tuple"
+    shown = ", ".join(_label(item) for item in answer[:_SHOWN_ITEMS])
+    return f"{len(answer)} of {shown}{', ...' * (len(answer) > _SHOWN_ITEMS)}" if answer else "empty tuple"
 
 
 def _label(item: Any) -> str:

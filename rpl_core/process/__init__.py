@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from rpl_core.process.runner import run_command as run_command
 
@@ -25,7 +27,7 @@ def __getattr__(name: str) -> Any:
     return run_command
 
 
-@attrs.frozen
+@frozen
 class ProcessRequest:
     """One command for ``run_command``.
 
@@ -44,7 +46,7 @@ class ProcessRequest:
     stdout_path: Path | None = None
 
 
-@attrs.frozen
+@frozen
 class ProcessResult:
     """How a command ended by itself. Exactly one of ``exit_status`` and ``signal`` is given.
 

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import InterruptedRunError, TimeLimitError
 from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
 from rpl_core.process.output import LogFile, OutputStream
 from rpl_core.process.supervision import Supervision, signal_members
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +55,7 @@ def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) ->
     return _result(ending, _problem(log), _problem(stdout))
 
 
-@attrs.frozen
+@frozen
 class _Sinks:
     """Where output goes: ``stdout`` is a file for it alone."""
 
@@ -65,7 +64,7 @@ class _Sinks:
     lines: LineSink
 
 
-@attrs.frozen
+@frozen
 class _Ending:
     return_code: int
     wall_s: float

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_core.devices import ResolvedDevice
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.ingest.load import load_recording
@@ -17,6 +15,7 @@ from rpl_core.pipeline import AnalysisRequest, analyse, recorded_device
 from rpl_core.profiling.collectors import follow_up_collectors
 from rpl_core.profiling.session import ProfileSession, describe_plan
 from rpl_core.run_directory.writer import RunDirectory, claim_path, default_path
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector, LineSink
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.profiling.session import StepSink
 
 
-@attrs.frozen
+@frozen
 class ProfileRequest:
     """What to record. ``output`` is the run directory, or ``None`` for a fresh one."""
 
@@ -61,7 +60,7 @@ class ProfileRequest:
 _REMEMBERED = (str, int, float, bool, type(None))
 
 
-@attrs.frozen
+@frozen
 class Recorded:
     """A recorded run: its directory, the failure that cut it short, and whether anything finished."""
 

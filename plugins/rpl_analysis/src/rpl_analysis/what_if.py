@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.critical_path.weights import scale_symbol, weigh
 from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
 from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "FasterKernel", "Prediction", "ReplayedRun"]
 
 
-@attrs.frozen
+@frozen
 class FasterKernel:
     """``name`` as displayed (or a copy direction) runs ``factor`` times as fast; infinity makes it free."""
 
@@ -35,7 +34,7 @@ class FasterKernel:
     factor: float
 
 
-@attrs.frozen
+@frozen
 class Answer:
     """The application under ``changes``; ``speedup`` is recorded / predicted, ``None`` if nothing is left."""
 
@@ -45,7 +44,7 @@ class Answer:
     speedup: float | None
 
 
-@attrs.frozen
+@frozen
 class Prediction:
     """``recorded_ns`` is the makespan of the machine with the longest path, as the documents report it.
 

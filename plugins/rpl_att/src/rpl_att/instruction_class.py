@@ -10,7 +10,7 @@ import re
 from enum import Enum
 from functools import lru_cache
 
-import attrs
+from rpl_core.values import frozen
 
 
 class InstructionClass(str, Enum):
@@ -68,7 +68,7 @@ def classify(isa: str) -> InstructionClass:
     return InstructionClass.OTHER
 
 
-@attrs.frozen
+@frozen
 class MemoryOperation:
     """A memory instruction: the counters that it counts up, and whether it returns in order."""
 
@@ -120,7 +120,7 @@ _NUMBER = re.compile(r"\b(0x[0-9a-fA-F]+|\d+)\b")
 NOT_MEMORY = frozenset({"depctr", "alu", "idle", "event"})
 
 
-@attrs.frozen
+@frozen
 class Wait:
     """``limits``: how many operations may stay outstanding, by counter. ``other`` names any other wait."""
 

@@ -18,6 +18,7 @@ from rpl_att.reading.code_table import CodeTable
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.raw_files import files_beside
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 _TOOL = "rocprofiler-sdk-tool.item"
 _DISPATCHES = f"{_TOOL}.buffer_records.kernel_dispatch.item"
@@ -27,7 +28,7 @@ _DESCRIPTOR = ".kd"
 _MAX_CSV_ROWS = 10_000_000
 
 
-@attrs.frozen
+@frozen
 class TracedKernel:
     """``name`` as displayed, ``symbol`` mangled, ``witness`` what says so; all ``None`` if unknown."""
 

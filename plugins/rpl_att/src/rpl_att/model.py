@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_att.join_dispatch import TracedKernel
@@ -27,7 +26,7 @@ class Level(str, Enum):
     NONE = "none"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ThreadTrace:
     """One decoded folder.
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.demangle import demangled
 from rpl_codeobject.instructions.disassembly import disassemble, find_disassembler
 from rpl_codeobject.instructions.packed import packed_mix
@@ -16,6 +14,7 @@ from rpl_codeobject.reading.recorded import code_beside, read_uri
 from rpl_core.errors import MissingError, RplError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +29,7 @@ __all__ = ["CodeAtHand", "code_at_hand"]
 _CALL = "s_swappc_b64"
 
 
-@attrs.frozen
+@frozen
 class CodeAtHand:
     """Kernels of the recording whose code was found, and what went wrong on the way."""
 
@@ -38,7 +37,7 @@ class CodeAtHand:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@attrs.frozen
+@frozen
 class _Wanted:
     """What the recording says of its kernels: linker symbols, and displayed names without blanks."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
 from rpl_codeobject.instructions.packed import PackedMix
 from rpl_core.interfaces.fact import Fact
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class KernelCode:
     """One kernel of a code object that was at hand. ``source`` names the file, never its folder.
 

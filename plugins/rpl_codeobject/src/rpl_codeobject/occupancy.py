@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.values import Kernel
 from rpl_core.interfaces.fact import Fact
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
@@ -31,7 +30,7 @@ __all__ = [
 _NOBODY = "no installed plugin gives the occupancy of compiled kernels (rpl-analysis does)"
 
 
-@attrs.frozen
+@frozen
 class LaunchAssumption:
     """What the code object can't know. Without a workgroup size the largest permitted one is taken."""
 
@@ -47,7 +46,7 @@ class LaunchAssumption:
         )
 
 
-@attrs.frozen
+@frozen
 class LaunchedKernel:
     """A compiled kernel in one launch: work-items per workgroup, LDS per workgroup with the dynamic part."""
 
@@ -57,7 +56,7 @@ class LaunchedKernel:
     lds_bytes: int
 
 
-@attrs.frozen
+@frozen
 class CodeOccupancy:
     """Waves per SIMD with what limits them, or ``None`` with the reason."""
 

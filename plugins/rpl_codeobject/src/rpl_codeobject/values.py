@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from rpl_core.values import frozen
 
-@attrs.frozen(kw_only=True)
+
+@frozen(kw_only=True)
 class KernelArgument:
     """One slot of the kernarg segment. ``name`` is ``None`` when the compiler did not record it."""
 
@@ -21,7 +23,7 @@ class KernelArgument:
         return self.value_kind.startswith("hidden_")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class KernelDescriptor:
     """The 64 bytes that the packet processor reads, as far as they matter here; registers as allocated."""
 
@@ -37,7 +39,7 @@ class KernelDescriptor:
     kernarg_preload: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Kernel:
     """One kernel of a code object. Sizes in bytes, registers per wave, scratch per work-item.
 
@@ -66,7 +68,7 @@ class Kernel:
     descriptor: KernelDescriptor | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CodeObject:
     """One device ELF. ``target`` is the target id, for example ``amdgcn-amd-amdhsa--gfx942:xnack-``."""
 

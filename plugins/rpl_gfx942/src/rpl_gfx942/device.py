@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.model.device import CeilingOrigin, DeviceModel
+from rpl_core.values import frozen
 from rpl_gfx942.architecture import (
     ARCHITECTURE,
     FACTS,
@@ -42,7 +43,7 @@ _FP32_VALU_WIDTH = 8
 NULLABLE = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels")
 
 
-@attrs.frozen
+@frozen
 class GpuSize:
     """What the driver says about the size of one logical GPU; ``None`` where it says nothing."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_gfx942.products import CU_PER_XCD
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ __all__ = ["Partition", "fits", "full_partition", "partition_of"]
 _MEMORY_SPLITS = {"NPS1": 1, "NPS2": 2, "NPS4": 4, "NPS8": 8}
 
 
-@attrs.frozen
+@frozen
 class Partition:
     """A compute partition by mode, e.g. ``("CPX", 1)``; ``memory_parts`` is the n of NPSn if recorded."""
 

@@ -7,9 +7,8 @@ rocprofiler-compute recordings (1300 MHz x 32 B x 128 channels = 5324.8 GB/s).
 
 from __future__ import annotations
 
-import attrs
-
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
+from rpl_core.values import frozen
 
 __all__ = ["CU_PER_XCD", "L2_BYTES_PER_XCD", "L2_CHANNELS_PER_XCD", "PRODUCTS", "Product"]
 
@@ -29,7 +28,7 @@ def _measured(peak_gbps: float, source: str) -> MemoryCeiling:
     return MemoryCeiling("hbm", peak_gbps, CeilingOrigin.MEASURED, source)
 
 
-@attrs.frozen
+@frozen
 class Product:
     """One product in its full (SPX) partition; ``partitions`` maps a mode to its number of XCDs.
 

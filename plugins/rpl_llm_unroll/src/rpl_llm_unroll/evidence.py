@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_llm_unroll.hot_places import hot_lines
 from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
 from rpl_llm_unroll.loops.view import view_loops
@@ -29,7 +30,7 @@ _SMALL_FIRST = frozenset({"under_occupied", "memory_bandwidth_bound", "divergenc
 _USUAL = 4
 
 
-@attrs.frozen
+@frozen
 class KernelEvidence:
     """``score`` is the share of the critical path, ``None`` when no document has it."""
 

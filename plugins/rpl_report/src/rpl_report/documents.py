@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_core.errors import MissingError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LazyDocuments", "ReportDocuments", "report_documents", "stored_document", "stored_documents"]
 
 
-@attrs.frozen
+@frozen
 class ReportDocuments:
     """What every report draws. Documents that are missing say so in their reason."""
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import attrs
-
 from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.values import frozen
 
 __all__ = ["AnsweredSection", "explained_sections", "html_sections", "text_sections"]
 
 
-@attrs.frozen
+@frozen
 class AnsweredSection:
     """What a section answered: ``own`` is drawn by the plugin; with a ``problem`` there is nothing else."""
 

@@ -12,7 +12,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ClosedLoopBench", "open_bench"]
 
 
-@attrs.frozen
+@frozen
 class ClosedLoopBench:
     """``folder`` is where programs are built and run; ``programs`` holds ``hipcc`` and ``rocprofv3``."""
 

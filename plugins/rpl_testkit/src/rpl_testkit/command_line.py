@@ -9,8 +9,9 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import pytest
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
 
 
-@attrs.frozen
+@frozen
 class Outcome:
     """What one command line did."""
 
@@ -52,7 +53,7 @@ class Outcome:
         )
 
 
-@attrs.frozen
+@frozen
 class CommandLine:
     """Call it to run ``rpl`` inside the test process; ``process`` runs it in a fresh interpreter."""
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
@@ -24,7 +26,7 @@ __all__ = ["LlmServer", "Scripted"]
 _CHUNK = 1 << 16
 
 
-@attrs.frozen
+@frozen
 class Scripted:
     """One answer. ``body`` replaces the chat completion that ``text`` would be wrapped in.
 

@@ -16,6 +16,7 @@ import attrs
 
 from rpl_compare.statistics.robust import robust_cv
 from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import (
     BuildPart,
     CheckPart,
@@ -41,7 +42,7 @@ _APPLICATION_NS = 1e6
 _SHORTEST = 0.01
 
 
-@attrs.frozen
+@frozen
 class TimingModel:
     """``gain`` is a fraction of the kernel's time, ``share`` is the kernel's of the baseline."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_testkit.traces import mi300x_agent
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def stream_handle(stream: int) -> int:
     return 0 if stream == 0 else _FIRST_HANDLE + 0x1000 * stream
 
 
-@attrs.frozen
+@frozen
 class RecordedCall:
     """One HIP call; ``None`` for arguments that it does not have."""
 
@@ -49,7 +50,7 @@ class RecordedCall:
     process: int = 0
 
 
-@attrs.frozen
+@frozen
 class RecordedWork:
     """One dispatch, or a copy where ``is_copy``; ``name`` is the kernel or the direction."""
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer import DispatchRow, RocpdContents
 
 
-@attrs.frozen
+@frozen
 class Launch:
     """One kernel execution. ``grid`` counts work-items; ``counters`` holds whole-GPU values."""
 
@@ -26,7 +28,7 @@ class Launch:
     counters: Mapping[str, float] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class RocpdBuilder:
     """Writes rocpd files of a synthetic MI300X into ``folder``; they are stamped synthetic."""
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from rpl_core.model.origin import Origin
     from rpl_core.model.trace import Agent, CounterValues, Trace, TraceRole
 
 
-@attrs.frozen
+@frozen
 class TracedDispatch:
     """One kernel execution. ``grid`` counts work-items; stream and queue are ids."""
 

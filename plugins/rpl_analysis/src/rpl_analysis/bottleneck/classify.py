@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from rpl_analysis.bottleneck.ceilings import ABOVE_CEILING
 from rpl_analysis.bottleneck.headroom import headroom_of
 from rpl_analysis.bottleneck.model import Classification, Confidence, TestedCondition, TestedRule
 from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 #: A failed condition within this relative distance of its threshold makes a near-miss (chosen).
 NEAR_MISS = 0.10
@@ -101,7 +100,7 @@ def _unknown(tested: Sequence[TestedRule]) -> tuple[str, ...]:
     return tuple(f"{quantity}: {reason}" for quantity, reason in sorted(reasons.items()))
 
 
-@attrs.frozen
+@frozen
 class _Competitors:
     """Rules stronger than the one that gave the label which might have given another label.
 

@@ -30,6 +30,7 @@ from rpl_analysis.bottleneck.ceilings import ceiling_shares
 from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.counters.model import KernelQuantities
@@ -44,7 +45,7 @@ _FROM_COUNTERS = ("active_lane_fraction", "valu_utilization", "mfma_utilization"
 _NO_COUNTERS = "no counters were recorded for this kernel; collect them with --roofline"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelEvidence:
     """Everything that earlier analyses know about one kernel."""
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 _FROM_COUNTERS = "counters: 1 - max(bandwidth / ceiling, flops / ceiling)"
 #: Ends of an interval that are farther apart than this leave the headroom unknown (chosen).
 _WIDEST_INTERVAL = 0.01
 
 
-@attrs.frozen
+@frozen
 class Headroom:
     """``fraction`` with its source, or ``None`` with the reason."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-import attrs
-
 from rpl_core.interfaces.rule import BottleneckLabel, Condition, Rule
 from rpl_core.model.metric import Metric
+from rpl_core.values import frozen
 
 
 class Confidence(str, Enum):
@@ -25,7 +24,7 @@ class Confidence(str, Enum):
     NONE = "none"
 
 
-@attrs.frozen
+@frozen
 class TestedCondition:
     """A condition with the figure it was tested against; ``holds`` is ``None`` when that is unknown."""
 
@@ -34,7 +33,7 @@ class TestedCondition:
     holds: bool | None
 
 
-@attrs.frozen
+@frozen
 class TestedRule:
     rule: Rule
     conditions: tuple[TestedCondition, ...]
@@ -48,7 +47,7 @@ class TestedRule:
         return None if None in results else True
 
 
-@attrs.frozen
+@frozen
 class Classification:
     """The label of one kernel. ``unknown`` says which quantities were not recorded, and why.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ MAX_FORMULA_DEPTH = 200
 _CLAMP = "max0"
 
 
-@attrs.frozen
+@frozen
 class Evaluation:
     """A value, or ``None`` with the reason. ``clamped`` lists the negative terms that ``max0`` cut off."""
 
@@ -37,7 +38,7 @@ class Evaluation:
     clamped: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class Expression:
     """A checked formula; ``names`` are the counters and constants that it needs, sorted."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.counters.expressions import parse_expression
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +28,7 @@ CONSTANT_NAMES = (
 )
 
 
-@attrs.frozen
+@frozen
 class FormulaOutcome:
     """The figure over ``launches`` dispatches; ``value`` is ``None`` with a reason where it is undefined."""
 

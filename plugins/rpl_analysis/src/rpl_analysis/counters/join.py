@@ -6,15 +6,15 @@ dispatch whose geometry differs between passes, or whose counted waves are not t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-import attrs
 import numpy as np
 
 from rpl_analysis.counters.join_report import JoinReport
 from rpl_analysis.counters.model import JoinedCounters, KernelCounters
 from rpl_analysis.counters.occurrences import JointRows, number_dispatches
 from rpl_analysis.counters.pass_columns import WaveCheck, read_columns, wave_check_of
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ __all__ = ["JoinRules", "join_counters", "joint_columns"]
 AGREEMENT_TOLERANCE = 0.05
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _JoinedPass:
     """Usable values of one pass: joint row of each kept dispatch, and the columns over those dispatches."""
 
@@ -40,7 +40,7 @@ class _JoinedPass:
     columns: dict[str, NDArray[np.float64]]
 
 
-@attrs.frozen
+@frozen
 class JoinRules:
     """What is known of the counters before they are joined.
 
@@ -62,7 +62,10 @@ class JoinRules:
         )
 
 
-def join_counters(recording: Recording, rules: JoinRules = JoinRules()) -> JoinedCounters:
+_NO_RULES: Final = JoinRules()
+
+
+def join_counters(recording: Recording, rules: JoinRules = _NO_RULES) -> JoinedCounters:
     """The counter table of ``recording``."""
     traces = recording.counter_passes
     if not traces:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CounterSums", "JoinedCounters", "KernelCounters", "KernelQuantities", "QuantityValue"]
 
 
-@attrs.frozen
+@frozen
 class CounterSums:
     """Sums of several counters over the ``launches`` dispatches for which every one of them was read."""
 
@@ -30,7 +31,7 @@ class CounterSums:
     launches: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelCounters:
     """All counter values of one kernel over all counter passes.
 
@@ -71,7 +72,7 @@ class KernelCounters:
         return CounterSums({name: float(c[complete].sum()) for name, c in columns.items()}, launches)
 
 
-@attrs.frozen
+@frozen
 class JoinedCounters:
     """The counter table of a recording and what was wrong with the passes."""
 
@@ -79,7 +80,7 @@ class JoinedCounters:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class QuantityValue:
     """A quantity of one kernel.
 
@@ -92,7 +93,7 @@ class QuantityValue:
     launches: int
 
 
-@attrs.frozen
+@frozen
 class KernelQuantities:
     """Every quantity of the device's counter map for one kernel, by quantity name.
 

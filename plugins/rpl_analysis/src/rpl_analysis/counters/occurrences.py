@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ __all__ = ["JointRows", "number_dispatches"]
 _Launcher = tuple[str, int, int]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class JointRows:
     """``rows[p][d]`` is the joint row of dispatch ``d`` of pass ``p``; -1 where its kernel is unknown.
 
@@ -37,7 +38,7 @@ class JointRows:
     count: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _PassOccurrences:
     launchers: tuple[_Launcher, ...]
     counts: NDArray[np.int64]  # launches of each launcher

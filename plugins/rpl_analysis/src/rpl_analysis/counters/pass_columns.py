@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ __all__ = ["WAVE_TOLERANCE", "PassColumns", "WaveCheck", "read_columns", "wave_c
 WAVE_TOLERANCE = 0.01
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PassColumns:
     """Counter name -> one value per dispatch of the pass, NaN where it was not read or is not usable.
 
@@ -104,7 +105,7 @@ def _sum_instances(
     return column, int(short.sum())
 
 
-@attrs.frozen
+@frozen
 class WaveCheck:
     """The counter of launched waves, and the wave sizes that kernels may have whatever the driver says."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import carried_max
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ __all__ = ["ChainLayout", "canonical_order", "lay_out_chain"]
 _UINT16_VALUES = 65536
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class ChainLayout:
     """Chains in canonical order; arrays are per position except the repair edges.
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Contraction", "contract"]
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Contraction:
     """Breakpoints ascending by position; edges ordered so that each one's source is final when it is used.
 

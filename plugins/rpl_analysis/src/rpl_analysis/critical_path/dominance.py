@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.path import last_segment, sum_on_path
 from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.solve import advance
 from rpl_analysis.critical_path.weights import scale_positions
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Dominance", "dominance_after", "dominant_symbol"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Dominance:
     """The symbol with the most execution on the critical path, and its share of the path."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import carried_max
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ _MOST_ROUNDS = 8
 _MOST_KEYS = 2**62
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class PositionEdges:
     """Edges between positions; ``origin`` is the caller's edge number, negative for edges made here."""
 
@@ -55,7 +55,7 @@ class PositionEdges:
         )
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class SettledTimes:
     """Clipped times on which every link and every kept edge runs forward, and the edges kept."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BusyTime", "Intervals", "merge_intervals", "sum_busy_time"]
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Intervals:
     """Disjoint intervals ascending in time, none touching the next."""
 
@@ -32,7 +32,7 @@ class Intervals:
         return Intervals(begin_ns=self.end_ns[:-1], end_ns=self.begin_ns[1:])
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BusyTime:
     """Sums: ``total_ns`` of all durations, ``busy_ns`` of their union, ``makespan_ns`` from first to last."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +42,7 @@ PATH_BEGIN = -1
 CHAIN_REPAIR = -2
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class CrossEdges:
     """End-to-start dependencies between rows: ``source[i]`` ends before ``target[i]`` begins.
 
@@ -60,7 +61,7 @@ class CrossEdges:
         return cls(source=nothing, target=nothing)
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class DispatchGraph:
     """A dependency graph ready to solve, and what had to be done to the input for that.
 
@@ -98,7 +99,7 @@ class DispatchGraph:
         return per_row
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class NodeWeights:
     """What a path collects, per position: ``execution_ns`` is the part that a speed-up of the node shrinks.
 
@@ -113,7 +114,7 @@ class NodeWeights:
     recorded: bool
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Solution:
     """Longest paths of one weighting, per row.
 
@@ -128,7 +129,7 @@ class Solution:
     slack_ns: IntArray
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Slack:
     """Of a solution what most users need: slack per row, and the longest path that ends in each group."""
 
@@ -137,7 +138,7 @@ class Slack:
     longest_ns: IntArray
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class CriticalPath:
     """One longest path in time order; of several equal ones the one through the smallest (begin, chain, id).
 

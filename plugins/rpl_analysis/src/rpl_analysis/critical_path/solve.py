@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.contraction import contract
 from rpl_analysis.critical_path.model import Slack, Solution
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ __all__ = ["Advance", "advance", "critical_path_ns", "heads", "segment_heads", "
 _BLOCK = 2**16
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Advance:
     """One pass over a contraction: ``length`` per segment is without the advance of any edge.
 

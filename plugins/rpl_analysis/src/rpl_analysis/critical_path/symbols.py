@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,7 @@ _EXACT_IN_FLOAT64 = 2**53
 _BLOCK = 2**16
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class SymbolSums:
     """One entry per symbol that occurs, ascending by ``symbol``; nodes with a negative symbol are left out.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.solve import advance, critical_path_ns
 from rpl_analysis.critical_path.weights import shrunk
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ _MOST_GAINS = 2**23
 _LEAST_BATCH = 12
 
 
-@attrs.frozen
+@frozen
 class Scenario:
     """``symbol`` runs ``speedup`` times as fast; infinity removes its execution, below 1 slows it down."""
 
@@ -43,7 +43,7 @@ class Scenario:
     speedup: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class WhatIf:
     """Length of the critical path before and after; of the makespan where weights are as executed."""
 
@@ -149,7 +149,7 @@ class _Replay:
         )
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class _Look:
     """One symbol's nodes, and how many of them come before each place that needs their savings."""
 

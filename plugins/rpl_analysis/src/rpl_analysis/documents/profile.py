@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_analysis.documents.parts import (
     CriticalPathPart,
     GpuPart,
@@ -21,6 +19,7 @@ from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.interfaces.rule import label_name
 from rpl_core.model.device import CeilingOrigin, Pipe
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.bottleneck.model import Classification
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ProfileFacts:
     """What the profile document is made of. Mappings are by kernel name."""
 

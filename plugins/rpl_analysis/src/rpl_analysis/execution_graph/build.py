@@ -34,6 +34,7 @@ from rpl_analysis.execution_graph.results.paths import find_near_paths, path_seg
 from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
 from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
 from rpl_analysis.execution_graph.results.time_spent import break_down
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from typing import Any
@@ -167,7 +168,7 @@ def _symbols(solved: SolvedDomain, executed: NodeWeights) -> dict[str, Any]:
     }
 
 
-@attrs.frozen
+@frozen
 class PathLengths:
     """The longest exec-only path and the longest makespan of any machine; ``None`` without work."""
 

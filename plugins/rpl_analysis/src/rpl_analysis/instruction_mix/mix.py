@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.instructions.packed import PackedMix
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelMix", "NoMix", "mix_of"]
 
 
-@attrs.frozen
+@frozen
 class KernelMix:
     """The packed share by data type of a recorded kernel, and the file it was read from."""
 
@@ -28,7 +27,7 @@ class KernelMix:
     source: str
 
 
-@attrs.frozen
+@frozen
 class NoMix:
     """Code objects were at hand, but tell nothing about this kernel, for ``reason``."""
 

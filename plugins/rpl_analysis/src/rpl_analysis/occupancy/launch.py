@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import OccupancyLimits
@@ -29,7 +30,7 @@ def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int)
         raise BadDataError(f"{type(instance).__name__}.{attribute.name} is {value}: it must be at least 1")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UsedRegisters:
     """Registers per wave as a code object's metadata counts them.
 
@@ -54,7 +55,7 @@ class UsedRegisters:
         return round_up(self.arch_vgprs, limits.accum_offset_step) + self.accum_vgprs
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AllocatedRegisters:
     """Registers per wave as dispatch records give them: arch + accum is the allocation, granule included.
 
@@ -75,7 +76,7 @@ class AllocatedRegisters:
         return None if self.accum_vgprs is None else self.arch_vgprs + self.accum_vgprs
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LaunchShape:
     """One launch: work-items and LDS bytes (static plus dynamic) per workgroup, wave size, CU mode.
 

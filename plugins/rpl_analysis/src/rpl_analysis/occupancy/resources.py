@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.occupancy.launch import round_up
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape, UsedRegisters
@@ -27,7 +26,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Request:
     """A request that ``refusal`` let pass; ``simds``, ``lds_bytes_per_unit`` and slots are the unit's."""
 

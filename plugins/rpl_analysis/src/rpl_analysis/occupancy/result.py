@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-import attrs
+from rpl_core.values import frozen
 
 __all__ = ["Limiter", "Mode", "NoOccupancy", "Occupancy", "ResourceLimits", "Threshold"]
 
@@ -14,7 +14,7 @@ Mode = Literal["hardware", "llvm"]
 Limiter = Literal["vgpr", "sgpr", "lds", "workgroup", "wave_slots"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ResourceLimits:
     """Waves per SIMD that each resource alone would leave."""
 
@@ -39,7 +39,7 @@ class ResourceLimits:
         return (limiter, waves) if waves < self.wave_slots else ("wave_slots", self.wave_slots)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Threshold:
     """``resource`` holds ``current`` now and must come down to ``at_most`` for one more wave per SIMD.
 
@@ -52,7 +52,7 @@ class Threshold:
     at_most: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Occupancy:
     """Occupancy of one launch; ``fraction`` is ``waves_per_simd / max_waves_per_simd``, in 0..1.
 
@@ -72,7 +72,7 @@ class Occupancy:
     mode: Mode
 
 
-@attrs.frozen
+@frozen
 class NoOccupancy:
     """No figure, and why: an unknown count or a request that no compute unit could hold."""
 

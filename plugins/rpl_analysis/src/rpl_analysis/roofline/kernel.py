@@ -16,6 +16,7 @@ from rpl_analysis.roofline.work import compare_models, dominant_type, selected_f
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelFigures", "kernel_roofline"]
 
 
-@attrs.frozen
+@frozen
 class KernelFigures:
     """Quantities per launch by name, and the time per launch that they are set against (ns).
 

@@ -13,6 +13,7 @@ import attrs
 
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_core.model.metric import Metric
+from rpl_core.values import frozen
 
 __all__ = [
     "ApplicationRoofline",
@@ -40,7 +41,7 @@ class RooflineStatus(str, Enum):
     UNAVAILABLE = "unavailable"  # counters exist, but nothing usable came of them
 
 
-@attrs.frozen
+@frozen
 class FlopModels:
     """Both FLOP models side by side, per launch.
 
@@ -56,7 +57,7 @@ class FlopModels:
     fallback: str | None = None
 
 
-@attrs.frozen
+@frozen
 class WorkOfType:
     """Operations of one data type on one pipe; ``gops`` are 10^9 operations per second."""
 
@@ -67,7 +68,7 @@ class WorkOfType:
     floating: bool = True
 
 
-@attrs.frozen
+@frozen
 class LevelTraffic:
     """Traffic at one memory level with its intensity and rate; peaks are ``None`` where unknown."""
 
@@ -79,7 +80,7 @@ class LevelTraffic:
     measured_gbps: float | None
 
 
-@attrs.frozen
+@frozen
 class Roof:
     """The two ceilings of one origin that bound a kernel, and how near it comes to them.
 
@@ -96,7 +97,7 @@ class Roof:
     position: Metric
 
 
-@attrs.frozen
+@frozen
 class KernelRoofline:
     """One kernel on the roofline. ``flops`` is that of ``models.selected``.
 
@@ -148,7 +149,7 @@ class KernelRoofline:
         return self.roof.compute_share
 
 
-@attrs.frozen
+@frozen
 class ApplicationRoofline:
     """All kernels of one run together; ``time_share`` is the part of kernel time that has counters."""
 
@@ -158,7 +159,7 @@ class ApplicationRoofline:
     time_share: float | None
 
 
-@attrs.frozen
+@frozen
 class RooflineResult:
     """``kernels`` is in the order of kernel times, then by name for those without a time."""
 

@@ -13,6 +13,7 @@ from rpl_analysis.roofline.work import untyped_flops
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ __all__ = ["Rates", "bound_of", "exceeded_ceilings", "roof_of"]
 _SHARE_FORMULA = "sum over data types of rate / ceiling, on the busier pipe"
 
 
-@attrs.frozen
+@frozen
 class Rates:
     """What a kernel achieved, as far as the roofs need it."""
 

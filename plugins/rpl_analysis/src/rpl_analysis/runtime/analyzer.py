@@ -24,6 +24,7 @@ from rpl_analysis.runtime.warnings import timing_diagnostics
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class RuntimeAnalyzer(Analyzer):
         return AnalysisOutcome({KERNEL_TIMES: times, APPLICATION_TIME: application}, diagnostics)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _KernelTable:
     """Durations of all runs grouped by kernel name, and the sums of each run, (runs, kernels) ns."""
 

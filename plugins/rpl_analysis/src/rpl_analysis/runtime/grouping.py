@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import Dispatches, Trace
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _KEYS: tuple[tuple[int, type[np.integer[Any]]], ...] = ((32, np.uint32), (63, np.int64))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DurationGroups:
     """Durations sorted within each kernel: group ``k`` is ``sorted_ns[starts[k]:starts[k + 1]]``.
 

@@ -9,10 +9,9 @@ import math
 from collections.abc import Sequence
 from enum import Enum
 
-import attrs
-
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
 
 #: kalowery/rocm-perf-lab @112862e5 docs/USER_GUIDE.md, section 5.
 STABLE_CV = 0.05
@@ -27,7 +26,7 @@ class StabilityClass(str, Enum):
     UNSTABLE = "unstable"
 
 
-@attrs.frozen
+@frozen
 class Stability:
     """Spread of a time over runs: sample standard deviation (n - 1); ``cv`` is None for one run."""
 
@@ -38,7 +37,7 @@ class Stability:
     classification: StabilityClass | None
 
 
-@attrs.frozen
+@frozen
 class KernelResources:
     """Allocated registers, LDS and scratch of a kernel; ``None`` where the recording lacks them."""
 
@@ -49,7 +48,7 @@ class KernelResources:
     scratch_bytes: int | None  # per work-item
 
 
-@attrs.frozen
+@frozen
 class KernelTime:
     """One kernel (by displayed name) over all timing runs.
 
@@ -76,7 +75,7 @@ class KernelTime:
     range_total_ns: tuple[float, float] | None = None
 
 
-@attrs.frozen
+@frozen
 class ApplicationTime:
     """``runtime`` is the mean over runs of the sum of (end - start) over all dispatches, in ms."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.runtime.model import KernelResources
 from rpl_core.model.trace import Trace
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ _BLOCK = 2**16
 Triple = tuple[int, int, int]
 
 
-@attrs.frozen
+@frozen
 class RepresentativeShape:
     """Geometry and resources of the shape in which a kernel spent most of its time."""
 

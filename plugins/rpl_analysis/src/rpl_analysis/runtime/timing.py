@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Trace
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TimedRun:
     """A trace with the duration of each of its dispatches that time is counted by (n,), ns."""
 
@@ -23,7 +23,7 @@ class TimedRun:
     duration_ns: NDArray[np.int64]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TimeSource:
     """Runs to be averaged. ``low`` and ``high`` are the extremes over counter passes, for estimates."""
 

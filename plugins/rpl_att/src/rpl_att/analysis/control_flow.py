@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-import attrs
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
@@ -19,13 +18,14 @@ from rpl_att.contract import AttBranch, AttLoop
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reduction.control_flow import FlowTotals
+from rpl_core.values import frozen
 
 _OPERAND = re.compile(r"s_c?branch\S*\s+(-?\d+)\s*\Z")
 _BRANCH_BYTES = 4
 _SHOWN_HINTS = 20
 
 
-@attrs.frozen
+@frozen
 class _Range:
     """Rows [first, last] of one loop; ``iterations`` is ``None`` where only the code is known."""
 

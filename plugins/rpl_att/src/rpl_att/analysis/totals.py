@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.instruction_class import InstructionClass, classify
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_att.model import ThreadTrace
@@ -21,7 +21,7 @@ ROCPROFV2_STALL = (
 EARLY_STALL = "files of early 2025 (8 columns) have neither stall nor idle"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Totals:
     """Per row of the code: hits and cycles. ``extra_*`` are instructions that match no row.
 

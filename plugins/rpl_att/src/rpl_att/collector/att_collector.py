@@ -23,6 +23,7 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
+from rpl_core.values import frozen
 from rpl_rocprofv3.collector.command_line import with_directory
 from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
@@ -45,7 +46,7 @@ _LOG_FOLDER = Path("artifacts") / "logs"
 _AGAIN = "_again"
 
 
-@attrs.frozen
+@frozen
 class _Attempt:
     """One execution: what it left, what its log said, and its own findings."""
 

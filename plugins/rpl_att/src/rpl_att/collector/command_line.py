@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
 from rpl_att.collector.settings import AttSettings
+from rpl_core.values import frozen
 
 DIRECTORY = "{directory}"
 _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
@@ -16,7 +15,7 @@ _TARGET_OPTION = "--att-target-cu"
 _MASK_OPTION = "--att-shader-engine-mask"
 
 
-@attrs.frozen
+@frozen
 class Target:
     """Where instructions are traced: one CU (WGP) number on every shader engine of the mask."""
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import attrs
-
 from rpl_core.errors import MissingError
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.values import frozen
 
 _KEPT_CHARACTERS = 300
 
 
-@attrs.frozen
+@frozen
 class _Symptom:
     code: str
     pattern: re.Pattern[str]

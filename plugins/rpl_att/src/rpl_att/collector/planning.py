@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_att.collector.command_line import trace_command
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.interfaces.collector import CollectionPlan, PlannedPass
 from rpl_core.model.trace import TraceRole
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_att.collector.settings import AttSettings
@@ -21,7 +20,7 @@ _FOLDER = "artifacts/att"
 _ACTIVITY_PREFIX = "gfx9"
 
 
-@attrs.frozen
+@frozen
 class KernelTarget:
     """A kernel to trace, by its name in the timing runs, and its launches per run."""
 
@@ -34,7 +33,7 @@ class KernelTarget:
         return 2 if self.launches >= 2 else 1
 
 
-@attrs.frozen
+@frozen
 class TraceTools:
     """rocprofv3 and the folder of the trace decoder."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
 from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 
 #: Default target of rocprofv3 (docs/reference/thread-trace.md, 4.1); the collector aims again when no wave
 #: runs there.
@@ -26,7 +25,7 @@ _MIN_BUFFER_BYTES = 1 << 20
 _MAX_BUFFER_BYTES = 1 << 34
 
 
-@attrs.frozen
+@frozen
 class AttSettings:
     """``executable`` and ``library_path`` are searched for when they are ``None``."""
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
-
 from rpl_att.analysis.occupancy import busiest_target
 from rpl_att.collector.command_line import Target
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.occupancy_events import read_occupancy
 from rpl_att.reading.raw_files import files_beside, is_raw_file
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class TraceOutput:
     """Paths in a pass's directory, sorted. ``results`` tie dispatches to kernels."""
 

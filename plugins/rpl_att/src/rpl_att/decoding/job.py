@@ -7,11 +7,13 @@ from pathlib import Path
 
 import attrs
 
+from rpl_core.values import frozen
+
 #: Name of the answer in the folder that the worker writes.
 ANSWER = "decoding.json"
 
 
-@attrs.frozen
+@frozen
 class CodeSource:
     """Where instructions of a code object come from: a JSON table, or an ELF for ``disassembler``."""
 
@@ -29,7 +31,7 @@ class Load:
     number: int
 
 
-@attrs.frozen
+@frozen
 class Job:
     """``traces`` are (shader engine, file); ``code`` is by code object id, 0 for absolute addresses."""
 
@@ -71,7 +73,7 @@ class Job:
         )
 
 
-@attrs.frozen
+@frozen
 class Answer:
     """``statuses`` of the library by file, ``notes`` about the trace, ``error`` if there was no decoding."""
 

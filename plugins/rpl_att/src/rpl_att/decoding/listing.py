@@ -10,11 +10,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-import attrs
-
 from rpl_att.reading.folder import parse_json
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 _SYMBOL = re.compile(r"(?P<address>[0-9a-f]{8,16}) <(?P<name>.+)>:")
 #: ``s_branch 56  // 0000000016C0: BF820038 <kernel+0x100>``; one word of the code per group of eight.
@@ -26,7 +25,7 @@ _SOURCE = re.compile(r"; (?P<source>.+:\d+)")
 _BYTES_PER_WORD = 4
 
 
-@attrs.frozen
+@frozen
 class Instruction:
     """``source`` is ``file:line`` or empty; ``size_bytes`` is the encoded length."""
 
@@ -35,7 +34,7 @@ class Instruction:
     source: str = ""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Listing:
     """Instructions by address, and the symbols that begin at some of the addresses."""
 

@@ -8,15 +8,14 @@ import signal
 import subprocess
 import sys
 
-import attrs
-
 from rpl_att.decoding.job import ANSWER, Answer, Job
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 _USE_ANOTHER = "use the decoder of the ROCm that recorded the trace, or read a folder that it decoded"
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """Seconds and bytes of address space for decoding one dispatch."""
 

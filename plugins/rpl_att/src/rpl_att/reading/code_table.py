@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.reading.folder import MAX_TABLE_BYTES, TraceFolder, open_bounded
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 Counts = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ _LABEL = "; "
 _EARLY_STATS = "att_output.csv"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CodeTable:
     """Rows in order of ``line``, the row id that waves refer to (not a line of source).
 

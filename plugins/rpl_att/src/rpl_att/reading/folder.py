@@ -14,9 +14,8 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
-import attrs
-
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 #: JSON tables are read whole up to this size; the largest public one has 0.38 MB of code rows
 #: (docs/reference/thread-trace.md, 5).
@@ -29,7 +28,7 @@ _COPY_BYTES = 1 << 20
 _FOLDER_NAME = re.compile(r"ui_output_agent_(?P<agent>\d+)_dispatch_(?P<dispatch>\d+)\Z")
 
 
-@attrs.frozen
+@frozen
 class TraceFolder:
     """One decoded folder. ``agent_handle`` and ``dispatch_id`` are those in its name, if there."""
 

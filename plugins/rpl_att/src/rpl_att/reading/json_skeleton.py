@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import IO
 
-import attrs
 import numpy as np
 
 from rpl_att.reading.numeric_rows import BLOCK_BYTES, Span
+from rpl_core.values import frozen
 
 MAX_SKELETON_BYTES = 8 << 20
 #: Longer than any key with its colon and brackets, so that none is missed at a block's end.
@@ -24,7 +24,7 @@ class SkeletonError(ValueError):
     """The file has no end to an array, or is too large without its arrays."""
 
 
-@attrs.frozen
+@frozen
 class Skeleton:
     """The text with each array replaced by ``null``, and where the arrays are, by key."""
 

@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Iterator
 from typing import IO
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
+
+from rpl_core.values import frozen
 
 BLOCK_BYTES = 1 << 20
 _ALLOWED = b"0123456789[], \t\r\n-"
@@ -27,7 +28,7 @@ class NotRowsError(ValueError):
     """The text is no array of rows of this width."""
 
 
-@attrs.frozen
+@frozen
 class Span:
     """Bytes ``[begin, end)`` of a stream that hold an array with its outer brackets."""
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +19,7 @@ from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_att.reading.numeric_rows import NotRowsError, Span, row_blocks
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 NAME = "occupancy.json"
 #: Time in the packed form counts units of eight cycles (bits 23 and up hold time / 8).
@@ -34,7 +34,7 @@ _ROW_BYTES = 512
 Column = NDArray[np.int64]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EngineEvents:
     """Wave begins and ends of one shader engine in order of time; ``start`` is 1 for a begin."""
 
@@ -50,7 +50,7 @@ class EngineEvents:
         return len(self.time)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OccupancyEvents:
     """Events by shader engine, and the symbol of each kernel id that was resolved."""
 

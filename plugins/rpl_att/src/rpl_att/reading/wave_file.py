@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_att.reading.folder import open_bounded
@@ -19,6 +18,7 @@ from rpl_att.reading.json_skeleton import Skeleton, split_arrays
 from rpl_att.reading.json_values import mapping, rows, whole
 from rpl_att.reading.numeric_rows import NotRowsError, Rows, row_blocks
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +31,7 @@ _MAX_WAITS_BYTES = 4 << 20
 Waits = tuple[tuple[int, tuple[int, ...]], ...]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OpenWave:
     """A wave whose file is open. Times are shader clocks; ``cu`` is a WGP on gfx10 and newer."""
 

@@ -12,6 +12,7 @@ from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.values import frozen
 
 NAME = "filenames.json"
 #: A trace of all SEs of an MI300X in which each slot saw a hundred waves stays below this.
@@ -31,7 +32,7 @@ class WaveFile:
     end: int
 
 
-@attrs.frozen
+@frozen
 class WaveIndex:
     """``gfx_major`` is 9 to 12, or ``None`` in files that do not say (rocprofv2)."""
 

@@ -5,16 +5,15 @@ See docs/reference/thread-trace.md, 2.8.
 
 from __future__ import annotations
 
-import attrs
-
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.json_values import mapping, rows, whole
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 STATE_NAMES = {1: "idle", 2: "exec", 3: "wait", 4: "stall"}
 
 
-@attrs.frozen
+@frozen
 class StateSteps:
     """A step function: ``counts[i]`` waves from ``clocks[i]`` on."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reading.wave_file import CATEGORY
+from rpl_core.values import frozen
 
 #: Categories of branches (docs/reference/thread-trace.md, 2.5).
 TAKEN, NOT_TAKEN = 7, 8
@@ -17,7 +17,7 @@ TAKEN, NOT_TAKEN = 7, 8
 Counts = NDArray[np.int64]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FlowTotals:
     """``edges``: (row of the branch, row executed next) -> count. ``taken`` and ``not_taken`` by row;
     ``fewest`` and ``most`` hits of a row in any one wave.

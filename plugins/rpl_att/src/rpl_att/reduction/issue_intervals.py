@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reading.wave_file import DURATION, STALL, TIME
+from rpl_core.values import frozen
 
 ANY = "any"
 #: Intervals of one SIMD that are held at most; about 100 MB while they are merged.
@@ -23,7 +24,7 @@ CLASSES = tuple(InstructionClass)
 Intervals = NDArray[np.int64]  # rows of begin, end
 
 
-@attrs.frozen
+@frozen
 class SimdIssue:
     """One SIMD: its window in cycles and the busy cycles by class; ``None`` when there were too many."""
 

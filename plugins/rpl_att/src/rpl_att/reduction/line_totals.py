@@ -7,17 +7,17 @@ idle += max(time - prev, 0); prev = max(prev, time + duration).
 
 from __future__ import annotations
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.reading.numeric_rows import Rows
 from rpl_att.reading.wave_file import DURATION, STALL, TIME
+from rpl_core.values import frozen
 
 Counts = NDArray[np.int64]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class IdleBlock:
     """Idle cycles before each instruction of a block, and the clock that the next block goes on from."""
 
@@ -32,7 +32,7 @@ def idle_before(block: Rows, previous_end: int) -> IdleBlock:
     return IdleBlock(np.maximum(block[:, TIME] - latest[:-1], 0), int(latest[-1]))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LineTotals:
     """Sums by row of the code table; the last element collects instructions that match no row."""
 

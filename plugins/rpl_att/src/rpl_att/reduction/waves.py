@@ -21,11 +21,12 @@ from rpl_att.reduction.issue_intervals import CLASSES, IssueIntervals, SimdIssue
 from rpl_att.reduction.line_totals import LineTotals, idle_before
 from rpl_att.reduction.wait_replay import WaitReplay, WaitRows, WaitTotals
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 Counts = NDArray[np.int64]
 
 
-@attrs.frozen
+@frozen
 class WaveSummary:
     """One wave that was read. ``startup`` is the idle time before its first instruction, in cycles."""
 
@@ -43,7 +44,7 @@ class WaveSummary:
         return self.file.end - self.file.begin
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ReducedWaves:
     """Everything that later steps know of the waves. Rows are those of the code table."""
 

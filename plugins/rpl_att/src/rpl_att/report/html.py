@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html import figures as q
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _SHOWN_ENGINES = 4
 _PLOT_WIDTH, _PLOT_HEIGHT = 1000.0, 120.0
 
 
-@attrs.frozen
+@frozen
 class Share:
     """A part of the stacked bar, in percent of the bar."""
 
@@ -35,7 +34,7 @@ class Share:
     width: float
 
 
-@attrs.frozen
+@frozen
 class Curve:
     """A step curve as the ``d`` of a path in a box of 1000 x 120; ``peak`` is its highest value."""
 
@@ -45,7 +44,7 @@ class Curve:
     peak: int
 
 
-@attrs.frozen
+@frozen
 class ThreadTraceView:
     """One traced kernel. Rows are cells of text; ``notes`` say what is missing or doubtful."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
 from rpl_att.analysis.att_block import att_block
 from rpl_att.contract import AttPart
 from rpl_att.model import ThreadTrace
@@ -16,11 +14,12 @@ from rpl_core.ingest.files import expand
 from rpl_core.interfaces.reader import InputSet
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest, pass_files
+from rpl_core.values import frozen
 
 _SHOWN = 5
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Chosen:
     """A trace with its block. ``folder`` is where its files are."""
 

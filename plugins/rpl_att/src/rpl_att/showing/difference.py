@@ -15,6 +15,7 @@ from rpl_att.contract import AttInstruction, AttPart
 from rpl_att.showing.choose import Chosen
 from rpl_att.showing.listing import instructions_of
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 _FIGURES = (
     "issue_fraction",
@@ -26,7 +27,7 @@ _FIGURES = (
 )
 
 
-@attrs.frozen
+@frozen
 class ChangedRow:
     """One instruction in both traces, or in one of them; cycles are latency + idle per wave."""
 
@@ -41,7 +42,7 @@ class ChangedRow:
         return (self.after or 0.0) - (self.before or 0.0)
 
 
-@attrs.frozen
+@frozen
 class Difference:
     """``figures``: name -> (before, after); ``rows`` by descending size of the change."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-import attrs
+from rpl_core.values import frozen
 
 
 class Severity(str, Enum):
@@ -15,7 +15,7 @@ class Severity(str, Enum):
     INFORMATION = "information"
 
 
-@attrs.frozen
+@frozen
 class Difference:
     """``what`` names the compared property; both values as text, ``None`` where there is none."""
 
@@ -27,7 +27,7 @@ class Difference:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class AbiDiff:
     """All differences, breaking ones first. ``compared`` counts the kernels found on both sides."""
 

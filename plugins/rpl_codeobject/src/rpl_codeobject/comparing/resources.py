@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_codeobject.comparing.difference import Difference, Severity
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ _COSTS = {
 _COUNTS = ("vgprs", "agprs", "sgprs")
 
 
-@attrs.frozen
+@frozen
 class ResourceDifferences:
     """``unknown`` says which comparison could not be made and why."""
 

@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,7 +32,7 @@ _LINE = re.compile(
 )
 
 
-@attrs.frozen
+@frozen
 class Instruction:
     """``address`` and ``target`` (of a direct branch) are byte offsets from the kernel's entry."""
 

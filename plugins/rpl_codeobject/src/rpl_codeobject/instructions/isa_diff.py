@@ -6,9 +6,8 @@ from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.instructions.machine_loops import find_machine_loops
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,7 @@ class IsaVerdict(str, Enum):
     LOOPS_CHANGED = "loops_changed"
 
 
-@attrs.frozen
+@frozen
 class IsaDiff:
     """Loops that only one side has, and instruction counts of the whole kernel."""
 

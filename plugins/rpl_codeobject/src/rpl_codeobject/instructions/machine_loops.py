@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rpl_codeobject.instructions.disassembly import Instruction
 
 
-@attrs.frozen
+@frozen
 class MachineLoop:
     """``head`` and ``end`` are byte offsets of the first and last instruction.
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ _TRANSCENDENTAL = dict.fromkeys(("exp", "log", "rcp", "rsq", "sqrt", "sin", "cos
 _FLOATING = re.compile(r"b?f\d+")
 
 
-@attrs.frozen
+@frozen
 class PackedMix:
     """FLOPs per lane of one data type in a kernel's code, each instruction once: of packed ones, and of all.
 

@@ -13,6 +13,7 @@ import attrs
 
 from rpl_codeobject.reading.compressed_bundle import COMPRESSED_MAGIC, unpack_bundle
 from rpl_core.errors import BadDataError, ForeignFileError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ _MAX_ID_BYTES = 4096
 MAX_UNPACKED_BYTES = 1 << 30
 
 
-@attrs.frozen
+@frozen
 class BundledCode:
     """``entry`` is the bundle's own name for the code, ``None`` for a bare code object."""
 

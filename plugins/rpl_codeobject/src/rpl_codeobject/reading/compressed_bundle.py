@@ -15,6 +15,7 @@ import zlib
 import attrs
 
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
+from rpl_core.values import frozen
 
 COMPRESSED_MAGIC = b"CCOB"
 _COMMON = struct.Struct("<4sHH")
@@ -26,7 +27,7 @@ _MAX_WINDOW_BYTES = 1 << 27
 _BLOCK_BYTES = 1 << 20
 
 
-@attrs.frozen
+@frozen
 class Unpacked:
     """``data`` is the bundle. ``packed_bytes``: what it took of the input, ``None`` where it doesn't say."""
 
@@ -52,7 +53,7 @@ def unpack_bundle(data: bytes | memoryview, where: str, limit_bytes: int) -> Unp
     return Unpacked(plain, header.end)
 
 
-@attrs.frozen
+@frozen
 class _Header:
     method: int
     begin: int  # of the compressed data

@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_codeobject.reading import debug_reader
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +24,7 @@ _SECTION = b".debug_line"
 _TIME_LIMIT_S = 2.0 * debug_reader.CPU_LIMIT_S
 
 
-@attrs.frozen
+@frozen
 class SourcePlace:
     """A line of a file; the path is what the compiler wrote down and need not exist."""
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_compare.comparison.side import RunFacts, Side, observe_pass
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.collector import CollectionPlan, CollectRequest
 from rpl_core.profiling.session import ProfileSession
 from rpl_core.run_directory.writer import RunDirectory
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _DEVICE_SOURCE = "not looked up before the runs"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ArmSettings:
     """What all arms of a measurement share."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_core.errors import DeviceMismatchError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +24,7 @@ SYNTHETIC_VARIABLE = "RPL_ALLOW_SYNTHETIC_GATES"
 _IDENTITY = ("architecture", "product", "compute_units", "compute_partition", "memory_partition")
 
 
-@attrs.frozen
+@frozen
 class Comparability:
     """``blocking`` reasons leave no verdict; ``incomparable`` items are shown without one."""
 

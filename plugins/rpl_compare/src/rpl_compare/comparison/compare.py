@@ -16,12 +16,13 @@ from rpl_compare.comparison.side import copies_everywhere, make_side
 from rpl_compare.statistics.noise import WARN_CV, NoiseLevel, noise_level
 from rpl_core.errors import MissingError, NoVerdictError
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.side import Loaded, Side
 
 
-@attrs.frozen
+@frozen
 class CompareRequest:
     """What to compare, and how strictly."""
 
@@ -31,7 +32,7 @@ class CompareRequest:
     allow_synthetic: bool = False
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Comparison:
     """Everything that was found. ``only_base`` and ``only_new`` hold kernels of one side."""
 

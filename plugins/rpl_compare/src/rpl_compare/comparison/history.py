@@ -26,6 +26,7 @@ from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
 from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.errors import MissingError
 from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rpl_core.ingest.claims import Readers
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Entry:
     name: str
     created_utc: str | None
@@ -163,7 +164,7 @@ def _entry_doc(entry: _Entry) -> HistoryEntry:
     )
 
 
-@attrs.frozen
+@frozen
 class Series:
     """One item over the entries that hold it, oldest first."""
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_compare.comparison.arm import Arm, ArmSettings
 from rpl_compare.comparison.manifest import FOLDERS, WARM_UP, WARM_UP_FOLDERS, ComparisonLog
 from rpl_compare.comparison.model import Statistic
@@ -20,6 +18,7 @@ from rpl_compare.contract import Observation
 from rpl_compare.statistics.sequential import LOOKS
 from rpl_core.errors import InterruptedRunError, NoVerdictError, RplError, UsageError
 from rpl_core.run_directory.writer import make_empty
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.side import Side
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 Decided = Callable[["Side", "Side"], bool]
 
 
-@attrs.frozen
+@frozen
 class MeasureRequest:
     """What to measure. ``directory`` must not hold anything yet; times are seconds."""
 
@@ -50,7 +49,7 @@ class MeasureRequest:
         return (*(look for look in LOOKS if look < self.most_pairs), self.most_pairs)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MeasuredPairs:
     """Both sides with their runs in pair order, and how the measurement ended."""
 

@@ -25,6 +25,7 @@ from rpl_compare.comparison.verdict import excludes_regression, judge
 from rpl_compare.statistics.holm import holm_adjusted
 from rpl_compare.statistics.minimum_detectable import minimum_detectable_change, pairs_needed, runs_needed
 from rpl_core.exit_codes import ExitCode
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.evidence import TakeEvidence
@@ -40,7 +41,7 @@ EXIT_CODES = {
 }
 
 
-@attrs.frozen
+@frozen
 class Question:
     """What is asked of both sides. ``kernels`` are names of which a kernel must contain one; none: all.
 
@@ -55,7 +56,7 @@ class Question:
     incomparable: Mapping[ItemKey, str] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class _Item:
     key: ItemKey
     gated: bool
@@ -144,7 +145,7 @@ def _position(item: Judged, order: Mapping[ItemKey, int]) -> tuple[int, float, i
     return (1, -share, order[item.key])
 
 
-@attrs.frozen
+@frozen
 class Gate:
     """``worst`` is the gated item with the largest slow-down, ``None`` when no change could be estimated."""
 

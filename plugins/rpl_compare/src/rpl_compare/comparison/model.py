@@ -11,6 +11,7 @@ import attrs
 from rpl_compare.statistics.drift import Drift
 from rpl_compare.statistics.minimum_detectable import Precision, Requirement
 from rpl_core.text.safety import shorten
+from rpl_core.values import frozen
 
 
 class Verdict(str, Enum):
@@ -57,7 +58,7 @@ class ItemKey:
         return shorten(self.name, 60)
 
 
-@attrs.frozen
+@frozen
 class KernelObservation:
     """One kernel in one run. ``damaged`` counts dispatches that end before they begin."""
 
@@ -67,7 +68,7 @@ class KernelObservation:
     damaged: int
 
 
-@attrs.frozen
+@frozen
 class RunObservation:
     """One process run, summarised. A time is ``None`` where the run does not tell it."""
 
@@ -83,7 +84,7 @@ class RunObservation:
         return self.application.get(Kind.RUNTIME)
 
 
-@attrs.frozen
+@frozen
 class Sample:
     """The statistic of one item in each run of one side. ``problem`` says why it can't be judged."""
 
@@ -93,7 +94,7 @@ class Sample:
     problem: str | None = None
 
 
-@attrs.frozen
+@frozen
 class CompareRule:
     """What the user asked for. ``fail_above`` is a fraction; mirrored limits apply to improvements."""
 
@@ -108,7 +109,7 @@ class CompareRule:
         return math.log1p(self.fail_above)
 
 
-@attrs.frozen
+@frozen
 class Evidence:
     """What the samples of one item say. Everything is ``None`` when ``problem`` is set.
 
@@ -129,7 +130,7 @@ class Evidence:
     precision: Precision | None = None
 
 
-@attrs.frozen
+@frozen
 class Judged:
     """An item with its verdict."""
 
@@ -146,7 +147,7 @@ class Judged:
     runs_needed: int | None
 
 
-@attrs.frozen
+@frozen
 class Method:
     """How evidence is taken: two independent samples, or pairs with looks. ``alpha`` is that of one look."""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_compare.comparison.samples import observe, observe_process
 from rpl_core.documents.drafts import artefact_docs
 from rpl_core.errors import BadDataError, NoVerdictError
@@ -16,6 +14,7 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest, pass_files
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import RunObservation, Statistic
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Agent, Trace
 
 
-@attrs.frozen
+@frozen
 class RunFacts:
     """Where one run came from."""
 
@@ -40,7 +39,7 @@ class RunFacts:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Side:
     """Runs and their facts, one each per process run. ``label``: "base", "new" or an entry's name."""
 
@@ -67,7 +66,7 @@ class Side:
         return tuple(dict.fromkeys(gpu for fact in self.facts for gpu in fact.gpus))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Loaded:
     """A side as it was read: the recording with its traces, the manifests of its run directories."""
 

@@ -6,17 +6,17 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-import attrs
 import numpy as np
 
 from rpl_compare.statistics.ranks import doubled_ranks
 from rpl_compare.statistics.robust import median
+from rpl_core.values import frozen
 
 #: Chosen, as for the verdicts: a flag in one of a hundred steady series.
 DRIFT_P = 0.01
 
 
-@attrs.frozen
+@frozen
 class Drift:
     """``rho`` in -1..1; ``change`` is the median of the later half over that of the earlier half, minus 1."""
 

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
-import attrs
 import numpy as np
 
 from rpl_compare.statistics.ranks import doubled_ranks, sized_subset_sum_counts, tie_sizes
 from rpl_compare.statistics.robust import pairwise_differences
+from rpl_core.values import frozen
 
 #: C(60, 30) = 1.2e17 subsets are exact in 64 bits.
 EXACT_VALUES = 60
 
 
-@attrs.frozen
+@frozen
 class MannWhitneyTest:
     """``p_greater`` is small when ``right`` tends to be larger than ``left``, ``p_less`` when smaller.
 

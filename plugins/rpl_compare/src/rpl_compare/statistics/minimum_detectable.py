@@ -13,10 +13,9 @@ from bisect import bisect_left
 from collections.abc import Callable
 from statistics import NormalDist
 
-import attrs
-
 from rpl_compare.statistics.mann_whitney import fewest_values
 from rpl_compare.statistics.signed_rank import fewest_pairs
+from rpl_core.values import frozen
 
 #: Probability that a change of the minimum detectable size is found (chosen; the usual convention).
 POWER = 0.8
@@ -25,7 +24,7 @@ MOST_RUNS = 1000
 _RANK_TEST_COST = math.sqrt(math.pi / 3)
 
 
-@attrs.frozen
+@frozen
 class Requirement:
     """What a verdict asks for: ``alpha`` two-sided, and an estimate beyond ``threshold`` (a log ratio)."""
 
@@ -33,7 +32,7 @@ class Requirement:
     threshold: float
 
 
-@attrs.frozen
+@frozen
 class Precision:
     """How well a shift is known: its standard error and the degrees of freedom behind it."""
 

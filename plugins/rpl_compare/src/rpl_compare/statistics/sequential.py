@@ -11,8 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-import attrs
-
 from rpl_compare.statistics.bootstrap import paired_ratio_interval
 from rpl_compare.statistics.minimum_detectable import (
     Requirement,
@@ -21,6 +19,7 @@ from rpl_compare.statistics.minimum_detectable import (
 )
 from rpl_compare.statistics.robust import median, pseudo_median, robust_sigma
 from rpl_compare.statistics.signed_rank import signed_rank_interval, signed_rank_test
+from rpl_core.values import frozen
 
 #: docs/reference/statistics.md, rule 1.
 LOOKS = (10, 15, 20, 30)
@@ -35,7 +34,7 @@ class Decision(str, Enum):
     INCONCLUSIVE = "inconclusive"  # the last look did not decide
 
 
-@attrs.frozen
+@frozen
 class AcceptRule:
     """``alpha`` is 0.05 / candidates of the loop (5 candidates: 0.01). Gains are fractions of the time."""
 
@@ -54,7 +53,7 @@ class AcceptRule:
         return next((look for look in self.looks if look > pairs), None)
 
 
-@attrs.frozen
+@frozen
 class Look:
     """What one look found. ``ratio`` is new / base time; ``blocked_by`` names guards that failed.
 

@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
-import attrs
 import numpy as np
 
 from rpl_compare.statistics.ranks import doubled_ranks, subset_sum_counts, tie_sizes
 from rpl_compare.statistics.robust import walsh_averages
+from rpl_core.values import frozen
 
 #: 2^50 sign patterns and all their partial sums are exact in 64 bits.
 EXACT_PAIRS = 50
 
 
-@attrs.frozen
+@frozen
 class SignedRankTest:
     """``p_greater`` is small when the differences tend to be positive, ``p_less`` when negative."""
 

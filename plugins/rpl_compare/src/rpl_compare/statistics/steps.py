@@ -13,9 +13,8 @@ from bisect import insort
 from collections.abc import Sequence
 from itertools import pairwise
 
-import attrs
-
 from rpl_compare.statistics.robust import MAD_TO_SIGMA, median
+from rpl_core.values import frozen
 
 #: Penalty of a step in units of sigma * ln(n) (chosen: a steady series then shows a step in about 1 of 100
 #: cases, see benchmarks/acceptance_statistics.py).
@@ -28,7 +27,7 @@ _LEAST_LEVEL = 2
 _RESOLUTION = 1e-4
 
 
-@attrs.frozen
+@frozen
 class Level:
     """Entries ``first`` .. ``last`` (inclusive) around ``value``, their median."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 3
 
 
-@attrs.frozen
+@frozen
 class Spent:
     """Sums over a session; ``money`` is ``None`` while no price is known."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_llm_unroll.asking.exchange import Message
 from rpl_llm_unroll.prompt.contract import repair_message
 from rpl_llm_unroll.prompt.model import subject_of
@@ -30,7 +31,7 @@ def _say_nothing(_line: str) -> None:
     return None
 
 
-@attrs.frozen
+@frozen
 class NoProposal:
     """``guard`` names what stood against the proposal: ``budget`` or ``reply-contract``."""
 

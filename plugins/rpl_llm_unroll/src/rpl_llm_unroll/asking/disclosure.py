@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 from rpl_llm_unroll.asking.budget import tokens_of
 from rpl_llm_unroll.asking.secrets import HARMLESS_COMMENT, find_secrets
 
@@ -26,7 +25,7 @@ _CONTENT = {
 }
 
 
-@attrs.frozen
+@frozen
 class SuspiciousLine:
     """``line`` counts in the source file; ``None`` for text that is not from it."""
 

@@ -11,18 +11,19 @@ import attrs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 Role = Literal["system", "user", "assistant"]
 VERSION = "1.0"
 
 
-@attrs.frozen
+@frozen
 class Message:
     role: Role
     content: str
 
 
-@attrs.frozen
+@frozen
 class Usage:
     """Tokens as the endpoint counted them; ``estimated`` where it did not, from the texts' sizes."""
 
@@ -35,7 +36,7 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
-@attrs.frozen
+@frozen
 class Answer:
     """``text`` is the reply, empty where the model sent none; ``refusal`` is its own word for that."""
 
@@ -46,7 +47,7 @@ class Answer:
     refusal: str | None = None
 
 
-@attrs.frozen
+@frozen
 class Exchange:
     """``subject`` identifies what was asked about, whatever the figures in the messages were.
 

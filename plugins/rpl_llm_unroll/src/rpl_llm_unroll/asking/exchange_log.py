@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import attrs
-
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.values import frozen
 from rpl_llm_unroll.asking.exchange import Exchange, parse_exchange
 
 FILE_NAME = "exchanges.jsonl"
@@ -15,7 +14,7 @@ FILE_NAME = "exchanges.jsonl"
 _MAX_FILE_BYTES = 256 << 20
 
 
-@attrs.frozen
+@frozen
 class ExchangeLog:
     """``path`` is made with its first exchange; ``None`` keeps no record."""
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ _PLAIN_KEY = re.compile(r"(?i)\b\w*key\w{0,8}\s*[:=({]\s*[\"'](?P<value>[A-Za-z0
 _ASSIGNED_KIND = "a value assigned to a key, token, secret or password"
 
 
-@attrs.frozen
+@frozen
 class Secret:
     """Where something that looks like a secret stands: ``line`` from 1 in the text that was looked at."""
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import attrs
-
 from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 #: A kernel of a few hundred lines with room for a model's reasoning (chosen).
@@ -22,7 +21,7 @@ Form = Literal["standard", "compact", "full-source"]
 FORMS: tuple[Form, ...] = ("standard", "compact", "full-source")
 
 
-@attrs.frozen
+@frozen
 class LlmSettings:
     """``price_in`` and ``price_out`` are per million tokens, in the currency of ``money_budget``.
 

@@ -10,6 +10,7 @@ import attrs
 
 from rpl_core.cli.session import session_of
 from rpl_core.errors import BadDataError, UsageError
+from rpl_core.values import frozen
 from rpl_llm_unroll.asking.disclosure import suspicious_lines
 from rpl_llm_unroll.cli.llm_options import chosen_form
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
-@attrs.frozen
+@frozen
 class PromptSettings:
     """What the options of one call say; ``None``: not said. ``flags`` hold those of plugins too."""
 

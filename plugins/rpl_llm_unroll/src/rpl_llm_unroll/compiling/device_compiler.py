@@ -7,25 +7,24 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import attrs
-
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_codeobject.values import CodeObject
 from rpl_core.errors import RplError
+from rpl_core.values import frozen
 
 #: In order of preference: the user's ROCm first, then a plain clang.
 COMPILERS = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
 _TIME_LIMIT_S = 120.0
 
 
-@attrs.frozen
+@frozen
 class NotCompiled:
     """Why there is no code object: the compiler's first error, or what is missing."""
 
     reason: str
 
 
-@attrs.frozen
+@frozen
 class DeviceCompiler:
     """``flags`` are added behind the standard ones; ``include`` is searched for the source's own headers."""
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.tree import text_of, walk
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _LOCAL_DECLARATORS = frozenset({"array_declarator"})
 _INDIRECT = frozenset({"pointer_declarator", "reference_declarator"})
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Store:
     """``value`` is the expression that is stored; with ``counts`` it is a ``++`` or ``--``.
 

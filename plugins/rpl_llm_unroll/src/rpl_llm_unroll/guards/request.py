@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.loops.view import LoopView
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Form = Literal["pragma", "explicit"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class UnrollRequest:
     view: LoopView
     factor: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.constants import INTEGER_TYPES
 from rpl_llm_unroll.syntax.declarations import declared_names
 from rpl_llm_unroll.syntax.tree import line_of, text_of, walk
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Counted:
     """``variable`` goes from ``start`` while ``variable relation bound``, by ``step`` (negative: downwards).
 
@@ -36,7 +35,7 @@ class Counted:
     upwards: bool
 
 
-@attrs.frozen
+@frozen
 class NotCounted:
     """Why a loop does not count, and the line that shows it."""
 

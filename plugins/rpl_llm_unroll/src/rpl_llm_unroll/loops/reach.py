@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.tree import line_of, text_of, walk
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _NAMES = frozenset({"identifier", "type_identifier", "field_identifier", "namespace_identifier"})
 
 
-@attrs.frozen
+@frozen
 class Mention:
     """``line`` lies inside the loop; ``via`` names the functions and macros on the way, nearest first.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.tree import line_of, walk
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ LOOP_KINDS = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SourceLoop:
     """``id`` is unique in its file: kernel, line, and numbers where several share the name or the line."""
 

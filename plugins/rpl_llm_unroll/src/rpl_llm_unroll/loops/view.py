@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.loops.counted import Counted, NotCounted, counted_form
 from rpl_llm_unroll.loops.reach import Mention, mentions_of
 from rpl_llm_unroll.loops.source_loop import SourceLoop, find_loops
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _MOST = (1 << 31) - 1
 
 
-@attrs.frozen
+@frozen
 class TripCount:
     """``runs`` iterations, the counter starting at ``first``."""
 
@@ -57,7 +56,7 @@ def trip_count(form: Counted, constants: Constants) -> TripCount | None:
     return TripCount(runs, first)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LoopView:
     """``declared`` holds what kernel and file scope declare; ``trips`` is ``None`` when not constant."""
 

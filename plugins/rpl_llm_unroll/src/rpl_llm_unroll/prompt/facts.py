@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
-
 from rpl_analysis.contracts.analysis import AnalysisDocument
 from rpl_analysis.contracts.dag import DagDocument
 from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_codeobject.kernel_names import is_instance
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ T = TypeVar("T")
 D = TypeVar("D", bound="Document")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RunFacts:
     """Everything is ``None`` that the run does not have. ``kernel`` is the source's name for it."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import RplError
+from rpl_core.values import frozen
 from rpl_llm_unroll.hot_places import hot_instructions
 from rpl_llm_unroll.prompt.figures import missing
 from rpl_llm_unroll.prompt.model import Section
@@ -27,7 +26,7 @@ _TITLE = "Machine code"
 _SHOWN_INSTRUCTIONS = 160
 
 
-@attrs.frozen
+@frozen
 class _Code:
     symbol: str
     architecture: str

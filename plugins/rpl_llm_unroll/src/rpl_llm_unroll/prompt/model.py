@@ -8,17 +8,18 @@ from typing import Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_llm_unroll.asking.budget import tokens_of
 from rpl_llm_unroll.asking.exchange import Message, digest_of
 
 
-@attrs.frozen
+@frozen
 class Section:
     title: str
     text: str
 
 
-@attrs.frozen
+@frozen
 class Prompt:
     """``subject`` identifies the question whatever the figures in it are: source, kernel, attempts."""
 

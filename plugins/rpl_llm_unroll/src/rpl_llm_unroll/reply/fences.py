@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.reply.model import Problem
 
 _OPENING = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>.*)")
@@ -16,7 +15,7 @@ _OPENING = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 
 
-@attrs.frozen
+@frozen
 class FencedBlock:
     """``line`` is where the opening fence stands in the reply, from 1."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.syntax.kernels import KernelNode
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Target:
     """The kernel of ``file`` that a reply may replace."""
 
@@ -34,14 +34,14 @@ class Target:
         )
 
 
-@attrs.frozen
+@frozen
 class Problem:
     """Why a reply is not used: one sentence that the model is told, without its own text in full."""
 
     reason: str
 
 
-@attrs.frozen
+@frozen
 class SoundReply:
     """``edit`` replaces exactly the kernel's bytes; ``digest`` is of the new kernel's tokens."""
 

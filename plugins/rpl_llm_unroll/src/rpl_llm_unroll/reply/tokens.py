@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.reply.model import Problem
 
 Kind = Literal["word", "number", "string", "char", "directive", "sign"]
@@ -29,7 +28,7 @@ _TOKEN = re.compile(
 _REST_OF_LINE = re.compile(r"[^\n]*")
 
 
-@attrs.frozen
+@frozen
 class Token:
     """``line`` counts from 1 in the text that was split."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.tree import text_of, walk
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _INDIRECT = frozenset(
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Declared:
     """``indirect``: a pointer, reference, array or function, so that its value may change elsewhere."""
 

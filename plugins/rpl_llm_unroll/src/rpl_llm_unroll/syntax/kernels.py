@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.tree import line_of, text_of, walk
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 _WRAPPERS = frozenset({"template_declaration", "linkage_specification"})
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelNode:
     """``outer`` includes ``template <...>`` and ``extern "C"``; ``ordinal`` counts kernels of one name."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.tree import ancestors, line_of, text_of, walk
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ _NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*
 _CONDITIONS = frozenset({"preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef"})
 
 
-@attrs.frozen
+@frozen
 class Macro:
     """One ``#define``. ``conditional``: it stands inside ``#if``, so the build decides whether it holds."""
 
@@ -32,7 +31,7 @@ class Macro:
         return tuple(_WORD.findall(_NOT_CODE.sub(" ", self.replacement)))
 
 
-@attrs.frozen
+@frozen
 class Macros:
     """All definitions of a file by name; ``undefined`` holds names that an ``#undef`` removes."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_llm_unroll.syntax.declarations import Declared, declared_names, file_scope_names
 from rpl_llm_unroll.syntax.kernels import KernelNode, find_kernels, function_name
 from rpl_llm_unroll.syntax.macros import Macros, find_macros
@@ -27,7 +26,7 @@ _TYPE_DEFINITIONS = frozenset(
 _ALIASES = frozenset({"alias_declaration", "type_definition"})
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SourceFile:
     """``functions`` maps a name to all its definitions in the file, overloads and methods included.
 

@@ -12,9 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.values import frozen
 
 NAME = "compile_commands.json"
 _PLACES = (Path(), Path("build"))
@@ -26,7 +25,7 @@ _LAUNCHERS = frozenset(("ccache", "sccache", "distcc", "icecc"))
 _CMAKE_TARGET = re.compile(r"(?:^|/)CMakeFiles/([^/]+)\.dir/")
 
 
-@attrs.frozen
+@frozen
 class Entry:
     """How one file is compiled. Paths are absolute; ``target`` is the one of CMake, if the entry shows it."""
 

@@ -10,13 +10,14 @@ import attrs
 from rpl_core.errors import MissingError, PluginError, RplError
 from rpl_core.files.digest import sha256_of
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 
 if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject
 
 
-@attrs.frozen
+@frozen
 class BuiltProgram(Build):
     """``code_objects`` are those of ``binary``, in file order."""
 
@@ -25,7 +26,7 @@ class BuiltProgram(Build):
     code_objects: tuple[CodeObject, ...] = attrs.field(repr=False)
 
 
-@attrs.frozen
+@frozen
 class ProgramBuilder:
     """The builder of a plugin's build system; what it returns is looked at before anything relies on it."""
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.reading.bundles import ELF_MAGIC
 from rpl_codeobject.reading.elf_file import guarded, open_elf
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 from rpl_optimize.build.build_run import StepFailedError
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _link_options(entry: Entry) -> Iterator[str]:
             yield word
 
 
-@attrs.frozen
+@frozen
 class CompiledObject:
     path: Path
     entry: Entry

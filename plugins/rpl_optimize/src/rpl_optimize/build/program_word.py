@@ -7,10 +7,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _MAX_WORDS = 64
 
 
-@attrs.frozen
+@frozen
 class Program:
     """``path`` is absolute and may not exist yet; ``words`` are the places in the command that mean it."""
 

@@ -9,10 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import UsageError
 from rpl_core.process.launch import require_program
+from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import Program, find_program
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _TOOL_PATHS = frozenset(("PATH", "HOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"))
 
 
-@attrs.frozen
+@frozen
 class ProjectBuilder(Builder):
     """``words`` run in the counterpart of ``place`` (the user's working directory) in a copy of ``root``.
 

@@ -8,11 +8,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import UsageError
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.values import frozen
 from rpl_optimize.build.build_run import MARKER
 from rpl_optimize.session_layout import is_session_directory
 
@@ -29,7 +28,7 @@ _REPOSITORY = ".git"
 Snapshot = dict[Path, tuple[int, int, int]]
 
 
-@attrs.frozen
+@frozen
 class Project:
     """The tree below ``root``, which is resolved; ``source`` is absolute and inside."""
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import encodable
+from rpl_core.values import frozen
 from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.contracts.optimize import BuildPart
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _PLACE, _FIRST, _SECOND = "build", "first", "second"
 
 
-@attrs.frozen
+@frozen
 class ReproducibleBuild:
     """``build`` is ``None`` when the first or second build failed: ``part.problem`` says why.
 

@@ -7,11 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import UsageError
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
+from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import find_program
@@ -84,7 +83,7 @@ def is_header(path: Path) -> bool:
     return path.suffix.lower() in _HEADERS
 
 
-@attrs.frozen
+@frozen
 class TemplateBuilder(Builder):
     """Runs ``words`` in ``place`` (the user's working directory), without a shell.
 

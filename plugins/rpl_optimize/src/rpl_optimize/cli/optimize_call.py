@@ -12,6 +12,7 @@ import attrs
 import click
 
 from rpl_core.errors import BadDataError, UsageError
+from rpl_core.values import frozen
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 
 #: Given anew with --resume; everything else is the session's own.
@@ -29,7 +30,7 @@ _NOT_AS_WRITTEN = (
 )
 
 
-@attrs.frozen
+@frozen
 class Call:
     """One call of a command. ``flags`` are its options by Python name."""
 

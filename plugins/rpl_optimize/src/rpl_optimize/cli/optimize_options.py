@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import attrs
 import click
 
+from rpl_core.values import frozen
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -166,7 +168,7 @@ def optimize_options(command: F) -> F:
     return command
 
 
-@attrs.frozen
+@frozen
 class OptimizeSettings:
     """What the options of one call say, by the names that click gives them; ``None``: not said."""
 

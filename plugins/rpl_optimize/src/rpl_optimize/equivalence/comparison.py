@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 22
 
 
-@attrs.frozen
+@frozen
 class Comparison:
     """``equal`` is ``None`` where the two can't be compared. ``spread``: they differ within the tolerance."""
 
@@ -24,7 +26,7 @@ class Comparison:
     spread: bool = False
 
 
-@attrs.frozen
+@frozen
 class Tolerance:
     """Numbers may differ by ``absolute + relative * |baseline|``."""
 

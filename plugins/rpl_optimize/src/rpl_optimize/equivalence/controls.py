@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-import attrs
-
 from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.edits import apply_edits
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
-@attrs.frozen
+@frozen
 class EquivalenceSubject:
     """One candidate beside its baseline.
 
@@ -40,7 +39,7 @@ ControlName = Literal["empty", "broken"]
 CONTROLS: tuple[ControlName, ...] = ("empty", "broken")
 
 
-@attrs.frozen
+@frozen
 class NoControl:
     """Why there is no program to show."""
 

@@ -11,9 +11,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.values import frozen
 from rpl_optimize.equivalence.compare_outputs import compare_outputs
 from rpl_optimize.equivalence.comparison import Comparison, Tolerance
 from rpl_optimize.equivalence.output_spec import output_paths, read_outputs
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.equivalence import EquivalenceRequest
 
 
-@attrs.frozen
+@frozen
 class _Reference:
     """A run of the unchanged program; ``spread`` says how far its second run departed."""
 

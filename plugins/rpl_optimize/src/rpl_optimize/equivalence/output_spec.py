@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-import attrs
-
 from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 
 STANDARD_OUTPUT = "-"
 #: Little-endian, as the GPU and its host have them; NumPy has no bf16.
@@ -23,7 +22,7 @@ RAW_TYPES = {
 _LIKE_A_TYPE = re.compile(r"(?:b?f|float|[iu]|u?int)\d+(?:_t)?|float|double|int|half")
 
 
-@attrs.frozen
+@frozen
 class OutputSpec:
     """``path`` is relative to the working directory, ``None`` for standard output.
 

@@ -12,6 +12,7 @@ from rpl_core.errors import TimeLimitError
 from rpl_core.process import ProcessRequest
 from rpl_core.process.outcome import describe_exit
 from rpl_core.process.runner import run_command
+from rpl_core.values import frozen
 from rpl_optimize.equivalence.working_copy import make_working_copy
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _SHELL_SIGNALS = range(129, 129 + signal.SIGRTMAX)
 _SHOWN_CHARACTERS = 200
 
 
-@attrs.frozen
+@frozen
 class ProgramRun:
     """``failure`` says how it failed, ``None`` for exit status 0; ``crashed``: by a signal or a time limit.
 
@@ -46,7 +47,7 @@ class ProgramRun:
         return f"{self.failure}: {self.last_line}" if self.last_line else f"{self.failure}"
 
 
-@attrs.frozen
+@frozen
 class RunPlan:
     """``outputs`` are left out of the stand-in. ``what`` names the program in messages."""
 

@@ -15,6 +15,7 @@ import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CheckPart, ControlPart
 from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
 from rpl_optimize.interfaces.equivalence import EquivalenceReport, EquivalenceRequest, EquivalenceVerdict
@@ -37,7 +38,7 @@ CONTROL_TIME_FACTOR = 10.0
 CONTROL_TIME_S = 60.0
 
 
-@attrs.frozen
+@frozen
 class _Shown:
     """What a check said about one control."""
 

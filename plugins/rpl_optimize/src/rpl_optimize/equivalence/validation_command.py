@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
+from rpl_core.values import frozen
 from rpl_optimize.equivalence.output_spec import output_paths
 from rpl_optimize.equivalence.places import fresh_place
 from rpl_optimize.equivalence.program_run import ProgramRun, RunPlan, program_of, run_in
@@ -23,7 +22,7 @@ _PLACEHOLDER = re.compile(r"\{(?:program|directory|command)\}")
 _NAMES_THE_PROGRAM = ("{program}", "{command}")
 
 
-@attrs.frozen
+@frozen
 class _Side:
     """One of the two builds; ``program`` may be unknown to a caller who has a command line only."""
 

@@ -13,10 +13,9 @@ import shutil
 from collections import deque
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import MissingError
 from rpl_core.process.storage import storage_error
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +31,7 @@ _PATHS = re.compile(r"[\s=,:;'\"]")
 Stamp = tuple[int, int, int]  # inode, bytes, modification time in ns
 
 
-@attrs.frozen
+@frozen
 class WorkingCopy:
     """``directory`` is where to run; ``linked`` are the user's files that it leads to."""
 

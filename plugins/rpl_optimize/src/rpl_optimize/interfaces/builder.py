@@ -8,11 +8,12 @@ from pathlib import Path
 import attrs
 
 from rpl_core.interfaces.options import Options
+from rpl_core.values import frozen
 
 __all__ = ["Build", "BuildFailure", "BuildRequest", "BuildSystem", "Builder"]
 
 
-@attrs.frozen
+@frozen
 class BuildRequest:
     """What is to be built, and what the user said about building; all of that is optional.
 
@@ -34,7 +35,7 @@ class BuildRequest:
     options: Options = attrs.field(factory=Options)
 
 
-@attrs.frozen
+@frozen
 class Build:
     """A finished build of one text of the source; ``binary`` lies in the directory of the build."""
 
@@ -44,7 +45,7 @@ class Build:
     log: Path
 
 
-@attrs.frozen
+@frozen
 class BuildFailure:
     """Why there is no binary: the compiler's first error, or what went wrong around it."""
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from pathlib import Path
 
-import attrs
+from rpl_core.values import frozen
 
 
 class EquivalenceVerdict(str, Enum):
@@ -16,7 +16,7 @@ class EquivalenceVerdict(str, Enum):
     NOT_RUN = "not_run"
 
 
-@attrs.frozen
+@frozen
 class EquivalenceOptions:
     """What the user said about checking results.
 
@@ -32,7 +32,7 @@ class EquivalenceOptions:
     time_limit_s: float = 600.0
 
 
-@attrs.frozen
+@frozen
 class EquivalenceRequest:
     """Two builds of one program in separate scratch directories, with the user's own command line.
 
@@ -52,7 +52,7 @@ class EquivalenceRequest:
     working_directory: Path | None = None
 
 
-@attrs.frozen
+@frozen
 class EquivalenceReport:
     """``crashed``: ``DIFFERENT`` because the candidate crashed or hung, so that no result was compared."""
 

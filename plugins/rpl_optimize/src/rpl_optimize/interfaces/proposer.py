@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def _say_nothing(_line: str) -> None:
     return None
 
 
-@attrs.frozen
+@frozen
 class Attempt:
     """An earlier proposal and why it was not kept."""
 
@@ -30,7 +31,7 @@ class Attempt:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class InstalledTransformation:
     """A transformation with the name of the plugin that offers it."""
 
@@ -38,7 +39,7 @@ class InstalledTransformation:
     transformation: Transformation
 
 
-@attrs.frozen
+@frozen
 class ProposalRequest:
     """``documents`` maps document names ("profile", "roofline", "dag", "analysis") to plain JSON values.
 

@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 
 from rpl_core.model.architecture import Architecture
+from rpl_core.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Edit:
     """Replace the bytes ``[begin, end)`` of the source by ``replacement``."""
 
@@ -21,7 +22,7 @@ class Edit:
     replacement: bytes
 
 
-@attrs.frozen
+@frozen
 class GuardVerdict:
     """What one guard says about a candidate; a refusal names the line and the reason."""
 
@@ -31,7 +32,7 @@ class GuardVerdict:
     line: int | None = None
 
 
-@attrs.frozen
+@frozen
 class Evidence:
     """What the documents of a run say for one candidate.
 
@@ -45,7 +46,7 @@ class Evidence:
     preference: int = 0
 
 
-@attrs.frozen
+@frozen
 class Screening:
     """What a look at one candidate before its build says, or why there was nothing to look at."""
 
@@ -53,7 +54,7 @@ class Screening:
     unavailable: str | None = None
 
 
-@attrs.frozen
+@frozen
 class EditCandidate:
     """A proposed change. ``id`` is stable for equal input; edits must not overlap.
 
@@ -78,7 +79,7 @@ class EditCandidate:
         return all(guard.passed for guard in self.guards)
 
 
-@attrs.frozen
+@frozen
 class KernelSource:
     """One source file as bytes. ``kernel`` limits proposals to one kernel by name.
 

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 from rpl_optimize.ledger.events import LedgerEvent
 
 #: ``previous_sha256`` of the first line.
@@ -24,7 +25,7 @@ _KEYS = {"sequence", "time_utc", "event", "data", "previous_sha256", "sha256"}
 _MOST_TIME_CHARACTERS = 64
 
 
-@attrs.frozen
+@frozen
 class LedgerEntry:
     """A line that was checked against its own hash. ``sequence`` counts from 1, like lines."""
 

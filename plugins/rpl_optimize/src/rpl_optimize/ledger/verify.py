@@ -10,6 +10,7 @@ import attrs
 from pydantic import ValidationError
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import JudgedData, SessionStartedData
 from rpl_optimize.ledger.decisions import Decisions, SharedError, alike
 from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rpl_optimize.ledger.line import LedgerEntry
 
 
-@attrs.frozen
+@frozen
 class ReplayedVerdict:
     """A recorded verdict beside the one that its evidence gives. ``differences`` is empty when they agree."""
 
@@ -37,7 +38,7 @@ class ReplayedVerdict:
     differences: tuple[str, ...]
 
 
-@attrs.frozen
+@frozen
 class Verification:
     """What was replayed. ``problems`` are (line, sentence) about events that contradict each other."""
 

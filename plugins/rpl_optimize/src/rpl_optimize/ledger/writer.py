@@ -12,13 +12,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from pydantic import ValidationError
 
 from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.process.storage import storage_error
 from rpl_core.text.safety import encodable
+from rpl_core.values import frozen
 from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
 from rpl_optimize.ledger.line import FIRST_PREVIOUS, MAX_LINE_BYTES, LedgerEntry, encode, make_entry
 from rpl_optimize.ledger.read import read_ledger
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 
-@attrs.frozen
+@frozen
 class _State:
     """How the file stands. One value, so that an interrupt never finds half of a change."""
 

@@ -11,11 +11,10 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.process.storage import storage_error
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_optimize.loop.request import OptimizeRequest
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-@attrs.frozen
+@frozen
 class Written:
     """``before_sha256``: what was at ``path``, ``None`` for a new file."""
 

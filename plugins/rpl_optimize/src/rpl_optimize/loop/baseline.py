@@ -13,6 +13,7 @@ import attrs
 from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.pipeline import analyse_paths
 from rpl_core.profiling.record import ProfileRequest, record_application
+from rpl_core.values import frozen
 from rpl_optimize.build.reproducible import build_reproducibly
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.request import OptimizeRequest, Tools
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Baseline:
     """``directory`` holds the profile; ``text`` is the source that ``build`` was made of."""
 

@@ -14,6 +14,7 @@ from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instruction
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf
 from rpl_core.errors import RplError
+from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.contracts.optimize import GuardPart
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Code = dict[tuple[str, str], "Sequence[Instruction]"]
 
 
-@attrs.frozen
+@frozen
 class LaunchLimit:
     """The transformation promises that no launch has more work-items per workgroup than ``promised``.
 

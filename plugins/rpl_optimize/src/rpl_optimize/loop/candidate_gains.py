@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
+from rpl_core.values import frozen
 from rpl_optimize.measurement.gains import gains_of
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.target import Target
 
 
-@attrs.frozen
+@frozen
 class PredictedGain:
     """``gain`` is the part of the makespan that would be saved, below 0 for a loss; ``None`` has a reason."""
 
@@ -57,7 +56,7 @@ def predicted_gain(
     return PredictedGain(found.together.gain_ns / found.recorded_ns)
 
 
-@attrs.frozen
+@frozen
 class CandidateGains:
     """Fractions of the time saved. ``predicted`` is modelled: what-if with the kernel's measured ratio."""
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import EvidencePart
 from rpl_optimize.equivalence.controls import EquivalenceSubject
 from rpl_optimize.interfaces.transformation import KernelSource
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     Record = Callable[[LedgerEvent, dict[str, object]], None]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Trial:
     """A candidate on its way: what it must beat and which kernel it changes."""
 
@@ -49,7 +48,7 @@ class Trial:
         return self.built.proposed.directory
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Evaluation:
     """The gates in their order. ``step`` names each stage when it begins."""
 

@@ -7,12 +7,11 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
 from rpl_core.text.safety import printable
+from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.build.program_word import find_program
 
@@ -29,7 +28,7 @@ _FOREIGN = (Path("/usr"), Path("/opt"))
 _NEXT_STEP = "name it with --source FILE, build with -g, or give --compile-database FILE"
 
 
-@attrs.frozen
+@frozen
 class FoundSource:
     """``how`` says where the path comes from, for people."""
 

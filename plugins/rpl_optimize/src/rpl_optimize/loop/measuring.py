@@ -11,6 +11,7 @@ import attrs
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import recorded_device
 from rpl_core.run_directory.reader import load_manifest
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import GuardPart, MeasurementPart, RulePart
 from rpl_optimize.measurement.gains import noise_diagnostic
 from rpl_optimize.measurement.measure import (
@@ -37,7 +38,7 @@ LEAST_RUN_LIMIT_S = 60.0
 _OUT_OF_REACH = "no gain of this kernel can be large enough for the application or stand out of its noise"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MeasureStage:
     """``time_left`` gives the rest of the session's time budget in seconds, ``None`` without one."""
 

@@ -12,6 +12,7 @@ from rpl_core.errors import PluginError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.process.storage import make_directory
+from rpl_core.values import frozen
 from rpl_optimize.build.reproducible import build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
 from rpl_optimize.interfaces.transformation import EditCandidate
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_REPAIRS = 5
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Proposed:
     """One version of a candidate. ``text`` is ``None`` when there is nothing to build.
 
@@ -61,7 +62,7 @@ class Proposed:
         return hashlib.sha256(self.text or b"").hexdigest()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Built:
     """``build`` is ``None`` when no version got through; ``part`` is then of the last that was built."""
 
@@ -70,7 +71,7 @@ class Built:
     part: BuildPart | None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ProposalStage:
     """``record_proposal`` and ``record_build`` write each version down before and after it is built."""
 

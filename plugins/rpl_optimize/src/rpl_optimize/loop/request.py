@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.pipeline import AnalysisRequest
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import Proposer
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """When the loop ends. ``min_improvement`` is the least gain of the whole application, a fraction."""
 
@@ -32,7 +34,7 @@ class Limits:
     time_budget_s: float | None = None
 
 
-@attrs.frozen
+@frozen
 class OptimizeRequest:
     """One session. ``source`` is absolute; ``suffix`` is what the accepted file's name gets."""
 
@@ -58,7 +60,7 @@ class OptimizeRequest:
 Approve = Callable[[str, str], bool]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Tools:
     """The parts that a session works with, chosen before it starts."""
 

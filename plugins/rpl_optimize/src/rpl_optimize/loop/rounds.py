@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.pipeline import architectures
 from rpl_core.text.safety import encodable
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
 from rpl_optimize.hookspecs import TRANSFORMATIONS
 from rpl_optimize.interfaces.proposer import ProposalRequest
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.state import LoopState
 
 
-@attrs.frozen
+@frozen
 class Ending:
     reason: TerminationName
     detail: str

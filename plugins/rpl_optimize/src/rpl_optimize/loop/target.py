@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_codeobject.kernel_names import is_instance, source_name
 from rpl_core.errors import NoVerdictError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, ForecastPart
 
 
-@attrs.frozen
+@frozen
 class Target:
     """``recorded`` is the name in the documents, ``kernel`` the one in the source.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.process.storage import make_directory
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate
 from rpl_optimize.loop.proposing import Proposed
 from rpl_optimize.session_layout import candidate_name, fresh
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.target import Target
 
 
-@attrs.frozen
+@frozen
 class Unfinished:
     """A candidate that was proposed and not decided: it is built and judged again from its source."""
 
@@ -52,7 +51,7 @@ class Unfinished:
         return Proposed(number, repairs, candidate, self.guards, self.text, directory, transformation)
 
 
-@attrs.frozen
+@frozen
 class Settled:
     """A candidate whose recorded evidence refuses it: measuring it again would be another chance.
 
@@ -63,7 +62,7 @@ class Settled:
     evidence: EvidencePart | None = None
 
 
-@attrs.frozen
+@frozen
 class OpenEnd:
     """One of them at most. ``write_candidate`` was accepted, and its source never reached the user."""
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_compare.comparison.model import Kind
 from rpl_compare.statistics.noise import REFUSE_CV, WARN_CV, NoiseLevel, noise_level
 from rpl_compare.statistics.robust import pseudo_median
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import MeasurementPart
 
 
-@attrs.frozen
+@frozen
 class Gains:
     """Fractions of the time saved, below 0 for a loss; ``None`` where nothing was measured."""
 

@@ -18,6 +18,7 @@ from rpl_core.errors import (
     RplError,
     TimeLimitError,
 )
+from rpl_core.values import frozen
 from rpl_optimize.measurement.times import PairSource, PairTimes, measurement_part, times_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ FRESH_PAIRS = 10
 _CANDIDATE_FAILED = (ApplicationError, TimeLimitError)
 
 
-@attrs.frozen
+@frozen
 class CandidateMeasurement:
     """``kernel`` is its exact displayed name; ``base`` and ``new`` are complete command lines.
 
@@ -60,7 +61,7 @@ class CandidateMeasurement:
         return (self.directory.relative_to(root) if root and inside else self.directory).as_posix()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MeasureTools:
     """What runs the commands: the collector records each run, ``log`` and ``step`` tell people."""
 
@@ -122,7 +123,7 @@ def _to_the_end(times: PairTimes) -> bool:
     return times.problem is not None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CollectedPairs(PairSource):
     """Pairs from process runs through the collector."""
 

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-import attrs
-
 from rpl_compare.comparison.model import Kind
 from rpl_compare.statistics.noise import REFUSE_CV, NoiseLevel, noise_level
 from rpl_compare.statistics.robust import median
 from rpl_compare.statistics.sequential import LOOKS, Decision, last_look
+from rpl_core.values import frozen
 from rpl_optimize.measurement.gains import detectable
 from rpl_optimize.measurement.rule import LEAST_FLOOR, LOOP_ALPHA, MOST_GUARD_LOSS
 from rpl_optimize.measurement.times import rule_of
@@ -31,7 +30,7 @@ _MOST_LOG_RATIO = 64 * math.log(2)
 _MOST_PAIRS = 300
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """Something that speaks against accepting a candidate."""
 

@@ -18,6 +18,7 @@ from rpl_compare.statistics.robust import median, robust_cv
 from rpl_compare.statistics.sequential import AcceptRule, Look, last_look
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, RulePart
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Pairs = tuple[tuple[float, float], ...]
 
 
-@attrs.frozen
+@frozen
 class PairTimes:
     """Complete pairs so far, in order. ``guards`` are times of the application, by name.
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.counters.join import JoinRules, join_counters
 from rpl_analysis.counters.quantities import derive_quantities
@@ -18,6 +16,7 @@ from rpl_core.model.origin import Origin
 from rpl_core.profiling.session import ProfileSession
 from rpl_core.run_directory.writer import RunDirectory
 from rpl_core.text.safety import shorten
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import GuardPart
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _PARTS = ("hbm_read_bytes", "hbm_write_bytes")
 _DEVICE_SOURCE = "the baseline's recording"
 
 
-@attrs.frozen
+@frozen
 class TrafficMeasurement:
     """``kernel`` is the exact displayed name; ``directory`` gets one run directory per side."""
 
@@ -47,7 +46,7 @@ class TrafficMeasurement:
     time_limit_s: float | None = None
 
 
-@attrs.frozen
+@frozen
 class _Traffic:
     """Bytes of one kernel in a whole run, and how they were found out."""
 

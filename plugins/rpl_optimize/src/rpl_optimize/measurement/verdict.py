@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import JudgementPart
 from rpl_optimize.measurement.gains import gain_sentence
 from rpl_optimize.measurement.objections import (
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Guards = Sequence["GuardPart"]
 
 
-@attrs.frozen
+@frozen
 class Gate:
     """``check`` yields what speaks against accepting; nothing: the gate is passed."""
 

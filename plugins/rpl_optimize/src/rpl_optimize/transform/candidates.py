@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_core.errors import BadDataError, MissingError, PluginError, UsageError
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.edits import edits_problem
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import InstalledTransformation
 
 
-@attrs.frozen
+@frozen
 class OfferedCandidate:
     """A candidate with the transformation that proposes it."""
 
@@ -40,7 +39,7 @@ class OfferedCandidate:
         return f"{self.transformation}:{self.candidate.id}"
 
 
-@attrs.frozen
+@frozen
 class Offers:
     """All candidates by file position, and the transformations that failed."""
 

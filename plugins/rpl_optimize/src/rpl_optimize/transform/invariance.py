@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import PluginError
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 from rpl_optimize.transform.ask import able_to_read, ask
 from rpl_optimize.transform.candidates import OfferedCandidate, collect_offers
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 GUARD = "invariance"
 
 
-@attrs.frozen
+@frozen
 class EditJudgement:
     """``owner`` proposes this very edit, whoever passed it on; ``failures`` are of transformations asked."""
 

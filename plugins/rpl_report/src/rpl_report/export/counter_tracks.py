@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ __all__ = ["MOST_STEPS", "CounterTrack", "counter_tracks", "describe_counters"]
 MOST_STEPS = 2**22
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CounterTrack:
     """``value[i]`` holds from ``time_ns[i]`` to the next; times ascend strictly."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_core.errors import MissingError
 from rpl_core.text.safety import encodable, printable
+from rpl_core.values import frozen
 from rpl_report.export.counter_tracks import counter_tracks, describe_counters
 from rpl_report.export.perfetto_tracks import (
     ProcessTrack,
@@ -113,7 +113,7 @@ def _describe(descriptor: Any, number: int, track: SliceTrack, processes: Sequen
         descriptor.thread.thread_name = track.label
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Events:
     """Begins or ends of slices of one shape, with the place of each in the file."""
 

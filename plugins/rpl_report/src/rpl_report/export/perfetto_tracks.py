@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.origin import SYNTHETIC_COMMAND_MARK
 from rpl_core.text.safety import encodable, printable
+from rpl_core.values import frozen
 from rpl_report.export.tracks import path_intervals, split_overlaps, work_tracks
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 
-@attrs.frozen
+@frozen
 class ProcessTrack:
     number: int  # index into the trace's processes
     pid: int
     name: str
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class SliceTrack:
     """Disjoint slices, ascending by begin. ``name`` indexes a table of names that the encoder gets too.
 

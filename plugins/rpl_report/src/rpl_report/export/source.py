@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 from rpl_report.timeline.work import timed_work
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ExportedRun", "exported_run"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ExportedRun:
     """A timing run with path and slack, the recording that it is from, and what is known of its GPU."""
 

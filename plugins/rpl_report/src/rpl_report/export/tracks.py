@@ -8,9 +8,9 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
+from rpl_core.values import frozen
 from rpl_report.timeline.lanes import identify_lane
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["WorkTrack", "path_intervals", "split_overlaps", "work_tracks"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WorkTrack:
     """``rows`` of work nodes, ascending by begin, without overlap. ``process`` indexes the trace's."""
 

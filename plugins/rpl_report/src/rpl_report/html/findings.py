@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html.figures import duration, factor, share
 from rpl_report.html.kernel_identity import label_text
 
@@ -26,7 +25,7 @@ _MUCH_IDLE = 0.05
 _MOST_HIDDEN = 3
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """A bold beginning, the sentence, and the place on the page that shows more."""
 

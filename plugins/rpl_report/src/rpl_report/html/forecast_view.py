@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_report.html.figures import factor
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ForecastBar", "ForecastView", "GainStep", "forecast_view"]
 
 
-@attrs.frozen
+@frozen
 class GainStep:
     """``width`` in percent of the widest bar."""
 
@@ -25,7 +24,7 @@ class GainStep:
     width: float
 
 
-@attrs.frozen
+@frozen
 class ForecastBar:
     name: str
     target: str | None
@@ -36,7 +35,7 @@ class ForecastBar:
     static_ceiling: float | None
 
 
-@attrs.frozen
+@frozen
 class ForecastView:
     bars: tuple[ForecastBar, ...] = ()
     speedups: tuple[str, ...] = ()

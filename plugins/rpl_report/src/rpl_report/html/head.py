@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration, factor, share
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _ORIGINS = {
 }
 
 
-@attrs.frozen
+@frozen
 class Figure:
     """One headline figure with the sentence that says what it is."""
 
@@ -31,7 +30,7 @@ class Figure:
     note: str
 
 
-@attrs.frozen
+@frozen
 class Head:
     title: str
     facts: tuple[str, ...]

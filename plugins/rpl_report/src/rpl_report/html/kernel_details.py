@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import DETAILED_KERNELS, label_text, time_ns
 from rpl_report.html.metric_rows import MetricRow, metric_rows
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ConditionRow", "KernelDetail", "RuleView", "kernel_details"]
 
 
-@attrs.frozen
+@frozen
 class ConditionRow:
     quantity: str
     test: str
@@ -37,7 +36,7 @@ class ConditionRow:
     how: str
 
 
-@attrs.frozen
+@frozen
 class RuleView:
     rule: str
     label: str
@@ -45,7 +44,7 @@ class RuleView:
     conditions: tuple[ConditionRow, ...]
 
 
-@attrs.frozen
+@frozen
 class KernelDetail:
     id: str
     css: str

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import attrs
 from markupsafe import escape
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_core.text.safety import readable, shorten
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
@@ -66,7 +66,7 @@ def time_shares(profile: ProfileDocument) -> dict[str, float]:
     return {kernel.name: kernel.time_share or 0.0 for kernel in profile.kernels}
 
 
-@attrs.frozen
+@frozen
 class KernelNames:
     """Kernels of the page: ``ids`` by recorded name, in order of rank; how often each own name occurs."""
 
@@ -116,7 +116,7 @@ def base_name(name: str) -> str:
     return shorten(re.split(r"[\s:]+", head)[-1] or name, _OWN)
 
 
-@attrs.frozen
+@frozen
 class Colours:
     """Colour numbers by recorded name."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_ns
 
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["Cell", "Column", "KernelRow", "KernelTable", "kernel_table"]
 
 
-@attrs.frozen
+@frozen
 class Column:
     title: str
     meaning: str
     numeric: bool = True
 
 
-@attrs.frozen
+@frozen
 class Cell:
     """``key`` is what sorting compares: a number, or text; "" for the unknown, which sorts last."""
 
@@ -35,7 +34,7 @@ class Cell:
     label: str | None = None  # a bottleneck label; ``text`` is then its confidence
 
 
-@attrs.frozen
+@frozen
 class KernelRow:
     id: str
     name: str
@@ -43,7 +42,7 @@ class KernelRow:
     cells: tuple[Cell, ...]
 
 
-@attrs.frozen
+@frozen
 class KernelTable:
     columns: tuple[Column, ...]
     rows: tuple[KernelRow, ...]

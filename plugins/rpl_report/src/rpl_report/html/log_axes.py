@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil, floor, isfinite, log10
 
-import attrs
+from rpl_core.values import frozen
 
 __all__ = ["Frame", "LogAxis", "Tick", "axis_over"]
 
@@ -13,14 +13,14 @@ __all__ = ["Frame", "LogAxis", "Tick", "axis_over"]
 _MOST_DECADES = 14
 
 
-@attrs.frozen
+@frozen
 class Tick:
     at: float
     label: str
     major: bool
 
 
-@attrs.frozen
+@frozen
 class LogAxis:
     """Decades ``low`` to ``high`` (exponents) from ``start`` to ``end`` in units of the drawing.
 
@@ -60,7 +60,7 @@ class LogAxis:
         return tuple(found)
 
 
-@attrs.frozen
+@frozen
 class Frame:
     """The drawing: its size, and the axes of operational intensity (x) and rate (y)."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.roofs import level_name, pipe_name
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MetricRow", "metric_rows"]
 
 
-@attrs.frozen
+@frozen
 class MetricRow:
     name: str
     value: str

@@ -9,10 +9,10 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import attrs
 from markupsafe import Markup
 
 from rpl_core.interfaces.section import SectionRequest
+from rpl_core.values import frozen
 from rpl_report.documents import report_documents
 from rpl_report.html.findings import Finding, findings_of
 from rpl_report.html.forecast_view import ForecastView, forecast_view
@@ -36,7 +36,7 @@ __all__ = ["Assets", "Page", "load_assets", "page_of"]
 _EARLY_SCRIPT = 'document.documentElement.className="js"'
 
 
-@attrs.frozen
+@frozen
 class Assets:
     """``early_script`` runs in the head; ``licence`` is that of the plotting library inside the script."""
 
@@ -47,7 +47,7 @@ class Assets:
     policy: str
 
 
-@attrs.frozen
+@frozen
 class Page:
     """One value per section, in the order of the page unless ``path_first``."""
 

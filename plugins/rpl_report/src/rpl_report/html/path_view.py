@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html.figures import count, share
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _BREAKDOWN = (
 )
 
 
-@attrs.frozen
+@frozen
 class BarPart:
     """A part of a stacked bar: from ``start`` for ``width`` percent. ``css`` names its colour."""
 
@@ -47,7 +46,7 @@ class BarPart:
     css: str
 
 
-@attrs.frozen
+@frozen
 class SharedBar:
     """Parts that add up to ``total_ns``."""
 
@@ -55,7 +54,7 @@ class SharedBar:
     parts: tuple[BarPart, ...]
 
 
-@attrs.frozen
+@frozen
 class NearPathRow:
     through: str
     length_ns: int
@@ -63,7 +62,7 @@ class NearPathRow:
     shares: str
 
 
-@attrs.frozen
+@frozen
 class SymbolEdgeRow:
     source: str
     target: str
@@ -72,7 +71,7 @@ class SymbolEdgeRow:
     gap_ns: int
 
 
-@attrs.frozen
+@frozen
 class PathView:
     """``reason`` is set when there is no graph, and nothing else then."""
 

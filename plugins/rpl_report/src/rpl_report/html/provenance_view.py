@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -21,7 +20,7 @@ __all__ = ["ArtefactRow", "DiagnosticRow", "ProvenanceView", "provenance_view"]
 _ROWS_SHOWN = 200
 
 
-@attrs.frozen
+@frozen
 class ArtefactRow:
     path: str
     role: str
@@ -30,7 +29,7 @@ class ArtefactRow:
     sha256: str
 
 
-@attrs.frozen
+@frozen
 class DiagnosticRow:
     severity: str
     code: str
@@ -40,7 +39,7 @@ class DiagnosticRow:
     where: str
 
 
-@attrs.frozen
+@frozen
 class ProvenanceView:
     facts: tuple[tuple[str, str], ...]
     artefacts: tuple[ArtefactRow, ...]

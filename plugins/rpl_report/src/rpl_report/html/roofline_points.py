@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import base_name
 from rpl_report.html.roofs import level_name, pipe_name
@@ -26,7 +25,7 @@ _SMALLEST, _LARGEST = 5.0, 26.0
 _LETTER, _LINE = 6.2, 13.0
 
 
-@attrs.frozen
+@frozen
 class PointContext:
     """What points need to know beside their kernels; ``shares`` of time by kernel name."""
 
@@ -36,7 +35,7 @@ class PointContext:
     shares: Mapping[str, float]
 
 
-@attrs.frozen
+@frozen
 class Point:
     """``name`` is as recorded; ``lines`` are the details, one figure each."""
 
@@ -131,7 +130,7 @@ def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[s
     return tuple(lines)
 
 
-@attrs.frozen
+@frozen
 class PointLabel:
     """Text beside the point of this level: from (x, y) on, or up to there where it is ``before``."""
 

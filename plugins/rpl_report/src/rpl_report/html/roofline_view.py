@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_shares
 from rpl_report.html.log_axes import Frame, axis_over
 from rpl_report.html.roofline_points import Point, PointContext, PointLabel, place_labels, points_of
@@ -33,14 +32,14 @@ _WIDTH, _HEIGHT = 1000.0, 540.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 760.0, 16.0, 492.0
 
 
-@attrs.frozen
+@frozen
 class LevelChoice:
     id: str
     name: str
     selected: bool
 
 
-@attrs.frozen
+@frozen
 class RooflineRow:
     """Figures of a kernel; shares of a ceiling are None where it or the figure is unknown."""
 
@@ -60,7 +59,7 @@ class RooflineRow:
     not_drawn: str | None  # why the kernel has no point on the drawing
 
 
-@attrs.frozen
+@frozen
 class RooflineView:
     status: str
     reason: str

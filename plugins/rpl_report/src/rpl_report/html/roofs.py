@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_report.html.figures import bytes_per_s, flops
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def pipe_name(pipe: str) -> str:
     return _PIPES.get(pipe, pipe)
 
 
-@attrs.frozen
+@frozen
 class MemoryRoof:
     """A line of constant bandwidth from (x1, y1) to (x2, y2)."""
 
@@ -49,7 +50,7 @@ class MemoryRoof:
     label_y: float
 
 
-@attrs.frozen
+@frozen
 class ComputeRoof:
     """A horizontal line from where memory feeds it; ceilings of equal height share one."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.interfaces.timeline import NO_SYMBOL
+from rpl_core.values import frozen
 from rpl_report.html.figures import duration
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _FEWEST = 96
 _TICKS = 8
 
 
-@attrs.frozen
+@frozen
 class LaneDrawing:
     """``fills`` are (colour class, path data); ``path`` marks what is critical."""
 
@@ -36,7 +35,7 @@ class LaneDrawing:
     path: str
 
 
-@attrs.frozen
+@frozen
 class Drawing:
     width: float
     height: float
@@ -46,7 +45,7 @@ class Drawing:
     ticks: tuple[tuple[float, str], ...]
 
 
-@attrs.frozen
+@frozen
 class Scale:
     """From ns to places on the drawing."""
 

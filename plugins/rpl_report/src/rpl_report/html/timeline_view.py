@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.text.safety import readable
+from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration
 from rpl_report.html.timeline_data import script_json, timeline_data
 from rpl_report.html.timeline_drawing import Drawing, draw_timeline
@@ -23,7 +22,7 @@ __all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_vie
 _LEGEND = 10
 
 
-@attrs.frozen
+@frozen
 class LaneRow:
     label: str
     nodes: int
@@ -31,14 +30,14 @@ class LaneRow:
     on_path: float
 
 
-@attrs.frozen
+@frozen
 class LegendEntry:
     name: str
     css: str
     target: str | None
 
 
-@attrs.frozen
+@frozen
 class TimelineView:
     """``reason`` is set when there is nothing to show."""
 

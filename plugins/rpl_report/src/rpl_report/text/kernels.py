@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.text.fit import fit_table
 from rpl_core.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
@@ -22,7 +21,7 @@ SHOWN_KERNELS = 20
 NAME_WIDTH = 48
 
 
-@attrs.frozen
+@frozen
 class Column:
     """``cell`` makes the text from a kernel and its label.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.interfaces.timeline import NO_SYMBOL, BinLevel
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ _PER_NODE = 4
 _COARSER = 4
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Sums:
     """Time per (cell, symbol), both ascending; ``cell`` is lane times bins plus bin."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.interfaces.timeline import TimelineLane
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ __all__ = ["MOST_LANES", "LaneChoice", "LaneIdentity", "choose_lanes", "describe
 MOST_LANES = 48
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LaneChoice:
     """``shown`` are lanes of the work nodes in display order; ``place[lane]`` is -1 for the others."""
 
@@ -38,7 +38,7 @@ class LaneChoice:
         return int(self.place.size - self.shown.size)
 
 
-@attrs.frozen
+@frozen
 class LaneIdentity:
     """``process`` indexes the trace's; ``id`` is that of the stream, or of the queue where ``by_queue``."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.values import frozen
 from rpl_report.timeline.build import timeline_of
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordedTimeline", "recorded_timeline"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RecordedTimeline:
     """The timeline, or why there is none."""
 

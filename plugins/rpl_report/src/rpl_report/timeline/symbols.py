@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.interfaces.timeline import TimelineSymbol
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ __all__ = ["SymbolChoice", "choose_symbols"]
 MOST_SYMBOLS = 1000
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SymbolChoice:
     """``place[symbol]`` is the index in ``symbols``; ``merged`` of them share the last one."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
 from rpl_analysis.execution_graph.results.domain import machine_domains, solve_domain
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["TimedWork", "timed_work"]
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class TimedWork:
     """Columns of shape (n,) over ``nodes``, which ascend by begin.
 

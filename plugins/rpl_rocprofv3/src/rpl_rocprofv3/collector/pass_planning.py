@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ __all__ = ["PassPlan", "RefusedCounter", "block_of", "plan_passes"]
 UNKNOWN_BLOCK_LIMIT = 1
 
 
-@attrs.frozen
+@frozen
 class RefusedCounter:
     """A counter that no pass will read, and why."""
 
@@ -31,7 +31,7 @@ class RefusedCounter:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class PassPlan:
     """Counters per pass, in the order of collection, and the counters that were refused."""
 

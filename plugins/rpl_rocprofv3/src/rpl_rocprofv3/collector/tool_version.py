@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-import attrs
-
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.process import ProcessRequest, run_command
+from rpl_core.values import frozen
 
 _FIRST_ROCPD_ROCM = (7, 0)
 _FIRST_ROCPD_SDK = (1, 0)
@@ -34,7 +33,7 @@ class OutputFormat(str, Enum):
     CSV = "csv"
 
 
-@attrs.frozen
+@frozen
 class ToolVersion:
     """Versions of the SDK and of ROCm; ``None`` where nothing on this machine tells."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordedFile", "execution_groups", "repeated_files"]
 
 
-@attrs.frozen
+@frozen
 class RecordedFile:
     """When and where the processes of a file lived, and by which guids they are known."""
 

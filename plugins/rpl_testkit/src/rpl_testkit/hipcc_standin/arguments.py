@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,7 +26,7 @@ _REFUSED: Final = frozenset(("-E", "-S", "-fgpu-rdc", "--cuda-host-only", "--off
 _DEFAULT_ARCHITECTURE: Final = "gfx942"
 
 
-@attrs.frozen
+@frozen
 class Request:
     """What to do. ``device``, ``host`` and ``link`` are options; ``dependencies`` those of the -M family."""
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen
+@frozen
 class WorkModel:
     """Work of one dispatch. `*_per_wave` count wave instructions, `*_bytes` whole-dispatch traffic.
 
@@ -66,7 +68,7 @@ class WorkModel:
     issue_wait_share: float = 0.1
 
 
-@attrs.frozen
+@frozen
 class KernelModel:
     """A kernel: its symbol, resources, launch geometry (grid in work-items), work and usual duration."""
 
@@ -97,7 +99,7 @@ class KernelModel:
         return groups * -(-size // 64)
 
 
-@attrs.frozen
+@frozen
 class Launch:
     """hipLaunchKernel on a stream (0 is the null stream)."""
 
@@ -106,7 +108,7 @@ class Launch:
     times: int = 1
 
 
-@attrs.frozen
+@frozen
 class GraphLaunch:
     """hipGraphLaunch: all kernels share one correlation id and the launch stream."""
 
@@ -114,7 +116,7 @@ class GraphLaunch:
     stream: int = 0
 
 
-@attrs.frozen
+@frozen
 class Copy:
     """hipMemcpyAsync, or hipMemcpy when `blocking`. Directions are `HtoD`, `DtoH`, `DtoD`."""
 
@@ -124,14 +126,14 @@ class Copy:
     blocking: bool = False
 
 
-@attrs.frozen
+@frozen
 class Allocate:
     """hipMalloc on the GPU."""
 
     size_bytes: int
 
 
-@attrs.frozen
+@frozen
 class Record:
     """hipEventRecord."""
 
@@ -139,7 +141,7 @@ class Record:
     stream: int
 
 
-@attrs.frozen
+@frozen
 class Wait:
     """hipStreamWaitEvent."""
 
@@ -147,33 +149,33 @@ class Wait:
     event: str
 
 
-@attrs.frozen
+@frozen
 class SyncStream:
     """hipStreamSynchronize."""
 
     stream: int
 
 
-@attrs.frozen
+@frozen
 class SyncEvent:
     """hipEventSynchronize."""
 
     event: str
 
 
-@attrs.frozen
+@frozen
 class SyncDevice:
     """hipDeviceSynchronize."""
 
 
-@attrs.frozen
+@frozen
 class HostWork:
     """Time that the host spends outside the runtime."""
 
     duration_ns: int
 
 
-@attrs.frozen
+@frozen
 class Repeat:
     """A loop in the host program."""
 
@@ -196,7 +198,7 @@ Step = (
 )
 
 
-@attrs.frozen
+@frozen
 class Application:
     """A program: `streams` explicit HIP streams (numbered from 1) and its steps."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ _MFMA_TYPES = ("F16", "BF16", "F32", "F64", "F8", "I8")
 _WINDOW_EXTRA_CYCLES = 15_000
 
 
-@attrs.frozen
+@frozen
 class DispatchLoad:
     """One dispatch as the formulas see it."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.counter_formulas import DispatchLoad
 from rpl_testkit.rocpd_writer.counter_twin import counter_definition, counter_row
 from rpl_testkit.rocpd_writer.guid import guid_from_seed
@@ -41,7 +42,7 @@ def _every_dispatch(_kernel_name: str, _occurrence: int) -> bool:
     return True
 
 
-@attrs.frozen
+@frozen
 class Collection:
     """What to record. `selects(kernel name, n-th launch from 1)` filters counter collection only.
 
@@ -56,7 +57,7 @@ class Collection:
     selects: Callable[[str, int], bool] = _every_dispatch
 
 
-@attrs.frozen
+@frozen
 class ProcessIdentity:
     """Who is recorded: ids and texts of the process row."""
 

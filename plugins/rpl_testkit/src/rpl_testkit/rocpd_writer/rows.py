@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -38,7 +40,7 @@ __all__ = [
 Size3 = tuple[int, int, int]
 
 
-@attrs.frozen
+@frozen
 class NodeRow:
     """The machine. `node_id` is a hash in real files, not a small number."""
 
@@ -52,7 +54,7 @@ class NodeRow:
     domain_name: str = "(none)"
 
 
-@attrs.frozen
+@frozen
 class ProcessRow:
     """The profiled process. `extdata` holds the output configuration of the profiler."""
 
@@ -64,7 +66,7 @@ class ProcessRow:
     extdata: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class AgentRow:
     """A CPU, GPU or NIC. `index` is the absolute index (KFD node id), which is also the row id."""
 
@@ -79,7 +81,7 @@ class AgentRow:
     extdata: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class QueueRow:
     """An HSA queue by the handle that the SDK gave it. Queue 0 is written always."""
 
@@ -87,7 +89,7 @@ class QueueRow:
     name: str
 
 
-@attrs.frozen
+@frozen
 class StreamRow:
     """A HIP stream by the id that the SDK gave it. Stream 0 (null stream) is written always."""
 
@@ -95,7 +97,7 @@ class StreamRow:
     name: str
 
 
-@attrs.frozen
+@frozen
 class CodeObjectRow:
     """A loaded code object."""
 
@@ -107,7 +109,7 @@ class CodeObjectRow:
     extdata: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class KernelRow:
     """A kernel symbol. Register counts are the allocated ones; LDS and scratch the static ones."""
 
@@ -124,7 +126,7 @@ class KernelRow:
     kernel_object: int = 0
 
 
-@attrs.frozen
+@frozen
 class DispatchRow:
     """One kernel execution. `lds_bytes` includes dynamic LDS, `stack_id` is the launching API call."""
 
@@ -147,7 +149,7 @@ class DispatchRow:
     graph_node_id: int = 0
 
 
-@attrs.frozen
+@frozen
 class CopyRow:
     """A copy by a copy engine; `name` such as `MEMORY_COPY_HOST_TO_DEVICE`."""
 
@@ -167,7 +169,7 @@ class CopyRow:
     graph_node_id: int = 0
 
 
-@attrs.frozen
+@frozen
 class AllocationRow:
     """A memory operation: `operation` ALLOC/FREE/REALLOC/RECLAIM, `level` REAL/VIRTUAL/SCRATCH."""
 
@@ -185,7 +187,7 @@ class AllocationRow:
     extdata: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class RegionArgument:
     """One argument of an API call as the profiler prints it (pointers as `0x...`)."""
 
@@ -194,7 +196,7 @@ class RegionArgument:
     value: str
 
 
-@attrs.frozen
+@frozen
 class RegionRow:
     """A CPU-side API call or range. Its row id is `stack_id`, as in real files."""
 
@@ -210,7 +212,7 @@ class RegionRow:
     extdata: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class CounterDefinitionRow:
     """A counter of one agent. Files hold one row per (GPU agent, requested counter)."""
 
@@ -224,7 +226,7 @@ class CounterDefinitionRow:
     counter_id: int | None = None
 
 
-@attrs.frozen
+@frozen
 class CounterRow:
     """All instance values of one counter for one dispatch; up to 3.0.2 instances carry no index."""
 
@@ -233,7 +235,7 @@ class CounterRow:
     values: tuple[float, ...]
 
 
-@attrs.frozen
+@frozen
 class StreamedCounterRow:
     """One timed (SPM) sample of a counter instance, schema 3.0.3 and later."""
 
@@ -248,7 +250,7 @@ class StreamedCounterRow:
     wgp: int | None = None
 
 
-@attrs.frozen
+@frozen
 class GraphLaunchRow:
     """One hipGraphLaunch, schema 3.0.2 and later."""
 
@@ -262,7 +264,7 @@ class GraphLaunchRow:
     tid: int | None = None
 
 
-@attrs.frozen
+@frozen
 class HipEventRow:
     """A GPU-side record or wait (`HIP_EVENT_RECORD`, `HIP_EVENT_WAIT`), schema 3.0.4 and later."""
 
@@ -277,7 +279,7 @@ class HipEventRow:
     tid: int | None = None
 
 
-@attrs.frozen
+@frozen
 class RocpdContents:
     """Everything that one file (one process) holds. Streams of rows may be generators."""
 

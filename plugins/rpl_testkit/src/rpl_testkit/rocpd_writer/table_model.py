@@ -6,12 +6,12 @@ Knows columns, versions and the suffix that every physical table carries; the ta
 
 from __future__ import annotations
 
-import attrs
+from rpl_core.values import frozen
 
 __all__ = ["Column", "Table", "create_plain_view", "create_table", "quoted"]
 
 
-@attrs.frozen
+@frozen
 class Column:
     """One column: declared type, constraint text, and the table whose id it refers to."""
 
@@ -22,7 +22,7 @@ class Column:
     since: int = 0
 
 
-@attrs.frozen
+@frozen
 class Table:
     """A table by its plain name (`rocpd_string`), with the patch level that introduced it."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.table_model import quoted
 
 __all__ = ["Join", "SqlView", "View", "create_view", "left", "must", "same"]
 
 
-@attrs.frozen
+@frozen
 class Join:
     """A join on `alias.column = on` with equal guid; `keep` keeps rows without a partner."""
 
@@ -24,7 +25,7 @@ class Join:
     keep: bool = False
 
 
-@attrs.frozen
+@frozen
 class View:
     """A view over `base` with result columns as name to expression, in order."""
 
@@ -42,7 +43,7 @@ class View:
         return {name: sql for name, sql in self.columns.items() if self.columns_since.get(name, 0) <= level}
 
 
-@attrs.frozen
+@frozen
 class SqlView:
     """A view that is no join of tables, given as its whole SELECT."""
 

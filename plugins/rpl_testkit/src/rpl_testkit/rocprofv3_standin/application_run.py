@@ -9,7 +9,7 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _PASSED_ON: Final = (
 )
 
 
-@attrs.frozen
+@frozen
 class ApplicationRun:
     """How the application ended; `signal_number` None when it exited by itself."""
 

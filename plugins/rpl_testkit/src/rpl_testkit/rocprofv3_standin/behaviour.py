@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
+from rpl_core.values import frozen
 
 __all__ = ["Misbehaviour", "active_misbehaviours", "parse_misbehaviours"]
 
@@ -32,7 +32,7 @@ _KINDS: Final = (
 )
 
 
-@attrs.frozen
+@frozen
 class Misbehaviour:
     """One failure: what, with which value, and when (empty: always)."""
 

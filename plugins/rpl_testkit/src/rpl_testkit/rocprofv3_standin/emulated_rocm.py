@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["EmulatedRocm", "emulated_rocm"]
 
 
-@attrs.frozen
+@frozen
 class EmulatedRocm:
     """One release: `schema_version` None means that rocpd output does not exist there."""
 

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Final
 
-import attrs
+from rpl_core.values import frozen
 
 __all__ = ["Log", "fatal_error", "warning"]
 
@@ -31,7 +31,7 @@ def fatal_error(text: str) -> int:
     return 1
 
 
-@attrs.frozen
+@frozen
 class Log:
     """Log lines of the tool library; lines below `level` are not printed."""
 

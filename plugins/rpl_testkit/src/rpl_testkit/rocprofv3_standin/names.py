@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _SHORT: Final = {"%h": "hostname", "%p": "pid", "%j": "job", "%r": "rank", "%s":
 _ENVIRONMENT: Final = re.compile(r"%env\{([^}]*)\}%|\$ENV\{([^}]*)\}|%q\{([^}]*)\}")
 
 
-@attrs.frozen
+@frozen
 class NameKeys:
     """What the keys stand for in one process."""
 

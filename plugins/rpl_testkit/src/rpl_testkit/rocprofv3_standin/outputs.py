@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.rocprofv3_standin.names import output_file
 
@@ -69,7 +70,7 @@ def write_outputs(
         writer.database(contents, release.schema_version)
 
 
-@attrs.frozen
+@frozen
 class _Files:
     one: Pass
     keys: NameKeys

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_testkit.rocprofv3_standin.arguments import expand_aggregates, split_counters
 from rpl_testkit.rocprofv3_standin.input_file import merge_options, read_input_file
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Pass", "plan_passes"]
 
 
-@attrs.frozen
+@frozen
 class Pass:
     """One run of the application: its options, traces, counters, formats and output place."""
 

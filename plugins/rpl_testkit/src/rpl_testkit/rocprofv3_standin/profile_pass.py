@@ -8,8 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.counter_twin import available_counters
 from rpl_testkit.rocpd_writer.mi300x_agents import GPU_AGENT
 from rpl_testkit.rocprofv3_standin import messages
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "profile_pass"]
 
 
-@attrs.frozen
+@frozen
 class Session:
     """What all passes of one invocation share."""
 

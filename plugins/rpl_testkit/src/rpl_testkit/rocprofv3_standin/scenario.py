@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import application_model as model
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _demo() -> model.Application:
     return DEMO_APPLICATION
 
 
-@attrs.frozen
+@frozen
 class Scenario:
     """An application, the number of child processes that use the GPU too, and failures.
 

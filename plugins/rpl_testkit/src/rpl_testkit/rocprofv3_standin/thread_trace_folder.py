@@ -6,9 +6,8 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +19,7 @@ _HEADER: Final = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stal
 _STATS_HEADER: Final = '"CodeObj","Vaddr","Instruction","Hitcount","Latency","Stall","Idle","Source"\n'
 
 
-@attrs.frozen
+@frozen
 class Aim:
     """The target CU and the shader engines that are traced."""
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import application_model as model
 from rpl_testkit.rocprofv3_standin.embedded_source import embedded_source
 from rpl_testkit.rocprofv3_standin.scenario import ScenarioError, kernel_model
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["with_timing_model"]
 
 
-@attrs.frozen
+@frozen
 class _Rule:
     source_matches: str
     kernel: str | None = None
@@ -57,7 +58,7 @@ def _rules(entries: Iterable[Mapping[str, Any]]) -> tuple[_Rule, ...]:
     return tuple(_Rule(**entry) for entry in entries)
 
 
-@attrs.frozen
+@frozen
 class _TimingModel:
     kernels: tuple[Mapping[str, Any], ...] = attrs.field(default=(), converter=tuple)
     cv: float = 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork, awaited_work, known_before
@@ -15,6 +14,7 @@ from rpl_analysis.execution_graph.dependences.measured_event_edges import Measur
 from rpl_analysis.execution_graph.dependences.null_streams import blocking_lanes, null_stream_edges
 from rpl_analysis.execution_graph.graph.edges import EdgeTable, join_edges, no_edges
 from rpl_analysis.execution_graph.host_program.program import host_program
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ __all__ = ["Dependences", "SyncInfo", "Unresolved", "find_dependences"]
 SyncInfo = Literal["none", "api_names", "api_calls", "measured_events"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Unresolved:
     """What the recording asked for and could not be turned into edges."""
 
@@ -42,7 +42,7 @@ class Unresolved:
     late_syncs: int = 0  # clocks contradict the wait: work ended after it or began before it returned
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Dependences:
     """Edges over work nodes and, behind them, host synchronisations.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
@@ -19,6 +18,7 @@ from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.host_program.submission import call_place
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["AwaitedWork", "awaited_work"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AwaitedWork:
     """Pairs, ascending by (thread, lane, call): ``call`` (row), ``node``, ``confidence``.
 

@@ -15,6 +15,7 @@ from rpl_analysis.execution_graph.dependences.null_streams import Blocking
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.host_program.submission import call_place
 from rpl_core.model.calls import CallKind
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ _FEWEST_PAIRS = 2**14
 _MOST_LOOKS = 2**28
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AwaitedPairs:
     """A call (row) and a node that it had waited for, with ``Confidence``, one entry per pair."""
 

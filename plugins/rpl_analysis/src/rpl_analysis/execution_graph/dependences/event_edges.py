@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable
@@ -18,6 +17,7 @@ from rpl_analysis.execution_graph.graph.numbering import places
 from rpl_analysis.execution_graph.host_program.submission import call_place
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ __all__ = ["EventRecords", "EventWaits", "find_records", "wait_edges"]
 _FORGOTTEN = -2
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EventRecords:
     """Marks in the life of events, ascending by ``key`` (event, then row of the call).
 
@@ -62,7 +62,7 @@ class EventRecords:
         return np.where(valid & (self.node[mark] != _FORGOTTEN), mark, NOT_RECORDED)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EventWaits:
     """Edges of the waits, the row of the waiting call per edge, and how many waits gave none and why."""
 

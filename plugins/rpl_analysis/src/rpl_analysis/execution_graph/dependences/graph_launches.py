@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import BLOCK, join_keys, number_keys
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ __all__ = ["LaneLinks", "launch_groups", "link_lanes"]
 NO_LINK = -1
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LaneLinks:
     """Per work node the edge from its predecessor in the lane; ``kind`` is NO_LINK where there is none."""
 

@@ -19,6 +19,7 @@ from rpl_analysis.critical_path.segmented import carried_max
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, join_edges
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ __all__ = ["HostSyncs", "find_host_syncs", "no_host_syncs"]
 CHAIN_BEGIN = -1
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HostSyncs:
     """Nodes of host threads, ascending by (thread, call); node numbers follow those of the work.
 
@@ -75,7 +76,7 @@ def find_host_syncs(program: HostProgram, awaited: AwaitedWork, begin_ns: Int64C
     return _nodes_and_edges(program, calls, awaited, after, used, begin_ns, inconsistent)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _After:
     """Pairs: the first node of a lane that a thread submitted after a call."""
 

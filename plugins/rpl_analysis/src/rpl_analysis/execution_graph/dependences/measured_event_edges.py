@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, no_edges
@@ -17,6 +16,7 @@ from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys
 from rpl_analysis.execution_graph.host_program.lane_order import order_lanes
 from rpl_analysis.execution_graph.host_program.submission import find_submissions
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["MeasuredEvents", "measured_event_edges"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MeasuredEvents:
     """The edges, and the waits whose record or queues are unknown."""
 

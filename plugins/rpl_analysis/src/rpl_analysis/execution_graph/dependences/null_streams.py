@@ -10,13 +10,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, no_edges
 from rpl_core.model.calls import NON_BLOCKING, CallKind
 from rpl_core.model.trace import NO_HANDLE
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +88,7 @@ def _apply_unmatched(
             status[lanes] = Blocking.UNKNOWN
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Group:
     """Nodes of one device's null stream and the blocking streams beside it, in order of submission."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ class EdgeKind(IntEnum):
     INFERRED = 9
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EdgeTable:
     """One entry per edge; ``source`` and ``target`` are node rows, ``lag_ns`` is not negative."""
 

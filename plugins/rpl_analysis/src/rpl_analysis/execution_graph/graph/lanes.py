@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import first_rows, is_constant, join_keys, number_keys
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Lanes", "find_lanes", "lanes_are_queues"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Lanes:
     """One entry per lane. ``stream`` and ``queue`` index the trace's tables, -1 where not recorded.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rpl_analysis.execution_graph.graph.lanes import Lanes, find_lanes, lanes_are_queues
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["WorkNodes", "work_nodes"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WorkNodes:
     """One row per dispatch or copy, ascending by begin (at equal begins dispatches first).
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys
 from rpl_core.model.calls import CallKind, CallMeaning
 from rpl_core.model.trace import NO_HANDLE
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["HostCalls", "host_calls"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HostCalls:
     """The API calls of a trace, one entry per row of ``Trace.api_calls`` (ascending by begin).
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +32,7 @@ _FIRST_DEVICE = 0
 _MOST_DEVICES = 1024
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CurrentDevice:
     """``only_agent`` [process]: its one agent, or -1 where it uses several. ``agent`` [process, ordinal]."""
 

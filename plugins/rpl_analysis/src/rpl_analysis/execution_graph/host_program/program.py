@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.execution_graph.host_program.calls import host_calls
 from rpl_analysis.execution_graph.host_program.current_device import find_current_device
 from rpl_analysis.execution_graph.host_program.lane_order import order_lanes
 from rpl_analysis.execution_graph.host_program.stream_handles import learn_stream_handles
 from rpl_analysis.execution_graph.host_program.submission import find_submissions
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["HostProgram", "host_program"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HostProgram:
     """``calls`` and ``streams`` are None where the API was not traced; the order is known from ids then."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys, places
 from rpl_core.model.calls import LEGACY_STREAM, NULL_STREAM, THREAD_STREAM, CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ __all__ = ["StreamHandles", "learn_stream_handles"]
 _ANY_THREAD = -1
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class StreamHandles:
     """Which lane a stream argument means. Ranges of one key are ascending and disjoint.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ __all__ = ["Submissions", "call_place", "find_submissions"]
 _LARGEST_ID = 2**40
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Submissions:
     """Per node: ``call`` is the row of the submitting API call (-1 unknown), ``thread`` its thread number.
 
@@ -81,7 +81,7 @@ def _small(correlation_id: Int64Column) -> Int64Column:
     return np.where(correlation_id < 0, correlation_id, ranks)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Ids:
     """Correlation ids, each of a process."""
 

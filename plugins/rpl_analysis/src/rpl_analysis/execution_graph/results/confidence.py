@@ -18,6 +18,7 @@ from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK, lau
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.results.domain import path_length
 from rpl_analysis.execution_graph.results.model import GraphEdges, PathBounds
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +91,7 @@ def _listed(counts: Int64Column) -> tuple[GraphEdges, ...]:
     )
 
 
-@attrs.frozen
+@frozen
 class OtherLengths:
     """Lengths under the two other rules; None where the rule changes nothing."""
 

@@ -17,6 +17,7 @@ from rpl_analysis.critical_path.solve import advance, critical_path_ns, solve_sl
 from rpl_analysis.critical_path.symbols import sum_symbols
 from rpl_analysis.critical_path.weights import weigh
 from rpl_analysis.execution_graph.graph.edges import Confidence
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ __all__ = ["Domain", "SolvedDomain", "graph_of", "machine_domains", "path_length
 NO_SYMBOL = -1
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Domain:
     """Columns over the rows of one machine. ``submitted_ns`` is the begin of the API call, -1 unknown.
 
@@ -69,7 +70,7 @@ class Domain:
         return self.edges if trusted.all() else self.edges.pick(trusted)
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class SolvedDomain:
     """A domain's graph solved in the exec-only weighting.
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from math import inf, sqrt
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_analysis.critical_path.dominance import dominance_after
 from rpl_analysis.critical_path.whatif import Scenario, what_if
 from rpl_analysis.execution_graph.results.model import DominanceStep, Forecast, SpeedupForecast
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +79,7 @@ def rank_forecasts(forecasts: Sequence[Forecast]) -> tuple[Forecast, ...]:
     return tuple(sorted(forecasts, key=key))
 
 
-@attrs.frozen
+@frozen
 class DominanceShift:
     """``steps`` at the usual speed-ups; ``at`` is the smallest tried one with another dominant symbol."""
 

@@ -10,11 +10,11 @@ import io
 import json
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ __all__ = ["GraphColumns", "graph_columns"]
 DISPATCH, COPY, HOST_SYNC = 0, 1, 2
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GraphColumns:
     """Arrays by name. Per node (m,): ``kind``, ``process`` (OS pid), ``agent``, ``stream``, ``queue``,
     ``dispatch_id``, ``symbol``, ``begin_ns``, ``end_ns``, ``slack_ns``, ``on_path``. Per edge between lanes

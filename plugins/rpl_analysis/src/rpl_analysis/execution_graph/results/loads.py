@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import number_keys
 from rpl_analysis.execution_graph.results.model import ClockDomain, DeviceLoad, ProcessPath
 from rpl_analysis.execution_graph.results.time_spent import find_releases, sum_idle_time
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.critical_path.intervals import BusyTime
@@ -23,7 +23,7 @@ __all__ = ["MachineLoad", "machine_load", "process_paths"]
 MOST_PARTS = 256
 
 
-@attrs.frozen
+@frozen
 class MachineLoad:
     """One machine: all its GPUs together, and each by index."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo, Unresolved
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.execution_graph.results.full_columns import GraphColumns
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen
+@frozen
 class GraphSymbol:
     """A kernel (or copy direction) on the graph, see ``contracts.dag.SymbolCriticality``."""
 
@@ -50,7 +51,7 @@ class GraphSymbol:
     slack_ns: int | None
 
 
-@attrs.frozen
+@frozen
 class GraphSegment:
     """Consecutive members of one lane on the critical path."""
 
@@ -65,14 +66,14 @@ class GraphSegment:
     entered_by: str | None
 
 
-@attrs.frozen
+@frozen
 class GraphEdges:
     kind: str
     confidence: str
     count: int
 
 
-@attrs.frozen
+@frozen
 class IdleTime:
     """Time in which nothing ran, by what the next node waited for.
 
@@ -85,7 +86,7 @@ class IdleTime:
     unattributed_ns: int
 
 
-@attrs.frozen
+@frozen
 class ClockDomain:
     """One machine: its clock is comparable with itself only."""
 
@@ -102,7 +103,7 @@ class ClockDomain:
     idle: IdleTime
 
 
-@attrs.frozen
+@frozen
 class DeviceLoad:
     """One GPU between its first and its last node."""
 
@@ -116,7 +117,7 @@ class DeviceLoad:
     idle: IdleTime
 
 
-@attrs.frozen
+@frozen
 class ProcessPath:
     node: str
     process: int
@@ -125,7 +126,7 @@ class ProcessPath:
     makespan_ns: int
 
 
-@attrs.frozen
+@frozen
 class PathBreakdown:
     """The as-executed path: what the makespan was spent on. The parts add up to it exactly."""
 
@@ -136,7 +137,7 @@ class PathBreakdown:
     sync_wait_ns: int
 
 
-@attrs.frozen
+@frozen
 class PathBounds:
     """The exec-only path with certain edges alone, and with guesses added; ``None`` if not solved."""
 
@@ -144,7 +145,7 @@ class PathBounds:
     all_edges_ns: int
 
 
-@attrs.frozen
+@frozen
 class SpeedupForecast:
     """``speedup`` infinity: the kernel costs nothing. The application is the as-executed graph."""
 
@@ -155,7 +156,7 @@ class SpeedupForecast:
     application_speedup: float | None
 
 
-@attrs.frozen
+@frozen
 class Forecast:
     """What a faster kernel brings end to end; forecasts are ranked by their gain."""
 
@@ -164,7 +165,7 @@ class Forecast:
     speedups: tuple[SpeedupForecast, ...]
 
 
-@attrs.frozen
+@frozen
 class DominanceStep:
     """The dominant kernel once the first dominant one runs ``speedup`` times as fast."""
 
@@ -173,13 +174,13 @@ class DominanceStep:
     fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class PathShare:
     name: str
     on_path_ns: int
 
 
-@attrs.frozen
+@frozen
 class NearPath:
     """The longest path through a symbol that is not on the critical path."""
 
@@ -189,7 +190,7 @@ class NearPath:
     shares: tuple[PathShare, ...]
 
 
-@attrs.frozen
+@frozen
 class SymbolEdge:
     """Edges between nodes of two symbols, added up."""
 
@@ -200,7 +201,7 @@ class SymbolEdge:
     gap_ns: int
 
 
-@attrs.frozen
+@frozen
 class ExecutionGraph:
     """The graph of one timing run. ``reason`` is set instead of everything else when there is none."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.intervals import BusyTime
@@ -20,6 +19,7 @@ from rpl_analysis.execution_graph.graph.edges import EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
 from rpl_analysis.execution_graph.results.domain import NO_SYMBOL
 from rpl_analysis.execution_graph.results.model import IdleTime, PathBreakdown
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,7 +92,7 @@ def _after_queued_wait(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.b
     return queued
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Releases:
     """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
 

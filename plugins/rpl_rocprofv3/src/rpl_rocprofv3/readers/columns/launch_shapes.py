@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED, LaunchShapes
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.row_groups import group_keys, is_constant, mixed_key
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LARGEST_AXIS = 0xFFFF_FFFF
 _LARGEST_VOLUME = float(1 << 62)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Geometry:
     """Launch geometry per dispatch: eight columns of equal length, -1 where not recorded.
 

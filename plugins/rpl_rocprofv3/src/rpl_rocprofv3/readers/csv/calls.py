@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.csv.findings import report_columns
 from rpl_rocprofv3.readers.csv.tables import read_columns
 from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_calls
@@ -27,7 +27,7 @@ _CALL_INTEGERS = ("Process_Id", "Thread_Id", "Correlation_Id", "Start_Timestamp"
 _COPY_INTEGERS = ("Stream_Id", "Correlation_Id", "Start_Timestamp", "End_Timestamp")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CsvCalls:
     values: ApiCalls
     functions: tuple[str, ...]

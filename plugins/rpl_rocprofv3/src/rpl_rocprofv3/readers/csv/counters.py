@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import positions
 from rpl_rocprofv3.readers.csv.findings import report_columns
 from rpl_rocprofv3.readers.csv.tables import read_columns
@@ -30,7 +31,7 @@ _INTEGERS = (
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CsvCounters:
     """The table, its counter names, and the first row of each dispatch."""
 

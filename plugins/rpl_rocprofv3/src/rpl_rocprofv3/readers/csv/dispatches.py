@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED, Kernel
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.kernel_names import display_name
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, flat_geometry
 from rpl_rocprofv3.readers.csv.findings import report_columns
@@ -36,7 +36,7 @@ _SCRATCH = ("Scratch_Size", "Private_Segment_Size")
 _INTEGERS = (*_IDS, *_TIMES, *_WORKGROUP, *_GRID, *_REGISTERS, *_LDS, *_SCRATCH)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CsvDispatches:
     """Dispatches in file order with raw stream and queue ids."""
 

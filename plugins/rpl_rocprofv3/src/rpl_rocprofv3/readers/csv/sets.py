@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.csv.tables import csv_header
 from rpl_rocprofv3.readers.run_groups import RecordedFile
 
@@ -46,7 +45,7 @@ _COLUMNS = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CsvSet:
     """The files of one process by kind."""
 

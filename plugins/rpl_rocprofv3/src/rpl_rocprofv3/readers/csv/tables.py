@@ -17,6 +17,7 @@ import numpy as np
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _LARGEST_HEADER = 8 << 20
 _INTEGER_LIMIT = 1 << 63
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TextColumn:
     """A text column as distinct texts (in order of appearance) and the code of each row."""
 

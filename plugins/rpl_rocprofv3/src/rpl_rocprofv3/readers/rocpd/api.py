@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.handle_text import handle_values, number_values
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.rocpd.info import read_strings
@@ -41,7 +42,7 @@ _STREAM, _EVENT, _FLAGS = "stream", "event", "flags"
 _DEVICES = ("device", "deviceId")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HostCalls:
     """All host-side records (HIP, HSA, markers, ...) in file order."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import positions
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_numbers
 from rpl_rocprofv3.readers.trace.counter_table import CounterRows
@@ -31,7 +31,7 @@ __all__ = ["RocpdCounters", "read_counters"]
 _COORDINATES = ("xcc", "shader_engine", "shader_array", "wgp", "instance")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RocpdCounters:
     """Readings by event id, with the counter names that ``counter`` points to."""
 

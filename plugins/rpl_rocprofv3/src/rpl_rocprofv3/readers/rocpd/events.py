@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import positions, taken
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Events", "read_events"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Events:
     """Columns of ``rocpd_event``, -1 where not recorded."""
 

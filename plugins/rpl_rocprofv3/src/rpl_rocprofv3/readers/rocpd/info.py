@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.columns.kernel_names import display_name, plain_symbol
 from rpl_rocprofv3.readers.trace.agents import agent_from_facts, parsed_facts, whole_number
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Processes:
     """Processes with the row ids under which other tables refer to them."""
 
@@ -45,7 +45,7 @@ class Processes:
         return positions(ids, self.ids)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Agents:
     ids: tuple[int, ...]
     values: tuple[Agent, ...]

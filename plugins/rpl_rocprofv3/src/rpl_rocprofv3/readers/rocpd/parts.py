@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.sqlite.tables import Table, Tables, quoted
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["Part", "parts_of"]
 _ANCHOR = "rocpd_info_process"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Part:
     """The tables of one guid. Table names are given without prefix ``rocpd_`` and without suffix."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, TraceSource
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.rocpd.api import api_calls, has_api_rows, read_host_calls
@@ -104,7 +105,7 @@ def _origin(part: Part, findings: Findings) -> Origin:
     return origin_of([str(value) for tag, value in rows if tag == ORIGIN_MARK], findings)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _CallTree:
     """Host-side calls by stack id (distinct, ascending), with their parents."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import Kernel
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
 from rpl_rocprofv3.readers.rocpd.info import info_ids, read_kernels, read_strings
@@ -45,7 +45,7 @@ _COPY_COLUMNS = (
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RocpdDispatches:
     """Dispatch rows in file order, the objects they point to, and the event id of each row."""
 

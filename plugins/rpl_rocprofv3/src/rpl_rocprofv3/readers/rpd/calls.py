@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.handle_text import handle_value
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
@@ -31,7 +31,7 @@ _STREAM = re.compile(r"\bstream\s*=\s*(0x[0-9a-fA-F]+)")
 _EVENT = re.compile(r"\bevent\s*=\s*(0x[0-9a-fA-F]+)")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RpdCalls:
     """All rows of ``rocpd_api``; ``function`` points into ``functions``."""
 

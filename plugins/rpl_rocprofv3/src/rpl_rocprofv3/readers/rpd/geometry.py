@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.handle_text import handle_value
 from rpl_rocprofv3.readers.columns.id_lookup import positions, taken
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
@@ -31,7 +31,7 @@ _WORKGROUP = ("workgroupX", "workgroupY", "workgroupZ")
 _GRID = ("gridX", "gridY", "gridZ")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LaunchTable:
     """Rows of ``rocpd_kernelapi`` by API call."""
 

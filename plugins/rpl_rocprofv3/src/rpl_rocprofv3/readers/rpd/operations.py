@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 
@@ -33,7 +33,7 @@ _COPY_PREFIX = "Copy"
 _NO_WORK_PREFIXES = ("Barrier", "Marker")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Operations:
     """All operations in file order; ``api`` is the row id of the launching call, -1 if unknown."""
 

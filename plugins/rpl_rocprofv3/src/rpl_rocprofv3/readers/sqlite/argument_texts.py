@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.row_groups import group_keys, mixed_key
 from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.pages import open_pages, table_layout
@@ -38,7 +39,7 @@ _LONG = "(long text)"
 _FIRST_TEXT_TYPE = 13
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ArgumentTexts:
     """All arguments of one name: the event of each, and its text as ``texts[code]``."""
 

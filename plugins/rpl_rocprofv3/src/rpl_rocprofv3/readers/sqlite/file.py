@@ -14,9 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.gzip_limits import unpack
 from rpl_rocprofv3.readers.sqlite.header import header_problem, read_header
 
@@ -31,7 +30,7 @@ _STEPS_PER_BYTE = 50
 _STEPS_PER_CHECK = 1_000_000
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Database:
     """An open read-only connection. ``path`` is the user's file, ``file`` the one that is read."""
 

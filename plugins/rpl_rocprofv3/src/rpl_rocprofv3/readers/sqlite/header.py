@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ _WAL_VERSION = 2
 _SMALLEST_PAGE = 512
 
 
-@attrs.frozen
+@frozen
 class SqliteHeader:
     """What the header says; ``page_count`` is None when the header does not vouch for it."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.sqlite.tables import Tables, quoted
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class DatabaseKind(str, Enum):
     FOREIGN = "foreign"
 
 
-@attrs.frozen
+@frozen
 class Identity:
     """What a database is. ``refusal`` is set when it can't be read, with what to do in ``next_step``."""
 

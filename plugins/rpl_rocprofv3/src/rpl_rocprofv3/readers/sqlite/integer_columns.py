@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.sqlite.pages import read_pages
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = ["IntegerColumns", "NumberColumns", "read_integers", "read_numbers"]
 _CHUNK_ROWS = 1 << 16
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class IntegerColumns:
     """Columns by name (int32 where all values fit), and how many values were neither integer nor NULL."""
 
@@ -46,7 +46,7 @@ class IntegerColumns:
         return self.values[name].astype(np.int64, copy=False)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NumberColumns:
     """Integer columns and one float column, NaN where that holds no number."""
 

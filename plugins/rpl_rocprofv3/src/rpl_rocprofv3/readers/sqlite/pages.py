@@ -12,9 +12,9 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.sqlite.growing_columns import GrowingColumn
 from rpl_rocprofv3.readers.sqlite.header import read_header
 from rpl_rocprofv3.readers.sqlite.leaves import PageFile, UnsupportedLayoutError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["PageColumns", "TableLayout", "open_pages", "read_pages", "table_layout"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PageColumns:
     """Columns in the asked order; NULL is -1 or NaN, and so are the ``unreadable`` values.
 
@@ -47,7 +47,7 @@ class PageColumns:
         return len((*self.integers, *self.floats)[0])
 
 
-@attrs.frozen
+@frozen
 class TableLayout:
     """Where a table begins and in which place each column is stored, and which one is the row id."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.row_groups import is_constant
 from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
 
@@ -40,7 +40,7 @@ _SHIFTS = np.array([0, 56, 48, 40, 32, 16, 0, 0, *[0] * 120], np.int64)
 _STORED = {1: (">i1", 0), 2: (">i2", 0), 3: (">i4", 8), 4: (">i4", 0), 5: (">i8", 16), 6: (">i8", 0)}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ColumnBatch:
     """Values of one column in one batch: int32 or int64, or float64.
 

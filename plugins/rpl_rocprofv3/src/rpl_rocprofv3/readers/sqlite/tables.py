@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,7 +18,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@attrs.frozen
+@frozen
 class Table:
     """A table or view with its column names. ``guid`` restricts the rows to one profiled process."""
 

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, ApiCalls
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.model_columns import typed_columns
 from rpl_rocprofv3.readers.trace.dispatch_table import impossible_times, time_order
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ApiArguments", "no_arguments", "ordered_api_calls"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ApiArguments:
     """The arguments that order work, one entry per call."""
 

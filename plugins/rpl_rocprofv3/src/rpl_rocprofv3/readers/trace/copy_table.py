@@ -8,6 +8,7 @@ import attrs
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import Copies
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.model_columns import typed_columns
 from rpl_rocprofv3.readers.trace.dispatch_table import impossible_times, time_order
 
@@ -33,7 +34,7 @@ def direction_name(recorded: str) -> str:
     return name if name.startswith(_PREFIX) else f"{_PREFIX}{name}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CopyRows:
     """Copies in file order; ``direction`` points into ``directions``."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, CounterValues
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.model_columns import typed_columns
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CounterRows", "checked_counters"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CounterRows:
     """Readings in file order. ``instance`` is the recorded instance, or None when none is recorded."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Dispatches
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.launch_shapes import distinct_shapes
 from rpl_rocprofv3.readers.columns.model_columns import typed_columns
 
@@ -29,7 +30,7 @@ __all__ = ["DispatchRows", "OrderedDispatches", "ordered_dispatches", "time_orde
 LATEST_NS = 1 << 62
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DispatchRows:
     """Dispatches in file order; index columns already point into the tuples of the trace."""
 
@@ -45,7 +46,7 @@ class DispatchRows:
     geometry: Geometry
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OrderedDispatches:
     """The result. ``selection``: file rows in their final order, None where all stay as they are."""
 

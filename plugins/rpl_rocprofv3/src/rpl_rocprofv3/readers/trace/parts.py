@@ -13,6 +13,7 @@ import numpy as np
 
 from rpl_core.model.origin import Origin
 from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource
+from rpl_core.values import frozen
 from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.trace.checks import check_clock, check_waves
@@ -38,7 +39,7 @@ __all__ = ["TraceParts", "assembled"]
 Handle = TypeVar("Handle", Stream, Queue)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TraceParts:
     """What a reader found. Stream and queue ids are the recorded ones, -1 where there is none."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.trace.counter_table import CounterRows
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["LongCounters", "WideCounters", "only_first_pass"]
 _INDEXED = re.compile(r"(?P<name>[^\[\]]+)\[(?P<instance>\d{1,6})\]")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WideCounters:
     """Readings of a wide table, one array per counter column."""
 
@@ -80,7 +80,7 @@ def _recorded_pairs(
     return np.asarray(with_value[pair])
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LongCounters:
     """Readings of a long table, each with the times of its dispatch in its pass."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.model.trace import Agent
+from rpl_core.values import frozen
 from rpl_rocprofv3.readers.trace.agents import whole_number
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _UNKNOWN = frozenset({"", "na", "n/a", "none", "nan"})
 _LARGEST_FILE = 1 << 20
 
 
-@attrs.frozen
+@frozen
 class SystemInfo:
     """The facts by column name; empty when the folder has no ``sysinfo.csv``."""
 

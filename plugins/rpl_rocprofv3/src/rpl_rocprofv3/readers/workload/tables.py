@@ -10,7 +10,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class TableForm(Enum):
     TIMES = "timestamps"
 
 
-@attrs.frozen
+@frozen
 class CounterColumn:
     """A column of a wide table: which counter and, -1 where it is a sum, which instance."""
 
@@ -47,7 +47,7 @@ class CounterColumn:
     instance: int
 
 
-@attrs.frozen
+@frozen
 class WideHeader:
     """The counters of a wide table, and the counter columns left out because they repeat others."""
 
