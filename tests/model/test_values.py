@@ -53,8 +53,10 @@ class Owned:
 def test_equality_hash_and_text_as_attrs_gives_them(kind: type[Ours]) -> None:
     one, same, other = kind(1, ("a",), note="x"), kind(1, ("a",), note="y"), kind(2)
 
-    assert one == same and hash(one) == hash(same)
-    assert one != other and one != (1, ("a",))
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert one != (1, ("a",))
     assert repr(one) == f"{kind.__name__}(width=1, names=('a',))"
     assert attrs.evolve(one, width=2, names=()) == other
     assert pickle.loads(pickle.dumps(one)) == copy.deepcopy(one) == one
@@ -64,12 +66,16 @@ def test_equality_hash_and_text_as_attrs_gives_them(kind: type[Ours]) -> None:
 
 def test_classes_are_told_apart_and_fields_of_bases_count() -> None:
     assert Ours(1) != Theirs(1)
-    assert Wider(1) != Ours(1) and Ours(1) != Wider(1)
+    assert Wider(1) != Ours(1)
+    assert Ours(1) != Wider(1)
     assert Wider(1, depth=2) != Wider(1, depth=3)
     assert Wider(1, depth=2) == Wider(1, depth=2)
     assert repr(Wider(1)) == "Wider(width=1, names=(), depth=0)"
 
 
 def test_identity_and_own_methods_are_kept() -> None:
-    assert Itself(1) != Itself(1) and repr(Itself(1)) == "Itself(width=1)"
-    assert Owned(1) == Owned(2) and hash(Owned(1)) == 7 and repr(Owned(1)) == "owned"
+    assert Itself(1) != Itself(1)
+    assert repr(Itself(1)) == "Itself(width=1)"
+    assert Owned(1) == Owned(2)
+    assert hash(Owned(1)) == 7
+    assert repr(Owned(1)) == "owned"
