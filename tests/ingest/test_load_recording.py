@@ -117,6 +117,18 @@ def test_run_directory_gives_a_run_per_timing_pass(readers, run_directory):
     assert recording.diagnostics == ()
 
 
+def test_a_counter_pass_without_counters_is_no_source_of_time(readers, run_directory):
+    """Its kernels ran under the profiler's counter collection, whatever it could read of them."""
+    recording = load_recording([run_directory({"run_1": {"a.x": 3}, "pass_1": {"c.x": 9}})], readers)
+    assert durations(recording) == [[3]]
+    assert [trace.role for trace in recording.traces] == [TraceRole.TIMING, TraceRole.COUNTERS]
+
+
+def test_a_timing_run_with_counters_is_no_source_of_time(readers, run_directory):
+    recording = load_recording([run_directory({"run_1": {"a.x": 3}, "run_2": {"c.pmc.x": 9}})], readers)
+    assert [trace.role for trace in recording.traces] == [TraceRole.TIMING, TraceRole.COUNTERS]
+
+
 def test_files_of_one_pass_are_processes(readers, run_directory):
     path = run_directory({"run_1": {"a.x": 3, "b.x": 4}})
     assert [sorted(run) for run in durations(load_recording([path], readers))] == [[3, 4]]

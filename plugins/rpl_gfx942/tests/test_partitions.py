@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_gfx942.detect import detect_device
+from rpl_gfx942.partitions import Partition, partition_of
+from rpl_gfx942.products import PRODUCTS
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 
@@ -69,3 +72,32 @@ def test_infinity_cache_is_shared_unless_memory_is_split_too(agent):
     shared = detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS1"),))
     split = detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS4"),))
     assert (shared.llc_bytes, split.llc_bytes) == (256 * 2**20, 64 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("facts", "partition"),
+    [
+        # Each fact alone tells the mode: an MI300X has 8 XCDs of 38 CUs (module docstring of partitions).
+        ({"compute_partition": "DPX"}, Partition("DPX", 4)),
+        ({"compute_partition": "dpx"}, Partition("DPX", 4)),
+        ({"xcd_count": 2}, Partition("QPX", 2)),
+        ({"compute_units": 38}, Partition("CPX", 1)),
+        ({"compute_partition": "DPX", "xcd_count": 4, "compute_units": 152}, Partition("DPX", 4)),
+        ({"compute_partition": "CPX", "memory_partition": "nps4"}, Partition("CPX", 1, 4)),
+        # Facts that disagree, or fit no mode, tell none; neither does an agent that says nothing.
+        ({"compute_partition": "DPX", "xcd_count": 8}, None),
+        ({"xcd_count": 4, "compute_units": 304}, None),
+        ({"compute_partition": "TPX"}, None),
+        ({"compute_units": 100}, None),
+        ({"memory_partition": "NPS1"}, None),
+        ({}, None),
+    ],
+)
+def test_the_partition_that_an_agent_describes(agent, facts, partition):
+    assert partition_of(PRODUCTS[0], agent(**facts)) == partition
+
+
+def test_even_the_only_mode_of_a_product_must_be_recorded(agent):
+    one_mode = attrs.evolve(PRODUCTS[0], partitions=(("SPX", 8),))
+    assert partition_of(one_mode, agent()) is None
+    assert partition_of(one_mode, agent(compute_partition="SPX")) == Partition("SPX", 8)

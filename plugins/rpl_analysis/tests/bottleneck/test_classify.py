@@ -27,6 +27,17 @@ HARMLESS = {
 }
 
 
+RULE = """
+[[rule]]
+id = "mine"
+label = "latency_bound"
+priority = 1
+required = true
+explanation = "text"
+conditions = [{{ quantity = "figure", comparison = "{comparison}", threshold = 0.6, source = "text" }}]
+"""
+
+
 def rules():
     return sorted(builtin_rules(), key=lambda rule: (-rule.priority, rule.id))
 
@@ -132,6 +143,26 @@ def test_lower_bound_proves_at_least_but_not_below():
     assert not any(t.rule.id == "bandwidth" for t in low.evidence)
     bandwidth = "bandwidth" in low.reason
     assert bandwidth, "a low lower bound leaves the rule open"
+
+
+@pytest.mark.parametrize(
+    ("value", "comparison", "holds"),
+    [
+        # What is 0.6 or more is at least 0.6, and not below it; what is 0.599 or more may be either.
+        (0.6, ">=", True),
+        (0.6, "<", False),
+        (0.599, ">=", None),
+        (0.599, "<", None),
+        (0.7, ">=", True),
+        (0.7, "<", False),
+    ],
+)
+def test_a_lower_bound_decides_from_its_threshold_on(value, comparison, holds):
+    (rule,) = parse_rules(RULE.format(comparison=comparison), "mine.toml")
+    found = classify("k", {"figure": metric(value, Exactness.LOWER_BOUND)}, [rule])
+
+    assert bool(found.evidence) == (holds is True)
+    assert ("not testable" in found.reason) == (holds is None)
 
 
 def test_interval_across_the_threshold_decides_nothing():

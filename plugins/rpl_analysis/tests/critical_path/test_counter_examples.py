@@ -120,3 +120,26 @@ def test_an_edge_and_a_chain_that_tie_are_told_apart_the_same_way(us, source_cha
     # Row 2 follows row 1 in its chain and row 0 by an edge; both began and ended together.
     graph = us([(source_chain, 0, 50), (5, 0, 50), (5, 50, 60)], [(0, 2)])
     assert _path(graph).rows.tolist() == [first, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "edges", "path"),
+    [
+        # Both predecessors of the last row reach 10: the one that began earlier is taken,
+        ([(1, 0, 5), (1, 5, 10), (2, 2, 12), (1, 12, 20)], [(2, 3)], [2, 3]),
+        ([(1, 1, 11), (2, 2, 12), (1, 12, 20)], [(1, 2)], [0, 2]),
+        ([(1, 3, 13), (2, 2, 12), (1, 13, 20)], [(1, 2)], [1, 2]),
+        # at equal begins that of the smaller chain, whether it comes along the chain or by an edge,
+        ([(1, 0, 10), (2, 0, 10), (1, 10, 20)], [(1, 2)], [0, 2]),
+        ([(1, 0, 10), (2, 0, 10), (2, 10, 20)], [(0, 2)], [0, 2]),
+        # and of several edges the same.
+        ([(1, 0, 10), (2, 0, 10), (3, 10, 20)], [(1, 2), (0, 2)], [0, 2]),
+        ([(1, 2, 12), (2, 0, 10), (3, 12, 20)], [(0, 2), (1, 2)], [1, 2]),
+        # Of several ends the same rule tells where the path ends.
+        ([(1, 0, 10), (2, 0, 10)], [], [0]),
+        ([(1, 5, 15), (2, 0, 10)], [], [1]),
+    ],
+)
+def test_of_equally_long_paths_the_smallest_begin_and_chain_is_taken(us, rows, edges, path) -> None:
+    """docs/reference/execution-graph.md, 3.2: the choice is fixed by (start, lane, id)."""
+    assert _path(us(rows, edges)).rows.tolist() == path

@@ -89,3 +89,26 @@ def test_measured_events_of_several_processes_keep_their_process_when_merged(rec
     both = merge_traces([one, one])
     assert both.device_events.process.tolist() == [0, 1, 0, 1]
     assert len(edges_of(both).found.edges) == 2
+
+
+@pytest.mark.parametrize("recorded_event", [EVENT - 1, EVENT + 1])
+def test_a_measured_wait_takes_no_record_of_another_event(program, edges_of, recorded_event) -> None:
+    program.launch("a", 0, 10, stream=1, queue=1)
+    record = program.call("hipEventRecord")
+    wait = program.call("hipStreamWaitEvent")
+    program.launch("b", 20, 30, stream=2, queue=2)
+    rows = [(False, 1, recorded_event, record), (True, 2, EVENT, wait)]
+    found = edges_of(_with_events(program.trace(with_calls=False), rows))
+    assert found.of_kind("measured_event") == set()
+    assert found.found.unresolved.waits == 1
+
+
+def test_a_measured_wait_takes_the_record_of_its_own_event_among_several(program, edges_of) -> None:
+    rows = []
+    for queue, event in ((1, EVENT - 1), (2, EVENT), (3, EVENT + 1)):
+        program.launch(f"of {event - EVENT}", 0, 10, stream=queue, queue=queue)
+        rows.append((False, queue, event, program.call("hipEventRecord")))
+    rows.append((True, 4, EVENT, program.call("hipStreamWaitEvent")))
+    program.launch("b", 20, 30, stream=4, queue=4)
+    found = edges_of(_with_events(program.trace(with_calls=False), rows))
+    assert found.of_kind("measured_event") == {("of 0", "b")}

@@ -112,6 +112,18 @@ def test_lower_costs_are_information(diff, make_kernel, make_code_object):
     assert {d.severity for d in found.differences} == {Severity.INFORMATION}
 
 
+@pytest.mark.parametrize("what", ["lds_bytes", "scratch_bytes", "vgpr_spills", "sgpr_spills"])
+@pytest.mark.parametrize(
+    ("old", "new", "severities"),
+    [(4, 8, [Severity.REGRESSION]), (8, 4, [Severity.INFORMATION]), (4, 4, [])],
+)
+def test_each_cost_is_judged_by_its_direction(make_kernel, make_code_object, what, old, new, severities):
+    before, after = (make_code_object(make_kernel(**{what: value})) for value in (old, new))
+    found = compare_code_objects([before], [after])
+    judged = [(d.before, d.after, d.severity) for d in found.differences if d.what == what]
+    assert judged == [(str(old), str(new), severity) for severity in severities]
+
+
 def test_occupancy_is_taken_at_the_launch_that_is_assumed(diff):
     # 8 KiB of LDS per workgroup leave 8 groups: 8 waves per SIMD with 4 waves each, 2 with 1 wave each.
     (fell,) = diff(LaunchAssumption(64, 8192), lds_bytes=8192).of(Severity.REGRESSION)[1:]

@@ -70,3 +70,13 @@ def test_nested_backward_branches_give_nested_loops():
         Instruction(24, "s_endpgm", ""),
     ]
     assert [(loop.head, loop.end) for loop in find_machine_loops(code)] == [(0, 12), (4, 8)]
+
+
+def test_a_branch_to_itself_is_a_loop_of_one_instruction_and_one_forward_is_none():
+    code = [
+        Instruction(0, "s_branch", "", 4),
+        Instruction(4, "s_cbranch_scc1", "", 4),
+        Instruction(8, "s_endpgm", ""),
+    ]
+    (loop,) = find_machine_loops(code)
+    assert (loop.head, loop.end, loop.shape) == (4, 4, ("s_cbranch_scc1",))

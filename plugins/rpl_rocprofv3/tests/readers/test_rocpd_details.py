@@ -257,6 +257,28 @@ def test_odd_rows_are_kept_and_counted(write, read, codes, statement, code):
     assert codes(trace)[code] == 1
 
 
+def test_dispatches_of_an_unknown_process_belong_to_the_only_one_that_is_described(write, read):
+    """Rows were lost; which process ran them is no question where there is one."""
+    (trace,) = read(
+        edit(
+            write([dispatch(1, 0, 10), dispatch(2, 20, 30)]),
+            "UPDATE @kernel_dispatch SET pid = 555 WHERE id = 1",
+        )
+    )
+    assert trace.dispatches.process.tolist() == [0, 0]
+
+
+def test_dispatches_of_an_unknown_process_stay_unknown_beside_two(write, read, codes):
+    path = edit(
+        write([dispatch(1, 0, 10), dispatch(2, 20, 30)]),
+        "INSERT INTO @info_process (id, nid, pid, guid) SELECT 77, nid, 77, guid FROM @info_process WHERE 1",
+        "UPDATE @kernel_dispatch SET pid = 555 WHERE id = 1",
+    )
+    (trace,) = read(path)
+    assert (len(trace.processes), trace.dispatches.process.tolist()) == (2, [-1, 1])
+    assert codes(trace)["dispatch.unknown_process"] == 1
+
+
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
