@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.sqlite import argument_texts
 from rpl_rocprofv3.readers.sqlite.argument_texts import read_arguments
-from rpl_rocprofv3.readers.sqlite.file import open_database
 from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.tables import Tables
 

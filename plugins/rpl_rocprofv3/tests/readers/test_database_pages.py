@@ -9,7 +9,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.readers.sqlite.file import open_database
+from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers, read_numbers
 from rpl_rocprofv3.readers.sqlite.pages import read_pages
 from rpl_rocprofv3.readers.sqlite.tables import Tables

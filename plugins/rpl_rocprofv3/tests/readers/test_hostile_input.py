@@ -147,28 +147,6 @@ def test_flipped_bytes_in_a_database_never_end_in_a_traceback(rpl_make_rocpd, tm
     read_all([path])
 
 
-def test_a_view_without_end_is_given_up(rpl_make_rocpd):
-    path = rpl_make_rocpd([("k", 100, 200)])
-    with closing(sqlite3.connect(path)) as connection:
-        (name,) = [
-            n
-            for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if n.startswith("rocpd_kernel_dispatch_")
-        ]
-        columns = [r[1] for r in connection.execute(f'PRAGMA table_info("{name}")')]
-        connection.execute(f'DROP TABLE "{name}"')
-        connection.execute("DROP VIEW rocpd_kernel_dispatch")
-        listed = ", ".join(f'n + 1 AS "{c}"' for c in columns if c != "guid")
-        connection.execute(
-            "CREATE VIEW rocpd_kernel_dispatch AS "
-            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n FROM c) "
-            f"SELECT {listed} FROM c WHERE n < 0"
-        )
-        connection.commit()
-    (error,) = read_all([path])
-    assert "interrupted" in error.fact
-
-
 CSV_HEAD = (
     '"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name","Correlation_Id",'
     '"Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z",'

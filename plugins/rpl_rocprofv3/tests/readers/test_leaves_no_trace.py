@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from rpl_core.errors import BadDataError
+from rpl_rocprofv3 import database
 from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
-from rpl_rocprofv3.readers.sqlite import file
 
 
 def snapshot(folder):
@@ -90,7 +90,7 @@ def test_a_write_ahead_database_without_log_needs_no_companions(recording, folde
 def test_no_room_for_the_copy_says_what_to_do(recording, monkeypatch):
     with_log(recording)
     full = type("Usage", (), {"free": 10})
-    monkeypatch.setattr(file.shutil, "disk_usage", lambda _: full)
+    monkeypatch.setattr(database.shutil, "disk_usage", lambda _: full)
     (found,) = RocpdReader().claim([recording])
     assert "unfinished changes in run_results.db-wal" in found.refusal
     assert "TMPDIR" in found.next_step
@@ -99,8 +99,8 @@ def test_no_room_for_the_copy_says_what_to_do(recording, monkeypatch):
 def test_a_file_that_changes_while_it_is_copied_is_not_trusted(recording, monkeypatch):
     with_log(recording)
     states = iter(range(100))
-    monkeypatch.setattr(file, "_state", lambda _: (next(states), 0))
-    with pytest.raises(BadDataError, match="being written"), file.open_database(recording):
+    monkeypatch.setattr(database, "_state", lambda _: (next(states), 0))
+    with pytest.raises(BadDataError, match="being written"), database.open_database(recording):
         pass
 
 
@@ -129,45 +129,118 @@ def test_an_unfinished_rollback_journal_is_rolled_back_in_a_copy(recording, fold
 CANARY = "API_KEY=do-not-read-me"
 
 
-def test_the_environment_column_is_never_read(recording, monkeypatch):
+@pytest.fixture
+def with_secret(recording):
     with closing(sqlite3.connect(recording)) as connection:
         (table,) = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_info_process*'"
         ).fetchone()
         connection.execute(f'UPDATE "{table}" SET environment = ?', (CANARY,))
         connection.commit()
-    touched = []
+    return recording
 
-    def deny(action, first, second, database, trigger):
-        if action == sqlite3.SQLITE_READ and second == "environment":
-            touched.append(first)
-            return sqlite3.SQLITE_DENY
-        return sqlite3.SQLITE_OK
 
-    real = sqlite3.connect
+def test_the_environment_column_is_never_read(with_secret, monkeypatch):
+    asked = []
+    allowed = database._Allowed.__call__
 
-    def guarded(*args, **kwargs):
-        connection = real(*args, **kwargs)
-        connection.set_authorizer(deny)
-        return connection
+    def noted(self, action, first, second, *rest):
+        asked.append((action, second))
+        return allowed(self, action, first, second, *rest)
 
-    monkeypatch.setattr(file.sqlite3, "connect", guarded)
+    monkeypatch.setattr(database._Allowed, "__call__", noted)
     reader = RocpdReader()
-    (found,) = reader.claim([recording])
-    assert found.refusal is None
+    (found,) = reader.claim([with_secret])
     (trace,) = reader.read(found)
-    assert touched == []
+    assert (sqlite3.SQLITE_READ, "pid") in asked
+    assert (sqlite3.SQLITE_READ, "environment") not in asked
     assert CANARY not in repr(trace.processes)
 
 
-def test_the_guard_of_the_environment_test_bites(recording):
-    denied = []
-    with closing(sqlite3.connect(recording)) as connection:
-        connection.set_authorizer(
-            lambda action, first, second, *_: (
-                denied.append(second) or sqlite3.SQLITE_DENY if second == "environment" else sqlite3.SQLITE_OK
+@pytest.mark.parametrize("columns", ["environment", "*"])
+def test_who_asks_for_the_environment_gets_nothing(columns, with_secret):
+    with database.open_database(with_secret) as opened:
+        rows = opened.connection.execute(f"SELECT {columns} FROM rocpd_info_process").fetchall()
+    assert rows
+    assert CANARY not in repr(rows)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ATTACH '{}' AS other",
+        "DELETE FROM rocpd_metadata",
+        "PRAGMA writable_schema = ON",
+        "SELECT load_extension('x')",
+        "SELECT hex(zeroblob(10))",
+        "CREATE TEMP TABLE t (x)",
+    ],
+)
+def test_a_connection_reads_and_does_nothing_else(statement, recording, folder):
+    before = snapshot(folder)
+    with pytest.raises(BadDataError), database.open_database(recording) as opened:
+        opened.connection.execute(statement.format(folder / "other.db"))
+    assert snapshot(folder) == before
+
+
+def test_ctrl_c_inside_a_statement_stays_one(recording, monkeypatch):
+    """What a signal handler raises while SQLite calls back is lost in SQLite."""
+
+    def interrupted(_self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(database._Budget, "step", interrupted)
+    monkeypatch.setattr(database, "_STEPS_PER_CHECK", 1)
+    with pytest.raises(KeyboardInterrupt), database.open_database(recording):
+        pass
+
+
+def test_a_statement_that_outlasts_its_budget_is_given_up(recording, monkeypatch):
+    monkeypatch.setattr(database, "_STEPS_AT_LEAST", 50)
+    monkeypatch.setattr(database, "_STEPS_PER_BYTE", 0)
+    monkeypatch.setattr(database, "_STEPS_PER_CHECK", 10)
+    (found,) = RocpdReader().claim([recording])
+    assert "far longer than its size explains" in found.refusal
+
+
+def test_texts_without_end_are_given_up(recording, monkeypatch):
+    monkeypatch.setattr(database, "_TEXTS_AT_LEAST", 50)
+    monkeypatch.setattr(database, "_TEXTS_PER_BYTE", 0)
+    (found,) = RocpdReader().claim([recording])
+    assert "far longer than its size explains" in found.refusal
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_trusted(recording):
+    with pytest.raises(BadDataError, match="being written"), database.open_database(recording):
+        recording.write_bytes(recording.read_bytes() + b"more")
+
+
+def test_a_link_is_not_emptied(recording, folder, tmp_path):
+    elsewhere = tmp_path / "elsewhere.db"
+    recording.rename(elsewhere)
+    recording.symlink_to(elsewhere)
+    before = elsewhere.read_bytes()
+    assert not database.empty_column(recording, "rocpd_info_process", "environment", "{}")
+    assert elsewhere.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["trigger", "super-journal"])
+def test_emptying_runs_nothing_of_the_file(damage, recording, folder):
+    if damage == "trigger":
+        with closing(sqlite3.connect(recording)) as connection:
+            (table,) = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_info_process*'"
+            ).fetchone()
+            connection.execute(
+                f'CREATE TRIGGER t AFTER UPDATE ON "{table}" BEGIN DELETE FROM rocpd_metadata_x; END'.replace(
+                    "rocpd_metadata_x", table
+                )
             )
-        )
-        with pytest.raises(sqlite3.DatabaseError):
-            connection.execute("SELECT id, pid FROM rocpd_info_process").fetchall()
-    assert denied == ["environment"]
+            connection.commit()
+    else:
+        journal = recording.with_name(f"{recording.name}-journal")
+        journal.write_bytes(b"x" * 600 + bytes.fromhex("d9d505f920a163d7"))
+    before = snapshot(folder)
+    assert not database.empty_column(recording, "rocpd_info_process", "environment", "{}")
+    assert snapshot(folder).keys() == before.keys()
+    assert recording.read_bytes() == before[recording.name][0]

@@ -5,19 +5,16 @@ All answers are True, False or ``None`` for "can't tell": a broken file is refus
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
+
+from rpl_core.errors import BadDataError
 
 _DISPATCH_TABLE = "rocpd_kernel_dispatch"
 _COUNTER_TABLE = "rocpd_pmc_event"
 _KERNEL_CSV = "kernel_trace.csv"
 _COUNTER_CSV = "counter_collection.csv"
 _LINE_LIMIT_BYTES = 1 << 20
-#: Virtual-machine steps before a look-up is given up; finding a first row needs a few dozen.
-_SQLITE_STEPS = 1_000_000
 
 
 def holds_dispatches(files: Sequence[Path]) -> bool | None:
@@ -51,11 +48,14 @@ def _has_second_line(path: Path) -> bool | None:
 
 
 def _has_row(path: Path, table: str) -> bool | None:
+    from rpl_rocprofv3.database import open_database
+    from rpl_rocprofv3.readers.sqlite.tables import Tables
+
     try:
-        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
-        with closing(connection):
-            connection.set_progress_handler(lambda: 1, _SQLITE_STEPS)
-            # The name is one of two constants of this module.
-            return connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608
-    except sqlite3.Error:
+        with open_database(path) as database:
+            found = Tables(database.connection).get(table)
+            if found is None:
+                return None
+            return next(found.rows(database.connection, ("id",)), None) is not None
+    except BadDataError:
         return None

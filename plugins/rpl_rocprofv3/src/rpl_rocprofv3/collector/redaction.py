@@ -7,22 +7,16 @@ never read.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from rpl_core.model.diagnostic import Diagnostic
-
-_TABLES = (
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd\\_info\\_process%' ESCAPE '\\'"
-)
-_BUSY_S = 2.0
+from rpl_rocprofv3.database import empty_column
 
 
 def remove_environments(databases: Sequence[Path]) -> tuple[Diagnostic, ...]:
     """Overwrite the environments in place; one warning for the files in which that failed."""
-    failed = [path for path in databases if not _remove(path)]
+    failed = [path for path in databases if not empty_column(path, "rocpd_info_process", "environment", "{}")]
     if not failed:
         return ()
     return (
@@ -34,22 +28,3 @@ def remove_environments(databases: Sequence[Path]) -> tuple[Diagnostic, ...]:
             count=len(failed),
         ),
     )
-
-
-def _remove(path: Path) -> bool:
-    try:
-        with closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection, connection:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA secure_delete = ON")  # also the bytes on freed pages
-            for (table,) in connection.execute(_TABLES).fetchall():
-                _empty(connection, table)
-    except sqlite3.Error:
-        return False
-    return True
-
-
-def _empty(connection: sqlite3.Connection, table: str) -> None:
-    quoted = '"' + table.replace('"', '""') + '"'
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted})")]
-    if "environment" in columns:
-        connection.execute(f"UPDATE {quoted} SET environment = '{{}}'")  # noqa: S608 quoted above

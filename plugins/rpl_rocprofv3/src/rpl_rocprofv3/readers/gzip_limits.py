@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-__all__ = ["GZIP_ERRORS", "BoundedGzip", "largest_unpacked_bytes", "unpack", "unpacked_head"]
+__all__ = [
+    "GZIP_ERRORS",
+    "BoundedGzip",
+    "hollow",
+    "largest_unpacked_bytes",
+    "stored_bytes",
+    "unpack",
+    "unpacked_head",
+]
 
 # Real traces shrink by 4 to 20; a database of zero pages by up to 1000. Small files may still be small
 # databases with much padding, hence the floor.
@@ -22,6 +30,8 @@ _LARGEST_RATIO = 100
 _FLOOR_BYTES = 64 << 20
 _CEILING_BYTES = 16 << 30
 _CHUNK_BYTES = 1 << 20
+#: File systems that compress store a tenth at best of what profilers write.
+_LARGEST_HOLE_RATIO = 1000
 #: What damaged gzip data raises.
 GZIP_ERRORS = (OSError, EOFError, zlib.error)
 
@@ -29,6 +39,20 @@ GZIP_ERRORS = (OSError, EOFError, zlib.error)
 def largest_unpacked_bytes(path: Path) -> int:
     """How much may come out of ``path`` before it counts as a decompression bomb."""
     return min(max(_FLOOR_BYTES, path.stat().st_size * _LARGEST_RATIO), _CEILING_BYTES)
+
+
+def stored_bytes(path: Path) -> int:
+    """What a file takes on disk, for budgets: holes of a sparse file count nothing."""
+    status = path.stat()
+    return min(status.st_size, status.st_blocks * 512)
+
+
+def hollow(path: Path) -> str | None:
+    """Why a file that is almost nothing but a hole is not read, or None: reading it would take hours."""
+    size, stored = path.stat().st_size, stored_bytes(path)
+    if size <= _FLOOR_BYTES or size <= _LARGEST_HOLE_RATIO * stored:
+        return None
+    return f"the file is {size:,} bytes long and holds {stored:,} bytes of them; the rest is a hole"
 
 
 def unpacked_head(path: Path, count: int) -> bytes:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.rocpd.events import Events
     from rpl_rocprofv3.readers.rocpd.info import Processes
     from rpl_rocprofv3.readers.rocpd.parts import Part
     from rpl_rocprofv3.readers.sqlite.argument_texts import ArgumentTexts
-    from rpl_rocprofv3.readers.sqlite.file import Database
     from rpl_rocprofv3.readers.trace.api_table import ApiArguments
 
 __all__ = ["HostCalls", "api_calls", "has_api_rows", "read_host_calls"]

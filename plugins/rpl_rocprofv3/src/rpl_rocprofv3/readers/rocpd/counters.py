@@ -20,10 +20,10 @@ from rpl_rocprofv3.readers.trace.counter_table import CounterRows
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Float64Column, Int32Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.rocpd.parts import Part
-    from rpl_rocprofv3.readers.sqlite.file import Database
     from rpl_rocprofv3.readers.trace.dispatch_table import OrderedDispatches
 
 __all__ = ["RocpdCounters", "read_counters"]

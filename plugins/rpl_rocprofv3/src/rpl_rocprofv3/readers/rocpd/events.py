@@ -16,9 +16,9 @@ from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.rocpd.parts import Part
-    from rpl_rocprofv3.readers.sqlite.file import Database
 
 __all__ = ["Events", "read_events"]
 

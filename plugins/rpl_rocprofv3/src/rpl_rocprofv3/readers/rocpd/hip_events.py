@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_core.model.trace import Int32Column, Int64Column, Queue
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.rocpd.events import Events
     from rpl_rocprofv3.readers.rocpd.info import Agents, Processes
     from rpl_rocprofv3.readers.rocpd.parts import Part
-    from rpl_rocprofv3.readers.sqlite.file import Database
 
 __all__ = ["read_hip_events"]
 

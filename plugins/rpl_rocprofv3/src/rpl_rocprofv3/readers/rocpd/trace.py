@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from rpl_core.model.origin import Origin
     from rpl_core.model.trace import ApiCalls, Int64Column, Trace
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.rocpd.api import HostCalls
     from rpl_rocprofv3.readers.rocpd.events import Events
     from rpl_rocprofv3.readers.rocpd.info import Processes
     from rpl_rocprofv3.readers.rocpd.parts import Part
-    from rpl_rocprofv3.readers.sqlite.file import Database
 
 __all__ = ["read_part"]
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.rocpd.events import Events
     from rpl_rocprofv3.readers.rocpd.info import Agents, Processes
     from rpl_rocprofv3.readers.rocpd.parts import Part
-    from rpl_rocprofv3.readers.sqlite.file import Database
     from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
 
 __all__ = ["RocpdDispatches", "read_copies", "read_dispatch_columns", "resolve_dispatches"]

@@ -19,8 +19,8 @@ from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.rpd.calls import RpdCalls
-    from rpl_rocprofv3.readers.sqlite.file import Database
     from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
     from rpl_rocprofv3.readers.sqlite.tables import Tables
 

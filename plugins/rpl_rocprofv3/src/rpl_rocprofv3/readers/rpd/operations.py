@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.findings import Findings
-    from rpl_rocprofv3.readers.sqlite.file import Database
     from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
     from rpl_rocprofv3.readers.sqlite.tables import Tables
 

@@ -24,7 +24,7 @@ from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column, Trace
-    from rpl_rocprofv3.readers.sqlite.file import Database
+    from rpl_rocprofv3.database import Database
 
 __all__ = ["RPD_NODE", "read_rpd"]
 

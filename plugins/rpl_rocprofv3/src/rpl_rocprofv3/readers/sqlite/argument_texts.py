@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int32Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
-    from rpl_rocprofv3.readers.sqlite.file import Database
     from rpl_rocprofv3.readers.sqlite.tables import Table
 
     Bytes = NDArray[np.uint8]

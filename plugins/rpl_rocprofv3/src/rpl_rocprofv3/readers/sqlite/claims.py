@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet
+from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.gzip_limits import unpacked_head
 from rpl_rocprofv3.readers.run_groups import execution_groups, repeated_files
-from rpl_rocprofv3.readers.sqlite.file import open_database
 from rpl_rocprofv3.readers.sqlite.header import SQLITE_MAGIC
 from rpl_rocprofv3.readers.sqlite.identity import DatabaseKind, identify
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.run_groups import RecordedFile
-    from rpl_rocprofv3.readers.sqlite.file import Database
 
 __all__ = ["claim_databases", "looks_like_database"]
 

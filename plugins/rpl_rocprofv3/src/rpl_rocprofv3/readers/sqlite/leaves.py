@@ -22,6 +22,8 @@ __all__ = ["PADDING", "PageFile", "UnsupportedLayoutError"]
 
 _INTERIOR, _LEAF = 5, 13
 _INTERIOR_HEADER = 12
+#: Levels of a tree that SQLite itself follows (BTCURSOR_MAX_DEPTH).
+_DEEPEST = 20
 # What is computed of a batch at a time should stay in the caches of a core (1 to 4 MiB measured alike).
 _BATCH_BYTES = 2 << 20
 
@@ -45,15 +47,15 @@ class PageFile:
     def leaves(self, root: int) -> Int64Column:
         """Page numbers of all leaves below ``root``, in row order."""
         level = np.array([root], np.int64)
-        seen = 0
-        while True:
-            seen += len(level)
-            if not len(level) or seen > self.page_count or level.min() < 1 or level.max() > self.page_count:
-                raise UnsupportedLayoutError
-            kind = self._page(int(level[0]))[0]
-            if kind == _LEAF:
+        for _ in range(_DEEPEST):
+            if not len(level) or level.min() < 1 or level.max() > self.page_count:
+                break
+            if len(np.unique(level)) < len(level):
+                break  # every page of a tree has one parent
+            if self._page(int(level[0]))[0] == _LEAF:
                 return level
             level = np.concatenate([self._children(int(page)) for page in level])
+        raise UnsupportedLayoutError
 
     def _page(self, number: int) -> NDArray[np.uint8]:
         start = (number - 1) * self.page_bytes

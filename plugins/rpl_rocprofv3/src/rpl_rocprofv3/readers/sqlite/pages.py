@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rpl_core.model.trace import Float64Column
+    from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
-    from rpl_rocprofv3.readers.sqlite.file import Database
 
 __all__ = ["PageColumns", "TableLayout", "open_pages", "read_pages", "table_layout"]
 
