@@ -4,21 +4,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long check dev system schemas docs clean
+.PHONY: demo test test-long check native dev system schemas docs clean
 
 demo: $(STAMP)            ## set up and profile a synthetic application, start to end
 	$(BIN)/rpl demo
 
-test: check               ## set up, lint, type-check and run the tests: under ten minutes on two cores
+test: check native        ## set up, lint, type-check and run the tests: under ten minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
 
-test-long: $(STAMP)       ## the tests that take long: wheels, fresh environments, sessions that are struck
+test-long: $(STAMP) native ## the tests that take long: wheels, fresh environments, sessions that are struck
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 check: system $(STAMP)    ## lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+native: system            ## the C++ part in build/, where a compiler and CMake are there
+	@if command -v cmake >/dev/null && command -v g++ >/dev/null; \
+	then cmake -S . -B build >/dev/null && cmake --build build -j 2; \
+	else echo "rpl: no cmake or g++: the native part is not built and its tests are skipped" >&2; fi
 
 dev: $(STAMP)             ## everything editable in .venv
 

@@ -1,0 +1,72 @@
+// The driver as the runtime knows it: /dev/kfd by its ioctl calls, and buffers shared through file
+// descriptors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/gpu.h"
+#include "executor/executor.h"
+#include "memory/allocations.h"
+#include "memory/backing_store.h"
+#include "queue/events.h"
+#include "queue/faults.h"
+#include "queue/log.h"
+
+namespace softkfd {
+
+struct Settings {
+  uint32_t gpus = 1;
+  std::string faults;
+  std::vector<std::string> shadow_libraries;
+  std::string log;
+};
+
+class Kfd {
+ public:
+  // Throws std::exception when a setting can't be honoured. `refuse` ends the process with a sentence.
+  Kfd(const Settings& settings, std::function<void(const std::string&)> refuse);
+
+  [[nodiscard]] uint32_t gpus() const { return static_cast<uint32_t>(gpus_.size()); }
+  // The file that stands for each device of the driver.
+  [[nodiscard]] int file() const { return store_.file(); }
+  [[nodiscard]] Reservation reservation() const { return faults_.reservation; }
+
+  // By number of the call (_IOC_NR); 0 or a negative error number.
+  int call(unsigned number, void* arguments);
+
+  // Buffers by file descriptor (dma-buf), for libdrm.
+  [[nodiscard]] std::shared_ptr<Buffer> buffer_of(int descriptor) const;
+  int map_buffer(uint32_t gpu, const Buffer& buffer, uint64_t offset, uint64_t bytes, uint64_t address,
+                 bool writable);
+  int unmap(uint32_t gpu, uint64_t address, uint64_t bytes);
+
+ private:
+  int create_queue(void* arguments);
+  int destroy_queue(void* arguments);
+  int known_queue(void* arguments);
+  int clocks(void* arguments);
+  int create_event(void* arguments);
+  int wait_events(void* arguments);
+  int apertures(void* arguments);
+  int allocate(void* arguments);
+  int free(void* arguments);
+  int map(void* arguments, bool mapped);
+  int shared_virtual_memory(void* arguments);
+  int available_memory(void* arguments);
+  int export_buffer(void* arguments);
+  Gpu* gpu_by_id(uint32_t id);
+
+  Log log_;
+  Faults faults_;
+  Events events_;
+  BackingStore store_;
+  Allocations allocations_{store_};
+  Executors executors_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+};
+
+}  // namespace softkfd

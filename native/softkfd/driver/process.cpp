@@ -1,0 +1,100 @@
+#include "driver/process.h"
+
+#include <dlfcn.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <sstream>
+
+#include "topology/device.h"
+
+namespace softkfd {
+namespace {
+
+[[noreturn]] void end_process(const std::string& sentence, int status) {
+  const std::string line = "softkfd: " + sentence + "\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  _exit(status);
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+uint32_t wanted_gpus() {
+  const std::string text = variable("SOFTKFD_GPUS");
+  if (text.empty()) return 1;
+  uint32_t gpus = 0;
+  std::from_chars(text.data(), text.data() + text.size(), gpus);
+  if (gpus < 1 || gpus > kMaxGpus) {
+    end_process("SOFTKFD_GPUS is 1 or " + std::to_string(kMaxGpus) + ", not '" + text + "'", EX_USAGE);
+  }
+  return gpus;
+}
+
+Settings settings_of_environment() {
+  Settings settings;
+  settings.gpus = wanted_gpus();
+  settings.faults = variable("SOFTKFD_FAULTS");
+  settings.log = variable("SOFTKFD_LOG");
+  std::istringstream shadows(variable("SOFTKFD_SHADOWS"));
+  for (std::string file; std::getline(shadows, file, ':');) settings.shadow_libraries.push_back(file);
+  return settings;
+}
+
+Kfd* make_driver() {
+  try {
+    return new Kfd(settings_of_environment(),
+                   [](const std::string& sentence) { end_process(sentence, EX_UNAVAILABLE); });
+  } catch (const std::exception& error) {
+    end_process(error.what(), EX_USAGE);
+  }
+}
+
+struct Owned {
+  std::mutex mutex;
+  Kfd* driver = nullptr;
+  pid_t owner = 0;
+};
+
+Owned& owned() {
+  static Owned& state = *new Owned;
+  return state;
+}
+
+}  // namespace
+
+Kfd& process_driver() {
+  Owned& state = owned();
+  const std::scoped_lock lock(state.mutex);
+  if (state.driver == nullptr || state.owner != getpid()) {
+    state.driver = make_driver();
+    state.owner = getpid();
+  }
+  return *state.driver;
+}
+
+Kfd* existing_driver() {
+  Owned& state = owned();
+  const std::scoped_lock lock(state.mutex);
+  return state.owner == getpid() ? state.driver : nullptr;
+}
+
+const std::string& topology_folder() {
+  static const std::string& folder = *new std::string([] {
+    Dl_info self{};
+    dladdr(reinterpret_cast<const void*>(&topology_folder), &self);
+    const auto beside = std::filesystem::path(self.dli_fname).parent_path();
+    return (beside / "topology" / std::to_string(wanted_gpus())).string();
+  }());
+  return folder;
+}
+
+}  // namespace softkfd

@@ -1,0 +1,186 @@
+"""What tests of the native part need: its build, a runtime of ROCm, and programs over the software KFD."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from rpl_testkit.requirements import absent, require
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build"
+PROGRAMS = Path(__file__).parent / "programs"
+LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+#: Older ROCr refuses the newer code objects that clang-22 makes by default.
+CODE_OBJECT = "-mcode-object-version=5"
+NOT_TO_BE_HAD = 69
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Processes of pytest-xdist share the build and the programs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def native_build() -> Path:
+    """The folder of the root CMake build, up to date, by the two commands of the README."""
+    for program in ("cmake", "g++"):
+        require(program)
+    with _one_at_a_time(BUILD):
+        for command in (["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build", "-j", "2"]):
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    if not (BUILD / "native" / "softkfd" / "libsoftkfd.so").is_file():
+        absent("libdrm-dev", "without its headers the software KFD is not built")
+    return BUILD
+
+
+def _runtime(*options: str) -> Path:
+    done = subprocess.run([ROOT / "tools" / "get-rocm-runtime", *options], capture_output=True, text=True)
+    if done.returncode == NOT_TO_BE_HAD:
+        absent("rocm-runtime", done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    root = Path(done.stdout.strip())
+    print((root / "versions.txt").read_text())
+    return root
+
+
+@pytest.fixture(scope="session")
+def hsa_runtime() -> Path:
+    """Debian 13's ROCr, as a root folder."""
+    return _runtime()
+
+
+@pytest.fixture(scope="session")
+def hip_runtime() -> Path:
+    """Debian 13's HIP, with headers and device bitcode, as a root folder."""
+    return _runtime("--hip")
+
+
+@pytest.fixture(scope="session")
+def programs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shared by the processes of one run of pytest."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "native-programs"
+
+
+Compile = Callable[[str, "list[str | Path]"], Path]
+
+
+@pytest.fixture(scope="session")
+def compiled(programs_folder: Path) -> Compile:
+    """``compiled("name", [compiler, ...])``: what the command writes to ``-o``, once for a run of pytest."""
+
+    def once(name: str, command: list[str | Path]) -> Path:
+        with _one_at_a_time(programs_folder):
+            program = programs_folder / name
+            if not program.exists():
+                done = subprocess.run([*command, "-o", program], capture_output=True, text=True)
+                assert done.returncode == 0, done.stderr
+            return program
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def kernels(compiled: Compile) -> Path:
+    """The code object of the tests' kernels."""
+    require("ld.lld-22")
+    device = ["-x", "hip", "--offload-arch=gfx942", "--offload-device-only", "--no-gpu-bundle-output"]
+    command = [require("clang++-22"), *device, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3"]
+    return compiled("kernels.hsaco", [*command, PROGRAMS / "kernels.hip"])
+
+
+@pytest.fixture(scope="session")
+def shadows(compiled: Compile) -> Path:
+    """What these kernels do, as a library for the software KFD."""
+    options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-I", ROOT / "native" / "softkfd"]
+    return compiled("shadows.so", [require("g++"), *options, PROGRAMS / "shadows.cpp"])
+
+
+@pytest.fixture(scope="session")
+def hsa_program(compiled: Compile, hsa_runtime: Path) -> Callable[[str], Path]:
+    """``hsa_program("name")``: a program of plain HSA."""
+
+    def build(name: str) -> Path:
+        options = ["-std=c++20", "-O1", "-I", hsa_runtime / "usr" / "include", PROGRAMS / f"{name}.cpp"]
+        library = ["-L", hsa_runtime / LIBRARIES, "-l:libhsa-runtime64.so.1", "-Wl,--allow-shlib-undefined"]
+        return compiled(name, [require("g++"), *options, *library])
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def hip_program(compiled: Compile, hip_runtime: Path) -> Callable[[str], Path]:
+    """``hip_program("name")``: a program of ordinary HIP, host and device code by clang-22."""
+
+    def build(name: str) -> Path:
+        require("ld.lld-22")
+        bitcode = next(hip_runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+        library = next((hip_runtime / LIBRARIES).glob("libamdhip64.so.?"))
+        device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64", CODE_OBJECT, "-O3"]
+        places = [f"--rocm-path={hip_runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
+        headers = ["-isystem", hip_runtime / "usr" / "include", PROGRAMS / f"{name}.hip"]
+        link = ["-L", library.parent, f"-l:{library.name}", "-Wl,--allow-shlib-undefined"]
+        return compiled(name, [require("clang++-22"), *device, *places, *headers, *link])
+
+    return build
+
+
+@attrs.frozen
+class Ran:
+    """One run over the software KFD."""
+
+    status: int
+    stdout: str
+    stderr: str
+    log: list[str]
+
+    def kernels(self) -> list[str]:
+        """The names of the kernels that ran, in order."""
+        fields = [dict(part.split("=", 1) for part in line.split()[1:]) for line in self.log_of("kernel")]
+        return [line["name"] for line in fields]
+
+    def log_of(self, kind: str) -> list[str]:
+        return [line for line in self.log if line.split()[0] == kind]
+
+
+Over = Callable[..., Ran]
+
+
+@pytest.fixture
+def over_softkfd(native_build: Path, shadows: Path, tmp_path: Path) -> Over:
+    """``over_softkfd(runtime, program, *arguments, faults="slow=20")``: run it with a runtime of its own."""
+
+    def run(runtime: Path, program: Path, *arguments: str | Path, gpus: int = 1, faults: str = "") -> Ran:
+        log = tmp_path / "softkfd.log"
+        log.unlink(missing_ok=True)
+        settings: Mapping[str, str] = {
+            "SOFTKFD_GPUS": str(gpus),
+            "SOFTKFD_FAULTS": faults,
+            "SOFTKFD_SHADOWS": str(shadows),
+            "SOFTKFD_LOG": str(log),
+        }
+        launcher = native_build / "native" / "softkfd" / "softkfd-run"
+        done = subprocess.run(
+            [launcher, "--runtime", runtime, program, *arguments],
+            env={**os.environ, **settings},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        lines = log.read_text().splitlines() if log.exists() else []
+        return Ran(done.returncode, done.stdout, done.stderr, lines)
+
+    return run

@@ -1,0 +1,196 @@
+// `hsa_scenarios SCENARIO CODE_OBJECT`: small programs of plain HSA, each of which checks what it gets and
+// prints one line. Exit: 0 right, 1 wrong, 70 a call of the runtime failed.
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "hsa_session.h"
+
+namespace {
+
+constexpr uint32_t kCount = 1000;
+constexpr size_t kBytes = kCount * sizeof(int);
+
+struct AddArrays {
+  const int *left, *right;
+  int* sum;
+  uint32_t count;
+};
+
+struct AddInPlace {
+  int* values;
+  uint32_t count;
+  int amount;
+};
+
+// Arrays over a DMA engine to a GPU, two kernels, and back.
+int arithmetic(HsaSession& session, const std::string& code, size_t number) {
+  const hsa_agent_t gpu = session.gpu(number).agent;
+  char name[64] = {};
+  CHECK(hsa_agent_get_info(gpu, HSA_AGENT_INFO_NAME, name));
+  int* host = session.host_array<int>(kCount);
+  int* left = session.device_array<int>(kCount, number);
+  int* sum = session.device_array<int>(kCount, number);
+  std::iota(host, host + kCount, 1);
+  HsaSession::copy(left, gpu, host, session.cpu(), kBytes);
+  auto* add = session.host_array<AddArrays>(1);
+  *add = {left, left, sum, kCount};
+  auto* in_place = session.host_array<AddInPlace>(1);
+  *in_place = {sum, kCount, 5};
+  uint64_t duration = 0;
+  {
+    const Kernels kernels(code, gpu);
+    Queue queue(gpu);
+    queue.submit(kernels.packet("add_arrays", kCount, add));
+    for (int i = 0; i < 3; ++i) queue.submit(kernels.packet("add_in_place", kCount, in_place));
+    queue.wait();
+    duration = queue.last_duration(gpu);
+  }
+  HsaSession::copy(host, session.cpu(), sum, gpu, kBytes);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kCount; ++i) wrong += host[i] != static_cast<int>(2 * (i + 1) + 15);
+  for (void* memory : std::vector<void*>{host, left, sum, add, in_place}) HsaSession::free(memory);
+  std::printf("gpus %zu name %s wrong %u timed %d\n", session.gpus(), name, wrong, duration > 0);
+  return wrong == 0 ? 0 : 1;
+}
+
+// A kernel is given an address that no GPU has mapped.
+int unmapped(HsaSession& session, const std::string& code) {
+  const hsa_agent_t gpu = session.gpu().agent;
+  auto* arguments = session.host_array<AddInPlace>(1);
+  *arguments = {reinterpret_cast<int*>(0x123456000), kCount, 1};
+  const Kernels kernels(code, gpu);
+  Queue queue(gpu);
+  queue.submit(kernels.packet("add_in_place", kCount, arguments));
+  queue.wait(5'000'000'000);
+  std::printf("no fault\n");
+  return 1;
+}
+
+// Three kernels that add 4 each to 100: what a copy sees while they are on their way, and after them.
+int in_flight(HsaSession& session, const std::string& code) {
+  const hsa_agent_t gpu = session.gpu().agent;
+  int* host = session.host_array<int>(1);
+  int* value = session.device_array<int>(1);
+  *host = 100;
+  HsaSession::copy(value, gpu, host, session.cpu(), sizeof(int));
+  auto* arguments = session.host_array<AddInPlace>(1);
+  *arguments = {value, 1, 4};
+  const Kernels kernels(code, gpu);
+  Queue queue(gpu);
+  for (int i = 0; i < 3; ++i) queue.submit(kernels.packet("add_in_place", 1, arguments));
+  HsaSession::copy(host, session.cpu(), value, gpu, sizeof(int));
+  const int before = *host;
+  queue.wait();
+  HsaSession::copy(host, session.cpu(), value, gpu, sizeof(int));
+  std::printf("before %d after %d\n", before, *host);
+  return *host == 112 ? 0 : 1;
+}
+
+// Whether a kernel's end is told within half a second.
+int ends(HsaSession& session, const std::string& code) {
+  int* value = session.device_array<int>(1);
+  auto* arguments = session.host_array<AddInPlace>(1);
+  *arguments = {value, 1, 4};
+  const Kernels kernels(code, session.gpu().agent);
+  Queue queue(session.gpu().agent);
+  queue.submit(kernels.packet("add_in_place", 1, arguments));
+  const bool ended = queue.wait(500'000'000);
+  std::printf("ended %d\n", ended);
+  return ended ? 0 : 1;
+}
+
+// Memory whose address range, bytes and place in it are asked for one by one.
+int virtual_memory(HsaSession& session, const std::string&) {
+  constexpr size_t kLarge = 4ULL << 20;
+  const hsa_agent_t gpu = session.gpu().agent;
+  void* const asked = reinterpret_cast<void*>(0x5a0000000000);
+  void* reserved = nullptr;
+  const hsa_status_t status =
+      hsa_amd_vmem_address_reserve(&reserved, kLarge, reinterpret_cast<uint64_t>(asked), 0);
+  if (status != HSA_STATUS_SUCCESS) {
+    std::printf("reserved no\n");
+    return 1;
+  }
+  hsa_amd_vmem_alloc_handle_t handle{};
+  CHECK(hsa_amd_vmem_handle_create(session.gpu().pool, kLarge, MEMORY_TYPE_NONE, 0, &handle));
+  CHECK(hsa_amd_vmem_map(reserved, kLarge, 0, handle, 0));
+  const hsa_amd_memory_access_desc_t access{HSA_ACCESS_PERMISSION_RW, gpu};
+  CHECK(hsa_amd_vmem_set_access(reserved, kLarge, &access, 1));
+  int* host = session.host_array<int>(kCount);
+  std::iota(host, host + kCount, 1);
+  HsaSession::copy(reserved, gpu, host, session.cpu(), kBytes);
+  std::memset(host, 0, kBytes);
+  HsaSession::copy(host, session.cpu(), reserved, gpu, kBytes);
+  const bool same = host[kCount - 1] == static_cast<int>(kCount);
+  CHECK(hsa_amd_vmem_unmap(reserved, kLarge));
+  CHECK(hsa_amd_vmem_handle_release(handle));
+  CHECK(hsa_amd_vmem_address_free(reserved, kLarge));
+  std::printf("reserved %s same %d\n", reserved == asked ? "as asked" : "elsewhere", same);
+  return same ? 0 : 1;
+}
+
+// Two gigabytes of which one page is used, copied whole.
+int sparse(HsaSession& session, const std::string&) {
+  constexpr size_t kLarge = 2ULL << 30;
+  const hsa_agent_t gpu = session.gpu().agent;
+  char* from = session.device_array<char>(kLarge);
+  char* to = session.device_array<char>(kLarge);
+  int* host = session.host_array<int>(kCount);
+  std::iota(host, host + kCount, 1);
+  HsaSession::copy(from + kLarge - kBytes, gpu, host, session.cpu(), kBytes);
+  std::memset(host, 0, kBytes);
+  HsaSession::copy(to, gpu, from, gpu, kLarge);
+  HsaSession::copy(host, session.cpu(), to + kLarge - kBytes, gpu, kBytes);
+  std::ifstream status("/proc/self/status");
+  long peak_kb = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) peak_kb = std::atol(line.c_str() + 6);
+  }
+  std::printf("last %d peak_mb %ld\n", host[kCount - 1], peak_kb >> 10);
+  return host[kCount - 1] == static_cast<int>(kCount) ? 0 : 1;
+}
+
+// From one GPU to the other and back.
+int peers(HsaSession& session, const std::string&) {
+  int* first = session.device_array<int>(kCount, 0);
+  int* second = session.device_array<int>(kCount, 1);
+  int* host = session.host_array<int>(kCount);
+  std::iota(host, host + kCount, 1);
+  const hsa_agent_t agents[] = {session.gpu(0).agent, session.gpu(1).agent};
+  CHECK(hsa_amd_agents_allow_access(2, agents, nullptr, first));
+  CHECK(hsa_amd_agents_allow_access(2, agents, nullptr, second));
+  HsaSession::copy(first, agents[0], host, session.cpu(), kBytes);
+  std::memset(host, 0, kBytes);
+  HsaSession::copy(second, agents[1], first, agents[0], kBytes);
+  HsaSession::copy(host, session.cpu(), second, agents[1], kBytes);
+  std::printf("last %d\n", host[kCount - 1]);
+  return host[kCount - 1] == static_cast<int>(kCount) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  using Scenario = std::function<int(HsaSession&, const std::string&)>;
+  const std::map<std::string, Scenario> scenarios = {
+      {"arithmetic",
+       [](HsaSession& session, const std::string& code) { return arithmetic(session, code, 0); }},
+      {"second_gpu",
+       [](HsaSession& session, const std::string& code) { return arithmetic(session, code, 1); }},
+      {"unmapped", unmapped},
+      {"in_flight", in_flight},
+      {"ends", ends},
+      {"virtual_memory", virtual_memory},
+      {"sparse", sparse},
+      {"peers", peers},
+  };
+  // The runtime is shut down only by those that ended well: what a lost kernel holds can't be given back.
+  auto* session = new HsaSession;
+  const int result = scenarios.at(arguments[1])(*session, arguments[2]);
+  std::fflush(stdout);
+  if (result != 0) std::_Exit(result);
+  delete session;
+  return result;
+}
