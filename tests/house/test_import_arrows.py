@@ -56,7 +56,7 @@ LAYERS = {
     "rpl_optimize": (
         ("contracts", "interfaces", "session_layout"),
         ("hookspecs",),
-        ("transform", "build"),
+        ("transform", "build", "source_meaning"),
         ("measurement",),
         ("ledger", "equivalence"),
         ("loop",),

@@ -11,6 +11,7 @@ import attrs
 
 from rpl_core.model.architecture import Architecture
 from rpl_core.values import frozen
+from rpl_optimize.interfaces.declared_change import DeclaredChange
 
 
 @frozen
@@ -61,7 +62,8 @@ class EditCandidate:
     ``changes_loop`` says that a loop of the kernel's machine code must come out different; a build in which
     none did is refused. ``workgroup_limit`` says that the edit lowers the largest workgroup that the kernel
     can be launched with to this many work-items; without it a build that does so is refused. ``evidence`` is
-    filled in by a proposer that ranked the candidate by it.
+    filled in by a proposer that ranked the candidate by it. ``declares`` says what the edit changes, besides
+    which nothing may mean anything else; without it the body of the kernel may be rewritten.
     """
 
     id: str
@@ -73,6 +75,7 @@ class EditCandidate:
     changes_loop: bool = False
     workgroup_limit: int | None = None
     evidence: Evidence | None = None
+    declares: tuple[DeclaredChange, ...] = ()
 
     @property
     def allowed(self) -> bool:

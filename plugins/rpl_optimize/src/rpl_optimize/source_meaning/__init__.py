@@ -1,0 +1,1 @@
+"""What an edit means, by the user's own compiler: general invariants that judge every candidate."""

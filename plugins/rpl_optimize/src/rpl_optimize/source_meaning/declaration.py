@@ -1,0 +1,165 @@
+"""Compare the declarations of one function before and after: signature, attributes, declared changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_optimize.interfaces.declared_change import LaunchBounds, ResizedArray, RestrictedParameter
+from rpl_optimize.source_meaning.functions import canonical, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rpl_optimize.interfaces.declared_change import DeclaredChange
+    from rpl_optimize.source_meaning.syntax_dump import Node
+
+#: Attributes that a body may get: shared memory, alignment of a variable, and hints.
+_OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
+_OF_LAUNCHES = frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr", "AMDGPUWavesPerEUAttr"))
+_WORDS = ("storageClass", "inline", "constexpr", "virtual", "pure", "explicitlyDeleted", "variadic")
+
+
+@attrs.frozen
+class Difference:
+    """``guard`` refuses; ``reason`` says what differs."""
+
+    guard: str
+    reason: str
+
+
+def differences(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
+    """What of a function's head and body differs that may not."""
+    yield from _signature(before, after, declared)
+    yield from _attributes(before, after, declared)
+    if declared:
+        yield from _rest(before, after, declared)
+    else:
+        yield from _attributes_inside(before, after)
+
+
+def _signature(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
+    if before.get("mangledName") != after.get("mangledName"):
+        yield Difference("declaration", f"{_name(before)} became {_name(after)}")
+    for word in _WORDS:
+        if before.get(word) != after.get(word):
+            yield Difference("declaration", f"{word} became {after.get(word)} (was {before.get(word)})")
+    restricted = {change.name for change in declared if isinstance(change, RestrictedParameter)}
+    old, new = _parameters(before, restricted), _parameters(after, restricted)
+    if old != new or _result(before) != _result(after):
+        yield Difference("declaration", f"the type {_text(before)} became {_text(after)}")
+    if declared:
+        kept = _parameters(before, frozenset()), _parameters(after, frozenset())
+        changed = {b[0] for a, b in zip(*kept) if a != b}  # noqa: B905 - equally many, or refused above
+        if changed != restricted:
+            yield Difference("declared", f"changed parameters: {_listed(changed)}")
+
+
+def _parameters(function: Node, restricted: set[str] | frozenset[str]) -> list[tuple[str, str]]:
+    found = []
+    for node in function.get("inner", ()):
+        if node.get("kind") == "ParmVarDecl":
+            name, text = node.get("name", ""), node["type"]["qualType"]
+            found.append((name, text.replace("__restrict", "").rstrip() if name in restricted else text))
+    return found
+
+
+def _result(function: Node) -> tuple[str, str]:
+    text = _text(function)
+    return text.partition("(")[0], text.rpartition(")")[2]
+
+
+def _attributes(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
+    bounds = any(isinstance(change, LaunchBounds) for change in declared)
+    skipped = _OF_LAUNCHES if bounds else frozenset()
+    old, new = (Counter(_heads(node, skipped)) for node in (before, after))
+    if old != new:
+        changed = sorted(name for name, _ in ((old - new) + (new - old)))
+        yield Difference("attributes", f"attributes of the declaration differ: {', '.join(changed)}")
+    for change in declared:
+        if isinstance(change, LaunchBounds) and not _has_bounds(after, change):
+            yield Difference("declared", f"the compiler sees no launch bounds of {change.threads}")
+
+
+def _heads(function: Node, skipped: frozenset[str]) -> Iterator[tuple[str, str]]:
+    for node in function.get("inner", ()):
+        kind = node.get("kind", "")
+        if kind.endswith("Attr") and kind not in skipped:
+            yield kind, digest(canonical(node))
+
+
+def _has_bounds(function: Node, change: LaunchBounds) -> bool:
+    for node in function.get("inner", ()):
+        if node.get("kind") in _OF_LAUNCHES and str(change.threads) in _values(node):
+            return True
+    return False
+
+
+def _values(node: Node) -> set[str]:
+    found = {str(node["value"])} if "value" in node else set()
+    return found.union(*(_values(child) for child in node.get("inner", ())))
+
+
+def _rest(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
+    """With a declared change the body is the same, node by node."""
+    typed = any(isinstance(change, (RestrictedParameter, ResizedArray)) for change in declared)
+    old, new = (canonical(_body(node), types=not typed) for node in (before, after))
+    if old != new:
+        yield Difference("declared", "the body differs by more than what was declared")
+    resized = {change.name for change in declared if isinstance(change, ResizedArray)}
+    changed = set(_retyped(_body(before), _body(after)))
+    if changed != resized:
+        yield Difference("declared", f"variables that changed type: {_listed(changed)}")
+
+
+def _retyped(before: list[Node], after: list[Node]) -> Iterator[str]:
+    old, new = _variables(before), _variables(after)
+    return (b[0] for a, b in zip(old, new) if a != b and "__restrict" not in b[1])  # noqa: B905 - same bodies
+
+
+def _variables(nodes: list[Node]) -> list[tuple[str, str]]:
+    found = []
+    for node in nodes:
+        if node.get("kind") in {"VarDecl", "FieldDecl"}:
+            found.append((str(node.get("name", "")), str(node.get("type", {}).get("qualType", ""))))
+        found += _variables([child for child in node.get("inner", ()) if isinstance(child, dict)])
+    return found
+
+
+def _attributes_inside(before: Node, after: Node) -> Iterator[Difference]:
+    old, new = (Counter(_inside(_body(node))) for node in (before, after))
+    for kind in new - old:
+        if kind not in _OF_BODIES:
+            yield Difference("attributes", f"the body got an attribute: {kind.removesuffix('Attr')}")
+
+
+def _inside(nodes: list[Node]) -> Iterator[str]:
+    for node in nodes:
+        kind = node.get("kind", "")
+        if kind.endswith("Attr"):
+            yield kind
+        yield from _inside([child for child in node.get("inner", ()) if isinstance(child, dict)])
+
+
+def hints(function: Node) -> int:
+    """How many loop hints the compiler sees in a function."""
+    return sum(kind == "LoopHintAttr" for kind in _inside(_body(function)))
+
+
+def _body(function: Node) -> list[Node]:
+    kinds = ("CompoundStmt", "CXXCtorInitializer")
+    return [node for node in function.get("inner", ()) if node.get("kind") in kinds]
+
+
+def _text(function: Node) -> str:
+    return str(function.get("type", {}).get("qualType", ""))
+
+
+def _name(function: Node) -> str:
+    return str(function.get("mangledName", function.get("name", "")))
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,181 @@
+"""The user's compiler as a reader of sources: the command of their build, stopped before it makes code.
+
+Host and device are two passes over one source, since ``#if __HIP_DEVICE_COMPILE__`` may tell them apart.
+The edited text takes the place of the user's file by clang's overlay of the file system (``-ivfsoverlay``),
+so that its path, the headers beside it and everything that depends on the path are as in the user's build,
+and a kernel in a header is seen as the files see it that include the header.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Literal
+
+import attrs
+
+from rpl_optimize.source_meaning.not_judged import NotJudgedError
+
+Side = Literal["device", "host"]
+
+#: Chosen: real HIP headers take a few seconds and some hundred megabytes of tree.
+TIME_LIMIT_S = 120.0
+MOST_OUTPUT_BYTES = 4 << 30
+_BLOCK = 1 << 20
+#: Options of a build that say what is made and where; with their value where that is the next word.
+_OF_OUTPUTS = frozenset(
+    ("-c", "-S", "-E", "-M", "-MM", "-MD", "-MMD", "-MP", "--genco", "-shared", "--hip-link")
+)
+_WITH_VALUE = frozenset(("-o", "-MF", "-MT", "-MQ", "-L", "-l", "-T", "-Xlinker", "-x", "-mllvm"))
+_LINKING = ("-l", "-L", "-Wl,", "-fuse-ld=", "-save-temps", "--save-temps", "-o")
+_INPUTS = (".o", ".a", ".so", ".obj", ".bc", ".hipfb")
+_SOURCES = (".hip", ".cu", ".cpp", ".cc", ".cxx", ".C")
+_SIDES: Mapping[Side, str] = {"device": "--cuda-device-only", "host": "--cuda-host-only"}
+_MESSAGES = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-Qunused-arguments")
+
+
+@attrs.frozen
+class FrontEnd:
+    """``words`` are compiler and options; ``unit`` is compiled, ``source`` (it or its header) edited."""
+
+    words: tuple[str, ...]
+    unit: Path
+    source: Path
+    directory: Path
+    environment: Mapping[str, str] | None = None
+
+    @contextlib.contextmanager
+    def reading(self, text: bytes) -> Iterator[Pass]:
+        """Passes over the unit with ``text`` in place of the source."""
+        with tempfile.TemporaryDirectory(prefix="rpl-meaning-") as scratch:
+            content, overlay = Path(scratch, "source"), Path(scratch, "overlay.yaml")
+            content.write_bytes(text)
+            place = {
+                "type": "directory",
+                "name": str(self.source.parent),
+                "contents": [{"type": "file", "name": self.source.name, "external-contents": str(content)}],
+            }
+            described = {"version": 0, "use-external-names": "false", "roots": [place]}
+            overlay.write_text(json.dumps(described), encoding="utf-8")
+            yield Pass(self, overlay, Path(scratch))
+
+
+@attrs.frozen
+class Pass:
+    """The unit as it would be with one text of the source."""
+
+    front_end: FrontEnd
+    overlay: Path
+    scratch: Path
+
+    def run(self, side: Side, *actions: str) -> Iterator[bytes]:
+        """Blocks of what the compiler writes. ``NotJudgedError`` when it fails, or writes too much."""
+        one = self.front_end
+        place = f"-ivfsoverlay{self.overlay}"
+        command = [*one.words, _SIDES[side], *_MESSAGES, place, *actions, str(one.unit)]
+        with self.messages_file(side).open("wb") as messages, _started(command, one, messages) as process:
+            assert process.stdout is not None
+            size = 0
+            while block := process.stdout.read(_BLOCK):
+                size += len(block)
+                if size > MOST_OUTPUT_BYTES:
+                    raise NotJudgedError(f"the compiler wrote more than {MOST_OUTPUT_BYTES >> 30} GiB")
+                yield block
+            code = process.wait()
+        if code == -signal.SIGKILL:
+            raise NotJudgedError(f"the compiler did not end within {TIME_LIMIT_S:g} s")
+        if code != 0:
+            raise NotJudgedError(self._failure(side, code))
+
+    def messages_file(self, side: Side) -> Path:
+        return self.scratch / f"messages-{side}"
+
+    def messages(self, side: Side) -> tuple[str, ...]:
+        """Warnings of the last run by their words, places left out."""
+        text = self.messages_file(side).read_bytes()[:_BLOCK].decode("utf-8", "replace")
+        found = (line.partition(": warning: ")[2] for line in text.splitlines())
+        return tuple(sorted(warning for warning in found if warning))
+
+    def _failure(self, side: Side, code: int) -> str:
+        """The first error; what stands in files outside of the project is not repeated."""
+        text = self.messages_file(side).read_bytes()[:_BLOCK].decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if "error: " in line]
+        if not lines:
+            return f"the compiler failed with status {code}"
+        place, _, what = lines[0].partition("error: ")
+        source = str(self.front_end.source)
+        if not place.startswith(source):
+            return "it does not compile: an error in another file than the source"
+        return f"it does not compile: line {place.removeprefix(source).strip(': ')}: {what}"
+
+
+def front_end_of(
+    commands: tuple[tuple[str, ...], ...], source: Path, directory: Path, unit: Path | None = None
+) -> FrontEnd | str:
+    """The front end of a finished build's ``commands``, or why none of them compiles the source.
+
+    ``unit`` is the file that was compiled where ``source`` is a header of it.
+    """
+    unit = source if unit is None else unit
+    for words in reversed(commands):
+        if any(Path(word).name == unit.name for word in words[1:]):
+            return FrontEnd((words[0], *_options(words[1:], unit)), unit, source, directory)
+    return f"no command of the build names {unit.name}, so its options are not known"
+
+
+def _options(words: tuple[str, ...], unit: Path) -> Iterator[str]:
+    """Without inputs, outputs and the link; of several architectures the first."""
+    rest = iter(words)
+    architecture = False
+    for word in rest:
+        if word in _WITH_VALUE:
+            value = next(rest, "")
+            if word == "-mllvm" or (word == "-x" and value != "none"):
+                yield from (word, value)
+        elif word.startswith("--offload-arch="):
+            if not architecture:
+                yield word
+            architecture = True
+        elif word in _OF_OUTPUTS or (word.startswith(_LINKING) and not word.startswith("-offload")):
+            continue
+        elif word.startswith("-") or not _is_input(word, unit):
+            yield word
+
+
+def _is_input(word: str, unit: Path) -> bool:
+    return word.endswith((*_INPUTS, *_SOURCES)) or Path(word).name == unit.name
+
+
+@contextlib.contextmanager
+def _started(
+    command: list[str], front_end: FrontEnd, messages: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {**os.environ, **(front_end.environment or {})}
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=front_end.directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=messages,
+        )
+    except OSError as error:
+        raise NotJudgedError(f"{command[0]} can't be started: {error.strerror}") from error
+    clock = threading.Timer(TIME_LIMIT_S, process.kill)
+    clock.start()
+    try:
+        yield process
+    finally:
+        clock.cancel()
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,103 @@
+"""What the preprocessor makes of a source around one function, and which directives that gets."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rpl_optimize.source_meaning.front_end import FrontEnd, Side
+
+_MARK = re.compile(rb'# \d+ "')
+_BEGIN, _END = b"#pragma rpl begin", b"#pragma rpl end"
+#: Hints for loops, the only pragmas that an edit may add (clang, "Extensions for loop hint optimizations").
+_HINT = re.compile(
+    rb"\s*#\s*pragma\s+(?:nounroll|unroll(?:\s*\(?\s*\w+\s*\)?)?"
+    rb"|clang\s+loop(?:\s+unroll(?:_count)?\s*\(\s*\w+\s*\))+)\s*"
+)
+_SPLICE = re.compile(rb"\\[ \t\v\f\r]*\n")
+_HASH = re.compile(rb"#|%:|\?\?=")
+_LINE = re.compile(rb"^[ \t]*#[ \t]*line[ \t]+(?P<number>\d+)", re.MULTILINE)
+
+
+@attrs.frozen
+class Preprocessed:
+    """``before`` and ``behind`` are digests of the text around a function, ``pragmas`` those in it."""
+
+    before: str
+    behind: str
+    pragmas: Counter[bytes]  # without hints
+
+
+def preprocess(front_end: FrontEnd, side: Side, text: bytes, begin: int, end: int) -> Preprocessed:
+    """Of the unit with ``text`` as its source, whose function has the bytes ``[begin, end)``."""
+    parts = {b"": hashlib.sha256(), _END: hashlib.sha256()}
+    pragmas: Counter[bytes] = Counter()
+    now = b""
+    with front_end.reading(_marked(text, begin, end)) as one:
+        for line in _lines(one.run(side, "-E")):
+            words = b" ".join(line.split())
+            if words in {_BEGIN, _END}:
+                now = words
+            elif now == _BEGIN:
+                if words.startswith(b"#pragma") and not _HINT.fullmatch(words):
+                    pragmas[words] += 1
+            elif words and not _MARK.match(words):
+                parts[now].update(words + b"\n")
+    return Preprocessed(parts[b""].hexdigest(), parts[_END].hexdigest(), pragmas)
+
+
+def _marked(text: bytes, begin: int, end: int) -> bytes:
+    """With pragmas around the function that the preprocessor hands on, and lines numbered as before."""
+    parts = [text[:begin]]
+    for mark, place, rest in ((_BEGIN, begin, text[begin:end]), (_END, end, text[end:])):
+        parts += [b"\n%s\n#line %d\n" % (mark, shown_line(text, place)), rest]
+    return b"".join(parts)
+
+
+def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    waiting = b""
+    for block in blocks:
+        *whole, waiting = (waiting + block).split(b"\n")
+        yield from whole
+    yield waiting
+
+
+def directives(text: bytes) -> Counter[bytes]:
+    """Every line of ``text`` that may be a directive, hints left out, without asking a compiler.
+
+    So nothing is included and no macro expanded before somebody looked. Text in comments and strings may
+    count too: only what follows something else on its line can't be a directive.
+    """
+    found: Counter[bytes] = Counter()
+    for line in _SPLICE.sub(b"", text).split(b"\n"):
+        mark = _HASH.search(line)
+        if mark is None or line[: mark.start()].rpartition(b"*/")[2].strip():
+            continue
+        if not _HINT.fullmatch(line):
+            found[b" ".join(line.split())] += 1
+    # With trigraphs this joins lines, without it does not.
+    found[b"??/"] = text.count(b"??/")
+    return +found
+
+
+def shown_line(text: bytes, offset: int) -> int:
+    """The number that compilers give to the line of ``offset``, ``#line`` directives before it followed."""
+    line = text.count(b"\n", 0, offset) + 1
+    last = None
+    for last in _LINE.finditer(text, 0, offset):  # noqa: B007 - the last one counts
+        pass
+    if last is None:
+        return line
+    return int(last["number"]) + line - (text.count(b"\n", 0, last.end()) + 1) - 1
+
+
+def line_directive(before: bytes, end: int) -> bytes:
+    """What keeps the numbers of the lines behind a function that ends at ``end`` of ``before``."""
+    newline = b"\r\n" if before[end : end + 2] == b"\r\n" else b"\n"
+    return newline + b"#line %d" % (shown_line(before, end) + 1)

@@ -1,0 +1,153 @@
+"""One compilation unit: what its edited file declares, and what the functions mean that this reaches."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, events_of, type_name
+from rpl_optimize.source_meaning.syntax_dump import SyntaxDump, write_dump
+
+if TYPE_CHECKING:
+    from rpl_optimize.source_meaning.front_end import Pass, Side
+    from rpl_optimize.source_meaning.syntax_dump import Node, Place, Places
+
+_DUMP = ("-fsyntax-only", "-Xclang", "-ast-dump=json")
+_SPECIAL = frozenset(("CXXConstructorDecl", "CXXDestructorDecl"))
+_LAST_NAME = re.compile(r"(\w+)\s*[\[\]\d ]*$")
+#: No class: pointers, references, functions, lambdas and the numbers of the language.
+_NO_CLASS = re.compile(
+    r".*[*&)]|(?:(?:const|volatile|unsigned|signed|long|short|int|char|bool|float|double|void|__half|_Float16"
+    r"|wchar_t|char\d+_t|__int128)\b[\s\[\]\d]*)+"
+)
+
+
+@attrs.frozen(eq=False)
+class Function:
+    """``defined``: with a body. ``harmless``: declared to compute only (``const``, ``pure``)."""
+
+    name: str
+    mangled: str
+    events: tuple[Event, ...]
+    defined: bool
+    harmless: bool
+    virtual: bool
+
+
+@attrs.frozen(eq=False)
+class OwnDeclaration:
+    """A declaration of the edited file; ``node`` is whole for functions that stand in no other.
+
+    ``end`` is the byte behind it. ``macro``: it ends inside of a macro, or its name does.
+    """
+
+    kind: str
+    begin: int
+    end: int
+    macro: bool
+    inside: bool  # of another function
+    node: Node
+
+
+@attrs.define(eq=False)
+class Unit:
+    """``own`` are the declarations of the edited file. The others are looked up in the dump; close it."""
+
+    dump: SyntaxDump
+    own: tuple[OwnDeclaration, ...]
+    _functions: dict[str, Function | None] = attrs.field(factory=dict, init=False)
+    _special: dict[str, tuple[Function, ...]] = attrs.field(factory=dict, init=False)
+
+    def function(self, identity: str) -> Function | None:
+        """What is called by this id, by the declaration that has its body; ``None`` for a variable."""
+        if identity not in self._functions:
+            nodes = [self.dump.function(one) for one in self.dump.redeclarations(identity)]
+            found = [_function(node) for node in nodes if node is not None]
+            whole = (one for one in found if one.defined)
+            self._functions[identity] = next(whole, found[0] if found else None)
+        return self._functions[identity]
+
+    def special_members(self, name: str) -> tuple[Function, ...]:
+        """Constructors and destructors of every class with the type's last name, and of its parts."""
+        last = last_name(name)
+        if last is None:
+            return ()
+        if last not in self._special:
+            self._special[last] = ()  # a class that holds pointers to itself ends here
+            self._special[last] = tuple(self._of_class(last))
+        return self._special[last]
+
+    def _of_class(self, last: str) -> Iterator[Function]:
+        for node in self.dump.classes(last):
+            for base in node.get("bases", ()):
+                yield from self.special_members(str(base.get("type", {}).get("qualType", "")))
+            for child in node.get("inner", ()):
+                if child.get("kind") in _SPECIAL:
+                    found = self.function(child["id"])
+                    yield from () if found is None else (found,)
+                elif child.get("kind") == "FieldDecl":
+                    yield from self.special_members(type_name(child))
+
+
+def read_unit(one: Pass, side: Side) -> Unit:
+    """Raises ``NotJudgedError``."""
+    with tempfile.NamedTemporaryFile(dir=one.scratch, prefix="dump-") as file:
+        path = Path(file.name)
+        write_dump(one.run(side, *_DUMP), path)
+        dump = SyntaxDump(path, one.front_end.directory)
+    source = str(one.front_end.source.resolve())
+    own: list[OwnDeclaration] = []
+    for declaration, places in dump.declarations_in(source):
+        own += _own(declaration, places, source)
+    return Unit(dump, tuple(own))
+
+
+def last_name(name: str) -> str | None:
+    """``const ns::Guard<int>[4]`` is a ``Guard``; ``None`` for what is no class."""
+    plain = re.sub(r"<.*>", "", name)
+    found = None if _NO_CLASS.fullmatch(plain) else _LAST_NAME.search(plain)
+    return None if found is None else found[1]
+
+
+def _function(node: Node) -> Function:
+    inner = {child.get("kind") for child in node.get("inner", ())}
+    return Function(
+        name=node.get("name", ""),
+        mangled=node.get("mangledName", ""),
+        events=tuple(events_of(node)),
+        defined="CompoundStmt" in inner,
+        harmless="ConstAttr" in inner or "PureAttr" in inner,
+        virtual=bool(node.get("virtual")),
+    )
+
+
+def _own(declaration: Node, places: Places, source: str) -> Iterator[OwnDeclaration]:
+    """A declaration and all below it that stand in the source."""
+    waiting: list[tuple[Node, bool]] = [(declaration, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        kind = node.get("kind", "")
+        location, begin, end = places.enter(node)
+        if kind.endswith("Decl"):
+            yield from _placed(node, (location, begin, end), source, inside=inside)
+        inside = inside or kind in FUNCTIONS
+        parts = [*node.get("array_filler", ()), *node.get("inner", ())]
+        waiting.extend((child, inside) for child in reversed(parts) if isinstance(child, dict))
+
+
+def _placed(
+    node: Node, places: tuple[Place | None, Place | None, Place | None], source: str, *, inside: bool
+) -> Iterator[OwnDeclaration]:
+    location, begin, end = places
+    # Builtins are declared where they are used first.
+    if location is None or begin is None or end is None or node.get("isImplicit"):
+        return
+    if all(place.file == source for place in (location, begin, end)):
+        macro, size = end.macro or location.macro, end.size
+        kept = node if node["kind"] in FUNCTIONS and not inside else {}
+        yield OwnDeclaration(node["kind"], begin.offset, end.offset + size, macro, inside, kept)
