@@ -77,43 +77,30 @@ def installed_entries(*groups: str) -> tuple[tuple[InstalledEntry, ...], tuple[s
     """
     from importlib import metadata
 
-    names: set[str] = set()
     problems: list[str] = []
-    for distribution in metadata.distributions():
-        name = _name_if_declaring(distribution, groups, problems)
-        if name is not None:
-            names.add(normalized(name))
-    entries: set[InstalledEntry] = set()
-    for name in sorted(names):
-        entries.update(_entries(name, groups, problems))
+    entries = {e for d in metadata.distributions() for e in _entries(d, groups, problems)}
     ordered = sorted(entries, key=lambda e: (e.name, normalized(e.distribution), e.value))
     return tuple(ordered), tuple(sorted(set(problems)))
 
 
-def _name_if_declaring(
+def _entries(
     distribution: metadata.Distribution, groups: tuple[str, ...], problems: list[str]
-) -> str | None:
-    try:
-        text = distribution.read_text("entry_points.txt")
-        if not text or not any(f"[{group}]" in text for group in groups):
-            return None
-        return str(distribution.metadata["Name"] or "") or None
-    except Exception as error:  # noqa: BLE001 - any installed package may have broken metadata
-        problems.append(f"unreadable package metadata skipped: {type(error).__name__}: {error}")
-        return None
-
-
-def _entries(name: str, groups: tuple[str, ...], problems: list[str]) -> Iterable[InstalledEntry]:
+) -> Iterable[InstalledEntry]:
     from importlib import metadata
 
     try:
-        distribution = metadata.distribution(name)
-        owner, version = distribution.metadata["Name"], distribution.version
+        text = distribution.read_text("entry_points.txt")
+        if not text or not any(f"[{group}]" in text for group in groups):
+            return []
+        described = distribution.metadata  # parsed once: the dearest step of the search
+        name = str(described["Name"] or "")
+        if not name or metadata.distribution(name).locate_file("") != distribution.locate_file(""):
+            return []  # Python finds another copy first
         return [
-            InstalledEntry(entry.name, entry.value, owner, version, entry.group)
+            InstalledEntry(entry.name, entry.value, name, described["Version"], entry.group)
             for entry in distribution.entry_points
             if entry.group in groups
         ]
-    except Exception as error:  # noqa: BLE001 - as above
-        problems.append(f"entry points of {name!r} skipped: {type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - any installed package may have broken metadata
+        problems.append(f"unreadable package metadata skipped: {type(error).__name__}: {error}")
         return []
