@@ -42,6 +42,7 @@ WHOLE = (
     "rpl_analysis.options",
     "rpl_codeobject.kernel_code",
     "rpl_optimize.interfaces",
+    "rpl_report.timeline.model",
     "rpl_rocprofv3.database",
 )
 

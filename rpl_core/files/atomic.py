@@ -1,33 +1,52 @@
-"""Atomic file writes: the old content or the new one, never a part."""
+"""File writes: the old content or the new one, never a part; and nothing but regular files is replaced."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
 
-def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
+def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, named: bool = False) -> None:
     """Write ``content`` to a temporary file beside ``path``, sync it and rename it over ``path``.
 
-    ``mode`` are its permissions; those of any new file where none are given. Raises ``OSError`` (for
-    example ENOSPC) with ``path`` as its file name; the old file is then intact.
+    ``mode`` are its permissions; else those of the file that it replaces, or of any new file. With ``named``
+    the user named this very file: links are followed, and devices and pipes written to. Else they are an
+    error. Raises ``OSError`` (for example ENOSPC) with ``path`` as its file name; the old file is then intact.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
+    try:
+        status = path.stat() if path.exists() else None
+        regular = status is None or stat.S_ISREG(status.st_mode)
+        if not named and (path.is_symlink() or not regular):
+            raise FileExistsError(errno.EEXIST, "There is something that is no regular file")
+        if regular:
+            _replace(path.resolve() if named else path, data, mode, status)
+        else:
+            with os.fdopen(os.open(path, os.O_WRONLY), "wb") as stream:
+                stream.write(data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, data: bytes, mode: int | None, status: os.stat_result | None) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".rpl-", suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask() if mode is None else mode)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error
+            os.fsync(descriptor)
+            if status is not None:
+                with contextlib.suppress(PermissionError):  # a file of somebody else becomes ours
+                    os.fchown(descriptor, status.st_uid, status.st_gid)
+                mode = stat.S_IMODE(status.st_mode) if mode is None else mode
+            os.fchmod(descriptor, 0o666 & ~_umask() if mode is None else mode)
+        Path(name).replace(path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
         raise
 
 

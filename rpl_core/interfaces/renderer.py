@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_core.interfaces.section import ReportSection
-    from rpl_core.interfaces.timeline import Timeline
 
 
 @frozen
@@ -27,14 +26,13 @@ class SectionOf:
 class RenderRequest:
     """The validated documents by name; ``path_first`` puts the critical path before everything else.
 
-    ``sections`` are what plugins add. ``timeline`` is given to renderers that want it, where the recording is
-    at hand; otherwise ``timeline_reason`` says why there is none. ``width`` is how many characters a line of
-    text may have.
+    ``sections`` are what plugins add. ``timeline`` is what the command makes of the recording for renderers
+    that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have.
     """
 
     documents: Mapping[str, BaseModel]
     path_first: bool = False
-    timeline: Timeline | None = None
+    timeline: Any = None
     timeline_reason: str | None = None
     width: int = 100
     sections: tuple[SectionOf, ...] = ()

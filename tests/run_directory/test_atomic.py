@@ -33,6 +33,68 @@ def test_permissions_follow_the_umask(tmp_path):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_permissions_of_what_is_replaced_stay(tmp_path, mode):
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(mode)
+    write_atomic(path, "new")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", mode)
+
+
+def test_a_link_that_the_user_named_is_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    path, target = tmp_path / "link", tmp_path / "elsewhere" / "file"
+    path.symlink_to(target)
+    for text in ("first", "second"):
+        write_atomic(path, text, named=True)
+        assert path.is_symlink()
+        assert target.read_text() == text
+    assert [entry.name for entry in target.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_what_a_folder_holds_is_neither_followed_nor_replaced(tmp_path, kind):
+    path, target = tmp_path / "profile.json", tmp_path / "of the user"
+    target.write_text("kept")
+    path.symlink_to(target) if kind == "link" else os.mkfifo(path)
+    with pytest.raises(OSError, match="no regular file") as caught:
+        write_atomic(path, "new")
+    assert caught.value.filename == str(path)
+    assert target.read_text() == "kept"
+    assert path.is_symlink() or path.is_fifo()
+
+
+def test_pipes_are_written_to(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomic(path, "text", named=True)
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert path.is_fifo()
+
+
+def test_devices_are_written_to(tmp_path):
+    path = tmp_path / "null"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # a null device of our own
+    except PermissionError:
+        pytest.skip("only root can make devices")
+    write_atomic(path, "text", named=True)
+    assert path.is_char_device()
+
+
+def test_the_longest_names_can_be_written_and_errors_name_them(tmp_path):
+    path = tmp_path / ("n" * 255)
+    write_atomic(path, "text")
+    assert path.read_text() == "text"
+    for wrong in (tmp_path / ("n" * 256), tmp_path / "absent" / "file"):
+        with pytest.raises(OSError, match="name too long|No such") as caught:
+            write_atomic(wrong, "text", named=True)
+        assert caught.value.filename == str(wrong)
+
+
 @pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
 def test_failing_write_leaves_the_old_content_and_no_litter(tmp_path, monkeypatch, step):
     path = tmp_path / "file"

@@ -154,7 +154,7 @@ def export(
     if target is None:
         output.raw(text)
         return
-    write_atomic(target, text)
+    write_atomic(target, text, named=True)
     output.note(f"written to {target}")
 
 

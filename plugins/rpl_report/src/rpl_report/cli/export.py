@@ -70,7 +70,7 @@ def export(
         return
     from rpl_core.files.atomic import write_atomic
 
-    write_atomic(output, content)
+    write_atomic(output, content, named=True)
     session.output.note(f"written to {output}")
 
 

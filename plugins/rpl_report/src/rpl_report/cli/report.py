@@ -62,7 +62,7 @@ def report(
     if output is None:
         session.output.raw(text)
     else:
-        write_atomic(output, text)
+        write_atomic(output, text, named=True)
         session.output.note(f"written to {output}")
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
-    from rpl_core.interfaces.timeline import BinLevel, KeptNodes, PathLinks, Timeline
     from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.timeline.model import BinLevel, KeptNodes, PathLinks, Timeline
 
 __all__ = ["script_json", "timeline_data"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.timeline import NO_SYMBOL
 from rpl_core.values import frozen
 from rpl_report.html.figures import duration
+from rpl_report.timeline.model import NO_SYMBOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_core.interfaces.timeline import BinLevel, Timeline
     from rpl_report.html.kernel_identity import Colours
+    from rpl_report.timeline.model import BinLevel, Timeline
 
 __all__ = ["Drawing", "LaneDrawing", "draw_timeline"]
 

@@ -14,8 +14,8 @@ from rpl_report.timeline.kept import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PE
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from rpl_core.interfaces.timeline import Timeline, TimelineLane
     from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.timeline.model import Timeline, TimelineLane
 
 __all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_view"]
 

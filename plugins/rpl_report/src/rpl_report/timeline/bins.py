@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.interfaces.timeline import NO_SYMBOL, BinLevel
 from rpl_core.values import frozen
+from rpl_report.timeline.model import NO_SYMBOL, BinLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.interfaces.timeline import PathLinks, Timeline
 from rpl_report.timeline.bins import bin_levels
 from rpl_report.timeline.kept import kept_nodes
 from rpl_report.timeline.lanes import choose_lanes, describe_lanes
+from rpl_report.timeline.model import PathLinks, Timeline
 from rpl_report.timeline.pieces import LanePieces, lane_pieces
 from rpl_report.timeline.symbols import choose_symbols
 from rpl_report.timeline.work import timed_work

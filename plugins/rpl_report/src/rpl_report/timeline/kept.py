@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.interfaces.timeline import KeptNodes
+from rpl_report.timeline.model import KeptNodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.interfaces.timeline import TimelineLane
 from rpl_core.values import frozen
+from rpl_report.timeline.model import TimelineLane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

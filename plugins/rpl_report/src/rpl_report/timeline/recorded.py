@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_core.ingest.claims import Readers
-    from rpl_core.interfaces.timeline import Timeline
     from rpl_core.model.trace import Trace
+    from rpl_report.timeline.model import Timeline
 
 __all__ = ["RecordedTimeline", "recorded_timeline"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.interfaces.timeline import TimelineSymbol
 from rpl_core.values import frozen
+from rpl_report.timeline.model import TimelineSymbol
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
