@@ -15,7 +15,7 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, n
 
     ``mode`` are its permissions; else those of the file that it replaces, or of any new file. With ``named``
     the user named this very file: links are followed, and devices and pipes written to. Else they are an
-    error. Raises ``OSError`` (for example ENOSPC) with ``path`` as its file name; the old file is then intact.
+    error. Raises ``OSError`` (such as ENOSPC) with ``path`` as its file name; the old file is then intact.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:

@@ -90,7 +90,7 @@ def test_the_longest_names_can_be_written_and_errors_name_them(tmp_path):
     write_atomic(path, "text")
     assert path.read_text() == "text"
     for wrong in (tmp_path / ("n" * 256), tmp_path / "absent" / "file"):
-        with pytest.raises(OSError, match="name too long|No such") as caught:
+        with pytest.raises(OSError, match=r"name too long|No such") as caught:
             write_atomic(wrong, "text", named=True)
         assert caught.value.filename == str(wrong)
 
