@@ -196,4 +196,5 @@ class ComparisonManifest(Part):
     base_command: tuple[str, ...]
     new_command: tuple[str, ...]
     looks: tuple[int, ...]
+    seed: int | None = None  # of the order of the pairs; null: base and new took turns (older versions)
     observations: tuple[Observation, ...] = ()

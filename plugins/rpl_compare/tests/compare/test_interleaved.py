@@ -77,19 +77,20 @@ def manifest(directory: Path) -> dict:
     return json.loads((directory / "comparison.json").read_text())
 
 
-def test_one_warm_up_each_then_abba(measure, tmp_path: Path) -> None:
+def test_one_warm_up_each_then_pairs_in_the_order_of_the_seed(measure, tmp_path: Path) -> None:
     collector = ScriptedCollector()
-    measured = measure(collector, most_pairs=4)
+    measured = measure(collector, most_pairs=4, seed=11)
     warm_ups, turns = collector.order[:2], collector.order[2:]
     assert warm_ups == ["warm-up-base", "warm-up-new"]
-    assert turns == ["base", "new", "new", "base", "base", "new", "new", "base"]
+    assert turns == ["new", "base", "base", "new", "base", "new", "new", "base"]
     assert measured.pairs == 4
     written = manifest(tmp_path / "cmp")
     assert written["state"] == "complete"
+    assert written["seed"] == 11
     assert [(o["pair"], o["side"]) for o in written["observations"][2:5]] == [
-        (0, "base"),
         (0, "new"),
-        (1, "new"),
+        (0, "base"),
+        (1, "base"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from rpl_optimize.contracts.optimize import (
@@ -12,10 +13,12 @@ from rpl_optimize.contracts.optimize import (
     EvidencePart,
     GuardPart,
     JudgementPart,
+    MeasurementPart,
     PolicyPart,
 )
 from rpl_optimize.ledger import writer
 from rpl_optimize.ledger.events import LedgerEvent as Event
+from rpl_optimize.ledger.plans import seed_after
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.ledger.writer import Ledger
 from rpl_optimize.measurement.verdict import judge
@@ -27,9 +30,10 @@ Events = list[tuple[Event, dict[str, Any]]]
 
 @pytest.fixture
 def accepted() -> EvidencePart:
-    """A candidate that the model's pairs prove, measured twice."""
+    """A candidate that the model's pairs prove, measured twice, as older versions did: without a plan."""
     import numpy as np
 
+    from rpl_compare.statistics.sequential import LOOKS
     from rpl_optimize.measurement.measure import measure_from, remeasure_from
     from rpl_optimize.measurement.rule import rule_for
     from rpl_testkit.pair_model import ModelledPairs, TimingModel, flawless_evidence
@@ -37,10 +41,12 @@ def accepted() -> EvidencePart:
     source = ModelledPairs(TimingModel(0.01, gain=0.1), np.random.default_rng(1))
     rule = rule_for(0.02, 0.8, 3, 0.01)
     assert rule is not None
-    update = {
-        "measurement": measure_from(source, "k", rule, "a"),
-        "remeasurement": remeasure_from(source, "k", rule, "b"),
+    rule = attrs.evolve(rule, looks=LOOKS, screening=(), screening_gain=0.0, centre="median")
+    parts = {
+        "measurement": measure_from(source, "k", rule, "a", seed=1),
+        "remeasurement": remeasure_from(source, "k", rule, "b", seed=2, pairs=10),
     }
+    update = {name: part.model_copy(update={"seed": None}) for name, part in parts.items()}
     return flawless_evidence().model_copy(update=update)
 
 
@@ -66,6 +72,36 @@ def test_a_session_replays_to_the_same_verdicts(write_ledger, accepted) -> None:
     assert found.agrees
     assert found.finished
     assert [(v.candidate, v.replayed.verdict) for v in found.verdicts] == [(2, "rejected"), (1, "accepted")]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, None),
+        ({"seed": 5}, "does not follow from the line before"),
+        ({"stage": "remeasurement"}, "the measurement of candidate 1 was not planned before"),
+        ({"rule": {"alpha": 0.001}}, "is not the one that was planned"),
+    ],
+)
+def test_what_was_measured_was_planned(tmp_path: Path, change: dict[str, Any], problem: str | None) -> None:
+    """Rule and order are written down before the first run; nobody chooses the order."""
+    from rpl_optimize.measurement.rule import rule_for
+    from rpl_optimize.measurement.times import rule_part
+
+    rule = rule_for(0.02, 0.8, 3, 0.01)
+    assert rule is not None
+    with Ledger.create(tmp_path / "ledger.jsonl") as ledger:
+        ledger.append(Event.SESSION_STARTED, STARTED)
+        seed = seed_after(ledger.last_sha256)
+        planned = {"candidate": 1, "stage": "measurement", "rule": rule_part(rule), "seed": seed}
+        changed = {name: value for name, value in change.items() if name != "rule"}
+        changed |= {"rule": rule_part(attrs.evolve(rule, **change["rule"]))} if "rule" in change else {}
+        ledger.append(Event.PLANNED, {**planned, "fewest_runs": 8, "most_runs": 82, **changed})
+        part = MeasurementPart(kernel="k", rule=rule_part(rule), seed=changed.get("seed", seed))
+        ledger.append(Event.MEASURED, {"candidate": 1, "measurement": part})
+    problems = [text for _, text in verify_ledger(tmp_path / "ledger.jsonl").problems]
+    assert [text for text in problems if problem is not None and problem in text] == problems
+    assert bool(problems) is (problem is not None)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,25 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 
 from rpl_compare.statistics.sequential import AcceptRule
 from rpl_core.model.origin import Origin
 from rpl_core.pipeline import AnalysisRequest
-from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
+from rpl_optimize.contracts.optimize import (
+    EvidencePart,
+    MeasurementPart,
+    PlacementPart,
+    PolicyPart,
+    ShiftPart,
+)
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions
 from rpl_optimize.loop.request import Limits, OptimizeRequest
+from rpl_optimize.measurement.placement import PADDINGS
 from rpl_optimize.measurement.rule import rule_for
-from rpl_optimize.measurement.times import PairTimes, measurement_part
+from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_of
 from rpl_testkit.pair_model import flawless_evidence
 
 #: The user's source in ``request_for``.
@@ -60,8 +68,30 @@ def pairs_of(
 def accepted_evidence() -> EvidencePart:
     """Every gate ran and let it pass."""
     return flawless_evidence().model_copy(
-        update={"measurement": measured(), "remeasurement": measured(0.055, place="remeasure", seed=3)}
+        update={
+            "measurement": measured(),
+            "remeasurement": measured(0.055, place="remeasure", seed=3),
+            "placement": placed(0.058, 0.052),
+        }
     )
+
+
+def placed(*gains: float) -> PlacementPart:
+    """The gain at each place of shifted code."""
+    parts = (measured(gain, 5, place=f"shifted-{p}") for gain, p in zip(gains, PADDINGS, strict=True))
+    shifts = (ShiftPart(padding_bytes=p, measurement=part) for p, part in zip(PADDINGS, parts, strict=True))
+    return PlacementPart(shifts=tuple(shifts))
+
+
+def two_modes(gain: float) -> MeasurementPart:
+    """Half of the baseline's runs happen to be slow and none of the candidate's; and the gain on top."""
+    plain = measured(gain, 40)
+    kernel = tuple(
+        (base * (1.08 if number % 2 else 1.0), new)
+        for number, (base, new) in enumerate(zip(plain.base_ns, plain.new_ns, strict=True))
+    )
+    rule = attrs.evolve(rule_of(plain.rule), looks=(40,), screening=())
+    return measurement_part("k", PairTimes(kernel, {"makespan": kernel}, Origin.MEASURED), rule, "measure")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import attrs
 import pytest
 
 from rpl_compare.comparison import interleaved
+from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.sequential import AcceptRule, Decision, decide, last_look, take_look
 from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, MissingError, TimeLimitError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
@@ -78,7 +80,14 @@ class Bench:
     folder: Path
 
     def request(self, new: tuple[str, ...], name: str = "measure", **changes: object) -> CandidateMeasurement:
-        values = {"kernel": "k", "base": ("app", "100000"), "rule": RULE, "root": self.folder, **changes}
+        values = {
+            "kernel": "k",
+            "base": ("app", "100000"),
+            "rule": RULE,
+            "seed": 7,
+            "root": self.folder,
+            **changes,
+        }
         return CandidateMeasurement(new=("app", *new), directory=self.folder / name, **values)
 
     def measure(self, *new: str, collector: Collector | None = None, **changes: object):
@@ -88,7 +97,7 @@ class Bench:
 @pytest.fixture
 def bench(rpl_host, tmp_path: Path) -> Bench:
     def tools(collector: Collector) -> MeasureTools:
-        return MeasureTools(collector, rpl_host("rocprofv3"), lambda _line: None, lambda _step: None)
+        return MeasureTools(collector, rpl_host("rocprofv3"), print, print, print)
 
     return Bench(tools, tmp_path)
 
@@ -123,11 +132,31 @@ def test_in_between_it_goes_on_to_the_last_look(bench: Bench) -> None:
 
 
 def test_fresh_pairs_are_never_cut_short(bench: Bench) -> None:
-    part = remeasure(bench.request(("105000",)), bench.tools(ScriptedCollector()))
-    assert len(part.log_ratios) == 10
-    fewer = remeasure(bench.request(("50000",), "other"), bench.tools(ScriptedCollector()), pairs=12)
-    assert len(fewer.log_ratios) == 12
-    assert fewer.rule.looks == (12,)
+    collector = ScriptedCollector()
+    part = remeasure(bench.request(("105000",), warm_up=False), bench.tools(collector), pairs=12)
+    assert len(part.log_ratios) == 12
+    assert collector.runs == 24
+    assert part.rule.looks == (12,)
+
+
+def test_the_screening_ends_it_after_3_pairs(bench: Bench) -> None:
+    rule = rule_for(0.02, 0.8, 3)
+    assert rule is not None
+    collector = ScriptedCollector()
+    part = bench.measure("101000", collector=collector, rule=rule)
+    assert collector.runs == 2 + 6
+    assert part.look is not None
+    assert (part.look.decision, part.look.pairs) == ("rejected", 3)
+
+
+def test_the_order_is_the_seeds_and_kept_with_the_times(bench: Bench) -> None:
+    part = bench.measure("90000")
+    observed = json.loads((bench.folder / "measure" / "comparison.json").read_text())["observations"][2:]
+    order = [pair[0]["side"] == "new" for pair in zip(observed[::2], observed[1::2], strict=True)]
+    assert order == list(new_first(7, 10))
+    assert len(set(order)) == 2
+    assert part.seed == 7
+    assert len(part.base_ns) == len(part.new_ns) == 10
 
 
 def failing(side: str, error: Exception, at: int = 0) -> ScriptedCollector:
@@ -231,8 +260,8 @@ def test_a_kernel_too_small_for_the_wanted_gain_is_out_of_reach(share: float) ->
 
 def test_the_noise_floor_grows_with_the_noise_and_never_falls_below_2_percent() -> None:
     assert noise_floor(None) == noise_floor(0.0) == noise_floor(0.02) == LEAST_FLOOR
-    # 2 * sqrt(2) * 0.1 * sqrt(pi / 2) / sqrt(30) = 0.0647
-    assert noise_floor(0.1) == pytest.approx(0.0627, abs=1e-4)
+    # 2 * sqrt(2) * 0.1 * sqrt(pi / 2) / sqrt(40) = 0.0560
+    assert noise_floor(0.1) == pytest.approx(0.0545, abs=1e-4)
     assert noise_floor(0.1, 10) > noise_floor(0.1)
     rule = rule_for(0.0, 1.0, 3, base_cv=0.1)
     assert rule is not None

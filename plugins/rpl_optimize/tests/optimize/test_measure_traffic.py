@@ -76,7 +76,7 @@ class CountingCollector(Collector):
 def gate(rpl_host, tmp_path: Path) -> Callable[..., GuardPart]:
     def run(new: Traffic, *, base: Traffic = BASE, collector: Collector | None = None, device=DEVICE):
         collector = collector or CountingCollector({"base": base, "new": new})
-        tools = MeasureTools(collector, rpl_host("rocprofv3"), lambda _line: None, lambda _step: None)
+        tools = MeasureTools(collector, rpl_host("rocprofv3"), print, print, print)
         request = TrafficMeasurement("k", ("base",), ("new",), tmp_path / "traffic", device)
         return measure_traffic(request, tools)
 
@@ -175,7 +175,7 @@ def test_with_the_profilers_stand_in_and_the_real_device(rpl_host, rpl_standin_r
     app = tmp_path / "app"
     app.write_text("#!/bin/sh\nexit 0\n")
     app.chmod(0o755)
-    tools = MeasureTools(collector, host, lambda _line: None, lambda _step: None)
+    tools = MeasureTools(collector, host, print, print, print)
     kernel = "stream_triad(float*, float const*, float const*, float, unsigned long)"
     command = (str(app),)
     request = TrafficMeasurement(kernel, command, command, tmp_path / "traffic", device)

@@ -14,15 +14,16 @@ from rpl_optimize.contracts.optimize import (
     EvidencePart,
     GuardPart,
     LookPart,
+    PlacementPart,
     PolicyPart,
 )
 from rpl_optimize.measurement import verdict
 from rpl_optimize.measurement.verdict import GATES, judge
 
-from .conftest import measured
+from .conftest import measured, placed, two_modes
 
 Change = Callable[[EvidencePart], dict[str, object]]
-POLICY = PolicyPart()
+POLICY = PolicyPart(placement_check=True)
 
 
 def guard(passed: bool | None, name: str = "lds") -> tuple[GuardPart, ...]:
@@ -109,7 +110,7 @@ TABLE: dict[str, tuple[Change, str, str, str]] = {
     ),
     "noise unknown": (altered("measurement", base_cv=None), "no_verdict", "measurement", "noise"),
     "noisy": (altered("measurement", base_cv=0.11), "inconclusive", "measurement", "--force"),
-    "few pairs": (having(measurement=measured(pairs=9)), "no_verdict", "measurement", "9 pairs"),
+    "few pairs": (having(measurement=measured(pairs=2)), "no_verdict", "measurement", "2 pairs"),
     "no pairs": (
         altered("measurement", log_ratios=(), guards={"makespan": ()}),
         "no_verdict",
@@ -117,7 +118,7 @@ TABLE: dict[str, tuple[Change, str, str, str]] = {
         "",
     ),
     "no gain": (having(measurement=measured(0.0, 30)), "rejected", "measurement", "futile"),
-    "loss": (having(measurement=measured(-0.1, 10)), "rejected", "measurement", "-10"),
+    "loss": (having(measurement=measured(-0.1, 10)), "rejected", "measurement", "after 3 pairs"),
     "small gain": (having(measurement=measured(0.02, 30)), "inconclusive", "measurement", "wanted"),
     "time was over": (having(measurement=measured(0.02, 12)), "inconclusive", "measurement", "over"),
     "application suffers": (
@@ -159,7 +160,7 @@ TABLE: dict[str, tuple[Change, str, str, str]] = {
     "synthetic afresh": (altered("remeasurement", origin="synthetic"), "no_verdict", "remeasurement", ""),
     "noisy afresh": (altered("remeasurement", base_cv=0.2), "inconclusive", "remeasurement", "20.0%"),
     "few fresh pairs": (
-        having(remeasurement=measured(pairs=9, place="b").model_copy(update={"problem": None})),
+        having(remeasurement=measured(pairs=4, place="b").model_copy(update={"problem": None})),
         "no_verdict",
         "remeasurement",
         "too few",
@@ -182,6 +183,32 @@ TABLE: dict[str, tuple[Change, str, str, str]] = {
         "remeasurement",
         "first one again",
     ),
+    "no place": (having(placement=None), "no_verdict", "placement", "shifted code"),
+    "no builds with shifted code": (
+        having(placement=PlacementPart(problem="the padding did not move the kernel")),
+        "no_verdict",
+        "placement",
+        "did not move",
+    ),
+    "no shifts": (having(placement=PlacementPart()), "no_verdict", "placement", "shifted code"),
+    "gone at another place": (
+        having(placement=placed(0.05, 0.004)),
+        "inconclusive",
+        "placement",
+        "0.4% with the code shifted by 4352 bytes",
+    ),
+    "other times than its ratios": (
+        altered("measurement", base_ns=(1.0,) * 10),
+        "no_verdict",
+        "measurement",
+        "not those of its times",
+    ),
+    "one mode happens to be slower": (
+        having(measurement=two_modes(0.0)),
+        "inconclusive",
+        "measurement",
+        "two modes (50% of its runs are slower by 8.3%)",
+    ),
 }
 
 
@@ -192,6 +219,8 @@ def spoilt(evidence: EvidencePart, name: str) -> EvidencePart:
 def test_flawless_evidence_is_accepted(accepted_evidence: EvidencePart) -> None:
     found = judge(accepted_evidence, POLICY)
     assert (found.verdict, found.stage, found.verified) == ("accepted", "remeasurement", True)
+    assert "5.8% at +256 bytes, 5.2% at +4352 bytes" in found.reason
+    assert "placement can explain up to 0.6% of the time" in found.reason
     assert "5.5%" in found.reason  # the fresh gain, not the one that was chosen
 
 
@@ -219,7 +248,7 @@ def test_nothing_known_is_no_verdict() -> None:
 
 @pytest.mark.parametrize("missing", EvidencePart.model_fields)
 def test_whatever_is_missing_nothing_is_accepted(accepted_evidence, missing: str) -> None:
-    lax = PolicyPart(allow_unverified=True, allow_synthetic=True, force_noisy=True)
+    lax = PolicyPart(allow_unverified=True, allow_synthetic=True, force_noisy=True, placement_check=True)
     emptied = accepted_evidence.model_copy(update={missing: EvidencePart.model_fields[missing].default})
     assert judge(emptied, lax).verdict == "no_verdict"
 
@@ -309,13 +338,38 @@ def test_a_recorded_look_is_not_believed(accepted_evidence, gain: float) -> None
 def test_pairs_behind_the_look_that_rejected_change_nothing(accepted_evidence) -> None:
     bad, good = measured(0.0, 10), measured(0.1, 20)
     update = {
+        "base_ns": bad.base_ns + good.base_ns,
+        "new_ns": bad.new_ns + good.new_ns,
         "log_ratios": bad.log_ratios + good.log_ratios,
         "guards": {name: bad.guards[name] + good.guards[name] for name in bad.guards},
     }
     evidence = accepted_evidence.model_copy(update={"measurement": good.model_copy(update=update)})
     found = judge(evidence, POLICY)
     assert found.verdict == "rejected"
-    assert "after 10 pairs" in found.reason
+    assert "after 3 pairs" in found.reason
+
+
+@pytest.mark.parametrize(("gain", "wanted"), [(0.03, True), (0.055, False)])
+def test_placement_is_asked_for_where_gains_are_small(accepted_evidence, gain: float, wanted: bool) -> None:
+    """A build that can't be shifted stops only who asked for it; the verdict says so."""
+    update = {
+        "measurement": measured(gain),
+        "remeasurement": measured(gain, place="b", seed=3),
+        "placement": None,
+    }
+    evidence = accepted_evidence.model_copy(update=update)
+    automatic = PolicyPart(placement_check=None)
+    assert (judge(evidence, automatic).stage == "placement") is wanted
+    assert judge(evidence, PolicyPart(placement_check=False)).verdict == "accepted"
+    unmoved = evidence.model_copy(update={"placement": PlacementPart(problem="nothing moved")})
+    found = judge(unmoved, automatic)
+    assert found.verdict == "accepted"
+    assert ("code placement was not checked (nothing moved)" in found.reason) is wanted
+
+
+def test_a_gain_in_both_modes_is_accepted(accepted_evidence) -> None:
+    evidence = accepted_evidence.model_copy(update={"measurement": two_modes(0.06)})
+    assert judge(evidence, POLICY).verdict == "accepted"
 
 
 def test_the_same_evidence_gives_the_same_words(accepted_evidence) -> None:

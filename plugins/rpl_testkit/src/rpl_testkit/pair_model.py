@@ -2,18 +2,21 @@
 
 An application is one kernel and a rest that run one after the other. Each process run multiplies both by
 normal noise of their own and by a clock that walks by a normal step of CV / 4 before every run, whichever
-command runs (docs/reference/statistics.md, 3.4: the model behind the table of ``accept_v1``). The order of
-runs is that of ``rpl_compare.comparison.interleaved``: one discarded warm-up each, then base new, new base,
-...
+command runs (docs/reference/statistics.md, 3.4: the model behind the table of ``accept_v1``); a ``shape``
+takes the place of that noise. The order of runs is that of ``rpl_compare.comparison.interleaved``: one
+discarded warm-up each, then pairs whose order is drawn from a seed.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.robust import robust_cv
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
@@ -26,7 +29,7 @@ from rpl_optimize.contracts.optimize import (
     PolicyPart,
 )
 from rpl_optimize.measurement.measure import measure_from, remeasure_from
-from rpl_optimize.measurement.rule import rule_for
+from rpl_optimize.measurement.rule import fresh_pairs, rule_for
 from rpl_optimize.measurement.times import PairSource, PairTimes
 from rpl_optimize.measurement.verdict import judge
 
@@ -36,7 +39,12 @@ if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import JudgementPart
     from rpl_optimize.measurement.times import DecidedOnTimes
 
+    #: (generator, runs) -> times of kernel and rest as multiples of the true ones, one row per run in order.
+    Shape = Callable[[np.random.Generator, int], np.ndarray]
+
 _KERNEL = "kernel"
+#: Runs that a shape is drawn for at once: all of one candidate.
+MOST_RUNS = 140
 _APPLICATION_NS = 1e6
 #: No time of a run is shorter than this part of the true one: a normal distribution has no lower end.
 _SHORTEST = 0.01
@@ -48,8 +56,13 @@ class TimingModel:
 
     cv: float
     gain: float = 0.0
-    share: float = 0.8
+    share: float | None = 0.8
     baseline_runs: int = 3  # A/A runs that the noise floor is estimated from
+    shape: Shape | None = None
+
+    @property
+    def share_of_times(self) -> float:
+        return 0.8 if self.share is None else self.share
 
 
 @attrs.define(eq=False)
@@ -58,41 +71,57 @@ class ModelledPairs(PairSource):
 
     model: TimingModel
     generator: np.random.Generator
+    runs: int = 0  # so far, those of the baseline's profile left out
     _log_clock: float = 0.0
+    _factors: deque[tuple[float, float]] = attrs.field(factory=deque)
 
-    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes) -> PairTimes:
-        self._run(self.model.gain)
+    def warm_up(self) -> None:
+        """The discarded run of each side."""
         self._run(0.0)
+        self._run(self.model.gain)
+
+    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes, seed: int) -> PairTimes:
         times = PairTimes(origin=Origin.MEASURED)
-        for number in range(looks[-1]):
-            times = self._with_pair(times, number)
+        for swapped in new_first(seed, looks[-1]):
+            times = self._with_pair(times, swapped=swapped)
             if len(times.kernel) in looks and decided(times):
                 break
         return times
 
     def baseline_cv(self) -> float | None:
         """Spread of the kernel over the runs of a baseline profile."""
-        return robust_cv([self._run(0.0)[0] for _ in range(self.model.baseline_runs)])
+        cv = robust_cv([self._run(0.0)[0] for _ in range(self.model.baseline_runs)])
+        self.runs = 0
+        return cv
 
-    def _with_pair(self, times: PairTimes, number: int) -> PairTimes:
+    def _with_pair(self, times: PairTimes, *, swapped: bool) -> PairTimes:
         gains = (0.0, self.model.gain)
-        order = gains if number % 2 == 0 else gains[::-1]
-        runs = [self._run(gain) for gain in order]
-        base, new = runs if number % 2 == 0 else runs[::-1]
+        runs = [self._run(gain) for gain in (gains[::-1] if swapped else gains)]
+        base, new = runs[::-1] if swapped else runs
         whole = (sum(base), sum(new))
         guards = {name: (*times.guards.get(name, ()), whole) for name in ("makespan", "critical_path")}
         return attrs.evolve(times, kernel=(*times.kernel, (base[0], new[0])), guards=guards)
 
     def _run(self, gain: float) -> tuple[float, float]:
         """Kernel and rest in ns."""
-        model = self.model
+        self.runs += 1
+        share = self.model.share_of_times
+        kernel, rest = self._shaped() if self.model.shape is not None else self._normal()
+        return (_APPLICATION_NS * share * (1 - gain) * kernel, _APPLICATION_NS * (1 - share) * rest)
+
+    def _normal(self) -> tuple[float, float]:
+        cv = self.model.cv
         walk, kernel, rest = self.generator.standard_normal(3).tolist()
-        self._log_clock += model.cv / 4 * walk
-        clock = _APPLICATION_NS * math.exp(self._log_clock)
-        return (
-            clock * model.share * (1 - gain) * max(1 + model.cv * kernel, _SHORTEST),
-            clock * (1 - model.share) * max(1 + model.cv * rest, _SHORTEST),
-        )
+        self._log_clock += cv / 4 * walk
+        clock = math.exp(self._log_clock)
+        return clock * max(1 + cv * kernel, _SHORTEST), clock * max(1 + cv * rest, _SHORTEST)
+
+    def _shaped(self) -> tuple[float, float]:
+        if not self._factors:
+            assert self.model.shape is not None
+            drawn = self.model.shape(self.generator, MOST_RUNS)
+            self._factors.extend(map(tuple, drawn.tolist()))
+        return self._factors.popleft()
 
 
 def judge_modelled(
@@ -103,20 +132,43 @@ def judge_modelled(
     candidates: int = 3,
     policy: PolicyPart | None = None,
 ) -> JudgementPart:
+    """The verdict of ``try_modelled``."""
+    source = ModelledPairs(model, generator)
+    trial = try_modelled(source, min_improvement=min_improvement, candidates=candidates, policy=policy)
+    return trial.judgement
+
+
+@attrs.frozen
+class ModelledTrial:
+    """``runs`` are those of the application, warm-ups included and the baseline's profile left out."""
+
+    judgement: JudgementPart
+    runs: int
+
+
+def try_modelled(
+    source: ModelledPairs,
+    *,
+    min_improvement: float = 0.02,
+    candidates: int = 3,
+    policy: PolicyPart | None = None,
+) -> ModelledTrial:
     """One candidate through the optimizer's own rule, looks, guards, fresh measurement and verdict.
 
     Everything but its time is in order: it is as if source, binary and results had passed.
     """
-    source = ModelledPairs(model, generator)
-    rule = rule_for(min_improvement, model.share, candidates, source.baseline_cv())
+    rule = rule_for(min_improvement, source.model.share, candidates, source.baseline_cv())
     if rule is None:
         raise ValueError("no gain of the kernel can be enough")
-    first = measure_from(source, _KERNEL, rule, "measure")
+    seeds = source.generator.integers(0, 2**32, 2).tolist()
+    source.warm_up()
+    first = measure_from(source, _KERNEL, rule, "measure", seed=seeds[0])
     fresh = None
     if first.look is not None and first.look.decision == "accepted":
-        fresh = remeasure_from(source, _KERNEL, rule, "remeasure")
+        pairs = fresh_pairs(rule, first.log_ratios)
+        fresh = remeasure_from(source, _KERNEL, rule, "remeasure", seed=seeds[1], pairs=pairs)
     evidence = flawless_evidence().model_copy(update={"measurement": first, "remeasurement": fresh})
-    return judge(evidence, policy or PolicyPart())
+    return ModelledTrial(judge(evidence, policy or PolicyPart()), source.runs)
 
 
 def flawless_evidence() -> EvidencePart:

@@ -32,7 +32,7 @@ from rpl_core.cli.session import session_of
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="DIR", help="Find steps over a folder of runs."
 )
-@click.option("--interleaved", is_flag=True, help="Measure --base and --new in turns (ABBA).")
+@click.option("--interleaved", is_flag=True, help="Measure --base and --new in pairs of random order.")
 @click.option("--base", "base_command", metavar="CMD", help="Command line of the old version.")
 @click.option("--new", "new_command", metavar="CMD", help="Command line of the new version.")
 @click.option("--pairs", type=int, default=30, show_default=True, help="Most pairs to measure.")

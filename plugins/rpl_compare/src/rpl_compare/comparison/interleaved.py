@@ -1,11 +1,13 @@
-"""Measure two commands in turns: base new, new base, ... (ABBA), after one discarded run of each.
+"""Measure two commands in pairs, in an order drawn at random, after one discarded run of each.
 
-Slow drift of clock and temperature hits both sides of a pair alike. Each observation is one process run
+Slow drift of clock and temperature hits both sides of a pair alike, and no disturbance can keep time with
+the order. Each observation is one process run
 through the collector, kept in the run directory of its side; looks at fixed numbers of pairs may end it.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from rpl_compare.comparison.arm import Arm, ArmSettings
 from rpl_compare.comparison.manifest import FOLDERS, WARM_UP, WARM_UP_FOLDERS, ComparisonLog
 from rpl_compare.comparison.model import Statistic
 from rpl_compare.contract import Observation
+from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.sequential import LOOKS
 from rpl_core.errors import InterruptedRunError, NoVerdictError, RplError, UsageError
 from rpl_core.run_directory.writer import make_empty
@@ -32,7 +35,11 @@ Decided = Callable[["Side", "Side"], bool]
 
 @frozen
 class MeasureRequest:
-    """What to measure. ``directory`` must not hold anything yet; times are seconds."""
+    """What to measure. ``directory`` must not hold anything yet; times are seconds.
+
+    ``seed`` is what the order of the pairs is drawn from. ``own_looks`` take the place of the usual ones; the
+    last one is at ``most_pairs``.
+    """
 
     base: tuple[str, ...]
     new: tuple[str, ...]
@@ -42,10 +49,15 @@ class MeasureRequest:
     time_limit_s: float | None = None  # of one process run
     total_time_s: float | None = None  # no pair starts later
     statistic: Statistic = Statistic.SUM
+    seed: int = attrs.field(factory=lambda: secrets.randbits(32))
+    own_looks: tuple[int, ...] = ()
+    warm_up: bool = True  # not where both programs have just run
 
     @property
     def looks(self) -> tuple[int, ...]:
         """The usual looks below ``most_pairs``, and one at the end."""
+        if self.own_looks:
+            return self.own_looks
         return (*(look for look in LOOKS if look < self.most_pairs), self.most_pairs)
 
 
@@ -80,7 +92,9 @@ def measure_pairs(
     if request.most_pairs < 1:
         raise UsageError(f"at least one pair is needed, not {request.most_pairs}")
     make_empty(request.directory)
-    record = ComparisonLog.create(request.directory, request.base, request.new, request.looks)
+    record = ComparisonLog.create(
+        request.directory, request.base, request.new, request.looks, seed=request.seed
+    )
     settings = ArmSettings(
         collector=collector,
         host=host,
@@ -119,8 +133,9 @@ class _Measurement:
 
     def run(self) -> MeasuredPairs:
         commands = {"base": self._request.base, "new": self._request.new}
-        for label, command in commands.items():
-            self._warm_up(label, command)
+        if self._request.warm_up:
+            for label, command in commands.items():
+                self._warm_up(label, command)
         with (
             self._arm("base", commands["base"]) as base,
             self._arm("new", commands["new"]) as new,
@@ -139,7 +154,7 @@ class _Measurement:
 
     def _take_pairs(self, base: Arm, new: Arm) -> bool:
         """True when the total time ended it."""
-        for pair in range(self._request.most_pairs):
+        for pair, swapped in enumerate(new_first(self._request.seed, self._request.most_pairs)):
             if self._is_out_of_time():
                 if pair == 0:
                     raise NoVerdictError(
@@ -147,7 +162,7 @@ class _Measurement:
                         next_step="raise --total-time",
                     )
                 return True
-            for arm in (base, new) if pair % 2 == 0 else (new, base):
+            for arm in (new, base) if swapped else (base, new):
                 self._observe(arm, pair)
             if pair + 1 in self._request.looks and self._decided(base.side(), new.side()):
                 break

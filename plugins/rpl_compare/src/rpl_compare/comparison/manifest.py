@@ -32,7 +32,13 @@ class ComparisonLog:
 
     @classmethod
     def create(
-        cls, directory: Path, base: tuple[str, ...], new: tuple[str, ...], looks: tuple[int, ...]
+        cls,
+        directory: Path,
+        base: tuple[str, ...],
+        new: tuple[str, ...],
+        looks: tuple[int, ...],
+        *,
+        seed: int,
     ) -> ComparisonLog:
         manifest = ComparisonManifest(
             tool_version=__version__,
@@ -41,6 +47,7 @@ class ComparisonLog:
             base_command=tuple(encodable(word) for word in base),
             new_command=tuple(encodable(word) for word in new),
             looks=looks,
+            seed=seed,
         )
         log = cls(directory, manifest)
         log._save()

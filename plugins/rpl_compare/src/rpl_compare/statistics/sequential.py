@@ -1,8 +1,10 @@
-"""``accept_v1``: when interleaved pairs prove a gain, and when to stop looking
+"""``accept_v1`` and ``accept_v2``: when interleaved pairs prove a gain, and when to stop looking
 (docs/reference/statistics.md).
 
 The log ratios are ln(base / new) of one statistic per process run, in the order of measurement. A look is
-taken after 10, 15, 20 and 30 pairs; alpha is shared over the looks, so peeking costs nothing in error.
+taken after fixed numbers of pairs; alpha is shared over those that may accept, so peeking costs nothing in
+error. ``AcceptRule()`` is ``accept_v1``; the optimizer measures by ``accept_v2``, which adds a screening and
+takes the middle of the log ratios by Hodges and Lehmann.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Literal
 
 from rpl_compare.statistics.bootstrap import paired_ratio_interval
 from rpl_compare.statistics.minimum_detectable import (
@@ -23,8 +26,17 @@ from rpl_core.values import frozen
 
 #: docs/reference/statistics.md, rule 1.
 LOOKS = (10, 15, 20, 30)
+#: Those of accept_v2, after its screening (same page, section 1.2).
+LOOKS_V2 = (10, 15, 20, 30, 40)
+SCREENING = (3,)
+#: Least gain that a screening lets pass, as a part of the least gain.
+SCREENING_PART = 0.15
 #: Confidence of the interval that keeps makespan and critical path from regressing (rule 3).
 GUARD_CONFIDENCE = 0.95
+
+
+#: The median, or the median of all means of two (Hodges and Lehmann), which wastes less of normal noise.
+Centre = Literal["median", "pseudo_median"]
 
 
 class Decision(str, Enum):
@@ -36,13 +48,20 @@ class Decision(str, Enum):
 
 @frozen
 class AcceptRule:
-    """``alpha`` is 0.05 / candidates of the loop (5 candidates: 0.01). Gains are fractions of the time."""
+    """``alpha`` is 0.05 / candidates of the loop (5 candidates: 0.01). Gains are fractions of the time.
+
+    A look of ``screening`` can only reject, by ``screening_gain``: it costs nothing in error. ``centre`` is
+    how the middle of the log ratios is taken.
+    """
 
     alpha: float = 0.01
     looks: tuple[int, ...] = LOOKS
     least_gain: float = 0.02
     futile_gain: float = 0.01
     most_guard_loss: float = 0.01
+    screening: tuple[int, ...] = ()
+    screening_gain: float = 0.0
+    centre: Centre = "median"
 
     @property
     def alpha_per_look(self) -> float:
@@ -50,12 +69,22 @@ class AcceptRule:
 
     def next_look(self, pairs: int) -> int | None:
         """The first look after ``pairs`` pairs; ``None`` after the last."""
-        return next((look for look in self.looks if look > pairs), None)
+        return next((look for look in self.all_looks if look > pairs), None)
+
+    @property
+    def all_looks(self) -> tuple[int, ...]:
+        """Those that may accept and those of the screening, in order."""
+        return tuple(sorted({*self.screening, *self.looks}))
+
+    def middle(self, log_ratios: Sequence[float]) -> float:
+        return median(log_ratios) if self.centre == "median" else pseudo_median(log_ratios)
 
 
 @frozen
 class Look:
     """What one look found. ``ratio`` is new / base time; ``blocked_by`` names guards that failed.
+
+    ``median_log_ratio`` is the middle by which the rule decides.
 
     ``minimum_detectable_gain`` is the gain that the pairs so far would show with probability 0.8.
     """
@@ -76,7 +105,7 @@ def take_look(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]]
     ``guards`` holds log ratios of what must not regress (makespan, critical path), one per pair.
     """
     p = signed_rank_test(log_ratios).p_greater
-    middle = median(log_ratios)
+    middle = rule.middle(log_ratios)
     blocked = _blocked(guards, rule)
     low, high = paired_ratio_interval([-value for value in log_ratios])
     return Look(
@@ -100,7 +129,7 @@ def last_look(
     for the next look it is the last one that was taken, whose decision is then to continue.
     """
     found: int | None = None
-    for pairs in rule.looks:
+    for pairs in rule.all_looks:
         if pairs > len(log_ratios):
             break
         found = pairs
@@ -111,7 +140,7 @@ def last_look(
 
 def decide(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Decision:
     """The decision of ``take_look`` alone."""
-    p, middle = signed_rank_test(log_ratios).p_greater, median(log_ratios)
+    p, middle = signed_rank_test(log_ratios).p_greater, rule.middle(log_ratios)
     return _decide(len(log_ratios), p, middle, rule, blocked=bool(_blocked(guards, rule)))
 
 
@@ -124,6 +153,9 @@ def _blocked(guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> tuple[s
 
 
 def _decide(pairs: int, p: float, middle: float, rule: AcceptRule, *, blocked: bool) -> Decision:
+    if pairs not in rule.looks:
+        hopeless = middle < -math.log1p(-rule.screening_gain)
+        return Decision.REJECTED if hopeless else Decision.CONTINUE
     if p < rule.alpha_per_look and middle > -math.log1p(-rule.least_gain) and not blocked:
         return Decision.ACCEPTED
     if middle < -math.log1p(-rule.futile_gain):

@@ -135,6 +135,11 @@ _LOOP = (
         default=True,
         help="Whether memory traffic is counted before accepting (needs hardware counters).",
     ),
+    click.option(
+        "--placement-check/--no-placement-check",
+        default=None,
+        help="Measure builds with shifted code as well (default: for gains under 5 %).",
+    ),
     click.option("--force", is_flag=True, help="Judge even if the baseline's CV is above 10 %."),
 )
 _MEASUREMENT = (
@@ -194,6 +199,7 @@ class OptimizeSettings:
     resume: Path | None
     allow_occupancy_loss: bool
     traffic_gate: bool
+    placement_check: bool | None
     force: bool
     device: str | None
     runs: int | None

@@ -141,6 +141,7 @@ def _policy(given: OptimizeSettings) -> PolicyPart:
         allow_synthetic=os.environ.get(SYNTHETIC_VARIABLE) == "1",
         force_noisy=given.force,
         traffic_gate=given.traffic_gate,
+        placement_check=given.placement_check,
     )
 
 

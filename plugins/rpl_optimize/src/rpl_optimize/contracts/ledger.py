@@ -6,6 +6,8 @@ they are the user's own.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from rpl_core.contracts.common import OriginName, Part
@@ -16,6 +18,7 @@ from rpl_optimize.contracts.optimize import (
     GuardPart,
     JudgementPart,
     MeasurementPart,
+    PlacementPart,
     PolicyPart,
     RulePart,
     TerminationName,
@@ -23,6 +26,7 @@ from rpl_optimize.contracts.optimize import (
 )
 
 Sha256 = str
+PlannedStage = Literal["measurement", "remeasurement", "placement"]
 
 
 class SessionStartedData(Part):
@@ -109,12 +113,34 @@ class CheckedData(Part):
     checks: tuple[CheckPart, ...]
 
 
+class PlannedData(Part):
+    """What will be measured and by which rule, written before its first run.
+
+    ``seed`` gives the order within the pairs. It is the beginning of the hash of the line before, so that
+    nobody chose it.
+    """
+
+    candidate: int
+    stage: PlannedStage
+    rule: RulePart
+    seed: int = Field(ge=0, lt=1 << 32)
+    fewest_runs: int = Field(ge=0)  # of the application
+    most_runs: int = Field(ge=0)
+    run_s: float | None = None  # of one run of the baseline
+    padding_bytes: int | None = None  # placement only: by how much the code is shifted
+
+
 class MeasuredData(Part):
     """``architecture_guards`` are those that were measured with it (hardware traffic)."""
 
     candidate: int
     measurement: MeasurementPart
     architecture_guards: tuple[GuardPart, ...] = ()
+
+
+class PlacementData(Part):
+    candidate: int
+    placement: PlacementPart
 
 
 class JudgedData(Part):

@@ -61,13 +61,19 @@ class CheckPart(Part):
 
 
 class RulePart(Part):
-    """``accept_v1`` as it was applied; see ``rpl_compare.statistics.sequential.AcceptRule``."""
+    """The rule as it was applied; see ``rpl_compare.statistics.sequential.AcceptRule``.
+
+    The defaults are those of ``accept_v1``, by which older sessions measured.
+    """
 
     alpha: float
     looks: tuple[int, ...]
     least_gain: float
     futile_gain: float
     most_guard_loss: float
+    screening: tuple[int, ...] = ()
+    screening_gain: float = 0.0
+    centre: Literal["median", "pseudo_median"] = "median"
 
 
 class LookPart(Part):
@@ -83,36 +89,69 @@ class LookPart(Part):
     blocked_by: tuple[str, ...] = ()
 
 
+class ModesPart(Part):
+    """The baseline runs fast or slow with nothing in between.
+
+    ``slow_share`` of its runs are slow, by ``slower_by``.
+    """
+
+    slow_share: float
+    slower_by: float
+
+
 class MeasurementPart(Part):
     """Interleaved pairs of baseline and candidate, in order. Log ratios are ln(base / new).
 
     ``guards`` are the application's times that must not regress. ``problem`` says why there is no look;
-    ``candidate_failed``: because the candidate crashed or hung, and the baseline did not.
+    ``candidate_failed``: because the candidate crashed or hung, and the baseline did not. ``seed`` gave the
+    order of the runs of each pair; ``base_ns`` and ``new_ns`` are the kernel's times.
     """
 
     kernel: str
     directory: str | None = None  # relative to the session's directory
     origin: OriginName | None = None
     rule: RulePart
+    seed: int | None = None  # null: base and candidate took turns (older sessions)
     log_ratios: tuple[float, ...] = ()
+    base_ns: tuple[float, ...] = ()
+    new_ns: tuple[float, ...] = ()
     guards: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     base_cv: float | None = None  # robust: 1.4826 MAD / median of the baseline's times
     base_median_ns: float | None = None
     new_median_ns: float | None = None
     drift: bool | None = None
+    modes: ModesPart | None = None
     look: LookPart | None = None
     problem: str | None = None
     candidate_failed: bool = False
 
 
+class ShiftPart(Part):
+    """Base and candidate measured with their code shifted by ``padding_bytes``."""
+
+    padding_bytes: int
+    measurement: MeasurementPart
+
+
+class PlacementPart(Part):
+    """Whether the gain stays where the code lies elsewhere. ``problem`` null: it was measured."""
+
+    shifts: tuple[ShiftPart, ...] = ()
+    problem: str | None = None
+
+
 class PolicyPart(Part):
-    """What the user allowed and asked for, as far as verdicts depend on it."""
+    """What the user allowed and asked for, as far as verdicts depend on it.
+
+    ``placement_check`` null: for gains under 5 %, as far as shifted builds can be made.
+    """
 
     allow_unverified: bool = False
     allow_occupancy_loss: bool = False
     allow_synthetic: bool = False
     force_noisy: bool = False
     traffic_gate: bool = True
+    placement_check: bool | None = False  # older sessions knew none
 
 
 class EvidencePart(Part):
@@ -125,6 +164,7 @@ class EvidencePart(Part):
     measurement: MeasurementPart | None = None
     architecture_guards: tuple[GuardPart, ...] = ()  # hardware traffic
     remeasurement: MeasurementPart | None = None
+    placement: PlacementPart | None = None
 
 
 class JudgementPart(Part):
@@ -153,6 +193,8 @@ class CandidatePart(Part):
     measured_gain: float | None = None  # of the application's makespan, from the fresh measurement
     kernel_gain: float | None = None  # from the fresh measurement
     kernel_gain_interval: tuple[float, float] | None = None
+    placement_share: float | None = None  # of the kernel's time, that code placement may explain
+    code_sha256: str | None = None  # of its device code; null: not built
 
 
 class OptimizeDocument(Document):

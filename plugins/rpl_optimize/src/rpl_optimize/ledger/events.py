@@ -24,8 +24,10 @@ class LedgerEvent(str, Enum):
     BUILT = "built"
     BINARY_GUARDED = "binary_guarded"
     EQUIVALENCE_CHECKED = "equivalence_checked"
+    PLANNED = "planned"
     MEASURED = "measured"
     REMEASURED = "remeasured"
+    PLACED = "placed"
     JUDGED = "judged"
     ACCEPTED = "accepted"
     ROLLED_BACK = "rolled_back"
@@ -46,8 +48,10 @@ CONTRACTS: Mapping[LedgerEvent, type[Part]] = {
     LedgerEvent.BUILT: data.BuiltData,
     LedgerEvent.BINARY_GUARDED: data.GuardedData,
     LedgerEvent.EQUIVALENCE_CHECKED: data.CheckedData,
+    LedgerEvent.PLANNED: data.PlannedData,
     LedgerEvent.MEASURED: data.MeasuredData,
     LedgerEvent.REMEASURED: data.MeasuredData,
+    LedgerEvent.PLACED: data.PlacementData,
     LedgerEvent.JUDGED: data.JudgedData,
     LedgerEvent.ACCEPTED: data.AcceptedData,
     LedgerEvent.ROLLED_BACK: data.RolledBackData,

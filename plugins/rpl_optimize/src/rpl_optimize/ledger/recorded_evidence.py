@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_optimize.contracts.ledger import BuiltData, CheckedData, GuardedData, MeasuredData, ProposedData
+from rpl_optimize.contracts.ledger import (
+    BuiltData,
+    CheckedData,
+    GuardedData,
+    MeasuredData,
+    PlacementData,
+    ProposedData,
+)
 from rpl_optimize.contracts.optimize import EvidencePart
 from rpl_optimize.ledger.events import LedgerEvent
 
@@ -35,6 +42,8 @@ class RecordedEvidence:
             self._add(data.candidate, **{"source_guards" if source else "binary_guards": data.guards})
         elif isinstance(data, CheckedData):
             self._add(data.candidate, checks=data.checks)
+        elif isinstance(data, PlacementData):
+            self._add(data.candidate, placement=data.placement)
         elif isinstance(data, MeasuredData) and event is LedgerEvent.REMEASURED:
             self._add(data.candidate, remeasurement=data.measurement)
         elif isinstance(data, MeasuredData):

@@ -30,6 +30,8 @@ def _words(event: LedgerEvent, data: Mapping[str, Any]) -> str:
         return _guards(data)
     if event in (LedgerEvent.MEASURED, LedgerEvent.REMEASURED):
         return _times(_part(data, "measurement"))
+    if event is LedgerEvent.PLACED:
+        return _placement(_part(data, "placement"))
     if event is LedgerEvent.EQUIVALENCE_CHECKED:
         checks = [c for c in _list(data, "checks") if isinstance(c, dict)]
         return ", ".join(f"{c.get('check')}: {c.get('verdict')}" for c in checks) or "no check"
@@ -46,6 +48,7 @@ _SHOWN: Mapping[LedgerEvent, tuple[str, ...]] = {
     LedgerEvent.BASELINE_PROFILED: ("number", "directory", "runs", "origin"),
     LedgerEvent.TARGET_CHOSEN: ("kernel", "reason"),
     LedgerEvent.PROPOSED: ("kernel", "proposer", "summary"),
+    LedgerEvent.PLANNED: ("stage", "most_runs", "run_s", "padding_bytes", "seed"),
     LedgerEvent.ACCEPTED: ("measured_gain", "predicted_gain", "kernel_gain"),
     LedgerEvent.ROLLED_BACK: ("verdict", "reason"),
     LedgerEvent.WRITTEN: ("path", "backup"),
@@ -68,6 +71,14 @@ def _times(part: Mapping[str, Any]) -> str:
     ratio = look.get("ratio")
     shown = f"{ratio:.4f}" if isinstance(ratio, float) else "unknown"
     return f"{look.get('decision')} after {look.get('pairs')} pairs, new / base {shown}"
+
+
+def _placement(part: Mapping[str, Any]) -> str:
+    if part.get("problem") is not None:
+        return str(part["problem"])
+    shifts = [shift for shift in _list(part, "shifts") if isinstance(shift, dict)]
+    told = (f"+{shift.get('padding_bytes')} bytes: {_times(_part(shift, 'measurement'))}" for shift in shifts)
+    return "; ".join(told)
 
 
 def _short(value: object) -> str:

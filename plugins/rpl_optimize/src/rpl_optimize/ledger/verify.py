@@ -15,6 +15,7 @@ from rpl_optimize.contracts.ledger import JudgedData, SessionStartedData
 from rpl_optimize.ledger.decisions import Decisions, SharedError, alike
 from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
 from rpl_optimize.ledger.line import FIRST_PREVIOUS
+from rpl_optimize.ledger.plans import Plans
 from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
 from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
 from rpl_optimize.measurement.objections import replayed_look
@@ -82,6 +83,7 @@ class _Replay:
     problems: list[tuple[int, str]] = attrs.field(factory=list)
     _recorded: RecordedEvidence = attrs.field(factory=RecordedEvidence)
     _decisions: Decisions = attrs.field(factory=Decisions)
+    _plans: Plans = attrs.field(factory=Plans)
     _error: SharedError = attrs.field(factory=SharedError)
 
     def take(self, entry: LedgerEntry) -> None:
@@ -93,7 +95,8 @@ class _Replay:
         elif isinstance(data, JudgedData):
             self._judged(entry, data)
         self._recorded.take(entry.event, data)
-        for problem in (*self._decisions.take(data), *self._error.take(data)):
+        found = (*self._plans.take(entry, data), *self._decisions.take(data), *self._error.take(data))
+        for problem in found:
             self._object(entry, problem)
         self.lines, self.last, self.last_sha256 = entry.sequence, entry.event, entry.sha256
 
@@ -124,6 +127,7 @@ _STAGES = {
     "measurement": ("times", "measured"),
     "architecture_guards": ("guards", "measured"),
     "remeasurement": ("times", "remeasured"),
+    "placement": ("times", "placed"),
 }
 
 
@@ -146,7 +150,13 @@ def _differences(recorded: JudgementPart, replayed: JudgementPart) -> Iterator[s
 
 
 def _look_differences(evidence: EvidencePart) -> Iterator[str]:
-    for name, part in (("measurement", evidence.measurement), ("fresh measurement", evidence.remeasurement)):
+    shifts = () if evidence.placement is None else evidence.placement.shifts
+    parts = (
+        ("measurement", evidence.measurement),
+        ("fresh measurement", evidence.remeasurement),
+        *((f"measurement of code shifted by {shift.padding_bytes}", shift.measurement) for shift in shifts),
+    )
+    for name, part in parts:
         if part is not None and part.look is not None and not _same_look(part):
             yield f"the recorded look of the {name} is not that of its times"
 

@@ -49,6 +49,23 @@ class LaunchLimit:
         return GuardPart(guard="launch-limit", passed=self.recorded <= self.promised, reason=reason)
 
 
+@frozen
+class KnownCode:
+    """Device code that is known already. ``rejected``: it can't be accepted."""
+
+    whose: str
+    rejected: bool
+
+
+def guard_new_code(code_sha256: str, known: Mapping[str, KnownCode]) -> GuardPart:
+    """Refuses machine code that was judged before: measuring it again would only be another chance."""
+    found = known.get(code_sha256)
+    if found is None:
+        return GuardPart(guard="binary-new", passed=True, reason="no version had the same machine code")
+    reason = f"the same machine code as {found.whose}"
+    return GuardPart(guard="binary-new", passed=False if found.rejected else None, reason=reason)
+
+
 def largest_launch(recording: Recording, kernel: str) -> int | None:
     """The most work-items per workgroup among all recorded launches of the source kernel ``kernel``."""
     largest = None
@@ -81,6 +98,29 @@ def guard_binary(
     if limit is not None:
         parts.append(limit.guard())
     return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
+
+
+def why_not_moved(plain: Sequence[CodeObject], shifted: Sequence[CodeObject], kernel: str) -> str | None:
+    """Why ``shifted`` does not hold the kernel's same code at another place, or ``None``."""
+    try:
+        before, after = _own_code(plain, kernel), _own_code(shifted, kernel)
+    except RplError as error:
+        return f"the padded build is not comparable: {error.fact}"
+    if not before or before != after:
+        return "the padding changed the kernel's machine code"
+    if _entries(plain, kernel) == _entries(shifted, kernel):
+        return "the padding did not move the kernel"
+    return None
+
+
+def _own_code(objects: Sequence[CodeObject], kernel: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    return {key: _position_free(code) for key, code in _code(objects).items() if is_instance(key[1], kernel)}
+
+
+def _entries(objects: Sequence[CodeObject], kernel: str) -> list[int | None]:
+    """Where each instance's code begins, as seen from its descriptor, which padding does not move."""
+    kernels = (k for code_object in objects for k in code_object.kernels if is_instance(k.name, kernel))
+    return [None if k.descriptor is None else k.descriptor.entry_offset for k in kernels]
 
 
 def launch_of(profile: ProfileDocument, recorded: str) -> LaunchAssumption:

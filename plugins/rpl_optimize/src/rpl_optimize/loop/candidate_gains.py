@@ -12,6 +12,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
 from rpl_core.values import frozen
 from rpl_optimize.measurement.gains import gains_of
+from rpl_optimize.measurement.placement import placement_share
 
 if TYPE_CHECKING:
     from rpl_core.ingest.claims import Readers
@@ -74,14 +75,17 @@ class CandidateGains:
 
 def measured_facts(evidence: EvidencePart) -> dict[str, object]:
     """Fields of ``CandidatePart`` that say what was measured, whatever the verdict."""
-    first = evidence.measurement
+    first, build = evidence.measurement, evidence.build
+    code: dict[str, object] = {"code_sha256": None if build is None else build.code_sha256}
     if first is None:
-        return {}
+        return code
     last = evidence.remeasurement or first
     return {
+        **code,
         "origin": last.origin,
         "pairs": len(last.log_ratios) or None,
         "first_kernel_gain": gains_of(first).kernel,
+        "placement_share": placement_share(evidence),
     }
 
 

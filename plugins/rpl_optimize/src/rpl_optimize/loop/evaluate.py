@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
 from rpl_core.values import frozen
-from rpl_optimize.contracts.optimize import EvidencePart
+from rpl_optimize.contracts.ledger import PlannedData
+from rpl_optimize.contracts.optimize import EvidencePart, PlacementPart, ShiftPart
 from rpl_optimize.equivalence.controls import EquivalenceSubject
+from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.ledger.events import LedgerEvent
-from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary, largest_launch, launch_of
-from rpl_optimize.measurement.objections import find_against
+from rpl_optimize.loop.binary_stage import (
+    LaunchLimit,
+    guard_binary,
+    guard_new_code,
+    largest_launch,
+    launch_of,
+    why_not_moved,
+)
+from rpl_optimize.measurement.objections import find_against, find_against_fresh
+from rpl_optimize.measurement.placement import PADDINGS, is_wanted, padded
 from rpl_optimize.measurement.verdict import is_verified
 from rpl_optimize.session_layout import fresh
 
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.contracts.optimize import GuardPart
     from rpl_optimize.loop.baseline import Baseline
+    from rpl_optimize.loop.binary_stage import KnownCode
     from rpl_optimize.loop.measuring import MeasureStage
     from rpl_optimize.loop.proposing import Built
     from rpl_optimize.loop.request import OptimizeRequest, Tools
@@ -32,12 +43,16 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)
 class Trial:
-    """A candidate on its way: what it must beat and which kernel it changes."""
+    """A candidate on its way: what it must beat and which kernel it changes.
+
+    ``known_code`` is the device code of all programs that were judged before, by its hash.
+    """
 
     built: Built
     build: BuiltProgram
     baseline: Baseline
     target: Target
+    known_code: Mapping[str, KnownCode] = attrs.field(factory=dict)
 
     @property
     def number(self) -> int:
@@ -56,11 +71,14 @@ class Evaluation:
     tools: Tools
     measuring: MeasureStage
     record: Record
+    draw_seed: Callable[[], int]
+    #: Builds of the version to beat with shifted code, by its number and the padding.
+    _shifted_bases: dict[tuple[int, int], BuiltProgram | BuildFailure] = attrs.field(factory=dict)
 
     def run(self, trial: Trial) -> EvidencePart:
         """Evidence as far as the candidate got. Stops at the first gate that refuses it."""
         evidence = EvidencePart(source_guards=trial.built.proposed.guards, build=trial.built.part)
-        for gate in (self._binary, self._equivalence, self._measure, self._confirm):
+        for gate in (self._binary, self._equivalence, self._measure, self._confirm, self._place):
             evidence, goes_on = gate(trial, evidence)
             if not goes_on:
                 break
@@ -81,6 +99,7 @@ class Evaluation:
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             limit=self._limit(trial),
         )
+        guards = (guard_new_code(trial.build.code_sha256, trial.known_code), *guards)
         self.record(LedgerEvent.BINARY_GUARDED, {"candidate": trial.number, "guards": guards})
         reproducible = evidence.build is not None and evidence.build.reproducible is True
         found = evidence.model_copy(update={"binary_guards": guards})
@@ -105,7 +124,12 @@ class Evaluation:
 
     def _measure(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "measurement")
-        measurement = self.measuring.measure(trial, fresh(trial.directory, "measure"))
+        plan = self.measuring.plan(trial, self.draw_seed())
+        if isinstance(plan, PlannedData):
+            self.record(LedgerEvent.PLANNED, plan.model_dump())
+            measurement = self.measuring.measure(trial, plan, fresh(trial.directory, "measure"))
+        else:
+            measurement = plan
         proven = not any(find_against(measurement, self.request.policy))
         guards: tuple[GuardPart, ...] = ()
         if proven and self.request.policy.traffic_gate:
@@ -121,6 +145,53 @@ class Evaluation:
 
     def _confirm(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "fresh measurement")
-        again = self.measuring.confirm(trial, fresh(trial.directory, "remeasure"))
+        first = evidence.measurement
+        assert first is not None
+        plan = self.measuring.plan_again(trial, first, self.draw_seed())
+        self.record(LedgerEvent.PLANNED, plan.model_dump())
+        again = self.measuring.again(trial, plan, fresh(trial.directory, "remeasure"))
         self.record(LedgerEvent.REMEASURED, {"candidate": trial.number, "measurement": again})
-        return evidence.model_copy(update={"remeasurement": again}), True
+        found = evidence.model_copy(update={"remeasurement": again})
+        return found, not any(find_against_fresh(again, first, self.request.policy))
+
+    def _place(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        """The gain where the code lies elsewhere, if it is small or the user wants to know."""
+        if not is_wanted(evidence, self.request.policy):
+            return evidence, True
+        self._say(trial, "placement")
+        shifts: list[ShiftPart] = []
+        problem: str | None = None
+        for padding in PADDINGS:
+            found = self._shifted(trial, evidence, padding)
+            if isinstance(found, str):
+                problem = found
+                break
+            shifts.append(found)
+        placement = PlacementPart(shifts=tuple(shifts), problem=problem)
+        self.record(LedgerEvent.PLACED, {"candidate": trial.number, "placement": placement})
+        return evidence.model_copy(update={"placement": placement}), True
+
+    def _shifted(self, trial: Trial, evidence: EvidencePart, padding: int) -> ShiftPart | str:
+        """Base and candidate measured with shifted code, or why they were not."""
+        directory = fresh(trial.directory, f"shifted-{padding}")
+        key, text = (trial.baseline.number, padding), trial.built.proposed.text
+        assert text is not None
+        if key not in self._shifted_bases:
+            shifted = padded(trial.baseline.text, padding)
+            self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base")
+        base = self._shifted_bases[key]
+        new = self.tools.builder.build(padded(text, padding), directory / "new")
+        for plain, built in ((trial.baseline.build, base), (trial.build, new)):
+            if isinstance(built, BuildFailure):
+                return f"no build with shifted code: {built.reason}"
+            why = why_not_moved(plain.code_objects, built.code_objects, trial.target.kernel)
+            if why is not None:
+                return why
+        assert not isinstance(base, BuildFailure)
+        assert not isinstance(new, BuildFailure)
+        first = evidence.measurement
+        assert first is not None
+        plan = self.measuring.plan_shifted(trial, first, self.draw_seed(), padding)
+        self.record(LedgerEvent.PLANNED, plan.model_dump())
+        part = self.measuring.again(trial, plan, directory / "measure", (base, new))
+        return ShiftPart(padding_bytes=padding, measurement=part)

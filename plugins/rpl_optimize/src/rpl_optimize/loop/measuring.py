@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_compare.statistics.robust import median
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import recorded_device
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.values import frozen
+from rpl_optimize.contracts.ledger import PlannedData
 from rpl_optimize.contracts.optimize import GuardPart, MeasurementPart, RulePart
-from rpl_optimize.measurement.gains import noise_diagnostic
+from rpl_optimize.measurement.cost import WARM_UPS, measurement_runs
+from rpl_optimize.measurement.gains import modes_diagnostic, noise_diagnostic
 from rpl_optimize.measurement.measure import (
     CandidateMeasurement,
     MeasureTools,
     measure_candidate,
     remeasure,
 )
-from rpl_optimize.measurement.rule import rule_for
+from rpl_optimize.measurement.placement import PLACEMENT_PAIRS
+from rpl_optimize.measurement.rule import fresh_pairs, rule_for
+from rpl_optimize.measurement.times import rule_of, rule_part
 from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
 
 if TYPE_CHECKING:
-    from rpl_compare.statistics.sequential import AcceptRule
     from rpl_core.model.device import DeviceModel
     from rpl_optimize.build.model import BuiltProgram
+    from rpl_optimize.contracts.ledger import PlannedStage
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.evaluate import Trial
     from rpl_optimize.loop.request import OptimizeRequest, Tools
@@ -47,27 +52,79 @@ class MeasureStage:
     root: Path
     time_left: Callable[[], float | None]
 
-    def measure(self, trial: Trial, directory: Path) -> MeasurementPart:
-        """Pairs until a look decides."""
-        rule = self._rule(trial)
+    def plan(self, trial: Trial, seed: int) -> PlannedData | MeasurementPart:
+        """What the measurement that decides will be, or why there will be none."""
+        limits = self.request.limits
+        cv = run_to_run_cv(trial.baseline, trial.target.recorded)
+        rule = rule_for(limits.min_improvement, trial.target.ceiling_gain, limits.candidates, cv)
         if rule is None:
             return _unmeasured(trial, _OUT_OF_REACH)
         left_s = self.time_left()
         if left_s is not None and left_s <= 0:
             return _unmeasured(trial, "the time budget was used up before it could be measured")
-        part = measure_candidate(self._measurement(trial, directory, rule), self._measure_tools())
-        warning = noise_diagnostic(part)
-        if warning is not None:
-            self.tools.note(f"warning: {warning.fact}")
+        fewest, most = measurement_runs(rule)
+        return PlannedData(
+            candidate=trial.number,
+            stage="measurement",
+            rule=rule_part(rule),
+            seed=seed,
+            fewest_runs=fewest,
+            most_runs=most,
+            run_s=usual_run_s(trial.baseline),
+        )
+
+    def measure(self, trial: Trial, plan: PlannedData, directory: Path) -> MeasurementPart:
+        """Pairs until a look decides."""
+        part = measure_candidate(
+            self._measurement(trial, plan, directory), self._measure_tools(trial, plan.stage)
+        )
+        for warning in (noise_diagnostic(part), modes_diagnostic(part)):
+            if warning is not None:
+                self.tools.note(f"warning: {warning.fact}")
         return part
 
-    def confirm(self, trial: Trial, directory: Path) -> MeasurementPart:
-        """Fresh pairs; the time budget does not cut them, because the gain is proven already."""
-        rule = self._rule(trial)
-        if rule is None:
-            return _unmeasured(trial, _OUT_OF_REACH)
-        asked = attrs.evolve(self._measurement(trial, directory, rule), total_time_s=None)
-        return remeasure(asked, self._measure_tools())
+    def plan_again(self, trial: Trial, first: MeasurementPart, seed: int) -> PlannedData:
+        """The fresh measurement of a candidate that ``first`` proves; its size follows from ``first``."""
+        pairs = fresh_pairs(rule_of(first.rule), first.log_ratios)
+        return self._fixed_plan(trial, "remeasurement", first, seed, pairs)
+
+    def plan_shifted(self, trial: Trial, first: MeasurementPart, seed: int, padding: int) -> PlannedData:
+        """The measurement of base and candidate with shifted code."""
+        plan = self._fixed_plan(trial, "placement", first, seed, PLACEMENT_PAIRS)
+        runs = plan.most_runs + WARM_UPS
+        return plan.model_copy(update={"padding_bytes": padding, "fewest_runs": runs, "most_runs": runs})
+
+    def again(
+        self,
+        trial: Trial,
+        plan: PlannedData,
+        directory: Path,
+        builds: tuple[BuiltProgram, BuiltProgram] | None = None,
+    ) -> MeasurementPart:
+        """As many pairs as planned; the time budget does not cut them, because the gain is proven already.
+
+        ``builds`` take the place of base and candidate, and are warmed up first.
+        """
+        asked = attrs.evolve(
+            self._measurement(trial, plan, directory), total_time_s=None, warm_up=builds is not None
+        )
+        if builds is not None:
+            asked = attrs.evolve(asked, base=self._command(builds[0]), new=self._command(builds[1]))
+        return remeasure(asked, self._measure_tools(trial, plan.stage), plan.rule.looks[-1])
+
+    def _fixed_plan(
+        self, trial: Trial, stage: PlannedStage, first: MeasurementPart, seed: int, pairs: int
+    ) -> PlannedData:
+        rule = first.rule.model_copy(update={"looks": (pairs,), "screening": ()})
+        return PlannedData(
+            candidate=trial.number,
+            stage=stage,
+            rule=rule,
+            seed=seed,
+            fewest_runs=2 * pairs,
+            most_runs=2 * pairs,
+            run_s=usual_run_s(trial.baseline),
+        )
 
     def traffic(self, trial: Trial, directory: Path) -> GuardPart:
         """The gate on HBM traffic."""
@@ -79,27 +136,27 @@ class MeasureStage:
             device=self._device(trial),
             time_limit_s=self.request.time_limit_s,
         )
-        return measure_traffic(request, self._measure_tools())
+        return measure_traffic(request, self._measure_tools(trial, "traffic"))
 
     def _command(self, build: BuiltProgram) -> tuple[str, ...]:
         return self.tools.builder.command_for(build)
 
-    def _measure_tools(self) -> MeasureTools:
+    def _measure_tools(self, trial: Trial, stage: str) -> MeasureTools:
         tools = self.tools
-        return MeasureTools(tools.collector, tools.host, tools.log, tools.run_step)
 
-    def _rule(self, trial: Trial) -> AcceptRule | None:
-        limits = self.request.limits
-        cv = run_to_run_cv(trial.baseline, trial.target.recorded)
-        return rule_for(limits.min_improvement, trial.target.ceiling_gain, limits.candidates, cv)
+        def progress(text: str) -> None:
+            tools.step(f"candidate {trial.number}: {stage}: {text}")
 
-    def _measurement(self, trial: Trial, directory: Path, rule: AcceptRule) -> CandidateMeasurement:
+        return MeasureTools(tools.collector, tools.host, tools.log, tools.run_step, progress)
+
+    def _measurement(self, trial: Trial, plan: PlannedData, directory: Path) -> CandidateMeasurement:
         return CandidateMeasurement(
             kernel=trial.target.recorded,
             base=self._command(trial.baseline.build),
             new=self._command(trial.build),
             directory=directory,
-            rule=rule,
+            rule=rule_of(plan.rule),
+            seed=plan.seed,
             root=self.root,
             trace_dependencies=self.request.trace_dependencies,
             time_limit_s=self._run_limit_s(trial),
@@ -110,14 +167,23 @@ class MeasureStage:
         """What the user said, else so much that only a candidate that hangs needs it."""
         if self.request.time_limit_s is not None:
             return self.request.time_limit_s
-        passes = load_manifest(trial.baseline.profile_directory).passes
-        longest_s = max((entry.wall_s or 0.0 for entry in passes), default=0.0)
-        return max(LEAST_RUN_LIMIT_S, RUN_LIMIT_FACTOR * longest_s)
+        return max(LEAST_RUN_LIMIT_S, RUN_LIMIT_FACTOR * max(_run_times(trial.baseline), default=0.0))
 
     def _device(self, trial: Trial) -> DeviceModel | None:
         readers = self.tools.host.catalog.readers().contributions
         agents = load_recording((trial.baseline.profile_directory,), readers).gpu_agents
         return recorded_device(self.request.analysis, agents, self.tools.host).model
+
+
+def usual_run_s(baseline: Baseline) -> float | None:
+    """The median run of the baseline's profile."""
+    times = _run_times(baseline)
+    return median(times) if times else None
+
+
+def _run_times(baseline: Baseline) -> list[float]:
+    passes = load_manifest(baseline.profile_directory).passes
+    return [entry.wall_s for entry in passes if entry.wall_s is not None]
 
 
 def run_to_run_cv(baseline: Baseline, recorded: str) -> float | None:

@@ -16,13 +16,16 @@ from rpl_optimize.interfaces.proposer import ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
+from rpl_optimize.loop.binary_stage import KnownCode
 from rpl_optimize.loop.candidate_gains import CandidateGains, candidate_gains, measured_facts
 from rpl_optimize.loop.evaluate import Evaluation, Trial
-from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv
+from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
 from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
 from rpl_optimize.loop.unfinished import OpenEnd, Settled
+from rpl_optimize.measurement.cost import cost_sentence
+from rpl_optimize.measurement.rule import rule_for
 from rpl_optimize.measurement.verdict import judge, session_verdict
 from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
 from rpl_optimize.transform.ask import installed
@@ -55,10 +58,11 @@ class OptimizeLoop:
         self._state = state
         self._open_end = open_end or OpenEnd()
         self._unfinished = self._open_end.unfinished
+        self._cost_told = False
         self._started = time.monotonic()
         self._records = SessionRecords(session, tools.proposer.value.name)
         measuring = MeasureStage(self._request, tools, session.root, self._time_left)
-        self._evaluation = Evaluation(self._request, tools, measuring, session.record)
+        self._evaluation = Evaluation(self._request, tools, measuring, session.record, session.draw_seed)
 
     def run(self) -> OptimizeDocument:
         """Go on until a reason to stop. After Ctrl-C the session is closed: ``InterruptedRunError``."""
@@ -91,6 +95,7 @@ class OptimizeLoop:
                 sentence = ceiling_sentence(targets, self._request.limits.min_improvement)
                 self._records.no_target(sentence)
                 return Ending("ceiling_too_low", sentence)
+            self._tell_cost(worth[0], baseline)
             found = self._next_candidate(worth, baseline)
             if found is None:
                 name = self._tools.proposer.value.name
@@ -143,6 +148,18 @@ class OptimizeLoop:
         if shift is not None:
             self._tools.note(f"dominance shift: {shift}")
         return baseline
+
+    def _tell_cost(self, target: Target, baseline: Baseline) -> None:
+        """Once, when the first kernel is chosen: what measuring will take."""
+        limits = self._request.limits
+        cv = run_to_run_cv(baseline, target.recorded)
+        rule = rule_for(limits.min_improvement, target.ceiling_gain, limits.candidates, cv)
+        if rule is None or self._cost_told:
+            return
+        self._cost_told = True
+        left = limits.candidates - self._state.tried
+        placement = self._request.policy.placement_check
+        self._tools.note(cost_sentence(rule, left, usual_run_s(baseline), placement=placement))
 
     # --- candidates ------------------------------------------------------------------------------------
 
@@ -208,7 +225,8 @@ class OptimizeLoop:
         if built.build is None:
             evidence = EvidencePart(source_guards=built.proposed.guards, build=built.part)
         else:
-            evidence = self._evaluation.run(Trial(built, built.build, baseline, target))
+            known = self._known_code(baseline)
+            evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known))
         judgement = judge(evidence, self._request.policy)
         self._records.judgement(built.proposed.number, evidence, judgement)
         gains = candidate_gains(evidence, baseline, target, self._tools.host)
@@ -220,6 +238,17 @@ class OptimizeLoop:
             return self._accept(built, candidate)
         self._roll_back(candidate)
         return baseline
+
+    def _known_code(self, baseline: Baseline) -> dict[str, KnownCode]:
+        known = {
+            candidate.code_sha256: KnownCode(
+                f"candidate {candidate.number}, which was {candidate.judgement.verdict.replace('_', ' ')}",
+                candidate.judgement.verdict == "rejected",
+            )
+            for candidate in self._state.candidates
+            if candidate.code_sha256 is not None and candidate.judgement.verdict != "accepted"
+        }
+        return {**known, baseline.build.code_sha256: KnownCode("the version to beat", rejected=True)}
 
     def _candidate(
         self,

@@ -14,6 +14,7 @@ from rpl_core.files.atomic import write_atomic
 from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import OptimizeDocument
 from rpl_optimize.ledger.events import LedgerEvent
+from rpl_optimize.ledger.plans import seed_after
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.session_layout import DOCUMENT, ORIGINAL
 
@@ -87,6 +88,10 @@ class OptimizeSession:
 
     def record(self, event: LedgerEvent, data: Part | Mapping[str, Any]) -> None:
         self.ledger.append(event, data)
+
+    def draw_seed(self) -> int:
+        """For the order of what is measured next: from the last line's hash, so that nobody chooses it."""
+        return seed_after(self.ledger.last_sha256)
 
     def update(self, **changes: object) -> None:
         """Change the document and write it at once."""

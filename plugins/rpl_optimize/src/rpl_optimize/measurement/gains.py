@@ -6,12 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from rpl_compare.comparison.model import Kind
+from rpl_compare.statistics.modes import find_modes
 from rpl_compare.statistics.noise import REFUSE_CV, WARN_CV, NoiseLevel, noise_level
 from rpl_compare.statistics.robust import pseudo_median
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_compare.statistics.modes import Modes
     from rpl_optimize.contracts.optimize import MeasurementPart
 
 
@@ -48,6 +50,27 @@ def noise_diagnostic(part: MeasurementPart) -> Diagnostic | None:
         cause="other work on the machine, a changing clock, or times that depend on the input",
         remedy="free the machine, fix the clocks, or let each run do more work"
         + ("; --force judges all the same" if level is NoiseLevel.TOO_NOISY else ""),
+    )
+
+
+def modes_diagnostic(part: MeasurementPart) -> Diagnostic | None:
+    """A warning for a baseline that runs in two modes."""
+    modes = find_modes(part.base_ns)
+    if modes is None:
+        return None
+    return Diagnostic(
+        "optimize.modes",
+        f"{modes_sentence(modes)}: a gain has to show among the faster runs as well",
+        cause="a clock that is lowered in some runs, or memory that lands elsewhere",
+        remedy="fix the clocks and free the machine, so that every run is the same",
+    )
+
+
+def modes_sentence(modes: Modes) -> str:
+    """The modes of the baseline as a clause."""
+    return (
+        f"the baseline runs in two modes ({modes.slow_share:.0%} of its runs are slower by "
+        f"{modes.slower_by:.1%})"
     )
 
 

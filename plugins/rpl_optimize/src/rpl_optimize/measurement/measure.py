@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import MeasurementPart
     from rpl_optimize.measurement.times import DecidedOnTimes
 
-#: Pairs of the fresh measurement: as many as the first look of `accept_v1`.
-FRESH_PAIRS = 10
 #: What the candidate itself did wrong.
 _CANDIDATE_FAILED = (ApplicationError, TimeLimitError)
 
@@ -48,10 +47,12 @@ class CandidateMeasurement:
     new: tuple[str, ...]
     directory: Path
     rule: AcceptRule
+    seed: int
     root: Path | None = None
     trace_dependencies: bool = False
     time_limit_s: float | None = None
     total_time_s: float | None = None
+    warm_up: bool = True
 
     @property
     def place(self) -> str:
@@ -63,12 +64,16 @@ class CandidateMeasurement:
 
 @frozen(eq=False)
 class MeasureTools:
-    """What runs the commands: the collector records each run, ``log`` and ``step`` tell people."""
+    """What runs the commands: the collector records each run.
+
+    ``step`` gets the name of each run, ``progress`` a line at each look.
+    """
 
     collector: Collector
     host: PluginHost
     log: LineSink
     step: StepSink
+    progress: StepSink
 
 
 def measure_candidate(request: CandidateMeasurement, tools: MeasureTools) -> MeasurementPart:
@@ -77,12 +82,11 @@ def measure_candidate(request: CandidateMeasurement, tools: MeasureTools) -> Mea
     A candidate that crashes, hangs or lacks the kernel is a ``problem`` of the result. Raises what a run of
     the baseline raises, and ``InterruptedRunError``; complete pairs stay in the directory.
     """
-    return measure_from(CollectedPairs(request, tools), request.kernel, request.rule, request.place)
+    source = CollectedPairs(request, tools)
+    return measure_from(source, request.kernel, request.rule, request.place, seed=request.seed)
 
 
-def remeasure(
-    request: CandidateMeasurement, tools: MeasureTools, pairs: int = FRESH_PAIRS
-) -> MeasurementPart:
+def remeasure(request: CandidateMeasurement, tools: MeasureTools, pairs: int) -> MeasurementPart:
     """Exactly ``pairs`` fresh pairs in a directory of their own, for the gain that is reported.
 
     What was accepted looks better than it is, because luck helped to choose it; new runs know nothing of that
@@ -90,11 +94,11 @@ def remeasure(
     ``measure_candidate``.
     """
     source = CollectedPairs(request, tools)
-    return remeasure_from(source, request.kernel, request.rule, request.place, pairs=pairs)
+    return remeasure_from(source, request.kernel, request.rule, request.place, seed=request.seed, pairs=pairs)
 
 
 def measure_from(
-    source: PairSource, kernel: str, rule: AcceptRule, place: str | None = None
+    source: PairSource, kernel: str, rule: AcceptRule, place: str | None = None, *, seed: int
 ) -> MeasurementPart:
     """``measure_candidate`` for pairs from anywhere."""
 
@@ -103,7 +107,7 @@ def measure_from(
             return True
         return decide(times.log_ratios, times.guard_log_ratios, rule) is not Decision.CONTINUE
 
-    return measurement_part(kernel, source.take(rule.looks, decided), rule, place)
+    return measurement_part(kernel, source.take(rule.all_looks, decided, seed), rule, place, seed=seed)
 
 
 def remeasure_from(
@@ -112,11 +116,13 @@ def remeasure_from(
     rule: AcceptRule,
     place: str | None = None,
     *,
-    pairs: int = FRESH_PAIRS,
+    seed: int,
+    pairs: int,
 ) -> MeasurementPart:
     """``remeasure`` for pairs from anywhere."""
-    once = attrs.evolve(rule, looks=(pairs,))
-    return measurement_part(kernel, source.take(once.looks, _to_the_end), once, place)
+    once = attrs.evolve(rule, looks=(pairs,), screening=())
+    times = source.take(once.looks, _to_the_end, seed)
+    return measurement_part(kernel, times, once, place, seed=seed)
 
 
 def _to_the_end(times: PairTimes) -> bool:
@@ -130,7 +136,7 @@ class CollectedPairs(PairSource):
     request: CandidateMeasurement
     tools: MeasureTools
 
-    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes) -> PairTimes:
+    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes, seed: int) -> PairTimes:
         request, tools = self.request, self.tools
         measure = MeasureRequest(
             base=request.base,
@@ -140,13 +146,16 @@ class CollectedPairs(PairSource):
             trace_dependencies=request.trace_dependencies,
             time_limit_s=request.time_limit_s,
             total_time_s=request.total_time_s,
+            seed=seed,
+            own_looks=looks,
+            warm_up=request.warm_up,
         )
         try:
             measured = measure_pairs(
                 measure,
                 collector=tools.collector,
                 host=tools.host,
-                decided=lambda base, new: self._ask(base, new, looks, decided),
+                decided=lambda base, new: self._ask(base, new, looks[-1], decided),
                 log=tools.log,
                 step=tools.step,
             )
@@ -156,9 +165,12 @@ class CollectedPairs(PairSource):
             return self._problem(error)
         return times_of(measured.base, measured.new, request.kernel)
 
-    def _ask(self, base: Side, new: Side, looks: tuple[int, ...], decided: DecidedOnTimes) -> bool:
-        # The rule of this session may leave out looks that an interleaved comparison takes.
-        return len(base.runs) in looks and decided(times_of(base, new, self.request.kernel))
+    def _ask(self, base: Side, new: Side, most: int, decided: DecidedOnTimes) -> bool:
+        times = times_of(base, new, self.request.kernel)
+        ratios = times.log_ratios
+        gain = f", gain so far {-math.expm1(-self.request.rule.middle(ratios)):.1%}" if ratios else ""
+        self.tools.progress(f"{len(ratios)} of at most {most} pairs{gain}")
+        return decided(times)
 
     def _problem(self, error: RplError) -> PairTimes:
         """What the candidate did wrong; anything else goes on up."""

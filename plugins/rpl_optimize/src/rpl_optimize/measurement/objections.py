@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import quantiles
 from typing import TYPE_CHECKING, Literal
 
 from rpl_compare.comparison.model import Kind
+from rpl_compare.statistics.modes import find_modes
 from rpl_compare.statistics.noise import REFUSE_CV, NoiseLevel, noise_level
-from rpl_compare.statistics.robust import median
+from rpl_compare.statistics.robust import pseudo_median
 from rpl_compare.statistics.sequential import LOOKS, Decision, last_look
 from rpl_core.values import frozen
-from rpl_optimize.measurement.gains import detectable
-from rpl_optimize.measurement.rule import LEAST_FLOOR, LOOP_ALPHA, MOST_GUARD_LOSS
+from rpl_optimize.measurement.gains import detectable, modes_sentence
+from rpl_optimize.measurement.rule import (
+    FEWEST_FRESH_PAIRS,
+    LEAST_FLOOR,
+    LOOP_ALPHA,
+    MOST_GUARD_LOSS,
+    fresh_pairs,
+)
 from rpl_optimize.measurement.times import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_compare.statistics.sequential import AcceptRule, Look
-    from rpl_optimize.contracts.optimize import MeasurementPart, PolicyPart
+    from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
 
 #: Without this time of the application there is no gate on regressions of the whole.
 _LEAST_GUARD = Kind.MAKESPAN.value
 _ROUNDING = 1e-12
+_SAME_RATIO = 1e-9
 #: Logarithm of the largest ratio of two times in whole ns of 64 bits.
 _MOST_LOG_RATIO = 64 * math.log(2)
 #: More pairs than this are no rule of ours; working them out takes memory by their square.
@@ -54,12 +63,17 @@ def find_against(part: MeasurementPart | None, policy: PolicyPart) -> Iterator[F
         return
     rule = rule_of(part.rule)
     look = last_look(part.log_ratios, part.guards, rule)
-    if look is None:
+    if rule.looks[0] < LOOKS[0]:
+        early = f"its rule may accept after {rule.looks[0]} pairs, and none may before {LOOKS[0]}"
+        yield Finding("no_verdict", early)
+    elif look is None:
         yield Finding("no_verdict", f"{len(part.log_ratios)} pairs are fewer than the first look needs")
     elif look.decision is Decision.REJECTED:
         yield Finding("rejected", _no_gain(look, rule))
     elif look.decision is not Decision.ACCEPTED:
         yield Finding("inconclusive", _undecided(look, rule, part))
+    else:
+        yield from _modes(part, rule)
 
 
 def find_against_fresh(
@@ -76,7 +90,7 @@ def find_against_fresh(
         return
     yield from _noise(fresh, policy)
     rule = rule_of(first.rule)
-    middle = median(fresh.log_ratios)
+    middle = rule.middle(fresh.log_ratios)
     if middle <= -math.log1p(-rule.futile_gain):
         gain = -math.expm1(-middle)
         yield Finding(
@@ -84,10 +98,39 @@ def find_against_fresh(
             f"not reproduced by the fresh measurement: gain {gain:.1%} of the kernel's time, "
             f"not above {rule.futile_gain:.1%}",
         )
-    losses = {name: math.expm1(-median(ratios)) for name, ratios in sorted(fresh.guards.items())}
+    losses = {name: math.expm1(-rule.middle(ratios)) for name, ratios in sorted(fresh.guards.items())}
     worse = [f"{_spaced(name)} {loss:+.1%}" for name, loss in losses.items() if loss >= rule.most_guard_loss]
     if worse:
         yield Finding("inconclusive", f"not reproduced by the fresh measurement: {', '.join(worse)}")
+
+
+def find_against_places(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
+    """Findings of the builds with shifted code: the gain has to stay above the futile one at each place.
+
+    Where no such build could be measured, only a user who asked for it has no verdict.
+    """
+    placed, first = evidence.placement, evidence.measurement
+    if placed is None or first is None:
+        yield Finding("no_verdict", "it was not measured with shifted code")
+        return
+    if placed.problem is not None:
+        if policy.placement_check:
+            yield Finding("no_verdict", f"its gain could not be measured at other places: {placed.problem}")
+        return
+    futile = rule_of(first.rule).futile_gain
+    for shift in placed.shifts:
+        part = shift.measurement
+        unusable = _why_unusable(part, policy)
+        if unusable is not None:
+            yield unusable
+        elif (gain := -math.expm1(-pseudo_median(part.log_ratios))) <= futile:
+            yield Finding(
+                "inconclusive",
+                f"the gain may be that of the code's placement: {gain:.1%} with the code shifted by "
+                f"{shift.padding_bytes} bytes, not above {futile:.1%}",
+            )
+    if not placed.shifts:
+        yield Finding("no_verdict", "it was not measured with shifted code")
 
 
 def replayed_look(part: MeasurementPart) -> Look | None:
@@ -131,11 +174,12 @@ def _lax(part: MeasurementPart) -> str | None:
         or rule.most_guard_loss > MOST_GUARD_LOSS + _ROUNDING
         or not 0 < rule.futile_gain <= rule.least_gain < 1
         or not rule.looks
-        or rule.looks[0] < LOOKS[0]
+        or rule.looks[0] < FEWEST_FRESH_PAIRS
         or rule.looks[-1] > _MOST_PAIRS
+        or rule.screening_gain > rule.futile_gain
         or any(later <= earlier for earlier, later in zip(rule.looks, rule.looks[1:], strict=False))
     )
-    return "the rule that it was measured by is none that accept_v1 allows" if lax else None
+    return "the rule that it was measured by is none that counts" if lax else None
 
 
 def _contradiction(part: MeasurementPart) -> str | None:
@@ -151,15 +195,27 @@ def _contradiction(part: MeasurementPart) -> str | None:
         return "the application's times do not belong to the same pairs"
     if part.base_cv is None:
         return "the noise of the baseline is unknown"
+    if (part.base_ns or part.seed is not None) and not _same_ratios(part):
+        return "its log ratios are not those of its times"
     return None
+
+
+def _same_ratios(part: MeasurementPart) -> bool:
+    if not len(part.base_ns) == len(part.new_ns) == len(part.log_ratios):
+        return False
+    if not all(0 < time < math.inf for time in (*part.base_ns, *part.new_ns)):
+        return False
+    pairs = zip(part.base_ns, part.new_ns, part.log_ratios, strict=True)
+    return all(math.isclose(math.log(b / n), ratio, abs_tol=_SAME_RATIO) for b, n, ratio in pairs)
 
 
 def _why_not_fresh(fresh: MeasurementPart, first: MeasurementPart) -> Finding | None:
     if fresh.kernel != first.kernel:
         return Finding("no_verdict", "the fresh measurement is of another kernel")
     pairs = len(fresh.log_ratios)
-    if pairs < LOOKS[0]:
-        return Finding("no_verdict", f"{pairs} fresh pairs are too few: it takes {LOOKS[0]}")
+    wanted = fresh_pairs(rule_of(first.rule), first.log_ratios)
+    if pairs < wanted:
+        return Finding("no_verdict", f"{pairs} fresh pairs are too few: it takes {wanted}")
     if fresh.directory is None or fresh.directory == first.directory:
         return Finding("no_verdict", "the fresh measurement is the first one again")
     return None
@@ -172,6 +228,27 @@ def _noise(part: MeasurementPart, policy: PolicyPart) -> Iterator[Finding]:
             f"the baseline's time of the kernel spreads by {part.base_cv:.1%}, over {REFUSE_CV:.0%}; "
             f"{detectable(part)}; --force judges all the same",
         )
+
+
+def _modes(part: MeasurementPart, rule: AcceptRule) -> Iterator[Finding]:
+    """A baseline with a fast and a slow mode: the gain has to show among the faster runs as well.
+
+    The middle of all runs moves when one side happens to be slow more often; the lower quartile does not
+    before three quarters of the runs are slow.
+    """
+    modes = find_modes(part.base_ns)
+    if modes is None:
+        return
+    gain = 1 - _lower_quartile(part.new_ns) / _lower_quartile(part.base_ns)
+    if gain <= rule.futile_gain:
+        yield Finding(
+            "inconclusive",
+            f"{modes_sentence(modes)}, and the faster runs gain {gain:.1%}, not above {rule.futile_gain:.1%}",
+        )
+
+
+def _lower_quartile(times: Sequence[float]) -> float:
+    return quantiles(times, n=4, method="inclusive")[0]
 
 
 def _no_gain(look: Look, rule: AcceptRule) -> str:

@@ -14,12 +14,13 @@ from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_compare.comparison.samples import samples_of
 from rpl_compare.statistics.drift import find_drift
+from rpl_compare.statistics.modes import find_modes
 from rpl_compare.statistics.robust import median, robust_cv
 from rpl_compare.statistics.sequential import AcceptRule, Look, last_look
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
-from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, RulePart
+from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, ModesPart, RulePart
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import Sample
@@ -60,8 +61,10 @@ class PairSource(ABC):
     """Where pairs come from."""
 
     @abstractmethod
-    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes) -> PairTimes:
+    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes, seed: int) -> PairTimes:
         """Measure up to the last look, asking ``decided`` at each one, and return all complete pairs.
+
+        ``seed`` gives the order within the pairs (``rpl_compare.statistics.pair_order``).
 
         What the candidate does wrong is a ``problem``; what is wrong with the baseline is raised.
         """
@@ -111,7 +114,12 @@ def _log_ratios(pairs: Pairs) -> tuple[float, ...]:
 
 
 def measurement_part(
-    kernel: str, times: PairTimes, rule: AcceptRule, directory: str | None = None
+    kernel: str,
+    times: PairTimes,
+    rule: AcceptRule,
+    directory: str | None = None,
+    *,
+    seed: int | None = None,
 ) -> MeasurementPart:
     """All that the verdict needs, with the look that ended the measurement."""
     base, new = [pair[0] for pair in times.kernel], [pair[1] for pair in times.kernel]
@@ -119,19 +127,23 @@ def measurement_part(
     look = None if times.problem is not None else last_look(log_ratios, guards, rule)
     problem = times.problem
     if look is None and problem is None:
-        problem = f"{len(log_ratios)} pairs are too few: the first look needs {rule.looks[0]}"
-    drift = find_drift(base)
+        problem = f"{len(log_ratios)} pairs are too few: the first look needs {rule.all_looks[0]}"
+    drift, modes = find_drift(base), find_modes(base)
     return MeasurementPart(
         kernel=kernel,
         directory=directory,
         origin=None if times.origin is None else times.origin.value,
         rule=rule_part(rule),
+        seed=seed,
         log_ratios=log_ratios,
+        base_ns=tuple(base),
+        new_ns=tuple(new),
         guards=guards,
         base_cv=robust_cv(base),
         base_median_ns=median(base) if base else None,
         new_median_ns=median(new) if new else None,
         drift=None if drift is None else drift.flagged,
+        modes=None if modes is None else ModesPart(**attrs.asdict(modes)),
         look=None if look is None else look_part(look),
         problem=problem,
         candidate_failed=times.candidate_failed,

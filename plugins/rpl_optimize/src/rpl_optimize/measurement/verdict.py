@@ -17,8 +17,10 @@ from rpl_optimize.measurement.objections import (
     Finding,
     find_against,
     find_against_fresh,
+    find_against_places,
     time_sentence,
 )
+from rpl_optimize.measurement.placement import is_wanted, placement_sentence
 
 if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import CheckPart, EvidencePart, GuardPart, PolicyPart, VerdictName
@@ -40,7 +42,8 @@ def judge(evidence: EvidencePart, policy: PolicyPart) -> JudgementPart:
     rejecting = [found for found in findings if found[1].verdict == "rejected"]
     verified = is_verified(evidence)
     if not findings:
-        return _accepted(evidence, verified=verified)
+        placement = placement_sentence(evidence) if is_wanted(evidence, policy) else None
+        return _accepted(evidence, placement, verified=verified)
     stage, finding = (rejecting or findings)[0]
     reason = finding.reason
     if finding.verdict == "no_verdict" and stage == "equivalence":
@@ -61,9 +64,11 @@ def is_verified(evidence: EvidencePart) -> bool:
     return any(_saw(check) for check in checks) and not any(check.verdict == "different" for check in checks)
 
 
-def _accepted(evidence: EvidencePart, *, verified: bool) -> JudgementPart:
+def _accepted(evidence: EvidencePart, placement: str | None, *, verified: bool) -> JudgementPart:
     fresh = evidence.remeasurement
     reason = f"proven and reproduced: {gain_sentence(fresh) if fresh else ''}"
+    if placement is not None:
+        reason = f"{reason}; {placement}"
     if not verified:
         reason = f"accepted on time alone, without any check of the results; {reason}"
     return JudgementPart(verdict="accepted", stage="remeasurement", reason=reason, verified=verified)
@@ -149,6 +154,12 @@ def _remeasurement(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Findi
     yield from find_against_fresh(evidence.remeasurement, evidence.measurement, policy)
 
 
+def _placement(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
+    if evidence.remeasurement is None or not is_wanted(evidence, policy):
+        return
+    yield from find_against_places(evidence, policy)
+
+
 #: In the order of the stages.
 GATES = (
     Gate("source_guards", _source),
@@ -158,4 +169,5 @@ GATES = (
     Gate("measurement", _measurement),
     Gate("architecture_guards", _architecture),
     Gate("remeasurement", _remeasurement),
+    Gate("placement", _placement),
 )

@@ -1,0 +1,57 @@
+"""Whatever was measured must have been planned before: rule, order and number of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_optimize.contracts.ledger import BuiltData, MeasuredData, PlacementData, PlannedData
+from rpl_optimize.ledger.events import LedgerEvent
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import Part
+    from rpl_optimize.contracts.optimize import MeasurementPart
+    from rpl_optimize.ledger.line import LedgerEntry
+
+#: A plan by its candidate, its stage and the padding of the code.
+_Key = tuple[int, str, int | None]
+
+
+def seed_after(sha256: str) -> int:
+    """The seed of the plan behind the line with this hash."""
+    return int(sha256[:8], 16)
+
+
+@attrs.define(eq=False)
+class Plans:
+    """Takes every event in order and says what is wrong with each. A build makes a candidate's plans void."""
+
+    _plans: dict[_Key, PlannedData] = attrs.field(factory=dict)
+
+    def take(self, entry: LedgerEntry, data: Part) -> Iterator[str]:
+        if isinstance(data, BuiltData):
+            self._plans = {key: plan for key, plan in self._plans.items() if key[0] != data.candidate}
+        elif isinstance(data, PlannedData):
+            if data.seed != seed_after(entry.previous_sha256):
+                yield f"the order of candidate {data.candidate} does not follow from the line before"
+            self._plans[data.candidate, data.stage, data.padding_bytes] = data
+        elif isinstance(data, MeasuredData):
+            fresh = entry.event is LedgerEvent.REMEASURED
+            stage = "remeasurement" if fresh else "measurement"
+            yield from self._check((data.candidate, stage, None), data.measurement)
+        elif isinstance(data, PlacementData):
+            for shift in data.placement.shifts:
+                place = (data.candidate, "placement", shift.padding_bytes)
+                yield from self._check(place, shift.measurement)
+
+    def _check(self, key: _Key, part: MeasurementPart) -> Iterator[str]:
+        plan = self._plans.get(key)
+        # Sessions of older versions planned nothing, and what was not run needs no plan.
+        unplanned = part.seed is None and not part.rule.screening and key[1] != "placement"
+        if plan is None:
+            if not unplanned:
+                yield f"the {key[1]} of candidate {key[0]} was not planned before"
+        elif (part.seed, part.rule) != (plan.seed, plan.rule):
+            yield f"the {key[1]} of candidate {key[0]} is not the one that was planned"
