@@ -37,7 +37,7 @@ def test_every_candidate_was_judged_in_turn(session, judged) -> None:
     ("kind", "stage", "reason"),
     [
         ("does not build", "build", "missing"),
-        ("changes nothing", "binary_guards", "the edit changed nothing"),
+        ("changes nothing", "binary_guards", "the same machine code as the version to beat"),
         ("spills", "binary_guards", "scratch"),
         ("wrong results", "equivalence", "smooth.out"),
         ("no faster", "measurement", "futile"),

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_compare.comparison.arm import Arm, ArmSettings
 from rpl_compare.comparison.manifest import FOLDERS, WARM_UP, WARM_UP_FOLDERS, ComparisonLog
 from rpl_compare.comparison.model import Statistic

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
 from rpl_core.values import frozen
