@@ -159,8 +159,12 @@ def _import_command(name: str, place: LazyCommand) -> click.Command:
         command: object = import_module(module)
         for part in attribute.split("."):
             command = getattr(command, part)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin boundary
+    except BaseException as error:
+        from rpl_core.interrupts import is_ctrl_c
         from rpl_core.plugins.boundary import one_line
+
+        if is_ctrl_c(error):
+            raise
 
         return _broken(name, place, one_line(error))
     if isinstance(command, click.Command):

@@ -46,7 +46,7 @@ def _execute(arguments: list[str]) -> int:
         if _is_of_stdout(error):
             discard_output()
         return _fail(_os_error_line(error), _os_error_code(error))
-    except Exception as error:  # noqa: BLE001 - the last line of defence; the traceback is one switch away
+    except BaseException as error:  # noqa: BLE001 - the last line of defence; the traceback is one switch away
         return _internal(error)
     return int(outcome) if isinstance(outcome, int) else int(ExitCode.OK)
 
@@ -59,25 +59,6 @@ def _exit_of_click(stop: SystemExit, streams: tuple[TextIO, TextIO]) -> int:
     sys.stdout, sys.stderr = streams
     discard_output()
     return int(ExitCode.OK)
-
-
-def treat_termination_as_interrupt() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, so that run directories are closed whoever stops us.
-
-    A signal that rpl was told to ignore (``nohup``) stays ignored.
-    """
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _fail(line: str, code: ExitCode) -> int:
@@ -145,7 +126,7 @@ def _os_error_line(error: OSError) -> str:
     return f"{reason}{place}. Next: {_REMEDIES.get(error.errno or 0, 'check the path')}."
 
 
-def _internal(error: Exception) -> int:
+def _internal(error: BaseException) -> int:
     from rpl_core.plugins.boundary import show_traceback
 
     show_traceback(error)

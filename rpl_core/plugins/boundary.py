@@ -1,6 +1,6 @@
 """The error boundary around plugin code: whatever a plugin does, the caller gets one known exception.
 
-``KeyboardInterrupt`` passes. What a plugin prints while it is called goes to stderr, because stdout
+Ctrl-C passes. What a plugin prints while it is called goes to stderr, because stdout
 belongs to the result.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import PluginError, RplError
+from rpl_core.interrupts import is_ctrl_c
 from rpl_core.plugins.packages import distribution_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def plugin_boundary(plugin: str, activity: str) -> Iterator[None]:
             yield
     except RplError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
         raise PluginError(plugin, activity, one_line(error)) from error
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from stevedore.driver import DriverManager
 
 from rpl_core import RPL_API
+from rpl_core.interrupts import is_ctrl_c
 from rpl_core.plugins.boundary import one_line, traceback_of
 from rpl_core.plugins.discovery import GROUP
 from rpl_core.plugins.records import PluginStatus
@@ -62,7 +63,7 @@ class _OneEntryPoint(_Driver):
 
 
 def load(candidate: Candidate) -> Loaded | NotLoaded:
-    """Import ``candidate``; never raises except for ``KeyboardInterrupt``."""
+    """Import ``candidate``; never raises except for Ctrl-C."""
     problem = candidate.malformed()
     if problem is not None:
         return NotLoaded(PluginStatus.INVALID, problem)
@@ -71,7 +72,9 @@ def load(candidate: Candidate) -> Loaded | NotLoaded:
             if candidate.is_development:
                 _make_importable_from_here()
             module = _OneEntryPoint(EntryPoint(candidate.name, candidate.target, GROUP)).driver
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin boundary
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
         return NotLoaded(PluginStatus.BROKEN, one_line(error), traceback=traceback_of(error))
     return _checked(module)
 
