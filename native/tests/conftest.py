@@ -46,26 +46,36 @@ def native_build() -> Path:
     return BUILD
 
 
-def _runtime(*options: str) -> Path:
-    done = subprocess.run([ROOT / "tools" / "get-rocm-runtime", *options], capture_output=True, text=True)
-    if done.returncode == NOT_TO_BE_HAD:
-        absent("rocm-runtime", done.stderr.strip())
-    assert done.returncode == 0, done.stderr
-    root = Path(done.stdout.strip())
-    print((root / "versions.txt").read_text())
-    return root
+Runtime = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def hsa_runtime() -> Path:
+def rocm_runtime() -> Runtime:
+    """``rocm_runtime("--hip", "--suite", "forky")``: what tools/get-rocm-runtime fetched."""
+
+    def fetch(*options: str) -> Path:
+        tool = ROOT / "tools" / "get-rocm-runtime"
+        done = subprocess.run([tool, *options], capture_output=True, text=True)
+        if done.returncode == NOT_TO_BE_HAD:
+            absent("rocm-runtime", done.stderr.strip())
+        assert done.returncode == 0, done.stderr
+        root = Path(done.stdout.strip())
+        print((root / "versions.txt").read_text())
+        return root
+
+    return fetch
+
+
+@pytest.fixture(scope="session")
+def hsa_runtime(rocm_runtime: Runtime) -> Path:
     """Debian 13's ROCr, as a root folder."""
-    return _runtime()
+    return rocm_runtime()
 
 
 @pytest.fixture(scope="session")
-def hip_runtime() -> Path:
+def hip_runtime(rocm_runtime: Runtime) -> Path:
     """Debian 13's HIP, with headers and device bitcode, as a root folder."""
-    return _runtime("--hip")
+    return rocm_runtime("--hip")
 
 
 @pytest.fixture(scope="session")
@@ -122,18 +132,19 @@ def hsa_program(compiled: Compile, hsa_runtime: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def hip_program(compiled: Compile, hip_runtime: Path) -> Callable[[str], Path]:
-    """``hip_program("name")``: a program of ordinary HIP, host and device code by clang-22."""
+def hip_program(compiled: Compile) -> Callable[[str, Path], Path]:
+    """``hip_program("name", runtime)``: a program of ordinary HIP, host and device code by clang-22."""
 
-    def build(name: str) -> Path:
+    def build(name: str, runtime: Path) -> Path:
         require("ld.lld-22")
-        bitcode = next(hip_runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
-        library = next((hip_runtime / LIBRARIES).glob("libamdhip64.so.?"))
+        bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+        library = next((runtime / LIBRARIES).glob("libamdhip64.so.?"))
         device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64", CODE_OBJECT, "-O3"]
-        places = [f"--rocm-path={hip_runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
-        headers = ["-isystem", hip_runtime / "usr" / "include", PROGRAMS / f"{name}.hip"]
+        places = [f"--rocm-path={runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
+        headers = ["-isystem", runtime / "usr" / "include", PROGRAMS / f"{name}.hip"]
         link = ["-L", library.parent, f"-l:{library.name}", "-Wl,--allow-shlib-undefined"]
-        return compiled(name, [require("clang++-22"), *device, *places, *headers, *link])
+        command = [require("clang++-22"), *device, *places, *headers, *link]
+        return compiled(f"{name}-{runtime.name}", command)
 
     return build
 

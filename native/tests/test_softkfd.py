@@ -38,7 +38,7 @@ def test_a_program_of_plain_hsa_runs_to_its_end(scenario):
 
 
 def test_a_program_of_hip_runs_to_its_end(over_softkfd, hip_runtime, hip_program):
-    ran = over_softkfd(hip_runtime, hip_program("plain_hip"))
+    ran = over_softkfd(hip_runtime, hip_program("plain_hip", hip_runtime))
     assert (ran.status, ran.stdout) == (0, "devices 1 arch gfx942:sramecc+:xnack- wrong 0\n"), ran.stderr
     assert ran.kernels().count("add_in_place") == 3
     assert "__amd_rocclr_fillBufferAligned" in ran.kernels()

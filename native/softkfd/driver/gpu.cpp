@@ -1,6 +1,7 @@
 #include "driver/gpu.h"
 
 #include <atomic>
+#include <new>
 #include <utility>
 
 #include "queue/aql_queue.h"
@@ -13,6 +14,12 @@ constexpr uint32_t kDoorbells = 1024;
 constexpr uint64_t kDoorbellPage = kDoorbells * sizeof(uint64_t);
 constexpr uint32_t kQueueIdBits = 12;  // ids are unique over all GPUs of the process
 
+uint64_t doorbells_in(BackingStore& store) {
+  const auto page = store.allocate(kDoorbellPage, kDoorbellPage);
+  if (!page) throw std::bad_alloc();
+  return *page;
+}
+
 }  // namespace
 
 Gpu::Gpu(uint32_t number, BackingStore& store, Events& events, Executor& executor, Faults& faults,
@@ -20,7 +27,7 @@ Gpu::Gpu(uint32_t number, BackingStore& store, Events& events, Executor& executo
     : parts_{number, memory_, events, executor, faults, log, std::move(refuse)},
       memory_(store),
       store_(store),
-      doorbell_page_(store.allocate(kDoorbellPage, kDoorbellPage).value()) {}
+      doorbell_page_(doorbells_in(store)) {}
 
 std::optional<Gpu::QueueIdentity> Gpu::create_queue(const QueueRequest& request) {
   const std::scoped_lock lock(mutex_);

@@ -2,12 +2,12 @@
 
 #include <linux/kfd_ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <span>
 #include <utility>
 
@@ -62,6 +62,17 @@ Kind kind_of(uint32_t flags) {
   return Kind::kVram;
 }
 
+uint32_t wait_result(Events::Outcome outcome) {
+  switch (outcome) {
+    case Events::Outcome::kReady:
+      return KFD_IOC_WAIT_RESULT_COMPLETE;
+    case Events::Outcome::kTimeout:
+      return KFD_IOC_WAIT_RESULT_TIMEOUT;
+    default:
+      return KFD_IOC_WAIT_RESULT_FAIL;
+  }
+}
+
 template <typename T>
 T& as(void* arguments) {
   return *static_cast<T*>(arguments);
@@ -69,7 +80,7 @@ T& as(void* arguments) {
 
 }  // namespace
 
-Kfd::Kfd(const Settings& settings, std::function<void(const std::string&)> refuse)
+Kfd::Kfd(const Settings& settings, const std::function<void(const std::string&)>& refuse)
     : log_(settings.log.empty() ? Log() : Log(settings.log)), store_(kStoreBytes) {
   faults_.parse(settings.faults);
   for (const std::string& file : settings.shadow_libraries) executors_.add(ShadowLibrary::load(file));
@@ -215,9 +226,7 @@ int Kfd::wait_events(void* arguments) {
   const auto limit =
       wanted.timeout == kForever ? std::nullopt : std::optional(std::chrono::milliseconds(wanted.timeout));
   const auto outcome = events_.wait(waited, wanted.wait_for_all != 0, limit);
-  wanted.wait_result = outcome == Events::Outcome::kReady     ? KFD_IOC_WAIT_RESULT_COMPLETE
-                       : outcome == Events::Outcome::kTimeout ? KFD_IOC_WAIT_RESULT_TIMEOUT
-                                                              : KFD_IOC_WAIT_RESULT_FAIL;
+  wanted.wait_result = wait_result(outcome);
   for (size_t index = 0; index < waited.size(); ++index) {
     if (const auto& fault = waited[index].fault) {
       auto& exception = data[index].memory_exception_data;
@@ -233,7 +242,7 @@ int Kfd::wait_events(void* arguments) {
   return 0;
 }
 
-int Kfd::apertures(void* arguments) {
+int Kfd::apertures(void* arguments) const {
   auto& wanted = as<kfd_ioctl_get_process_apertures_new_args>(arguments);
   if (wanted.num_of_nodes == 0) {
     wanted.num_of_nodes = gpus();
@@ -259,7 +268,7 @@ int Kfd::apertures(void* arguments) {
 
 int Kfd::allocate(void* arguments) {
   auto& wanted = as<kfd_ioctl_alloc_memory_of_gpu_args>(arguments);
-  Gpu* gpu = gpu_by_id(wanted.gpu_id);
+  const Gpu* gpu = gpu_by_id(wanted.gpu_id);
   if (gpu == nullptr || wanted.size == 0) return -EINVAL;
   Buffer buffer;
   buffer.kind = kind_of(wanted.flags);
@@ -330,7 +339,7 @@ int Kfd::shared_virtual_memory(void* arguments) {
       // Pages never move here: nowhere preferred, nothing prefetched.
       if (attribute.type == KFD_IOCTL_SVM_ATTR_PREFERRED_LOC ||
           attribute.type == KFD_IOCTL_SVM_ATTR_PREFETCH_LOC) {
-        attribute.value = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
+        attribute.value = static_cast<uint32_t>(KFD_IOCTL_SVM_LOCATION_UNDEFINED);
       }
       continue;
     }

@@ -28,7 +28,7 @@ struct Settings {
 class Kfd {
  public:
   // Throws std::exception when a setting can't be honoured. `refuse` ends the process with a sentence.
-  Kfd(const Settings& settings, std::function<void(const std::string&)> refuse);
+  Kfd(const Settings& settings, const std::function<void(const std::string&)>& refuse);
 
   [[nodiscard]] uint32_t gpus() const { return static_cast<uint32_t>(gpus_.size()); }
   // The file that stands for each device of the driver.
@@ -48,10 +48,10 @@ class Kfd {
   int create_queue(void* arguments);
   int destroy_queue(void* arguments);
   int known_queue(void* arguments);
-  int clocks(void* arguments);
+  static int clocks(void* arguments);
   int create_event(void* arguments);
   int wait_events(void* arguments);
-  int apertures(void* arguments);
+  int apertures(void* arguments) const;
   int allocate(void* arguments);
   int free(void* arguments);
   int map(void* arguments, bool mapped);

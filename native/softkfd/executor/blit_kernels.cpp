@@ -35,45 +35,40 @@ struct Fill {
 
 // HIP's program of copies and fills (rocclr, device/blitcl.cpp) changed its arguments between ROCm 5.7
 // and 6.1.
+struct OldHipCopy {
+  uint64_t from, to, from_offset, to_offset, words_and_one;
+  uint32_t bytes_left;
+};
+
 struct HipCopy {
-  uint64_t from, to;
-  union {
-    struct {
-      uint64_t from_offset, to_offset, words_and_one;
-      uint32_t bytes_left;
-    } old;
-    struct {
-      uint64_t bytes;
-      uint32_t remainder, word_bytes;
-      uint64_t end;
-    } now;
-  };
+  uint64_t from, to, bytes;
+  uint32_t remainder, word_bytes;
+  uint64_t end;
+};
+
+struct OldHipFill {
+  std::array<uint64_t, 4> to;  // one is not null: the words are as wide as its place says
+  uint64_t pattern;
+  uint32_t pattern_words;
+  uint64_t offset_words, patterns;
 };
 
 struct HipFill {
-  union {
-    struct {
-      std::array<uint64_t, 4> to;  // one is not null: the words are as wide as its place says
-      uint64_t pattern;
-      uint32_t pattern_words;
-      uint64_t offset_words, patterns;
-    } old;
-    struct {
-      uint64_t to, pattern;
-      uint32_t pattern_words, word_bytes;
-      uint64_t end;
-    } now;
-  };
+  uint64_t to, pattern;
+  uint32_t pattern_words, word_bytes;
+  uint64_t end;
 };
 
-void copy(const HipCopy& given, const PageTable& memory) {
+void hip_copy(const Launch& launch, const PageTable& memory) {
+  const auto given = arguments_of<HipCopy>(launch, memory);
   // The fifth argument is an address behind the target now and was a count.
-  if (given.now.end >= given.to) {
-    memory.copy(given.to, given.from, given.now.bytes);
+  if (given.end >= given.to) {
+    memory.copy(given.to, given.from, given.bytes);
     return;
   }
-  const uint64_t bytes = (given.old.words_and_one - 1) * sizeof(uint32_t) + given.old.bytes_left;
-  memory.copy(given.to + given.old.to_offset, given.from + given.old.from_offset, bytes);
+  const auto old = arguments_of<OldHipCopy>(launch, memory);
+  const uint64_t bytes = (old.words_and_one - 1) * sizeof(uint32_t) + old.bytes_left;
+  memory.copy(old.to + old.to_offset, old.from + old.from_offset, bytes);
 }
 
 void fill(uint64_t to, uint64_t end, uint64_t pattern, uint64_t pattern_bytes, const PageTable& memory) {
@@ -91,18 +86,19 @@ void fill(uint64_t to, uint64_t end, uint64_t pattern, uint64_t pattern_bytes, c
   for (; to < end; to += pattern_bytes) memory.write(to, bytes.data(), std::min(pattern_bytes, end - to));
 }
 
-void fill(const HipFill& given, const PageTable& memory) {
-  if (given.now.to != 0 && given.now.pattern != 0) {
-    fill(given.now.to, given.now.end, given.now.pattern,
-         uint64_t{given.now.pattern_words} * given.now.word_bytes, memory);
+void hip_fill(const Launch& launch, const PageTable& memory) {
+  const auto given = arguments_of<HipFill>(launch, memory);
+  if (given.to != 0 && given.pattern != 0) {
+    fill(given.to, given.end, given.pattern, uint64_t{given.pattern_words} * given.word_bytes, memory);
     return;
   }
-  for (size_t width = 0; width < given.old.to.size(); ++width) {
-    if (given.old.to[width] == 0) continue;
+  const auto old = arguments_of<OldHipFill>(launch, memory);
+  for (size_t width = 0; width < old.to.size(); ++width) {
+    if (old.to[width] == 0) continue;
     const uint64_t word_bytes = 1ULL << width;
-    const uint64_t to = given.old.to[width] + given.old.offset_words * word_bytes;
-    const uint64_t pattern_bytes = given.old.pattern_words * word_bytes;
-    fill(to, to + given.old.patterns * pattern_bytes, given.old.pattern, pattern_bytes, memory);
+    const uint64_t to = old.to[width] + old.offset_words * word_bytes;
+    const uint64_t pattern_bytes = old.pattern_words * word_bytes;
+    fill(to, to + old.patterns * pattern_bytes, old.pattern, pattern_bytes, memory);
   }
 }
 
@@ -128,9 +124,9 @@ bool RocrBlitKernels::run(const Launch& launch, const PageTable& memory) {
 
 bool HipBlitKernels::run(const Launch& launch, const PageTable& memory) {
   if (launch.kernel == "__amd_rocclr_copyBuffer") {
-    copy(arguments_of<HipCopy>(launch, memory), memory);
+    hip_copy(launch, memory);
   } else if (launch.kernel == "__amd_rocclr_fillBufferAligned") {
-    fill(arguments_of<HipFill>(launch, memory), memory);
+    hip_fill(launch, memory);
   } else {
     return false;
   }

@@ -66,7 +66,7 @@ std::optional<std::string> name_in(const PageTable& memory, uint64_t base, uint6
   for (uint32_t index = 0; index < count; ++index) {
     const auto symbol = load<Elf64_Sym>(memory, symbols->table + index * sizeof(Elf64_Sym));
     if (base + symbol.st_value != kernel_object) continue;
-    std::string name = string_at(memory, symbols->strings + symbol.st_name);
+    const std::string name = string_at(memory, symbols->strings + symbol.st_name);
     if (name.ends_with(kDescriptorSuffix)) return name.substr(0, name.size() - kDescriptorSuffix.size());
   }
   return std::nullopt;

@@ -5,6 +5,7 @@
 #ifndef SOFTKFD_SHADOW_H
 #define SOFTKFD_SHADOW_H
 
+/* C, so that a library needs no C++ library of its own. NOLINTBEGIN(modernize-use-using) */
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -34,6 +35,8 @@ typedef struct softkfd_shadow {
 
 /* Defined by the library; ends with an entry whose `kernel` is NULL. */
 extern const softkfd_shadow softkfd_shadows[];
+
+/* NOLINTEND(modernize-use-using) */
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,7 @@
 #include "queue/hardware_queue.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <ctime>
 
 #include "topology/device.h"
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "executor/executor.h"
 #include "memory/page_table.h"
@@ -41,7 +42,7 @@ struct Ring {
 
 class HardwareQueue {
  public:
-  HardwareQueue(const GpuParts& parts, const Ring& ring) : parts_(parts), ring_(ring) {}
+  HardwareQueue(GpuParts parts, const Ring& ring) : parts_(std::move(parts)), ring_(ring) {}
   virtual ~HardwareQueue() = default;
   HardwareQueue(const HardwareQueue&) = delete;
   HardwareQueue& operator=(const HardwareQueue&) = delete;

@@ -19,7 +19,7 @@ class SdmaQueue : public HardwareQueue {
   uint64_t execute(std::span<const uint32_t> words);
   uint64_t copy(std::span<const uint32_t> words);
   uint64_t copy_rectangle(std::span<const uint32_t> words);
-  void fault_if_picked(uint64_t address);
+  void fault_if_picked(uint64_t to);
 
   uint64_t next_ = 0;  // bytes since the queue began
 };
