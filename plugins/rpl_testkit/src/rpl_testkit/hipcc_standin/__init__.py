@@ -1,9 +1,11 @@
 """A stand-in for hipcc: real host programs with real gfx942 code, where neither ROCm nor a GPU is at hand.
 
 ``install_hipcc(directory)`` puts a program ``hipcc`` there. It needs clang++-22 with ld.lld-22, no ROCm. Of
-each HIP source it makes two things, as hipcc does: the device code (clang's, as a bundle in ``.hip_fatbin``),
-and a host program in which every kernel is a C++ function run work-item by work-item on the CPU. So results
-are really computed and a wrong kernel computes wrong ones; how long it takes says nothing about a GPU.
+each HIP source it makes what hipcc makes: the device code (clang's, as a bundle), then clang's host code with
+that bundle in ``.hip_fatbin``. The bundle also carries the same device code compiled for the CPU, which the
+program loads and runs work-item by work-item when it launches a kernel. So results are really computed and a
+wrong kernel computes wrong ones; how long it takes says nothing about a GPU. What runs is what the bundle
+holds: ``--offload-host-only -Xclang -fcuda-include-gpubinary -Xclang FILE`` puts any bundle into host code.
 
     bench = rpl_closed_loop_bench          # pytest fixture: hipcc and rocprofv3 stand-ins first on PATH
     bench.hipcc("-O3", "smooth.hip", "-o", "smooth", cwd=folder)
@@ -11,8 +13,8 @@ are really computed and a wrong kernel computes wrong ones; how long it takes sa
 
 What a source may use of HIP is in ``include/``: launches with ``<<<>>>`` and ``hipLaunchKernelGGL``, memory,
 streams, events and error calls (all synchronous), LDS, ``__syncthreads``, shuffles and ballots of 64 lanes,
-atomics, float mathematics (for ``std::`` it includes ``<cmath>`` itself). The bytes of each source are kept
-in the section ``.rpl_source`` of what was built: the timing model of the rocprofv3 stand-in looks there.
+atomics, float mathematics (for ``std::`` it includes ``<cmath>`` itself). The bundle keeps the bytes of the
+source it was compiled from: the timing model of the rocprofv3 stand-in looks there.
 As with hipcc, device code holds an id of the source's path and the options, the output's name among them.
 ``RPL_STANDIN_CLANG`` names another clang++.
 """

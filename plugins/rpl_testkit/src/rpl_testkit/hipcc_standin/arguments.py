@@ -22,7 +22,8 @@ _WITH_VALUE: Final = (
 #: As hipcc has it: each of these is HIP, whatever its ending says.
 _SOURCES: Final = frozenset((".hip", ".cpp", ".cu", ".cc", ".cxx", ".C"))
 _DEVICE_ONLY: Final = frozenset(("--genco", "--cuda-device-only", "--offload-device-only"))
-_REFUSED: Final = frozenset(("-E", "-S", "-fgpu-rdc", "--cuda-host-only", "--offload-host-only", "-shared"))
+_HOST_ONLY: Final = frozenset(("--cuda-host-only", "--offload-host-only"))
+_REFUSED: Final = frozenset(("-E", "-S", "-fgpu-rdc", "-shared"))
 _DEFAULT_ARCHITECTURE: Final = "gfx942"
 
 
@@ -36,6 +37,7 @@ class Request:
     output: str | None
     only_compile: bool
     device_only: bool
+    host_only: bool
     device: tuple[str, ...]
     host: tuple[str, ...]
     link: tuple[str, ...]
@@ -57,7 +59,7 @@ class _Sorted:
         option = words[0]
         if option == "-o":
             self.output = words[-1]
-        elif option == "-c" or option in _DEVICE_ONLY or option in _REFUSED:
+        elif option == "-c" or option in _DEVICE_ONLY | _HOST_ONLY | _REFUSED:
             self.flags.add(option)
         elif option.startswith(("--offload-arch", "--amdgpu-target")):
             named = option.replace("--amdgpu-target", "--offload-arch")
@@ -66,10 +68,6 @@ class _Sorted:
             self.dependencies += words
         elif option.startswith(("-l", "-L", "-Wl,", "-Xlinker")):
             self.link += words
-        elif option.startswith("-std="):
-            self.device += words
-            # The emulation's header is C++17.
-            self.host.append("-std=gnu++17" if option[-2:] in ("11", "14") else option)
         elif option == "-Xarch_device":
             self.device.append(words[1])
         elif option == "-Xarch_host":
@@ -101,6 +99,7 @@ def parse(arguments: Sequence[str]) -> Request:
         output=found.output,
         only_compile="-c" in found.flags,
         device_only=bool(found.flags & _DEVICE_ONLY),
+        host_only=bool(found.flags & _HOST_ONLY),
         device=tuple(found.device),
         host=tuple(found.host),
         link=tuple(found.link),

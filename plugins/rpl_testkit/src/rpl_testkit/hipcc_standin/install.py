@@ -6,6 +6,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from rpl_testkit.hipcc_standin.main import KEPT_VARIABLE
+
 __all__ = ["install_hipcc"]
 
 
@@ -15,7 +17,8 @@ def install_hipcc(directory: Path) -> Path:
     program = Path(__file__).with_name("launch.py")
     target = directory / "hipcc"
     note = "# Synthetic stand-in, not the compiler driver of ROCm."
-    command = f'exec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"'
+    kept = f"{KEPT_VARIABLE}={shlex.quote(str(directory.absolute()))}"
+    command = f'{kept} exec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"'
     target.write_text(f"#!/bin/sh\n{note}\n{command}\n", encoding="utf-8")
     target.chmod(0o755)
     return target

@@ -1,4 +1,4 @@
-"""The program: sources in, objects or one executable out, exit codes and messages as clang gives them."""
+"""The program: sources in; objects, bundles or one executable out; exit codes and messages as clang's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rpl_testkit.hipcc_standin.arguments import parse
-from rpl_testkit.hipcc_standin.passes import CompilationError, compile_device, compile_host, run
+from rpl_testkit.hipcc_standin.passes import (
+    CompilationError,
+    compile_device,
+    compile_host,
+    compile_runtime,
+    run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _VERSION: Final = "HIP version: 7.2.0-rpl-standin (synthetic)"
+#: Where the launcher keeps what all programs share (see install.py).
+KEPT_VARIABLE: Final = "RPL_STANDIN_HIPCC_KEPT"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,18 +67,41 @@ def _problem(request: Request) -> str | None:
 
 
 def _build(clang: str, request: Request, scratch: Path) -> None:
-    built: list[str | Path] = []
+    built: list[Path] = []
     for number, source in enumerate(request.sources):
         folder = scratch / str(number)
         folder.mkdir()
         if request.device_only:
-            compile_device(clang, source, request, request.output or f"{Path(source).stem}.hipfb")
+            target = Path(request.output or f"{Path(source).stem}.hipfb")
+            compile_device(clang, source, request, folder, target)
             continue
-        compile_device(clang, source, request, folder / "device")
-        own = request.output or f"{Path(source).stem}.o"
+        own = Path(request.output or f"{Path(source).stem}.o")
         target = own if request.only_compile else folder / "host.o"
-        compile_host(clang, source, request, folder / "device", target)
+        bundle = None
+        if not request.host_only:
+            bundle = folder / "bundle.hipfb"
+            compile_device(clang, source, request, folder, bundle)
+        compile_host(clang, source, request, bundle, target)
         built.append(target)
     if not request.only_compile and not request.device_only:
-        libraries = ("-fuse-ld=lld", *request.link)
-        run([clang, *built, *request.objects, *request.host, *libraries, "-o", request.output or "a.out"])
+        _link(clang, request, built, scratch)
+
+
+def _link(clang: str, request: Request, built: Sequence[Path], scratch: Path) -> None:
+    kept = os.environ.get(KEPT_VARIABLE)
+    runtime = compile_runtime(clang, None if kept is None else Path(kept), scratch)
+    libraries = ("-fuse-ld=lld", *request.link)
+    output = request.output or "a.out"
+    run(
+        [
+            clang,
+            *built,
+            *request.objects,
+            runtime,
+            "-Qunused-arguments",
+            *request.host,
+            *libraries,
+            "-o",
+            output,
+        ]
+    )

@@ -1,30 +1,41 @@
-"""The two compilations of one source: clang's device code for the GPU, and the same source for the host."""
+"""The compilations of one source, as hipcc has them: clang's device code as a bundle, then the host with it.
+
+To the bundle comes what takes the GPU's place: the same device code compiled for the CPU, as a library. It is
+clang's own device compilation with the host as its target, so no code of the host gets into it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rpl_testkit.hipcc_standin.launches import translate
+from rpl_testkit.hipcc_standin.bundle import ARGUMENTS, KERNELS, SOURCE, with_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rpl_testkit.hipcc_standin.arguments import Request
 
-__all__ = ["CompilationError", "compile_device", "compile_host", "run"]
+__all__ = ["CompilationError", "compile_device", "compile_host", "compile_runtime", "run"]
 
-INCLUDE: Final = Path(__file__).with_name("include")
-_PLATFORM: Final = ("-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-Qunused-arguments")
-#: Both sections are part of what is linked; the assembler copies the files, so no path stays behind.
-_EMBED: Final = """
-__asm__(".pushsection .hip_fatbin,\\"aR\\",@progbits\\n.p2align 12\\n.incbin \\"{bundle}\\"\\n.popsection\\n"
-        ".pushsection .rpl_source,\\"aR\\",@progbits\\n.incbin \\"{source}\\"\\n.byte 0\\n.popsection\\n");
-"""
+_HERE: Final = Path(__file__).parent
+_RUNTIME: Final = _HERE / "runtime" / "cpu_runtime.cpp"
+_HIP: Final = (
+    *("-x", "hip", "-nogpuinc", "-nogpulib", "-I", str(_HERE / "include")),
+    *("-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-Qunused-arguments"),
+    "-O3",  # hipcc's own default; an option of the user comes later and wins
+)
+_HOST: Final = "x86_64-unknown-linux-gnu"
+#: Device code for the host's processor. Else the GPU would have to know the calling convention of kernels.
+_CPU: Final = (
+    *("--offload-host-only", "-DRPL_HIP_CPU=1", "-fPIC", "-w", "-Xclang", "-fcuda-is-device"),
+    *("-Xclang", "-aux-triple", "-Xclang", _HOST),
+)
+#: Relocations of calls (x86-64 psABI): what else is undefined is data.
+_CALLS: Final = frozenset((4,))  # R_X86_64_PLT32
 
 
 class CompilationError(Exception):
@@ -37,40 +48,96 @@ def run(command: Sequence[str | Path]) -> None:
         raise CompilationError
 
 
-def compile_device(clang: str, source: str, request: Request, output: str | Path) -> None:
-    """Device code of one source as an offload bundle at ``output``."""
-    standard = ("-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-I", INCLUDE, *_PLATFORM)
-    # -O3 is hipcc's own default; an option of the user comes later and wins.
-    identity = f"-cuid={_unit_id(source, request)}"
-    run([clang, *standard, identity, "-O3", *request.device, "-c", source, "-o", output])
+def compile_device(clang: str, source: str, request: Request, scratch: Path, output: Path) -> None:
+    """The bundle of one source at ``output``."""
+    common = (clang, *_HIP, *_identity(source, request))
+    bare, cpu = scratch / "device.hipfb", scratch / "cpu.o"
+    run([*common, "--offload-device-only", *request.device, "-c", source, "-o", bare])
+    run([*common, *_CPU, *request.host, "-g0", "-c", source, "-o", cpu])
+    added = {
+        KERNELS: _cpu_library(clang, cpu).read_bytes(),
+        ARGUMENTS: _argument_sizes(bare),
+        SOURCE: Path(source).read_bytes(),
+    }
+    output.write_bytes(with_entries(bare.read_bytes(), added))
 
 
-def _unit_id(source: str, request: Request) -> str:
-    """The compilation unit's id, a symbol of the device code.
+def compile_host(clang: str, source: str, request: Request, bundle: Path | None, output: Path) -> None:
+    """The host object of one source, with ``bundle`` inside or whatever the options name.
+
+    The device compilation has printed the warnings, so this one prints errors only.
+    """
+    given = () if bundle is None else ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", bundle)
+    host_only = (*_HIP, "--offload-host-only", "-w", *_identity(source, request), *given)
+    run([clang, *host_only, *request.host, *request.dependencies, "-c", source, "-o", output])
+
+
+def compile_runtime(clang: str, kept: Path | None, scratch: Path) -> Path:
+    """The object with the runtime's functions, which is the same for all programs: ``kept`` holds it."""
+    words = f"{clang}\0{_RUNTIME.read_text(encoding='utf-8')}"
+    name = f"runtime-{hashlib.sha256(words.encode()).hexdigest()[:16]}.o"
+    if kept is not None and (kept / name).is_file():
+        return kept / name
+    made = scratch / name
+    run([clang, "-std=gnu++17", "-O2", "-w", "-fPIC", "-c", _RUNTIME, "-o", made])
+    try:
+        if kept is not None:
+            temporary = kept / f"{name}.{os.getpid()}"
+            temporary.write_bytes(made.read_bytes())
+            temporary.replace(kept / name)
+    except OSError:
+        pass  # a read-only place: the next link compiles it again
+    return made
+
+
+def _identity(source: str, request: Request) -> tuple[str, ...]:
+    """The compilation unit's id, part of names in device and host code, unless the user gave one.
 
     Clang hashes the source's real path and all options, the output's name among them (Driver.cpp,
     ``CUIDOptions::getCUID``). That would be a name in the scratch directory, so the user's words are hashed.
     """
+    if any(option.startswith("-cuid=") for option in request.options):
+        return ()
     words = [os.path.realpath(source), *request.options]
-    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    hashed = hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
+    return (f"-cuid={hashed[:16]}",)
 
 
-def compile_host(clang: str, source: str, request: Request, bundle: Path, output: str | Path) -> None:
-    """Host object of one source at ``output``, with ``bundle`` and the source's bytes inside.
+def _cpu_library(clang: str, compiled: Path) -> Path:
+    """Link the kernels for the CPU; all arrays in LDS whose size the launch tells are the same memory."""
+    library = compiled.with_suffix(".so")
+    arrays = [f"-Wl,--defsym={name}=rpl_hip_lds" for name in sorted(_undefined_data(compiled))]
+    linker = ("-shared", "-nostartfiles", "-fuse-ld=lld", "-Wl,-s", "-Wl,-Bsymbolic")
+    run([clang, *linker, *arrays, compiled, "-lm", "-o", library])
+    return library
 
-    The device compilation has printed the warnings, so this one prints errors only.
-    """
-    scratch = bundle.parent
-    text, copy = scratch / "host.ii", scratch / "source"
-    emulated = (*_PLATFORM, "-D__HIP__=1", "-DRPL_HIP_HOST=1", "-I", INCLUDE)
-    run([clang, "-x", "c++", "-E", *emulated, *request.host, *request.dependencies, source, "-o", text])
-    try:
-        translated = translate(text.read_text(encoding="utf-8", errors="surrogateescape"))
-    except ValueError as error:
-        print(f"{source}: error: {error}", file=sys.stderr)
-        raise CompilationError from error
-    copy.write_bytes(Path(source).read_bytes())
-    embedded = translated + _EMBED.format(bundle=bundle, source=copy)
-    text.write_text(embedded, encoding="utf-8", errors="surrogateescape")
-    options = ("-w", "-O3", *request.host)
-    run([clang, "-x", "c++-cpp-output", *options, "-Qunused-arguments", "-c", text, "-o", output])
+
+def _undefined_data(compiled: Path) -> set[str]:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.relocation import RelocationSection
+
+    found = set()
+    with compiled.open("rb") as file:
+        elf = ELFFile(file)
+        for section in elf.iter_sections():
+            if not isinstance(section, RelocationSection):
+                continue
+            symbols = elf.get_section(section["sh_link"])
+            for relocation in section.iter_relocations():
+                symbol = symbols.get_symbol(relocation["r_info_sym"])
+                if symbol["st_shndx"] == "SHN_UNDEF" and relocation["r_info_type"] not in _CALLS:
+                    found.add(symbol.name)
+    return found - {"", "_GLOBAL_OFFSET_TABLE_"}
+
+
+def _argument_sizes(bundle: Path) -> bytes:
+    """Lines of each kernel's name and the bytes of its arguments, as the device code's metadata has them."""
+    return "".join(f"{line}\n" for line in _size_lines(bundle)).encode()
+
+
+def _size_lines(bundle: Path) -> Iterator[str]:
+    from rpl_codeobject.reading.read import read_code_objects
+
+    for kernel in read_code_objects(bundle)[0].kernels:
+        sizes = (str(argument.size) for argument in kernel.arguments if not argument.hidden)
+        yield " ".join((kernel.name, *sizes))

@@ -1,4 +1,4 @@
-"""The source that a program was built from, as rpl's stand-in for hipcc keeps it in section `.rpl_source`."""
+"""The source that a program's device code was built from: rpl's stand-in for hipcc keeps it in the bundle."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rpl_testkit.hipcc_standin.bundle import sources_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = ["embedded_source"]
 
-_SECTION: Final = b".rpl_source"
+_SECTION: Final = b".hip_fatbin"
 #: ELF64, little-endian (System V ABI): e_shoff and e_shentsize, e_shnum, e_shstrndx; fields of Elf64_Shdr.
 _MAGIC: Final = b"\x7fELF\x02\x01"
 _TABLE_OFFSET: Final = struct.Struct("<Q")
@@ -22,7 +24,7 @@ _HEADER: Final = struct.Struct("<IIQQQQ")
 
 
 def embedded_source(command: Sequence[str]) -> bytes | None:
-    """The source in the first program of `command` that has one; None when none of its words names such."""
+    """The sources in the first program of `command` that has some; None when none of its words names such."""
     for word in command:
         found = shutil.which(word) if word == command[0] else word
         if found and Path(found).is_file():
@@ -37,7 +39,8 @@ def _source_of(path: Path) -> bytes | None:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             if data[: len(_MAGIC)] != _MAGIC:
                 return None
-            return next((content for name, content in _sections(data) if name == _SECTION), None)
+            found = (content for name, content in _sections(data) if name == _SECTION)
+            return b"\0".join(sources_in(next(found, b""))) or None
     except (OSError, ValueError, struct.error):
         return None  # unreadable, empty or cut off: not a program of the stand-in
 

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 #include "../rpl_hip/types.h"
-#ifdef RPL_HIP_HOST
-#include "../rpl_hip/host_kernels.h"
-#include "../rpl_hip/host_lanes.h"
+#include "../rpl_hip/launch.h"
+#ifdef RPL_HIP_CPU
+#include "../rpl_hip/cpu_items.h"
 #else
-#include "../rpl_hip/device.h"
+#include "../rpl_hip/amdgpu_items.h"
 #endif
+#include "../rpl_hip/device.h"
 #include "../rpl_hip/arithmetic.h"
 #include "../rpl_hip/runtime_api.h"

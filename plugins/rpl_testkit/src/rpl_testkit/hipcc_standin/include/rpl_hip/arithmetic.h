@@ -27,12 +27,7 @@ double fma(double, double, double) noexcept(true);
 double sqrt(double) noexcept(true);
 double fabs(double) noexcept(true);
 }
-#ifdef RPL_HIP_HOST
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
-// Macros, because the C library declares functions of these names that it does not offer.
-#define __expf(x) expf(x)
-#define __logf(x) logf(x)
-#endif
 
 #define RPL_HIP_MIN_MAX(type)                                                                    \
   static inline __host__ __device__ type min(type a, type b) { return b < a ? b : a; }             \

@@ -1,49 +1,5 @@
-// The device language as clang's builtins give it: indices, barriers, atomics, lanes, float mathematics.
+// The device language, for the GPU and for the CPU: atomics, shuffles, float mathematics.
 #pragma once
-
-// Wanted by clang's Sema for `<<<>>>`; the host's half of the program is compiled elsewhere.
-extern "C" unsigned __hipPushCallConfiguration(dim3 grid, dim3 block, size_t lds = 0, hipStream_t stream = nullptr);
-#define hipLaunchKernelGGL(kernel, grid, block, lds, stream, ...) \
-  kernel<<<(grid), (block), (lds), (stream)>>>(__VA_ARGS__)
-#define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
-
-namespace rpl_hip {
-struct Index { uint32_t x, y, z; };
-static __device__ __forceinline__ Index thread_index() {
-  return {__builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(), __builtin_amdgcn_workitem_id_z()};
-}
-static __device__ __forceinline__ Index block_index() {
-  return {__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(), __builtin_amdgcn_workgroup_id_z()};
-}
-static __device__ __forceinline__ Index block_size() {
-  return {__builtin_amdgcn_workgroup_size_x(), __builtin_amdgcn_workgroup_size_y(), __builtin_amdgcn_workgroup_size_z()};
-}
-// The first hidden arguments are the numbers of workgroups (LLVM AMDGPUUsage, "V5 Implicit Kernel Argument").
-static __device__ __forceinline__ Index grid_size() {
-  auto hidden = (const __attribute__((address_space(4))) uint32_t*)__builtin_amdgcn_implicitarg_ptr();
-  return {hidden[0], hidden[1], hidden[2]};
-}
-static __device__ __forceinline__ int lane() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)); }
-template <class T> static __device__ __forceinline__ T from_lane(T value, int source) {
-  int words[(sizeof(T) + 3) / 4] = {};
-  __builtin_memcpy(words, &value, sizeof(T));
-  for (unsigned i = 0; i < sizeof(words) / 4; ++i) words[i] = __builtin_amdgcn_ds_bpermute(4 * source, words[i]);
-  __builtin_memcpy(&value, words, sizeof(T));
-  return value;
-}
-}  // namespace rpl_hip
-#define threadIdx (::rpl_hip::thread_index())
-#define blockIdx (::rpl_hip::block_index())
-#define blockDim (::rpl_hip::block_size())
-#define gridDim (::rpl_hip::grid_size())
-
-static __device__ __forceinline__ void __syncthreads() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
-  __builtin_amdgcn_s_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
-}
-static __device__ __forceinline__ void __threadfence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
-static __device__ __forceinline__ void __threadfence_block() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); }
 
 #define RPL_HIP_ATOMIC(name, builtin)                                                          \
   template <class T> static __device__ __forceinline__ T name(T* place, T value) {               \
@@ -79,7 +35,6 @@ template <class T> static __device__ __forceinline__ T __shfl_up(T value, unsign
   int self = rpl_hip::lane();
   return rpl_hip::from_lane(value, (self & (width - 1)) < int(by) ? self : self - int(by));
 }
-static __device__ __forceinline__ uint64_t __ballot(int predicate) { return __builtin_amdgcn_ballot_w64(predicate != 0); }
 static __device__ __forceinline__ int __any(int predicate) { return __ballot(predicate) != 0; }
 static __device__ __forceinline__ int __all(int predicate) { return __ballot(predicate == 0) == 0; }
 

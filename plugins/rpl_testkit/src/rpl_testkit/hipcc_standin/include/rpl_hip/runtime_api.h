@@ -8,10 +8,13 @@
 struct ihipStream_t { unsigned flags; };
 struct ihipEvent_t { double seconds; };
 
+extern "C" {
+extern hipError_t rpl_hip_last_error;
+// Where the device code keeps the variable that the host knows by `symbol`; null for one that it lacks.
+void* rpl_hip_variable(const void* symbol);
+}
+
 namespace rpl_hip {
-#ifndef RPL_HIP_HOST
-inline hipError_t last_error = hipSuccess;
-#endif
 // Every byte is set, so that a program that reads what it never wrote does the same in each run.
 inline hipError_t allocate(void** place, size_t bytes) {
   *place = malloc(bytes ? bytes : 1);
@@ -62,22 +65,30 @@ inline hipError_t hipMemsetAsync(void* place, int value, size_t bytes, hipStream
 }
 inline hipError_t hipMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset = 0,
                                     hipMemcpyKind = hipMemcpyHostToDevice) {
-  memcpy((char*)symbol + offset, from, bytes);
+  char* place = (char*)rpl_hip_variable(symbol);
+  if (!place) return hipErrorInvalidSymbol;
+  memcpy(place + offset, from, bytes);
   return hipSuccess;
 }
 inline hipError_t hipMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset = 0,
                                       hipMemcpyKind = hipMemcpyDeviceToHost) {
-  memcpy(to, (const char*)symbol + offset, bytes);
+  const char* place = (const char*)rpl_hip_variable(symbol);
+  if (!place) return hipErrorInvalidSymbol;
+  memcpy(to, place + offset, bytes);
   return hipSuccess;
 }
+inline hipError_t hipGetSymbolAddress(void** place, const void* symbol) {
+  *place = rpl_hip_variable(symbol);
+  return *place ? hipSuccess : hipErrorInvalidSymbol;
+}
 
-inline hipError_t hipDeviceSynchronize() { return rpl_hip::last_error; }
+inline hipError_t hipDeviceSynchronize() { return rpl_hip_last_error; }
 inline hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned flags) {
   *stream = new ihipStream_t{flags};
   return hipSuccess;
 }
 inline hipError_t hipStreamCreate(hipStream_t* stream) { return hipStreamCreateWithFlags(stream, hipStreamDefault); }
-inline hipError_t hipStreamSynchronize(hipStream_t) { return rpl_hip::last_error; }
+inline hipError_t hipStreamSynchronize(hipStream_t) { return rpl_hip_last_error; }
 inline hipError_t hipStreamWaitEvent(hipStream_t, hipEvent_t, unsigned = 0) { return hipSuccess; }
 inline hipError_t hipStreamDestroy(hipStream_t stream) {
   delete stream;
@@ -103,17 +114,19 @@ inline hipError_t hipEventDestroy(hipEvent_t event) {
 }
 
 inline hipError_t hipGetLastError() {
-  hipError_t found = rpl_hip::last_error;
-  rpl_hip::last_error = hipSuccess;
+  hipError_t found = rpl_hip_last_error;
+  rpl_hip_last_error = hipSuccess;
   return found;
 }
-inline hipError_t hipPeekAtLastError() { return rpl_hip::last_error; }
+inline hipError_t hipPeekAtLastError() { return rpl_hip_last_error; }
 inline const char* hipGetErrorName(hipError_t error) {
   switch (error) {
     case hipSuccess: return "hipSuccess";
     case hipErrorInvalidValue: return "hipErrorInvalidValue";
     case hipErrorOutOfMemory: return "hipErrorOutOfMemory";
     case hipErrorInvalidConfiguration: return "hipErrorInvalidConfiguration";
+    case hipErrorInvalidSymbol: return "hipErrorInvalidSymbol";
+    case hipErrorInvalidDeviceFunction: return "hipErrorInvalidDeviceFunction";
     case hipErrorInvalidDevice: return "hipErrorInvalidDevice";
   }
   return "hipErrorUnknown";

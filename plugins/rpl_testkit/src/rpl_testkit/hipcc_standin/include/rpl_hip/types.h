@@ -1,24 +1,20 @@
-// Types of both compilations: launch geometry, small vectors, handles and error codes.
+// Types of all compilations: launch geometry, small vectors, handles and error codes.
 #pragma once
 
-#ifdef RPL_HIP_HOST
-#define __global__
-#define __device__
-#define __host__
-#define __constant__
-#define __forceinline__ inline __attribute__((always_inline))
+#ifdef RPL_HIP_CPU
+// One slot for each argument, whatever its type: so the runtime can call any kernel.
+#define __global__ __attribute__((global, ms_abi))
 #define __launch_bounds__(...)
-// __shared__ is translated by the stand-in: see launches.py.
 #else
 #define __global__ __attribute__((global))
+// As HIP does it: clang's own launch_bounds attribute is for CUDA only.
+#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#endif
 #define __device__ __attribute__((device))
 #define __host__ __attribute__((host))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
-// As HIP does it: clang's own launch_bounds attribute is for CUDA only.
-#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
-#endif
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
 
@@ -70,6 +66,8 @@ typedef enum hipError_t {
   hipErrorInvalidValue = 1,
   hipErrorOutOfMemory = 2,
   hipErrorInvalidConfiguration = 9,
+  hipErrorInvalidSymbol = 13,
+  hipErrorInvalidDeviceFunction = 98,
   hipErrorInvalidDevice = 101,
 } hipError_t;
 
