@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from rpl_analysis.occupancy.compiled import compiled_occupancy
+from rpl_codeobject.comparing.other_code import other_code_changes
 from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_codeobject.reading.elf_file import open_elf
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_gfx942.architecture import FACTS
 from rpl_optimize.loop.binary_stage import guard_binary
@@ -20,7 +23,8 @@ __global__ void first(const float* in, float* out, int n) {
   for (int i = 0; i < n; ++i) sum += in[i * 64 + LANE] * table[i & 63];
   out[LANE] = sum;
 }
-__global__ void second(const float* in, float* out) { out[LANE] = in[LANE] * table[LANE] SECOND; }
+__attribute__((device)) VALUE;
+__global__ void second(const float* in, float* out) { out[LANE] = in[LANE] * table[LANE] * value SECOND; }
 """
 
 
@@ -28,8 +32,9 @@ __global__ void second(const float* in, float* out) { out[LANE] = in[LANE] * tab
 def build(compile_hip, rpl_require):
     rpl_require("llvm-objdump-22")
 
-    def make(name, *, pragma="", second=""):
-        text = SOURCE.replace("PRAGMA", pragma).replace("SECOND", second)
+    def make(name, *, pragma="", second="", value="float value = 2", kernel="second"):
+        text = SOURCE.replace("PRAGMA", pragma).replace("SECOND", second).replace("VALUE", value)
+        text = text.replace("void second", f"void {kernel}")
         text = "#define __constant__ __attribute__((constant))\n" + text
         return read_code_objects(compile_hip(text, name=f"{name}.hsaco"))
 
@@ -55,7 +60,7 @@ def judge(before, after, *, kernel="first", must_change_loop=True):
 def test_an_unrolled_loop_passes_and_its_neighbour_counts_as_unchanged(build):
     guards = judge(build("a"), build("b", pragma="#pragma unroll 4"))
     assert {name for name, guard in guards.items() if not guard.passed} <= {"binary-occupancy"}
-    assert guards["binary-others"].passed, "distances to data move, the code does not"
+    assert guards["other-code"].passed, "distances to data move, the code does not"
 
 
 def test_an_edit_without_effect_is_refused(build):
@@ -67,8 +72,36 @@ def test_an_edit_without_effect_is_refused(build):
 
 def test_another_kernel_that_changed_is_refused(build):
     guards = judge(build("a"), build("b", pragma="#pragma unroll 4", second="+ 1"))
-    assert guards["binary-others"].passed is False
-    assert "second" in guards["binary-others"].reason
+    assert guards["other-code"].passed is False
+    assert "second" in guards["other-code"].reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"value": "float value = 3"}, "the initial value of value changed"),
+        ({"value": "float more, value = 2"}, None),
+        ({"kernel": "renamed"}, "_Z6secondPKfPf is missing; _Z6secondPKfPf.kd is missing"),
+        ({"second": "+ in[LANE + 1]"}, "the code of _Z6secondPKfPf changed"),
+    ],
+)
+def test_what_the_host_looks_up_is_there_with_the_same_value(build, changes, said):
+    """A renamed kernel compiles and links without an error: only the launch fails."""
+    guard = judge(build("a"), build("b", pragma="#pragma unroll 4", **changes))["other-code"]
+    assert (guard.passed, guard.reason) == (said is None, said or "everything but the kernel is as before")
+
+
+@pytest.mark.parametrize(("byte", "said"), [(16, ()), (48, ("the descriptor of _Z6secondPKfPf changed",))])
+def test_a_descriptor_may_only_tell_another_place_of_the_code(build, byte, said):
+    (code,) = build("a")
+    elf = open_elf(code.elf)
+    (descriptor,) = elf.get_section_by_name(".dynsym").get_symbol_by_name("_Z6secondPKfPf.kd")
+    section = elf.get_section(descriptor["st_shndx"])
+    place = section["sh_offset"] + descriptor["st_value"] - section["sh_addr"] + byte
+    changed = bytearray(code.elf)
+    changed[place] ^= 1
+    after = attrs.evolve(code, elf=bytes(changed))
+    assert other_code_changes((code,), (after,), lambda name: False) == said
 
 
 def test_a_kernel_that_is_in_no_build_is_not_called_changed(build):
@@ -88,4 +121,4 @@ def test_without_a_disassembler_nothing_is_claimed(build, monkeypatch):
     monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ("no-such-tool",))
     guards = judge(before, after)
     assert guards["binary-isa"].passed is None
-    assert guards["binary-others"].passed is None
+    assert guards["other-code"].passed is None

@@ -63,16 +63,29 @@ def disassemble(
     names = {kernel.name for kernel in code_object.kernels}
     names = names if kernels is None else names & set(kernels)
     text = _objdump(tool or find_disassembler(), code_object.elf, _selection(names, code_object))
+    return _parsed(text, names, names)
+
+
+def disassemble_all(code_object: CodeObject, tool: Path | None = None) -> dict[str, tuple[Instruction, ...]]:
+    """The same for every function of the code object, those that kernels call among them."""
+    text = _objdump(tool or find_disassembler(), code_object.elf, [])
+    return _parsed(text, None, {kernel.name for kernel in code_object.kernels})
+
+
+def _parsed(
+    text: str, wanted: Collection[str] | None, needed: Collection[str]
+) -> dict[str, tuple[Instruction, ...]]:
+    """Functions named ``wanted`` (``None``: all); ``BadDataError`` unless all of ``needed`` are there."""
     found: dict[str, list[Instruction]] = {}
     current: list[Instruction] | None = None
     base, name = 0, ""
     for line in text.splitlines():
         if (symbol := _SYMBOL.match(line)) is not None:
             name, base = symbol["name"], int(symbol["address"], 16)
-            current = found.setdefault(name, []) if name in names else None
+            current = found.setdefault(name, []) if wanted is None or name in wanted else None
         elif current is not None and (match := _LINE.match(line)) is not None:
             current.append(_instruction(match, name, base))
-    missing = sorted(names - found.keys())
+    missing = sorted(set(needed) - found.keys())
     if missing:
         raise BadDataError(f"the disassembly has no code for {', '.join(missing)}")
     return {name: _without_padding(instructions) for name, instructions in sorted(found.items())}

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from rpl_codeobject.comparing.compare import compare_code_objects
+from rpl_codeobject.comparing.other_code import other_code_changes
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
@@ -146,37 +147,22 @@ def _code_guards(
     before: Sequence[CodeObject], after: Sequence[CodeObject], kernel: str, *, must_change_loop: bool
 ) -> tuple[GuardPart, ...]:
     try:
-        old, new = _code(before), _code(after)
+        old, new = _code(before, kernel), _code(after, kernel)
+        changed = other_code_changes(before, after, lambda name: is_instance(name, kernel))
     except RplError as error:
         reason = f"not comparable: {error.fact}"
-        return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in ("binary-isa", "binary-others"))
+        return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in ("binary-isa", "other-code"))
     both = sorted(old.keys() & new.keys())
     own = [compare_instructions(old[key], new[key]) for key in both if is_instance(key[1], kernel)]
-    others = [key for key in both if not is_instance(key[1], kernel)]
-    changed = [key[1] for key in others if _position_free(old[key]) != _position_free(new[key])]
     return (_changed(own, kernel, must_change_loop=must_change_loop), _others(changed))
 
 
-def _code(objects: Sequence[CodeObject]) -> Code:
+def _code(objects: Sequence[CodeObject], kernel: str) -> Code:
     found: Code = {}
     for code_object in objects:
-        functions: Mapping[str, Sequence[Instruction]] = disassemble(code_object)
+        own = [k.name for k in code_object.kernels if is_instance(k.name, kernel)]
+        functions: Mapping[str, Sequence[Instruction]] = disassemble(code_object, kernels=own)
         found |= {(code_object.target, name): code for name, code in functions.items()}
-    return found
-
-
-def _position_free(code: Sequence[Instruction]) -> list[tuple[str, str]]:
-    """The instructions without the distances to data, which move when another kernel grows.
-
-    Such a distance is the literal of the two additions behind ``s_getpc_b64``.
-    """
-    found, relative = [], 0
-    for instruction in code:
-        operands = instruction.operands
-        if relative and instruction.mnemonic in {"s_add_u32", "s_addc_u32"}:
-            operands = operands.rpartition(",")[0]
-        relative = 2 if instruction.mnemonic == "s_getpc_b64" else max(0, relative - 1)
-        found.append((instruction.mnemonic, operands))
     return found
 
 
@@ -192,7 +178,5 @@ def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool) -> 
 
 
 def _others(changed: Sequence[str]) -> GuardPart:
-    if changed:
-        names = ", ".join(changed[:5])
-        return GuardPart(guard="binary-others", passed=False, reason=f"the code of {names} changed as well")
-    return GuardPart(guard="binary-others", passed=True, reason="the code of every other kernel is as before")
+    reason = "; ".join(changed[:5]) or "everything but the kernel is as before"
+    return GuardPart(guard="other-code", passed=not changed, reason=reason)

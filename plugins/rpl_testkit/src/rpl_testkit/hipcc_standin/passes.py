@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rpl_testkit.hipcc_standin.bundle import ARGUMENTS, KERNELS, SOURCE, with_entries
 
@@ -122,7 +122,7 @@ def _undefined_data(compiled: Path) -> set[str]:
         for section in elf.iter_sections():
             if not isinstance(section, RelocationSection):
                 continue
-            symbols = elf.get_section(section["sh_link"])
+            symbols: Any = elf.get_section(section["sh_link"])
             for relocation in section.iter_relocations():
                 symbol = symbols.get_symbol(relocation["r_info_sym"])
                 if symbol["st_shndx"] == "SHN_UNDEF" and relocation["r_info_type"] not in _CALLS:
