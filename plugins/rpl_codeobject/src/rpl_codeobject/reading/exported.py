@@ -1,4 +1,4 @@
-"""What a code object offers to its host by name: kernels, their descriptors, and variables with their bytes."""
+"""What a code object offers to its host by name: kernels, their descriptors, variables with their bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from rpl_codeobject.reading.descriptor import DESCRIPTOR_BYTES
 from rpl_codeobject.reading.elf_file import guarded, open_elf, section_bytes
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject
@@ -19,7 +20,7 @@ _ENTRY_OFFSET: Final = slice(16, 24)
 _UNIT_ID: Final = "__hip_cuid_"
 
 
-@attrs.frozen
+@frozen
 class Exported:
     """One symbol. ``content``: initial bytes of a variable or descriptor, a descriptor's entry offset as 0.
 

@@ -19,6 +19,7 @@ from rpl_optimize.interfaces.builder import Build, BuildFailure
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rpl_optimize.interfaces.transformation import GuardVerdict
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Linkers name what is missing without the word "error": GNU ld, gold.
@@ -28,6 +29,8 @@ _ERROR = re.compile(
 #: What only repeats that something before it failed.
 _LATER = re.compile(r"^(?:make|gmake|ninja)(?:\[\d+\])?:|linker command failed|ld returned \d+ exit status")
 _WIDTH = 400
+#: What a caller may want to look at; the log has all.
+_MOST_LINES = 1000
 
 
 class FirstError:
@@ -83,6 +86,7 @@ class BuildRun:
         self.commands: list[tuple[str, ...]] = []
         self._log_file = LogFile(self.log)
         self._limit_s, self._begin = time_limit_s, time.monotonic()
+        self.begin_ns = (self.directory / MARKER).stat().st_mtime_ns  # as file systems tell it
 
     @staticmethod
     def write(path: Path, content: bytes) -> None:
@@ -93,6 +97,13 @@ class BuildRun:
         except OSError as error:
             raise storage_error(path, error) from error
 
+    def write_both(self, name: str, candidate: bytes, original: bytes) -> tuple[Path, Path]:
+        """Files called ``name``: the one for device code, the one for host code."""
+        device, host = (self.directory / folder / name for folder in ("source", "original"))
+        self.write(device, candidate)
+        self.write(host, original)
+        return device, host
+
     def close(self) -> None:
         self._log_file.close()
 
@@ -100,16 +111,24 @@ class BuildRun:
     def wall_s(self) -> float:
         return time.monotonic() - self._begin
 
-    def step(self, command: Sequence[str], place: Path, environment: Mapping[str, str]) -> None:
-        """Run one command in ``place``; ``StepFailedError`` when it fails or the build's time is over."""
-        self.commands.append(tuple(command))
+    def step(
+        self, command: Sequence[str], place: Path, environment: Mapping[str, str], *, recorded: bool = True
+    ) -> list[str]:
+        """Run one command in ``place``; the first lines that it prints.
+
+        ``StepFailedError`` when it fails or the build's time is over. ``recorded``: as a command of the build.
+        """
+        if recorded:
+            self.commands.append(tuple(command))
         self.note(f"$ {shlex.join(command)}")
         left_s = self._limit_s - self.wall_s
-        errors = FirstError()
+        errors, lines = FirstError(), list[str]()
 
         def sink(line: str) -> None:
             errors.take(line)
             self.note(line)
+            if len(lines) < _MOST_LINES:
+                lines.append(line)
 
         request = ProcessRequest(
             tuple(command),
@@ -126,14 +145,15 @@ class BuildRun:
             ) from None
         if not result.succeeded:
             raise StepFailedError(errors.text or f"{Path(command[0]).name} {describe_exit(result)}")
+        return lines
 
     def note(self, line: str) -> None:
         """Put a line into the log."""
         self._log_file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
-    def finished(self, binary: Path) -> Build:
+    def finished(self, binary: Path, host_code: GuardVerdict | None = None) -> Build:
         """The build whose program is ``binary``."""
-        return Build(binary, tuple(self.commands), self.wall_s, self.log)
+        return Build(binary, tuple(self.commands), self.wall_s, self.log, host_code)
 
     def failed(self, reason: str) -> BuildFailure:
         self.note(f"rpl: {reason}")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
-from rpl_optimize.build.program_word import find_program
-from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder, is_header
+from rpl_core.process.storage import make_directory
+from rpl_core.values import frozen
+from rpl_optimize.build.build_run import BuildRun, StepFailedError
+from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.program_word import Program, find_program
+from rpl_optimize.build.separate_compile import UNCHANGED, SeparateCompile, unit_id
+from rpl_optimize.build.template_build import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rpl_optimize.build.program_word import Program
-    from rpl_optimize.interfaces.builder import BuildRequest
+    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 _HIPCC = ("hipcc", "/opt/rocm/bin/hipcc")
 _CLANG = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
@@ -36,17 +40,79 @@ class CompilerBuilds(BuildSystem):
                 "--compile-database FILE",
             )
         program = find_program(request.command, request.binary, request.place)
-        words = _compiler_words(request, program)
-        return TemplateBuilder(
-            summary=" ".join(words),
-            words=words,
+        architectures = offload_architectures(program.path, request.architecture)
+        return OneFileBuilder(
+            compiler=_compiler(architectures),
+            targets=tuple(f"--offload-arch={name}" for name in architectures),
+            link_flags=request.link_flags,
             command=request.command,
             source=request.source,
             program=program,
             place=request.place,
             time_limit_s=request.time_limit_s,
-            search_beside=False,
         )
+
+
+@frozen
+class Compiler:
+    """``compiling`` and ``linking`` are what makes it compile and link HIP."""
+
+    program: str
+    compiling: tuple[str, ...] = ()
+    linking: tuple[str, ...] = ()
+
+
+@frozen
+class OneFileBuilder(Builder):
+    """Compiles the one source in two steps and links it, in ``place``, the user's working directory."""
+
+    compiler: Compiler
+    targets: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    command: tuple[str, ...]
+    source: Path
+    program: Program
+    place: Path
+    time_limit_s: float
+
+    @property
+    def summary(self) -> str:  # type: ignore[override]
+        """The commands that compile and link."""
+        compiling = self._compile(Path(self.source.name), Path(f"{self.source.stem}.o"))
+        linking = self._link(Path(f"{self.source.stem}.o"), Path(self.program.path.name))
+        return f"{' '.join(compiling)}; {' '.join(linking)}"
+
+    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
+        return self.build_candidate(text, text, directory)
+
+    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        with closing(BuildRun(directory, self.time_limit_s)) as run:
+            output = run.directory / "bin" / self.program.path.name
+            make_directory(output.parent)
+            device, host = run.write_both(self.source.name, candidate, original)
+            environment = build_environment(run.temporary, self.place)
+            compiling = SeparateCompile(self._compile, self.place, environment, unit_id(self.source))
+            try:
+                compiled = compiling.compile(run, device, host, run.directory / f"{self.source.stem}.o")
+                run.step(self._link(compiled, output), self.place, environment)
+                if not output.is_file():
+                    return run.failed("the link ended well, but wrote no program")
+                return run.finished(output, UNCHANGED)
+            except StepFailedError as error:
+                return run.failed(str(error))
+
+    def command_for(self, build: Build) -> tuple[str, ...]:
+        return self.program.replaced(self.command, build.binary)
+
+    def _compile(self, source: Path, target: Path) -> tuple[str, ...]:
+        # Quoted includes only: a header of the user's must not hide one of the system's.
+        beside = ("-iquote", str(self.source.parent))
+        own = (*self.compiler.compiling, "-c", str(source), "-o", str(target))
+        return (self.compiler.program, "-O3", *self.targets, *beside, *own)
+
+    def _link(self, compiled: Path, output: Path) -> tuple[str, ...]:
+        own = (*self.compiler.linking, str(compiled), "-o", str(output))
+        return (self.compiler.program, "-O3", *self.targets, *own, *self.link_flags)
 
 
 def offload_architectures(program: Path, architecture: str | None) -> tuple[str, ...]:
@@ -60,28 +126,21 @@ def offload_architectures(program: Path, architecture: str | None) -> tuple[str,
     return tuple(sorted(fitting)) or (() if architecture is None else (architecture,))
 
 
-def _compiler_words(request: BuildRequest, program: Program) -> tuple[str, ...]:
-    architectures = offload_architectures(program.path, request.architecture)
-    targets = tuple(f"--offload-arch={name}" for name in architectures)
-    # Quoted includes only: a header of the user's must not hide one of the system's.
-    beside = ("-iquote", str(request.source.parent))
+def _compiler(architectures: tuple[str, ...]) -> Compiler:
     hipcc, clang = _first(_HIPCC), _first(_CLANG)
     if hipcc is not None:
-        return (hipcc, "-O3", *targets, *beside, SOURCE, "-o", OUTPUT, *request.link_flags)
+        return Compiler(hipcc)
     if clang is None:
         raise MissingError(
             "no HIP compiler found: neither hipcc nor clang++",
             next_step="install ROCm, put hipcc on PATH, or give your own build with --build",
         )
-    if not targets:
+    if not architectures:
         raise UsageError(
             "there is no hipcc, and clang has to be told the GPU's architecture, which is not known",
             next_step="give your own build with --build 'clang++ ... {source} -o {output}'",
         )
-    return (
-        *(clang, "-O3", *targets, *beside, "-x", "hip", SOURCE, "-x", "none"),
-        *("--hip-link", "-o", OUTPUT, *request.link_flags),
-    )
+    return Compiler(clang, compiling=("-x", "hip"), linking=("--hip-link",))
 
 
 def _first(names: tuple[str, ...]) -> str | None:

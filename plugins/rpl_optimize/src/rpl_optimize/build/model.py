@@ -11,13 +11,15 @@ from rpl_core.errors import MissingError, PluginError, RplError
 from rpl_core.files.digest import sha256_of
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
+from rpl_optimize.build.separate_compile import HOST_CODE
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject
 
 
-@frozen
+@frozen(kw_only=True)
 class BuiltProgram(Build):
     """``code_objects`` are those of ``binary``, in file order."""
 
@@ -39,22 +41,38 @@ class ProgramBuilder:
         """For people: how the program is built."""
         return self.builder.summary
 
-    def build(self, text: bytes, directory: Path) -> BuiltProgram | BuildFailure:
+    def build(
+        self, text: bytes, directory: Path, original: bytes | None = None
+    ) -> BuiltProgram | BuildFailure:
         """Build with ``text`` in place of the user's source, inside ``directory`` (made, must be empty).
+
+        With ``original``, ``text`` is a candidate, and ``host_code`` of the build is never ``None``.
 
         Raises ``PluginError`` for what no builder may return, ``MissingError`` without a decoder for
         compressed device code.
         """
         where = f"build by {self.system}"
         with plugin_boundary(self.plugin, where):
-            answer: object = self.builder.build(text, directory)
+            answer: object = (
+                self.builder.build(text, directory)
+                if original is None
+                else self.builder.build_candidate(text, original, directory)
+            )
         if isinstance(answer, BuildFailure):
             return answer
         if not isinstance(answer, Build) or not isinstance(answer.binary, Path):
             raise PluginError(self.plugin, where, f"returned {answer!r:.80} where a build was expected")
         if not answer.binary.absolute().is_relative_to(directory.absolute()) or not answer.binary.is_file():
             raise PluginError(self.plugin, where, f"there is no {answer.binary} in the build's directory")
-        return _looked_at(answer)
+        host_code = None if original is None else self._host_code(answer)
+        return _looked_at(attrs.evolve(answer, host_code=host_code))
+
+    def _host_code(self, build: Build) -> GuardVerdict:
+        said: object = build.host_code
+        if isinstance(said, GuardVerdict) and isinstance(said.passed, bool):
+            return said
+        reason = f"build system {self.system} does not say whether the host's code is the original's"
+        return GuardVerdict(HOST_CODE, False, reason)
 
     def command_for(self, build: Build) -> tuple[str, ...]:
         """The user's command with the built program in place of their own."""
@@ -80,4 +98,13 @@ def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
         reason = f"the build made a program whose device code can't be read: {fact}"
         reason = reason.replace(str(build.binary), build.binary.name)
         return BuildFailure(reason, build.commands, build.wall_s, build.log)
-    return BuiltProgram(build.binary, build.commands, build.wall_s, build.log, whole, digest, code_objects)
+    return BuiltProgram(
+        binary=build.binary,
+        commands=build.commands,
+        wall_s=build.wall_s,
+        log=build.log,
+        host_code=build.host_code,
+        binary_sha256=whole,
+        code_sha256=digest,
+        code_objects=code_objects,
+    )

@@ -14,6 +14,7 @@ from rpl_core.process.launch import require_program
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.host_comparison import HostComparison, watching
 from rpl_optimize.build.program_word import Program, find_program
 from rpl_optimize.build.project_copy import Project, Snapshot, refuse_in_source_build
 from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words
@@ -45,6 +46,12 @@ class ProjectBuilder(Builder):
     time_limit_s: float
 
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(text, None, directory)
+
+    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(candidate, original, directory)
+
+    def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s)) as run:
             copy = run.directory / "project"
             project = Project(self.root, self.source)
@@ -54,7 +61,12 @@ class ProjectBuilder(Builder):
             _take_away(binary, copy)
             try:
                 self._run_command(run, copy, project, before)
-                return run.finished(_result(binary, copy))
+                built = _result(binary, copy)
+                if original is None:
+                    return run.finished(built)
+                edited = copy / self.source.relative_to(self.root)
+                comparison = HostComparison(run, self._environment(run, copy, edited.parent), edited, copy)
+                return run.finished(built, comparison.verdict(original, text))
             except StepFailedError as error:
                 return run.failed(str(error))
 
@@ -69,7 +81,8 @@ class ProjectBuilder(Builder):
                 next_step="start rpl in the project itself, with a --build that configures a build directory",
             )
         try:
-            run.step(self._led(copy), place, self._environment(run, copy, place))
+            watched = self._environment(run, copy, place) | watching(run.temporary)
+            run.step(self._led(copy), place, watched)
         except StepFailedError:
             _refuse_changes(project, before)
             raise

@@ -37,19 +37,21 @@ class ReproducibleBuild:
 
 
 def build_reproducibly(
-    builder: ProgramBuilder, text: bytes, directory: Path, *, root: Path
+    builder: ProgramBuilder, text: bytes, directory: Path, *, root: Path, original: bytes | None = None
 ) -> ReproducibleBuild:
     """Build ``text`` twice inside ``directory``; paths in ``part`` are relative to ``root``.
+
+    With ``original`` it is a candidate, whose host code is to be that of ``original``.
 
     ``directory/build`` is the first build. A second one that differs or fails stays as ``directory/second``.
     """
     place, aside = directory / _PLACE, directory / _FIRST
-    first = builder.build(text, place)
+    first = builder.build(text, place, original)
     if not isinstance(first, BuiltProgram):
         return ReproducibleBuild(None, _part((first,), root, first.log, problem=first.reason))
     place.rename(aside)
     try:
-        second = builder.build(text, place)
+        second = builder.build(text, place, original)
     finally:
         if place.exists():
             place.rename(directory / _SECOND)

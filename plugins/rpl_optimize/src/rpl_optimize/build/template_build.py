@@ -13,6 +13,7 @@ from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.host_comparison import HostComparison, watching
 from rpl_optimize.build.program_word import find_program
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
@@ -87,8 +88,7 @@ def is_header(path: Path) -> bool:
 class TemplateBuilder(Builder):
     """Runs ``words`` in ``place`` (the user's working directory), without a shell.
 
-    The candidate keeps its file name, in a scratch directory. With ``search_beside`` the directory of the
-    user's source is searched for headers behind all ``-I`` of the command, by ``CPATH``: that covers
+    The candidate keeps its file name, in a scratch directory. The directory of the user's source is searched for headers behind all ``-I`` of the command, by ``CPATH``: that covers
     ``#include "foo.h"`` and ``#include "../foo.h"``. Not covered: a header there that is named like one of
     the system's is found before it; a header that includes the source itself gets the user's; what the
     command writes besides ``{output}`` lands where the command says, as it does for the user.
@@ -101,21 +101,30 @@ class TemplateBuilder(Builder):
     program: Program
     place: Path
     time_limit_s: float
-    search_beside: bool = True
 
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(text, None, directory)
+
+    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(candidate, original, directory)
+
+    def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s)) as run:
             candidate = run.directory / "source" / self.source.name
             output = run.directory / "bin" / self.program.path.name
             make_directory(output.parent)
             run.write(candidate, text)
-            include = (self.source.parent,) if self.search_beside else ()
-            environment = build_environment(run.temporary, self.place, include=include)
+            beside = (self.source.parent,)
+            environment = build_environment(run.temporary, self.place, include=beside)
             try:
-                run.step(self._filled(candidate, output), self.place, environment)
+                watched = environment | watching(run.temporary)
+                run.step(self._filled(candidate, output), self.place, watched)
                 if not output.is_file():
                     return run.failed("the build command ended well, but wrote no {output}")
-                return run.finished(output)
+                if original is None:
+                    return run.finished(output)
+                comparison = HostComparison(run, environment, candidate, run.directory)
+                return run.finished(output, comparison.verdict(original, text))
             except StepFailedError as error:
                 return run.failed(str(error))
 

@@ -25,13 +25,15 @@ class EquivalenceSubject:
     """One candidate beside its baseline.
 
     ``source`` is the text that ``baseline`` was built from, with the name of the changed kernel;
-    ``command`` is the user's whole command line.
+    ``command`` is the user's whole command line, ``original`` the source whose host code all builds have;
+    ``None``: that of ``source``.
     """
 
     source: KernelSource
     baseline: BuiltProgram
     candidate: BuiltProgram
     command: tuple[str, ...]
+    original: bytes | None = None
 
 
 ControlName = Literal["empty", "broken"]
@@ -76,13 +78,15 @@ class ControlBuilds:
             return text
         try:
             directory.mkdir(parents=True)
-            built = self._builder.build(text, directory)
+            built = self._builder.build(text, directory, subject.original)
         except InterruptedRunError:
             raise
         except (RplError, OSError) as error:
             return NoControl(f"the {control} kernel can't be built: {error}")
         if isinstance(built, BuildFailure):
             return NoControl(f"the {control} kernel does not build: {built.reason}")
+        if built.host_code is not None and not built.host_code.passed:
+            return NoControl(f"the {control} kernel is refused: {built.host_code.reason}")
         if built.code_sha256 == subject.baseline.code_sha256:
             return NoControl(f"the {control} kernel compiles to the baseline's own code")
         return built

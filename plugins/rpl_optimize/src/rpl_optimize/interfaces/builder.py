@@ -9,6 +9,7 @@ import attrs
 
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 __all__ = ["Build", "BuildFailure", "BuildRequest", "BuildSystem", "Builder"]
 
@@ -37,12 +38,16 @@ class BuildRequest:
 
 @frozen
 class Build:
-    """A finished build of one text of the source; ``binary`` lies in the directory of the build."""
+    """A finished build of one text of the source; ``binary`` lies in the directory of the build.
+
+    ``host_code`` says of a candidate whether its host code is that of the original; ``None``: nobody knows.
+    """
 
     binary: Path
     commands: tuple[tuple[str, ...], ...]
     wall_s: float
     log: Path
+    host_code: GuardVerdict | None = None
 
 
 @frozen
@@ -63,6 +68,15 @@ class Builder(ABC):
     @abstractmethod
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
         """Build with ``text`` in place of the user's source, inside ``directory`` (made, must be empty)."""
+
+    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        """The same for a text that nobody trusts: its device code, with the host code of ``original``.
+
+        Where that is impossible, ``Build.host_code`` tells whether host code is the same anyway. A candidate
+        of which that is not said is refused before it runs.
+        """
+        _ = original
+        return self.build(candidate, directory)
 
     @abstractmethod
     def command_for(self, build: Build) -> tuple[str, ...]:

@@ -51,10 +51,15 @@ class Baseline:
 
 
 def build_baseline(
-    builder: ProgramBuilder, text: bytes, directory: Path, root: Path
+    builder: ProgramBuilder, text: bytes, directory: Path, root: Path, *, original: bytes
 ) -> tuple[BuiltProgram, BuildPart]:
-    """The unchanged program. A build that fails, or that differs the second time, ends the session."""
-    built = build_reproducibly(builder, text, directory, root=root)
+    """The version to beat, with the host code of ``original``, the user's own source.
+
+    A build that fails, or that differs the second time, ends the session. So does one of an accepted text
+    whose host code is another one.
+    """
+    accepted = text != original
+    built = build_reproducibly(builder, text, directory, root=root, original=original if accepted else None)
     if built.build is None:
         raise BadDataError(
             f"the unchanged source does not build: {built.part.problem}",
@@ -66,6 +71,13 @@ def build_baseline(
             "two builds of the unchanged source give different device code, so no change can be told apart",
             cause="the build embeds times, random numbers or paths",
             next_step="make the build reproducible",
+        )
+    host_code = built.build.host_code
+    if accepted and (host_code is None or not host_code.passed):
+        raise BadDataError(
+            "the accepted version has other host code than the source",
+            cause=None if host_code is None else host_code.reason,
+            next_step="start a new session",
         )
     return built.build, built.part
 

@@ -12,7 +12,7 @@ from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
 from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import PlannedData
-from rpl_optimize.contracts.optimize import EvidencePart, PlacementPart, ShiftPart
+from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, PlacementPart, ShiftPart
 from rpl_optimize.equivalence.controls import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.transformation import KernelSource
@@ -32,7 +32,6 @@ from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
     from rpl_optimize.build.model import BuiltProgram
-    from rpl_optimize.contracts.optimize import GuardPart
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.binary_stage import KnownCode
     from rpl_optimize.loop.measuring import MeasureStage
@@ -74,6 +73,7 @@ class Evaluation:
     measuring: MeasureStage
     record: Record
     draw_seed: Callable[[], int]
+    original: bytes  # the user's source, whose host code every build has
     #: Builds of the version to beat with shifted code, by its number and the padding.
     _shifted_bases: dict[tuple[int, int], BuiltProgram | BuildFailure] = attrs.field(factory=dict)
 
@@ -101,7 +101,8 @@ class Evaluation:
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             limit=self._limit(trial),
         )
-        guards = (guard_new_code(trial.build.code_sha256, trial.known_code), *guards)
+        known = guard_new_code(trial.build.code_sha256, trial.known_code)
+        guards = (known, *_host_code(trial.build), *guards)
         self.record(LedgerEvent.BINARY_GUARDED, {"candidate": trial.number, "guards": guards})
         reproducible = evidence.build is not None and evidence.build.reproducible is True
         found = evidence.model_copy(update={"binary_guards": guards})
@@ -118,7 +119,9 @@ class Evaluation:
     def _equivalence(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "equivalence")
         source = KernelSource(str(self.request.source), trial.baseline.text, trial.target.kernel)
-        subject = EquivalenceSubject(source, trial.baseline.build, trial.build, self.request.command)
+        subject = EquivalenceSubject(
+            source, trial.baseline.build, trial.build, self.request.command, self.original
+        )
         checks = self.tools.equivalence.run(subject, fresh(trial.directory, "equivalence"))
         self.record(LedgerEvent.EQUIVALENCE_CHECKED, {"candidate": trial.number, "checks": checks})
         different = any(check.verdict == "different" for check in checks)
@@ -180,12 +183,14 @@ class Evaluation:
         assert text is not None
         if key not in self._shifted_bases:
             shifted = padded(trial.baseline.text, padding)
-            self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base")
+            self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base", self.original)
         base = self._shifted_bases[key]
-        new = self.tools.builder.build(padded(text, padding), directory / "new")
+        new = self.tools.builder.build(padded(text, padding), directory / "new", self.original)
         for plain, built in ((trial.baseline.build, base), (trial.build, new)):
             if isinstance(built, BuildFailure):
                 return f"no build with shifted code: {built.reason}"
+            if built.host_code is None or not built.host_code.passed:
+                return "a build with shifted code has other host code"
             why = why_not_moved(plain.code_objects, built.code_objects, trial.target.kernel)
             if why is not None:
                 return why
@@ -197,3 +202,10 @@ class Evaluation:
         self.record(LedgerEvent.PLANNED, plan.model_dump())
         part = self.measuring.again(trial, plan, directory / "measure", (base, new))
         return ShiftPart(padding_bytes=padding, measurement=part)
+
+
+def _host_code(build: BuiltProgram) -> tuple[GuardPart, ...]:
+    found = build.host_code
+    if found is None:
+        return ()
+    return (GuardPart(guard=found.guard, passed=found.passed, reason=found.reason),)

@@ -78,6 +78,7 @@ class ProposalStage:
     proposer: Contribution[Proposer]
     builder: ProgramBuilder
     root: Path
+    original: bytes  # the user's source, whose host code every candidate has
     record_proposal: Callable[[Proposed], None]
     record_build: Callable[[Proposed, BuildPart], None]
 
@@ -108,7 +109,11 @@ class ProposalStage:
         if proposed.refused is not None or proposed.text is None:
             return Built(proposed, None, None)
         built = build_reproducibly(
-            self.builder, proposed.text, fresh(proposed.directory, "build"), root=self.root
+            self.builder,
+            proposed.text,
+            fresh(proposed.directory, "build"),
+            root=self.root,
+            original=self.original,
         )
         self.record_build(proposed, built.part)
         return Built(proposed, built.build, built.part)

@@ -62,7 +62,9 @@ class OptimizeLoop:
         self._started = time.monotonic()
         self._records = SessionRecords(session, tools.proposer.value.name)
         measuring = MeasureStage(self._request, tools, session.root, self._time_left)
-        self._evaluation = Evaluation(self._request, tools, measuring, session.record, session.draw_seed)
+        self._evaluation = Evaluation(
+            self._request, tools, measuring, session.record, session.draw_seed, session.original
+        )
 
     def run(self) -> OptimizeDocument:
         """Go on until a reason to stop. After Ctrl-C the session is closed: ``InterruptedRunError``."""
@@ -129,7 +131,11 @@ class OptimizeLoop:
         self._tools.step("baseline: build")
         directory = self._baseline_directory()
         build, part = build_baseline(
-            self._tools.builder, self._state.text, directory / "build", self._session.root
+            self._tools.builder,
+            self._state.text,
+            directory / "build",
+            self._session.root,
+            original=self._session.original,
         )
         self._tools.step("baseline: profile")
         return self._profiled(build, part, directory)
@@ -192,6 +198,7 @@ class OptimizeLoop:
             tools.proposer,
             tools.builder,
             self._session.root,
+            self._session.original,
             record_proposal,
             self._records.build,
         )

@@ -1,0 +1,179 @@
+"""Whether a candidate leaves the host's code as it was, where a command of the user builds it.
+
+Clang's driver writes down every compilation of a build when it is asked to (``CC_PRINT_OPTIONS``, clang's
+"Driver.cpp"). Those for the host that read the edited file are run again, once with the original text in the file's
+place and once with the candidate's: the same path, options and unit id, no debug information. Unless both objects
+are bit-identical, the candidate is refused. So it is where nobody can tell: the file was never seen by clang, or
+another compiler read it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rpl_core.values import frozen
+from rpl_optimize.build.build_run import StepFailedError
+from rpl_optimize.build.separate_compile import HOST_CODE
+from rpl_optimize.interfaces.transformation import GuardVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rpl_optimize.build.build_run import BuildRun
+
+_COMPILATIONS, _OF_OTHERS = "compilations.txt", "dependencies.txt"
+_WORD: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
+#: Options of ``clang -cc1`` that write files beside the object, with a value of their own, and the object's.
+_WRITING: Final = frozenset(
+    (
+        *("-o", "-dependency-file", "-MT", "-serialize-diagnostic-file", "-split-dwarf-file"),
+        *("-split-dwarf-output", "-header-include-file", "-opt-record-file", "-stats-file"),
+        *("-fcuda-include-gpubinary", "-diagnostic-log-file"),
+    )
+)
+_WRITING_JOINED: Final = (
+    "-debug-info-kind=",
+    "-coverage-notes-file=",
+    "-coverage-data-file=",
+    "-stats-file=",
+)
+_PLACE: Final = "-fdebug-compilation-dir="
+#: They stop before there is code; what comes of them is compiled later, as a file of another name.
+_PREPROCESSING: Final = frozenset(("-E", "-rewrite-includes", "-frewrite-includes"))
+_NO_CODE: Final = frozenset(("-fsyntax-only", "-Eonly", "-M", "-emit-pch", "-init-only"))
+#: A rule of a makefile: what depends on what.
+_RULE: Final = re.compile(r"^(?:[^\n\\]|\\.|\\\n)*?:(?=\s)((?:[^\n\\]|\\\n|\\.)*)", re.MULTILINE)
+_MOST_RULE_BYTES: Final = 16 << 20
+
+
+@frozen
+class Compilation:
+    """One run of ``clang -cc1`` for the host, in ``place``; its input is the last word."""
+
+    words: tuple[str, ...]
+    place: Path
+
+    @property
+    def source(self) -> Path:
+        return (self.place / self.words[-1]).resolve()
+
+    def again(self, *more: str) -> tuple[str, ...]:
+        """The command with ``more``, and without what writes files or describes lines for a debugger."""
+        kept: list[str] = []
+        rest = iter(self.words)
+        for word in rest:
+            if word in _WRITING:
+                next(rest, None)
+            elif not word.startswith(_WRITING_JOINED):
+                kept.append(word)
+        return (*kept[:-1], "-w", *more, kept[-1])  # of several actions the last one counts
+
+
+def watching(folder: Path) -> dict[str, str]:
+    """Variables by which compilers write into ``folder`` what they do: clang, and GCC what it reads."""
+    return {
+        "CC_PRINT_OPTIONS": "1",
+        "CC_PRINT_OPTIONS_FILE": str(folder / _COMPILATIONS),
+        "SUNPRO_DEPENDENCIES": str(folder / _OF_OTHERS),
+    }
+
+
+@frozen
+class HostComparison:
+    """``edited`` is where the build read the candidate; ``tree`` is searched for dependency files."""
+
+    run: BuildRun
+    environment: Mapping[str, str]
+    edited: Path
+    tree: Path
+
+    def verdict(self, original: bytes, candidate: bytes) -> GuardVerdict:
+        """Leaves the candidate in its place. A compiler that fails now refuses as well."""
+        seen = tuple(_compilations(self.run.temporary / _COMPILATIONS))
+        foreign = self._read_by_others(seen)
+        if foreign is not None:
+            return _refused(f"{foreign} reads {self.edited.name} and is not compiled by clang")
+        try:
+            units = [unit for unit in seen if self._reads(unit)]
+            if not units:
+                return _refused(f"no compilation of {self.edited.name} for the host was seen")
+            if any(_PREPROCESSING & set(unit.words) for unit in units):
+                return _refused(f"{self.edited.name} is preprocessed in a step of its own")
+            changed = self._changed(units, original, candidate)
+        except StepFailedError as error:
+            return _refused(f"the host's code can't be compared: {error}")
+        if changed is not None:
+            return _refused(
+                f"the host's code of {changed.source.name} changes, that of the kernels alone may"
+            )
+        return GuardVerdict(HOST_CODE, True, f"the host's code of {len(units)} files is bit-identical")
+
+    def _reads(self, unit: Compilation) -> bool:
+        if unit.source == self.edited.resolve():
+            return True
+        rules = self.run.temporary / "rules.d"
+        rules.unlink(missing_ok=True)
+        words = ("-Eonly", "-sys-header-deps", "-dependency-file", str(rules), "-MT", "unit")
+        self.run.step(unit.again(*words), unit.place, self.environment, recorded=False)
+        return any(path == self.edited.resolve() for path in _prerequisites(rules, unit.place))
+
+    def _changed(self, units: Iterable[Compilation], original: bytes, candidate: bytes) -> Compilation | None:
+        objects: list[list[bytes]] = []
+        units = list(units)
+        for text in (original, candidate):  # ends with the candidate
+            self.run.write(self.edited, text)
+            objects.append([self._object(unit) for unit in units])
+        pairs = zip(units, *objects, strict=True)
+        return next((unit for unit, before, after in pairs if before != after), None)
+
+    def _object(self, unit: Compilation) -> bytes:
+        target, none = self.run.temporary / "host.o", self.run.temporary / "no-device-code"
+        target.unlink(missing_ok=True)
+        self.run.write(none, b"")
+        device = ("-fcuda-include-gpubinary", str(none)) if "-fcuda-include-gpubinary" in unit.words else ()
+        command = unit.again("-o", str(target), *device)
+        self.run.step(command, unit.place, self.environment, recorded=False)
+        if not target.is_file():
+            raise StepFailedError(f"the compiler wrote no object of {unit.source.name}")
+        return target.read_bytes()
+
+    def _read_by_others(self, seen: Iterable[Compilation]) -> str | None:
+        """A source that reads the edited file, by the rules that another compiler wrote in this build."""
+        known = {unit.source for unit in seen}
+        places = {self.tree, *(unit.place for unit in seen)}
+        begin = self.run.begin_ns
+        written = (path for path in self.tree.rglob("*.d") if path.is_file())
+        files = [path for path in written if path.stat().st_mtime_ns >= begin]
+        for path in (self.run.temporary / _OF_OTHERS, *files):
+            prerequisites = list(_prerequisites(path, path.parent, *places))
+            if self.edited.resolve() in prerequisites and not known & set(prerequisites):
+                return prerequisites[0].name
+        return None
+
+
+def _refused(reason: str) -> GuardVerdict:
+    return GuardVerdict(HOST_CODE, False, reason)
+
+
+def _compilations(log: Path) -> Iterator[Compilation]:
+    """Those for the host that come to code, out of what the driver wrote."""
+    text = log.read_text(encoding="utf-8", errors="surrogateescape") if log.is_file() else ""
+    for line in text.splitlines():
+        words = tuple(_ESCAPED.sub(r"\1", word) for word in _WORD.findall(line))
+        if words[1:2] != ("-cc1",) or "-fcuda-is-device" in words or _NO_CODE & set(words):
+            continue
+        place = next((word[len(_PLACE) :] for word in words if word.startswith(_PLACE)), "/")
+        yield Compilation(words, Path(place))
+
+
+def _prerequisites(rules: Path, *places: Path) -> Iterator[Path]:
+    """What the rules of a dependency file name, relative to each of ``places``."""
+    if not rules.is_file() or rules.stat().st_size > _MOST_RULE_BYTES:
+        return
+    for rule in _RULE.finditer(rules.read_text(encoding="utf-8", errors="surrogateescape")):
+        for word in re.split(r"(?<!\\)\s+", rule[1].replace("\\\n", " ").strip()):
+            for place in places if word else ():
+                yield (place / _ESCAPED.sub(r"\1", word)).resolve()
