@@ -38,7 +38,15 @@ class ScriptBuilder:
         program.write_bytes(text)
         program.chmod(0o755)
         code = hashlib.sha256(text).hexdigest()
-        return BuiltProgram(program, (), 0.0, directory / "log", code, code, ())
+        return BuiltProgram(
+            binary=program,
+            commands=(),
+            wall_s=0.0,
+            log=directory / "log",
+            binary_sha256=code,
+            code_sha256=code,
+            code_objects=(),
+        )
 
     def command_for(self, build: BuiltProgram) -> tuple[str, ...]:
         return (str(build.binary), "8")

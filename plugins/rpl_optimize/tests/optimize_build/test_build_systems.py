@@ -121,6 +121,14 @@ def test_what_is_no_command_is_the_fault_of_its_plugin(tmp_path, command) -> Non
         def command_for(self, build: Build) -> tuple[str, ...]:
             return command
 
-    program = BuiltProgram(tmp_path / "made", (), 0.0, tmp_path / "log", "", "", ())
+    program = BuiltProgram(
+        binary=tmp_path / "made",
+        commands=(),
+        wall_s=0.0,
+        log=tmp_path / "log",
+        binary_sha256="",
+        code_sha256="",
+        code_objects=(),
+    )
     with pytest.raises(PluginError, match="command of strange"):
         ProgramBuilder("p", "strange", Odd()).command_for(program)

@@ -13,9 +13,12 @@ pytestmark = pytest.mark.clang
 def test_hipcc_builds_one_file_for_the_given_architecture(hipcc, project, build_ok):
     before = project.hash
     build = build_ok(project.builder(architecture="gfx942", link_flags=("-lm",)), project.whole)
-    (command,) = build.commands
-    assert command[:3] == ("hipcc", "-O3", "--offload-arch=gfx942")
-    assert command[-1] == "-lm"
+    device, host, link = build.commands
+    assert "--offload-device-only" in device
+    assert "--offload-host-only" in host
+    assert {command[0] for command in build.commands} == {"hipcc"}
+    assert all("--offload-arch=gfx942" in command for command in build.commands)
+    assert link[-1] == "-lm"
     assert project.printed((str(build.binary),)) == "3"
     assert project.hash == before
 
@@ -33,7 +36,8 @@ def test_clang_takes_over_where_there_is_no_hipcc(project, monkeypatch):
     monkeypatch.setattr(default_build, "_HIPCC", ())
     monkeypatch.setattr(default_build, "_CLANG", ("clang++-22",))
     summary = project.builder(architecture="gfx942", link_flags=("libx.a",)).summary
-    assert "-x hip {source} -x none --hip-link -o {output} libx.a" in summary
+    assert "-x hip -c scale.hip -o scale.o; clang++-22" in summary
+    assert summary.endswith("--hip-link scale.o -o app libx.a")
     with pytest.raises(UsageError, match="architecture"):
         project.builder()
 

@@ -116,7 +116,7 @@ class BuildRun:
     ) -> list[str]:
         """Run one command in ``place``; the first lines that it prints.
 
-        ``StepFailedError`` when it fails or the build's time is over. ``recorded``: as a command of the build.
+        ``StepFailedError`` when it fails or the build's time is over. ``recorded``: it is part of the build.
         """
         if recorded:
             self.commands.append(tuple(command))

@@ -1,8 +1,8 @@
 """One translation unit out of two texts: device code of the candidate, host code of the user's own source.
 
-So a candidate changes device code and never host code, whatever its text says. Both compilations have the same
-options and unit id: with the user's own text twice, the object is what one compilation gives, bit for bit.
-``-fcuda-include-gpubinary`` is how clang's own driver hands the device code to the host compilation; for
+So a candidate changes device code and never host code, whatever its text says. Both compilations have the
+same options and unit id: with the user's own text twice, the object is what one compilation gives, bit for
+bit. ``-fcuda-include-gpubinary`` is how clang's own driver hands the device code to the host compilation; for
 relocatable device code it joins both with ``clang-offload-bundler`` (clang's "Offload Bundler" document).
 """
 

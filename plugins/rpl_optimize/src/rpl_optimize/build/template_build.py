@@ -88,10 +88,11 @@ def is_header(path: Path) -> bool:
 class TemplateBuilder(Builder):
     """Runs ``words`` in ``place`` (the user's working directory), without a shell.
 
-    The candidate keeps its file name, in a scratch directory. The directory of the user's source is searched for headers behind all ``-I`` of the command, by ``CPATH``: that covers
-    ``#include "foo.h"`` and ``#include "../foo.h"``. Not covered: a header there that is named like one of
-    the system's is found before it; a header that includes the source itself gets the user's; what the
-    command writes besides ``{output}`` lands where the command says, as it does for the user.
+    The candidate keeps its file name, in a scratch directory. The directory of the user's source is searched
+    for headers behind all ``-I`` of the command, by ``CPATH``: that covers ``#include "foo.h"`` and
+    ``#include "../foo.h"``. Not covered: a header there that is named like one of the system's is found
+    before it; a header that includes the source itself gets the user's; what the command writes besides
+    ``{output}`` lands where the command says, as it does for the user.
     """
 
     summary: str
