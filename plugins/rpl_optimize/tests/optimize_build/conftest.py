@@ -36,6 +36,7 @@ float run_scale() {
   scale<<<1, 64>>>(device);
   hipMemcpy(host, device, sizeof host, hipMemcpyDeviceToHost);
   hipFree(device);
+  if (hipGetLastError() != hipSuccess) std::printf("line %d\\n", __LINE__);
   return host[1];
 }
 """

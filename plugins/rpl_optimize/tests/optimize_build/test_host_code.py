@@ -35,14 +35,20 @@ def test_host_code_of_a_candidate_is_never_compiled(hipcc, project, tmp_path, wa
     if way == "database":
         project.write_database(project.root / "compile_commands.json")
     build, printed = built(project, tmp_path / "b", whole=way == "compiler", more=HOSTILE)
-    assert build.host_code.passed
     assert printed == "13", "the kernel is the candidate's"
+    # Nothing of it ran; but the user would compile it if it were accepted.
+    assert (build.host_code.guard, build.host_code.passed) == ("host-code", False), build.host_code
+    build, printed = built(project, tmp_path / "c", whole=way == "compiler", more=b"\n\n")
+    assert (printed, build.host_code.passed) == ("13", True), build.host_code
 
 
-@pytest.mark.parametrize("way", ["template", "project"])
 @pytest.mark.parametrize(
-    ("more", "passed"),
-    [(b"", True), (HOSTILE, False), (b"} __device__ int more; inline void f() {", False), (b"\n", True)],
+    ("way", "more", "passed"),
+    [
+        ("template", b"\n\n", True),
+        ("template", HOSTILE, False),
+        ("project", b"} __device__ int more; inline void f() {", False),
+    ],
 )
 def test_a_command_of_the_user_is_looked_at_instead(hipcc, project, tmp_path, rpl_require, way, more, passed):
     rpl_require("make")

@@ -18,7 +18,7 @@ from rpl_optimize.build.compile_database import Entry, find_database, read_datab
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.objects import CompiledObject, compile_command, link_command, objects_to_link
 from rpl_optimize.build.program_word import Program, find_program
-from rpl_optimize.build.separate_compile import UNCHANGED, SeparateCompile, unit_id
+from rpl_optimize.build.separate_compile import SeparateCompile, unit_id
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
@@ -90,40 +90,40 @@ class DatabaseBuilder(Builder):
         )
 
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        return self.build_candidate(text, text, directory)
+        return self._built(text, None, directory)
 
     def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(candidate, original, directory)
+
+    def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s)) as run:
             output = run.directory / "bin" / self.program.path.name
             for folder in (output.parent, run.directory / "objects"):
                 make_directory(folder)
             try:
-                own = self._own(run, candidate, original)
+                device, host = run.write_both(self.source.name, text, original or text)
+                compiling = self._compiling(run)
+                compiled = run.directory / "objects" / f"{self.source.stem}.o"
+                own = CompiledObject(compiling.compile(run, device, host, compiled), self.entry)
                 others = [self._other(run, number, entry) for number, entry in enumerate(self.others)]
                 objects = objects_to_link(own, others, self.program.path.name)
                 link = link_command(self.entry, objects, output, self.link_flags)
                 run.step(link, self.entry.directory, self._environment(run, self.entry))
                 if not output.is_file():
                     return run.failed("the link ended well, but wrote no program")
-                return run.finished(output, UNCHANGED)
+                return run.finished(output, None if original is None else compiling.verdict(run, host, text))
             except StepFailedError as error:
                 return run.failed(str(error))
 
     def command_for(self, build: Build) -> tuple[str, ...]:
         return self.program.replaced(self.command, build.binary)
 
-    def _own(self, run: BuildRun, candidate: bytes, original: bytes) -> CompiledObject:
-        device, host = run.write_both(self.source.name, candidate, original)
-        compiling = SeparateCompile(
-            command=lambda source, target: compile_command(
-                self.entry, source, target, beside=self.source.parent
-            ),
-            place=self.entry.directory,
-            environment=self._environment(run, self.entry),
-            unit_id=unit_id(self.source),
-        )
-        target = run.directory / "objects" / f"{self.source.stem}.o"
-        return CompiledObject(compiling.compile(run, device, host, target), self.entry)
+    def _compiling(self, run: BuildRun) -> SeparateCompile:
+        def command(source: Path, target: Path) -> tuple[str, ...]:
+            return compile_command(self.entry, source, target, beside=self.source.parent)
+
+        environment = self._environment(run, self.entry)
+        return SeparateCompile(command, self.entry.directory, environment, unit_id(self.source))
 
     def _other(self, run: BuildRun, number: int, entry: Entry) -> CompiledObject:
         known, digest = self._cache.get(entry.file, (None, ""))

@@ -14,7 +14,7 @@ from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import Program, find_program
-from rpl_optimize.build.separate_compile import UNCHANGED, SeparateCompile, unit_id
+from rpl_optimize.build.separate_compile import SeparateCompile, unit_id
 from rpl_optimize.build.template_build import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
@@ -83,13 +83,16 @@ class OneFileBuilder(Builder):
         return f"{' '.join(compiling)}; {' '.join(linking)}"
 
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        return self.build_candidate(text, text, directory)
+        return self._built(text, None, directory)
 
     def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(candidate, original, directory)
+
+    def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s)) as run:
             output = run.directory / "bin" / self.program.path.name
             make_directory(output.parent)
-            device, host = run.write_both(self.source.name, candidate, original)
+            device, host = run.write_both(self.source.name, text, original or text)
             environment = build_environment(run.temporary, self.place)
             compiling = SeparateCompile(self._compile, self.place, environment, unit_id(self.source))
             try:
@@ -97,7 +100,7 @@ class OneFileBuilder(Builder):
                 run.step(self._link(compiled, output), self.place, environment)
                 if not output.is_file():
                     return run.failed("the link ended well, but wrote no program")
-                return run.finished(output, UNCHANGED)
+                return run.finished(output, None if original is None else compiling.verdict(run, host, text))
             except StepFailedError as error:
                 return run.failed(str(error))
 

@@ -2,9 +2,9 @@
 
 Clang's driver writes down every compilation of a build when it is asked to (``CC_PRINT_OPTIONS``, clang's
 "Driver.cpp"). Those for the host that read the edited file are run again, once with the original text in its
-place and once with the candidate's: the same path, options and unit id, no debug information. Unless both
-objects are bit-identical, the candidate is refused. So it is where nobody can tell: clang never saw the file,
-or another compiler read it.
+place and once with the candidate's: the same path, options, unit id and line numbers, no debug information.
+Unless both objects are bit-identical, the candidate is refused. So it is where nobody can tell: clang never
+saw the file, or another compiler read it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,14 @@ class Compilation:
                 next(rest, None)
             elif not word.startswith(_WRITING_JOINED):
                 kept.append(word)
-        return (*kept[:-1], "-w", *more, kept[-1])  # of several actions the last one counts
+        return (
+            *kept[:-1],
+            "-w",
+            "-D",
+            "__LINE__=0",
+            *more,
+            kept[-1],
+        )  # of several actions the last one counts
 
 
 def watching(folder: Path) -> dict[str, str]:

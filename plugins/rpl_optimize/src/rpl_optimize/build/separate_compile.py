@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rpl_optimize.build.build_run import BuildRun
 
 HOST_CODE: Final = "host-code"
-#: What a build by this module can say of every candidate.
-UNCHANGED: Final = GuardVerdict(HOST_CODE, True, "the host's code is compiled from the unchanged source")
+#: A line that a candidate adds moves the lines behind it, and `assert` writes their numbers into host code.
+SAME_LINES: Final = ("-D__LINE__=0", "-Wno-builtin-macro-redefined")
 _RELOCATABLE: Final = ("-fgpu-rdc", "-fno-gpu-rdc")
 _BUNDLER: Final = "clang-offload-bundler"
 
@@ -55,10 +55,32 @@ class SeparateCompile:
             self._step(run, host, target, "--offload-host-only", *given)
         return target
 
-    def _step(self, run: BuildRun, source: Path, output: Path, *more: str) -> None:
+    def verdict(self, run: BuildRun, host: Path, candidate: bytes) -> GuardVerdict:
+        """Whether the candidate's own host code is that of the text at ``host``: who accepts it compiles it.
+
+        Both are compiled at the same path, with the same line numbers and without debug information.
+        """
+        original = host.read_bytes()
+        objects = []
+        try:
+            for text in (candidate, original):
+                run.write(host, text)
+                target = run.temporary / f"host-{len(objects)}.o"
+                self._step(run, host, target, "--offload-host-only", last=("-g0", "-w", *SAME_LINES))
+                objects.append(target.read_bytes())
+        except StepFailedError as error:
+            return GuardVerdict(HOST_CODE, False, f"the host's code can't be compared: {error}")
+        if objects[0] != objects[1]:
+            return GuardVerdict(HOST_CODE, False, "the candidate changes the host's code, which was not used")
+        return GuardVerdict(HOST_CODE, True, "the host's code is that of the unchanged source")
+
+    def _step(
+        self, run: BuildRun, source: Path, output: Path, *more: str, last: tuple[str, ...] = ()
+    ) -> None:
         compiler, *words = self.command(source, output)
-        # The user's options come later and win, in both compilations.
-        run.step((compiler, f"-cuid={self.unit_id}", *more, *words), self.place, self.environment)
+        # The user's options come later and win, in both compilations; ``last`` comes behind them.
+        command = (compiler, f"-cuid={self.unit_id}", *more, *words, *last)
+        run.step(command, self.place, self.environment, recorded=not last)
         if not output.is_file():
             raise StepFailedError(f"the compiler ended well, but wrote no {output.name}")
 
