@@ -61,7 +61,7 @@ class SeparateCompile:
         Both are compiled at the same path, with the same line numbers and without debug information.
         """
         original = host.read_bytes()
-        objects = []
+        objects: list[bytes] = []
         try:
             for text in (candidate, original):
                 run.write(host, text)
