@@ -29,7 +29,9 @@ class ScriptBuilder:
     def __init__(self) -> None:
         self.built: list[bytes] = []
 
-    def build(self, text: bytes, directory: Path) -> BuiltProgram | BuildFailure:
+    def build(
+        self, text: bytes, directory: Path, original: bytes | None = None
+    ) -> BuiltProgram | BuildFailure:
         assert not any(directory.iterdir())
         self.built.append(text)
         if b"syntax error" in text:

@@ -90,6 +90,7 @@ def stage(tmp_path):
             Contribution("plugin", proposer),
             NeverBuilds(),
             tmp_path,
+            SOURCE,
             lambda proposed: heard.append(("proposed", proposed.repairs)),
             lambda proposed, _part: heard.append(("built", proposed.repairs)),
         )

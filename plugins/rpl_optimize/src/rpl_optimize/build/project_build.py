@@ -21,6 +21,8 @@ from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 #: Variables in which a path of the project names a tool, not the project.
@@ -60,7 +62,8 @@ class ProjectBuilder(Builder):
             binary = copy / program_place(self.program.path).relative_to(self.root)
             _take_away(binary, copy)
             try:
-                self._run_command(run, copy, project, before)
+                watched = {} if original is None else watching(run.temporary)
+                self._run_command(run, copy, project, before, watched)
                 built = _result(binary, copy)
                 if original is None:
                     return run.finished(built)
@@ -73,7 +76,9 @@ class ProjectBuilder(Builder):
     def command_for(self, build: Build) -> tuple[str, ...]:
         return self.program.replaced(self.command, build.binary)
 
-    def _run_command(self, run: BuildRun, copy: Path, project: Project, before: Snapshot) -> None:
+    def _run_command(
+        self, run: BuildRun, copy: Path, project: Project, before: Snapshot, watched: Mapping[str, str]
+    ) -> None:
         place = copy / self.place.relative_to(self.root)
         if not place.is_dir():
             raise UsageError(
@@ -81,8 +86,7 @@ class ProjectBuilder(Builder):
                 next_step="start rpl in the project itself, with a --build that configures a build directory",
             )
         try:
-            watched = self._environment(run, copy, place) | watching(run.temporary)
-            run.step(self._led(copy), place, watched)
+            run.step(self._led(copy), place, {**self._environment(run, copy, place), **watched})
         except StepFailedError:
             _refuse_changes(project, before)
             raise

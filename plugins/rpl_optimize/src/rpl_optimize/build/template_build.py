@@ -118,8 +118,8 @@ class TemplateBuilder(Builder):
             beside = (self.source.parent,)
             environment = build_environment(run.temporary, self.place, include=beside)
             try:
-                watched = environment | watching(run.temporary)
-                run.step(self._filled(candidate, output), self.place, watched)
+                watched = {} if original is None else watching(run.temporary)
+                run.step(self._filled(candidate, output), self.place, environment | watched)
                 if not output.is_file():
                     return run.failed("the build command ended well, but wrote no {output}")
                 if original is None:
