@@ -76,7 +76,7 @@ class Watchful(Transformation):
 class NeverBuilds:
     summary = "fails"
 
-    def build(self, text, directory):
+    def build(self, text, directory, original=None):
         return BuildFailure(commands=(("cc",),), reason=text.decode().splitlines()[0], log=None, wall_s=0.0)
 
 

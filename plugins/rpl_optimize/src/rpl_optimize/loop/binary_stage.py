@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from rpl_codeobject.comparing.compare import compare_code_objects
-from rpl_codeobject.comparing.other_code import other_code_changes
+from rpl_codeobject.comparing.other_code import other_code_changes, position_free
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
@@ -115,7 +115,7 @@ def why_not_moved(plain: Sequence[CodeObject], shifted: Sequence[CodeObject], ke
 
 
 def _own_code(objects: Sequence[CodeObject], kernel: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    return {key: _position_free(code) for key, code in _code(objects).items() if is_instance(key[1], kernel)}
+    return {key: position_free(code) for key, code in _code(objects, kernel).items()}
 
 
 def _entries(objects: Sequence[CodeObject], kernel: str) -> list[int | None]:
