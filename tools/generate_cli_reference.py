@@ -19,7 +19,8 @@ PAGE = ROOT / "skills" / "rocm-perf-lab" / "references" / "cli.md"
 DISTRIBUTIONS = ",".join(
     (
         *("rocm-perf-lab", "rpl-core", "rpl-amdgpu", "rpl-analysis", "rpl-att", "rpl-codeobject"),
-        *("rpl-compare", "rpl-gfx942", "rpl-llm-unroll", "rpl-optimize", "rpl-report", "rpl-rocprofv3"),
+        *("rpl-compare", "rpl-gfx1030", "rpl-gfx1100", "rpl-gfx90a", "rpl-gfx942", "rpl-gfx950"),
+        *("rpl-llm-unroll", "rpl-optimize", "rpl-report", "rpl-rocprofv3"),
     )
 )
 _WIDTH = 100

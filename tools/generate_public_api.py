@@ -81,10 +81,11 @@ def file_of(module: str) -> Path | None:
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """The file as a tree; placeholders of the plugin template count as names."""
-    return ast.parse(
-        re.sub(r"\{\{.*?\}\}", "baked", path.read_text()) if "{{" in str(path) else path.read_text()
-    )
+    """The file as a tree; of the plugin template, placeholders count as names and all kinds as chosen."""
+    text = path.read_text()
+    if "{{" in str(path):
+        text = re.sub(r"\{\{.*?\}\}", "baked", re.sub(r"\{%.*?%\}", "", text))
+    return ast.parse(text)
 
 
 def imports(path: Path) -> Iterator[tuple[str, str | None]]:

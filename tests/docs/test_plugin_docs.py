@@ -108,6 +108,11 @@ def test_a_figure_goes_all_the_way_as_printed(shell):
     assert play((DOCS / "figures.md").read_text(encoding="utf-8"), shell) == 7
 
 
+def test_a_device_in_one_hour_works_as_printed(shell):
+    shell.environment["RPL_LOAD_PLUGINS"] = "rpl-core,rpl-amdgpu"
+    assert play((DOCS / "device.md").read_text(encoding="utf-8"), shell) == 4
+
+
 def test_the_examples_of_the_testing_page_pass(shell):
     play((DOCS / "testing.md").read_text(encoding="utf-8"), shell)
     done = shell(f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider .")

@@ -164,8 +164,8 @@ def _stated(expression: str, spans: set[str], text: str) -> bool:
 
 
 def test_the_ceilings_of_the_roofline_page_are_those_of_the_device(documentation):
-    device = pytest.importorskip("rpl_gfx942.device")
-    products = {model.name: model for model in device.device_models()}
+    device = pytest.importorskip("rpl_gfx942.plugin")
+    products = {model.name: model for model in device.rpl_device_models()}
     rows = documentation.rows(
         "docs/ROOFLINE_DESIGN.md",
         "product", "CU", "XCD", "clock MHz", "HBM spec GB/s", "HBM measured GB/s",

@@ -61,7 +61,7 @@ ANALYZE = {
     "rpl_analysis": (0, "pip install rpl-analysis", False, False),
     "rpl_codeobject": (0, "pip install rpl-codeobject", True, False),
     "rpl_report": (0, "pip install rpl-report", True, False),
-    "rpl_gfx942": (0, "no installed plugin knows the device (gfx942)", True, True),
+    "rpl_gfx942": (0, "pip install rpl-gfx942", True, True),
 }
 
 

@@ -62,7 +62,7 @@ STRANGER = """
 from pathlib import Path
 
 from rocm_perf_lab.demo import RECORDED_RUNS
-from rpl_amdgpu.plugin import rpl_architectures
+from rpl_amdgpu.products import Family
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
 from rpl_codeobject.kernel_code import KERNEL_CODE
@@ -71,7 +71,11 @@ from rpl_core import hookimpl
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import KernelFigure
 from rpl_core.model.metric import Metric
-from rpl_gfx942.device import device_models
+from rpl_gfx1030.products import FAMILIES
+from rpl_gfx1100.plugin import rpl_device_models
+from rpl_gfx90a.products import GFX90A
+from rpl_gfx942.products import GFX942
+from rpl_gfx950.products import GFX950
 from rpl_llm_unroll.transformation import Unroll
 from rpl_optimize.transform.edits import apply_edits
 from rpl_report.text.report import TextRenderer

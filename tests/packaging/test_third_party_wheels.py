@@ -15,16 +15,17 @@ SAXPY = ROOT / "examples" / "rpl-transform-launch-bounds" / "tests" / "sources" 
 @pytest.mark.timeout(600)
 def test_the_example_plugins_work_as_wheels(wheelhouse, build_wheel, fresh_environment):
     fresh = fresh_environment
-    examples = [ROOT / "examples" / "rpl-gfx90a", ROOT / "examples" / "rpl-transform-launch-bounds"]
+    examples = [ROOT / "examples" / name for name in ("rpl-measured-ceilings", "rpl-transform-launch-bounds")]
     built = [build_wheel(example) for example in examples]
-    fresh.install("rpl-gfx90a[test]", "rpl-transform-launch-bounds[test]", wheels=[wheelhouse, *built])
+    fresh.install(
+        "rpl-measured-ceilings[test]", "rpl-transform-launch-bounds[test]", wheels=[wheelhouse, *built]
+    )
 
     plugins = fresh.plugins()
-    for name in ("gfx90a", "launch-bounds"):
+    for name in ("measured-ceilings", "launch-bounds"):
         assert plugins[name]["status"] == "loaded", plugins[name]
         assert plugins[name]["origin"] == "installed"
-    device = json.loads(fresh.output("rpl", "plugins", "info", "gfx90a", "--json"))["plugins"][0]
-    assert {"MI210", "MI250X"} <= {c["name"].upper() for c in device["contributions"]}
+    assert plugins["measured-ceilings"]["hooks"] == ["rpl_ceilings"]
 
     listed = json.loads(fresh.output("rpl", "transform", SAXPY, "--json"))["candidates"]
     assert {c["id"]: c["allowed"] for c in listed}["launch-bounds:saxpy-256"] is True
@@ -37,8 +38,12 @@ def test_the_example_plugins_work_as_wheels(wheelhouse, build_wheel, fresh_envir
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("kind", "hooks", "passed"),
+    [("check", ["rpl_doctor_checks"], 6), ("device", ["rpl_detect_device", "rpl_device_models"], 7)],
+)
 def test_a_baked_plugin_works_as_a_wheel_and_passes_its_own_tests(
-    tmp_path, wheelhouse, build_wheel, fresh_environment
+    kind, hooks, passed, tmp_path, wheelhouse, build_wheel, fresh_environment
 ):
     from cookiecutter.main import cookiecutter
 
@@ -47,13 +52,13 @@ def test_a_baked_plugin_works_as_a_wheel_and_passes_its_own_tests(
             str(ROOT / "templates" / "rpl-plugin"),
             no_input=True,
             output_dir=str(tmp_path),
-            extra_context={"plugin_name": "two-words"},
+            extra_context={"plugin_name": "two-words", "kind": kind},
         )
     )
     fresh = fresh_environment
     fresh.install("rpl-two-words[test]", wheels=[wheelhouse, build_wheel(baked)])
     plugin = fresh.plugins()["two-words"]
     assert (plugin["status"], plugin["distribution"]) == ("loaded", "rpl-two-words")
-    assert plugin["hooks"] == ["rpl_doctor_checks"]
+    assert plugin["hooks"] == hooks
     summary = fresh.output("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=baked)
-    assert "6 passed" in summary
+    assert f"{passed} passed" in summary

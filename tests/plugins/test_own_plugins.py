@@ -19,6 +19,7 @@ OWN = frozenset(
     f"rpl-{name}"
     for name in (
         *("core", "amdgpu", "analysis", "att", "codeobject", "gfx942"),
+        *("gfx950", "gfx90a", "gfx1100", "gfx1030"),
         *("llm-unroll", "optimize", "report", "rocprofv3"),
     )
 )

@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def bake(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
-    def call(name):
+    def call(name, kind="check"):
         return Path(
             cookiecutter(
                 str(ROOT / "templates" / "rpl-plugin"),
                 no_input=True,
                 output_dir=str(tmp_path),
-                extra_context={"plugin_name": name},
+                extra_context={"plugin_name": name, "kind": kind},
                 default_config=True,
             )
         )
@@ -43,8 +43,21 @@ def test_a_baked_plugin_loads_as_a_module_under_development(bake, rpl_cli):
     assert [c["name"] for c in plugin["contributions"]] == ["two-words-free-space"]
 
 
-def test_a_baked_plugin_is_formatted_and_linted(bake):
-    project = bake("two-words")
+def test_a_baked_device_is_known_to_rpl(bake, rpl_cli):
+    project = bake("two-words", "device")
+    outcome = rpl_cli.process(
+        *("-p", "rpl_two_words.plugin", "devices", "--json"),
+        env={"PYTHONPATH": str(project / "src"), "RPL_LOAD_PLUGINS": "rpl-amdgpu"},
+        cwd=project,
+    )
+    devices = outcome.assert_ok().json()["devices"]
+    assert [device["name"] for device in devices] == ["rx7800xt", "rx7700xt"]
+    assert not list(project.rglob("free_space.py"))
+
+
+@pytest.mark.parametrize("kind", ["check", "device"])
+def test_a_baked_plugin_is_formatted_and_linted(bake, kind):
+    project = bake("two-words", kind)
     for command in (("check", "--select", "E,F,W,I,UP,B,PT,SIM"), ("format", "--check")):
         done = subprocess.run(
             [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "110", str(project)],
@@ -56,8 +69,9 @@ def test_a_baked_plugin_is_formatted_and_linted(bake):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_nothing_of_the_template_language_is_left(bake):
-    project = bake("two-words")
+@pytest.mark.parametrize("kind", ["check", "device"])
+def test_nothing_of_the_template_language_is_left(bake, kind):
+    project = bake("two-words", kind)
     for file in project.rglob("*"):
         assert "{{" not in str(file)
         if file.is_file():

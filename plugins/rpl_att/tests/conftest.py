@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rpl_amdgpu import architectures
 from rpl_att.analysis.att_block import att_block
 from rpl_att.contract import AttPart
 from rpl_att.reading.decoded_trace import read_decoded_trace
-from rpl_gfx942.architecture import FACTS
+from rpl_gfx90a.products import GFX90A
+from rpl_gfx942.products import GFX942
+from rpl_gfx950.products import GFX950
+from rpl_gfx1030.products import FAMILIES as RDNA_2
+from rpl_gfx1100.products import FAMILIES as RDNA_3_AND_4
 
 FOLDERS = {
     "wave_gemm": "gfx950_wave_gemm/ui_output_agent_32617_dispatch_3",
@@ -25,7 +28,8 @@ FOLDERS = {
     "empty": "gfx950_tinygrad_empty/derived_ui/ui_output_agent_0_dispatch_1",
     "pcsampling": "pcsampling_ui_gfx9",
 }
-ARCHITECTURES = {known.name: known for known in (*architectures.ARCHITECTURES, FACTS)}
+_FAMILIES = (GFX90A, GFX942, GFX950, *RDNA_2, *RDNA_3_AND_4)
+ARCHITECTURES = {family.name: family.architecture for family in _FAMILIES}
 HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 
 

@@ -21,7 +21,7 @@ from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Agent
 from rpl_core.schedule import Step, analyze
-from rpl_gfx942.detect import detect_device
+from rpl_gfx942.plugin import rpl_detect_device
 from rpl_rocprofv3.readers.catalog import all_readers
 
 
@@ -65,7 +65,7 @@ def analysed(rpl_shared_data: Path) -> Callable[..., Analysed]:
         claims = [(reader, claim) for reader in all_readers() for claim in reader.claim(files)]
         traces = tuple(t for reader, claim in claims if not claim.refusal for t in reader.read(claim))
         recording = Recording(traces)
-        device = detect_device(recording.gpu_agents)
+        device = rpl_detect_device(recording.gpu_agents)
         chosen = Options({FLOP_MODEL.name: flop_model, STRICT.name: strict})
         analyzers = (RuntimeAnalyzer(), CountersAnalyzer(), RooflineAnalyzer())
         context = AnalysisContext(recording, device, chosen)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_gfx942.device import device_models
+from rpl_gfx942.plugin import rpl_device_models
 
 SPEC = CeilingOrigin.SPEC
-MODELS = {model.name: model for model in device_models()}
+MODELS = {model.name: model for model in rpl_device_models()}
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from rpl_analysis.roofline.vocabulary import CACHES, additive
 from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.counter_map import COUNTER_MAP
-from rpl_gfx942.device import device_models
+from rpl_gfx942.plugin import rpl_device_models
 from rpl_rocprofv3.collector.pass_planning import block_of, plan_passes
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 QUANTITIES = {quantity.name: quantity for quantity in COUNTER_MAP.quantities}
-MI300X = device_models()[0]
+MI300X = rpl_device_models()[0]
 NO_MFMA = {f"SQ_INSTS_VALU_MFMA_MOPS_{t}": 0 for t in ("F64", "F32", "F16", "BF16", "F8", "I8")}
 NO_VALU = {
     f"SQ_INSTS_VALU_{op}_{t}": 0 for op in ("ADD", "MUL", "FMA", "TRANS") for t in ("F16", "F32", "F64")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from rpl_amdgpu.detection import partition_of
+from rpl_amdgpu.models import Partition
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_gfx942.detect import detect_device
-from rpl_gfx942.partitions import Partition, partition_of
-from rpl_gfx942.products import PRODUCTS
+from rpl_gfx942.plugin import rpl_detect_device
+from rpl_gfx942.products import GFX942
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 
@@ -23,7 +24,7 @@ SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
     ],
 )
 def test_modes_of_an_mi300x(agent, mode, xcds, units, channels, hbm_gbps):
-    found = detect_device((agent(chip_id=29857, compute_partition=mode),))
+    found = rpl_detect_device((agent(chip_id=29857, compute_partition=mode),))
     assert (found.partition, found.xcd_count, found.compute_units) == (mode, xcds, units)
     assert (found.l2_channels, found.l2_bytes) == (channels, xcds * 4 * 2**20)
     assert found.memory_ceiling("hbm", SPEC).peak_gbps == pytest.approx(hbm_gbps)
@@ -33,30 +34,30 @@ def test_modes_of_an_mi300x(agent, mode, xcds, units, channels, hbm_gbps):
 
 @pytest.mark.parametrize(("mode", "xcds"), [("SPX", 6), ("TPX", 2), ("CPX", 1)])
 def test_modes_of_an_mi300a(agent, mode, xcds):
-    found = detect_device((agent(chip_id=29856, compute_partition=mode),))
+    found = rpl_detect_device((agent(chip_id=29856, compute_partition=mode),))
     assert (found.xcd_count, found.compute_units) == (xcds, 38 * xcds)
 
 
 @pytest.mark.parametrize(("facts", "mode"), [({"compute_units": 76}, "QPX"), ({"xcd_count": 4}, "DPX")])
 def test_the_mode_follows_from_the_size(agent, facts, mode):
-    assert detect_device((agent(chip_id=29857, **facts),)).partition == mode
+    assert rpl_detect_device((agent(chip_id=29857, **facts),)).partition == mode
 
 
 def test_contradicting_facts_settle_no_partition(agent):
-    found = detect_device((agent(chip_id=29857, compute_partition="CPX", compute_units=304),))
+    found = rpl_detect_device((agent(chip_id=29857, compute_partition="CPX", compute_units=304),))
     assert found.partition is None
     assert found.memory_ceiling("hbm", SPEC) is None
 
 
 def test_measured_ceilings_hold_only_in_the_partition_they_were_measured_in(agent):
     def measured(chip_id: int, mode: str) -> float | None:
-        ceiling = detect_device((agent(chip_id=chip_id, compute_partition=mode),)).memory_ceiling(
+        ceiling = rpl_detect_device((agent(chip_id=chip_id, compute_partition=mode),)).memory_ceiling(
             "hbm", MEASURED
         )
         return ceiling.peak_gbps if ceiling else None
 
     whole, part = (
-        detect_device((agent(chip_id=29857, compute_partition=mode),)).compute_ceiling(
+        rpl_detect_device((agent(chip_id=29857, compute_partition=mode),)).compute_ceiling(
             "F32", Pipe.VALU_PACKED, MEASURED
         )
         for mode in ("SPX", "CPX")
@@ -69,15 +70,15 @@ def test_measured_ceilings_hold_only_in_the_partition_they_were_measured_in(agen
 
 
 def test_infinity_cache_is_shared_unless_memory_is_split_too(agent):
-    shared = detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS1"),))
-    split = detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS4"),))
+    shared = rpl_detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS1"),))
+    split = rpl_detect_device((agent(chip_id=29857, compute_partition="CPX", memory_partition="NPS4"),))
     assert (shared.llc_bytes, split.llc_bytes) == (256 * 2**20, 64 * 2**20)
 
 
 @pytest.mark.parametrize(
     ("facts", "partition"),
     [
-        # Each fact alone tells the mode: an MI300X has 8 XCDs of 38 CUs (module docstring of partitions).
+        # Each fact alone tells the mode: an MI300X has 8 XCDs of 38 CUs (rpl_amdgpu.models).
         ({"compute_partition": "DPX"}, Partition("DPX", 4)),
         ({"compute_partition": "dpx"}, Partition("DPX", 4)),
         ({"xcd_count": 2}, Partition("QPX", 2)),
@@ -94,10 +95,10 @@ def test_infinity_cache_is_shared_unless_memory_is_split_too(agent):
     ],
 )
 def test_the_partition_that_an_agent_describes(agent, facts, partition):
-    assert partition_of(PRODUCTS[0], agent(**facts)) == partition
+    assert partition_of(GFX942.products[0], agent(**facts)) == partition
 
 
 def test_even_the_only_mode_of_a_product_must_be_recorded(agent):
-    one_mode = attrs.evolve(PRODUCTS[0], partitions=(("SPX", 8),))
+    one_mode = attrs.evolve(GFX942.products[0], partitions=(("SPX", 8),))
     assert partition_of(one_mode, agent()) is None
     assert partition_of(one_mode, agent(compute_partition="SPX")) == Partition("SPX", 8)

@@ -16,7 +16,7 @@ def test_the_hooks_give_models_and_detection(agent):
 
 
 def test_importing_the_plugin_imports_no_device_and_no_numpy():
-    heavy = "[m for m in ('numpy', 'rpl_gfx942.device') if m in sys.modules]"
+    heavy = "[m for m in ('numpy', 'rpl_gfx942.products') if m in sys.modules]"
     code = f"import sys, rpl_gfx942.plugin; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

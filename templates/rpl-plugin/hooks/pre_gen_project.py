@@ -4,7 +4,7 @@ import re
 import sys
 
 NAME = "{{ cookiecutter.plugin_name }}"
-TAKEN = {"core", "gfx942", "rocprofv3", "att", "llm-unroll", "vmreplay", "emu", "native"}
+TAKEN = {"core", "gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1030", "amdgpu", "rocprofv3", "att", "llm-unroll", "vmreplay", "emu", "native"}
 
 if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", NAME):
     sys.exit(f"plugin_name {NAME!r}: use lower-case words joined by '-', without the prefix rpl-")

@@ -1,4 +1,4 @@
-"""AMD architectures for rpl: occupancy limits, rates and quirks of records, without any product."""
+"""What AMD device plugins share: a check of this machine's GPU, and the name of a plugin that is missing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.interfaces.analyzer import Analyzer
+    from rpl_core.interfaces.doctor import DoctorCheck
 
 RPL_API = 1
 
 
 @hookimpl
-def rpl_architectures() -> tuple[Architecture, ...]:
-    from rpl_amdgpu.architectures import ARCHITECTURES
+def rpl_analyzers() -> tuple[Analyzer, ...]:
+    from rpl_amdgpu.known_packages import DevicePackageAnalyzer
 
-    return ARCHITECTURES
+    return (DevicePackageAnalyzer(),)
+
+
+@hookimpl
+def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
+    from rpl_amdgpu.gpu_at_hand import DevicePluginCheck, known_architectures
+
+    return (DevicePluginCheck(known_architectures),)

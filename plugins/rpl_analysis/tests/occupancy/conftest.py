@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_amdgpu.architectures import ARCHITECTURES
+import rpl_gfx90a.plugin
+import rpl_gfx942.plugin
+import rpl_gfx950.plugin
+import rpl_gfx1030.plugin
+import rpl_gfx1100.plugin
 from rpl_core.model.architecture import Architecture
-from rpl_gfx942.architecture import FACTS
 
-KNOWN = {architecture.name: architecture for architecture in (*ARCHITECTURES, FACTS)}
+_PLUGINS = (
+    rpl_gfx90a.plugin,
+    rpl_gfx942.plugin,
+    rpl_gfx950.plugin,
+    rpl_gfx1030.plugin,
+    rpl_gfx1100.plugin,
+)
+KNOWN = {
+    model.architecture: model.architecture_facts
+    for plugin in _PLUGINS
+    for model in plugin.rpl_device_models()
+}
 
 
 @pytest.fixture(params=sorted(KNOWN))

@@ -7,7 +7,7 @@ import itertools
 import attrs
 import pytest
 
-from rpl_amdgpu.architectures import ARCHITECTURES
+from rpl_amdgpu.architectures import cdna_architecture, rdna_architecture
 from rpl_analysis.occupancy import (
     AllocatedRegisters,
     LaunchShape,
@@ -20,8 +20,9 @@ from rpl_core.errors import BadDataError
 from rpl_core.model.architecture import Architecture
 from rpl_gfx942.architecture import FACTS as GFX942
 
-_KNOWN = {architecture.name: architecture for architecture in ARCHITECTURES}
-GFX90A, GFX950, GFX1100 = _KNOWN["gfx90a"], _KNOWN["gfx950"], _KNOWN["gfx1100"]
+GFX90A = cdna_architecture("gfx90a")
+GFX950 = cdna_architecture("gfx950", lds_bytes=163840, lds_granule_bytes=1280, vgprs_may_be_halved=True)
+GFX1100 = rdna_architecture("gfx1100", wave32_registers=1536, wave32_granule=24)
 
 
 def used(vgprs: int | None = 4, agprs: int | None = 0, sgprs: int | None = 16) -> UsedRegisters:

@@ -8,9 +8,9 @@ import os
 
 import pytest
 
-from rpl_amdgpu.architectures import ARCHITECTURES
 from rpl_att.reading.folder import TraceFolder
 from rpl_core.errors import BadDataError
+from rpl_gfx950.products import GFX950
 
 CODE = (("; k", 0, 0, 0, 0, 0), ("v_nop", 0, 1, 4, 0, 6), ("s_endpgm", 4, 1, 8, 0, 0))
 WAVE = [[106, 6, 0, 4, 1], [110, 11, 0, 8, 2]]
@@ -221,7 +221,7 @@ def test_blocks_give_the_same_result_as_the_whole(sound, att_folder, monkeypatch
 
     for module in ("numeric_rows", "json_skeleton"):
         monkeypatch.setattr(f"rpl_att.reading.{module}.BLOCK_BYTES", 613)
-    (gfx950,) = [known for known in ARCHITECTURES if known.name == "gfx950"]
+    gfx950 = GFX950.architecture
     assert att_block(read_decoded_trace(att_folder("wave_gemm")), gfx950) == att_of("wave_gemm")
 
 

@@ -15,13 +15,15 @@ RPL_API = 1
 
 @hookimpl
 def rpl_device_models() -> tuple[DeviceModel, ...]:
-    from rpl_gfx942.device import device_models
+    from rpl_amdgpu.models import device_models
+    from rpl_gfx942.products import GFX942
 
-    return device_models()
+    return device_models(GFX942)
 
 
 @hookimpl
 def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
-    from rpl_gfx942.detect import detect_device
+    from rpl_amdgpu.detection import detect_device
+    from rpl_gfx942.products import GFX942
 
-    return detect_device(agents)
+    return detect_device(GFX942, agents)

@@ -1,94 +1,76 @@
-"""The gfx942 products: what tells them apart and what is known about each. Unknown facts are ``None``.
+"""The gfx942 products: what tells them apart, and their peak and measured rates. Unknown facts are ``None``.
 
-CU counts, caches: ROCm documentation ``gpu-specs.rst`` @2b48ffc7. Chip ids: rocprofiler-compute
-``mi_gpu_spec.yaml`` @1b1610fc. Clocks and HBM rate of MI300X and MI300A: the ``sysinfo.csv`` of real
-rocprofiler-compute recordings (1300 MHz x 32 B x 128 channels = 5324.8 GB/s).
+CU counts, caches: ROCm documentation ``gpu-specs.rst`` @2b48ffc7. Chip ids, XCDs of partitions:
+rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc. Clocks and HBM rate of MI300X and MI300A: the
+``sysinfo.csv`` of real rocprofiler-compute recordings (1300 MHz x 32 B x 128 channels = 5324.8 GB/s).
+Operations and bytes per clock: panel 2.1 of rocprofiler-compute, reproduced by running it; packed FP32 and
+XF32 are rates of AMD's MI300 data sheets.
 """
 
 from __future__ import annotations
 
+from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
-from rpl_core.values import frozen
+from rpl_gfx942.architecture import FACTS
+from rpl_gfx942.counter_map import COUNTER_MAP
 
-__all__ = ["CU_PER_XCD", "L2_BYTES_PER_XCD", "L2_CHANNELS_PER_XCD", "PRODUCTS", "Product"]
+__all__ = ["GFX942"]
 
-CU_PER_XCD = 38
-L2_CHANNELS_PER_XCD = 16
-L2_BYTES_PER_XCD = 4 * 2**20
+_CU_PER_XCD = 38
+_LLC_BYTES = 256 * 2**20
+_EIGHT_XCDS = (("SPX", 8), ("DPX", 4), ("QPX", 2), ("CPX", 1))
 
 _SPECS = "ROCm gpu-specs.rst @2b48ffc7"
+_PANEL = "rocprofiler-compute panel 2.1 @1b1610fc"
 _SYSINFO = "1300 MHz x 32 B x 128 channels, rocprofiler-compute sysinfo.csv"
+_MI300_SHEETS = "AMD Instinct MI300 data sheets (vendor figure, not checked here)"
 _SHEET = "AMD data sheet (vendor figure, not checked here)"
-_MEMCOPY = "memcopy +-5 %, rocm-systems tests/test_metric_validation.py @1b1610fc"
+_MEMCOPY = "memcopy +-5 %, rocm-systems rocprofiler-compute tests/test_metric_validation.py @117d8704"
 _STREAM = "RRZE gpu-benches gpu-stream @1038c5d"
 _ROOFLINE = "FP32 FMA at 1486 MHz under load, RRZE gpu-benches gpu-roofline @1038c5d"
 
 
+def _hbm(peak_gbps: float, source: str, origin: CeilingOrigin = CeilingOrigin.SPEC) -> MemoryCeiling:
+    return MemoryCeiling("hbm", peak_gbps, origin, source)
+
+
 def _measured(peak_gbps: float, source: str) -> MemoryCeiling:
-    return MemoryCeiling("hbm", peak_gbps, CeilingOrigin.MEASURED, source)
+    return _hbm(peak_gbps, source, CeilingOrigin.MEASURED)
 
 
-@frozen
-class Product:
-    """One product in its full (SPX) partition; ``partitions`` maps a mode to its number of XCDs.
-
-    ``measured_in`` holds ceilings that were measured in another partition than SPX.
-    """
-
-    name: str
-    product: str
-    chip_ids: tuple[int, ...]  # physical and virtual function
-    xcd_count: int | None
-    clock_mhz: float | None
-    llc_bytes: int | None
-    hbm: MemoryCeiling | None
-    partitions: tuple[tuple[str, int], ...]
-    measured_memory: tuple[MemoryCeiling, ...] = ()
-    measured_compute: tuple[ComputeCeiling, ...] = ()
-    measured_in: tuple[tuple[str, MemoryCeiling], ...] = ()
-    source: str = _SPECS
-    unknown_reason: str = ""
-
-    @property
-    def compute_units(self) -> int | None:
-        return None if self.xcd_count is None else self.xcd_count * CU_PER_XCD
-
-
-def _hbm(peak_gbps: float, source: str) -> MemoryCeiling:
-    return MemoryCeiling("hbm", peak_gbps, CeilingOrigin.SPEC, source)
-
-
-_LLC_BYTES = 256 * 2**20
-_EIGHT_XCDS = (("SPX", 8), ("DPX", 4), ("QPX", 2), ("CPX", 1))
-_MI300X_FMA = ComputeCeiling("F32", Pipe.VALU_PACKED, 96500.0, CeilingOrigin.MEASURED, _ROOFLINE)
-
-PRODUCTS: tuple[Product, ...] = (
+_PRODUCTS = (
     Product(
-        "mi300x",
-        "AMD Instinct MI300X",
-        (29857, 29877),
-        8,
-        2100.0,
-        _LLC_BYTES,
-        _hbm(5324.8, _SYSINFO),
-        _EIGHT_XCDS,
-        (
+        name="mi300x",
+        product="AMD Instinct MI300X",
+        source=_SPECS,
+        chip_ids=(29857, 29877),
+        xcd_count=8,
+        units_per_xcd=_CU_PER_XCD,
+        clock_mhz=2100.0,
+        llc_bytes=_LLC_BYTES,
+        hbm=_hbm(5324.8, _SYSINFO),
+        partitions=_EIGHT_XCDS,
+        measured_memory=(
             _measured(3910.62, _MEMCOPY),
             _measured(4199.0, f"{_STREAM}, read"),
             _measured(4849.0, f"{_STREAM}, write"),
         ),
-        (_MI300X_FMA,),
+        measured_compute=(
+            ComputeCeiling("F32", Pipe.VALU_PACKED, 96500.0, CeilingOrigin.MEASURED, _ROOFLINE),
+        ),
     ),
     Product(
-        "mi300a",
-        "AMD Instinct MI300A",
-        (29856, 29876),
-        6,
-        2100.0,
-        _LLC_BYTES,
-        _hbm(5324.8, _SYSINFO),
-        (("SPX", 6), ("TPX", 2), ("CPX", 1)),
-        (
+        name="mi300a",
+        product="AMD Instinct MI300A",
+        source=_SPECS,
+        chip_ids=(29856, 29876),
+        xcd_count=6,
+        units_per_xcd=_CU_PER_XCD,
+        clock_mhz=2100.0,
+        llc_bytes=_LLC_BYTES,
+        hbm=_hbm(5324.8, _SYSINFO),
+        partitions=(("SPX", 6), ("TPX", 2), ("CPX", 1)),
+        measured_memory=(
             _measured(3034.0, f"{_STREAM}, triad"),
             _measured(2688.0, f"{_STREAM}, read"),
             _measured(3069.0, f"{_STREAM}, write"),
@@ -96,28 +78,56 @@ PRODUCTS: tuple[Product, ...] = (
         measured_in=(("CPX", _measured(710.23, _MEMCOPY)),),
     ),
     Product(
-        "mi325x",
-        "AMD Instinct MI325X",
-        (29861, 29881),
-        8,
-        2100.0,
-        _LLC_BYTES,
-        _hbm(6000.0, _SHEET),
-        _EIGHT_XCDS,
-        (_measured(4287.31, _MEMCOPY),),
+        name="mi325x",
+        product="AMD Instinct MI325X",
         source=f"{_SPECS}; clock and HBM rate: {_SHEET}",
+        chip_ids=(29861, 29881),
+        xcd_count=8,
+        units_per_xcd=_CU_PER_XCD,
+        clock_mhz=2100.0,
+        llc_bytes=_LLC_BYTES,
+        hbm=_hbm(6000.0, _SHEET),
+        partitions=_EIGHT_XCDS,
+        measured_memory=(_measured(4287.31, _MEMCOPY),),
     ),
     Product(
-        "mi308x",
-        "AMD Instinct MI308X",
-        (29858, 29878),
-        None,
-        None,
-        None,
-        None,
-        (),
-        (_measured(2003.45, _MEMCOPY),),
-        source="rocprofiler-compute mi_gpu_spec.yaml @1b1610fc (chip ids only)",
+        name="mi308x",
+        product="AMD Instinct MI308X",
+        source="rocprofiler-compute mi_gpu_spec.yaml @1b1610fc (chip ids and XCDs only)",
+        chip_ids=(29858, 29878),
+        xcd_count=4,
+        partitions=(("SPX", 4), ("DPX", 2), ("CPX", 1)),
+        measured_memory=(_measured(2003.45, _MEMCOPY),),
         unknown_reason="no public reference at hand states it for MI308X",
     ),
+)
+
+GFX942 = Family(
+    architecture=FACTS,
+    wave_size=64,
+    counter_map=COUNTER_MAP,
+    products=_PRODUCTS,
+    compute_rates=(
+        ComputeRate("F64", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F32", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F32", Pipe.VALU_PACKED, 256, _MI300_SHEETS),
+        ComputeRate("F16", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F64", Pipe.MFMA, 256, _PANEL),
+        ComputeRate("F32", Pipe.MFMA, 256, _PANEL),
+        ComputeRate("XF32", Pipe.MFMA, 1024, _MI300_SHEETS),
+        ComputeRate("F16", Pipe.MFMA, 2048, _PANEL),
+        ComputeRate("BF16", Pipe.MFMA, 2048, _PANEL),
+        ComputeRate("F8", Pipe.MFMA, 4096, _PANEL),
+        ComputeRate("I8", Pipe.MFMA, 4096, _PANEL),
+    ),
+    byte_rates=(
+        ByteRate("l2", "channel", 128, _PANEL),
+        ByteRate("vl1d", "CU", 128, _PANEL),
+        ByteRate("lds", "CU", 128, _PANEL),
+    ),
+    l2_bytes_per_xcd=4 * 2**20,
+    l2_channels_per_xcd=16,
+    # The VALU width of the documented FLOP model (kalowery/rocm-perf-lab @f9ff67a4 docs/ARCHITECTURE.md,
+    # section 2).
+    fp32_valu_width=8,
 )

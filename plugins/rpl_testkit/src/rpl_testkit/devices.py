@@ -1,11 +1,14 @@
-"""Device models for tests: a small made-up GPU of which a test changes only what it is about."""
+"""Device models for tests: a made-up GPU to change, and what the formulas of a device make of counters."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rpl_core.model.device import DeviceModel
+    from rpl_core.model.metric import Metric
 
 
 def make_device(**fields: Any) -> DeviceModel:
@@ -33,3 +36,16 @@ def make_device(**fields: Any) -> DeviceModel:
         "counter_map": CounterMap((), ()),
     }
     return DeviceModel(**{**defaults, **fields})
+
+
+def launch_quantities(device: DeviceModel, **counters: float) -> Callable[[str], Metric | None]:
+    """``quantity("hbm_read_bytes")``: what the formulas of ``device`` make of one launch."""
+    from rpl_analysis.counters.join import join_counters
+    from rpl_analysis.counters.quantities import derive_quantities
+    from rpl_core.model.origin import Origin
+    from rpl_core.model.recording import Recording
+    from rpl_testkit.traces import TracedDispatch, make_trace
+
+    launch = TracedDispatch("kernel", 0, 1000, counters=dict(counters))
+    (kernel,) = join_counters(Recording((make_trace([launch]),))).kernels.values()
+    return derive_quantities(kernel, device, Origin.MEASURED)[0].per_launch

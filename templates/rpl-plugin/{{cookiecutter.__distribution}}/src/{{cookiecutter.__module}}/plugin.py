@@ -10,15 +10,41 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+{%- if cookiecutter.kind == "device" %}
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.trace import Agent
+{%- else %}
     from rpl_core.interfaces.doctor import DoctorCheck
+{%- endif %}
 
 #: The version of rpl's hook contract that this plugin was written for.
 RPL_API = 1
 
 
+{% if cookiecutter.kind == "device" -%}
+@hookimpl
+def rpl_device_models() -> tuple[DeviceModel, ...]:
+    """`--device` takes these."""
+    from rpl_amdgpu.models import device_models
+
+    from {{ cookiecutter.__module }}.products import FAMILY
+
+    return device_models(FAMILY)
+
+
+@hookimpl
+def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
+    """The product behind recorded agents."""
+    from rpl_amdgpu.detection import detect_device
+
+    from {{ cookiecutter.__module }}.products import FAMILY
+
+    return detect_device(FAMILY, agents)
+{%- else -%}
 @hookimpl
 def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
     """`rpl doctor` runs these."""
     from {{ cookiecutter.__module }}.free_space import FreeSpaceCheck
 
     return (FreeSpaceCheck(),)
+{%- endif %}

@@ -1,1 +1,0 @@
-"""gfx90a (MI210, MI250X) for rpl."""

@@ -1,0 +1,1 @@
+"""Ceilings for rpl from rocprofiler-compute's benchmark."""

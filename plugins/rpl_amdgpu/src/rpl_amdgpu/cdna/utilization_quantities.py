@@ -1,0 +1,166 @@
+"""Lanes, utilization, waves, waits and cache behaviour of kernels on CDNA GPUs, all as ratios.
+
+Sources: rocprofiler-compute panels 2 to 17 and rocprofiler-sdk ``counter_defs.yaml`` (rocm-systems
+@1b1610fc). SQ_ACTIVE_INST_*, SQ_WAVE_CYCLES, SQ_BUSY_CU_CYCLES and SQ_WAIT_* count quad-cycles; recorded
+GRBM_GUI_ACTIVE is the sum over XCDs. Fractions are 0..1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rpl_core.model.device import Formula, Quantity, Refinement
+from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
+
+__all__ = ["MatrixPeak", "utilization_quantities"]
+
+_RPC = "rocprofiler-compute panels @1b1610fc"
+_SDK = "rocprofiler-sdk counter_defs.yaml @1b1610fc"
+_CU_CYCLES = "(GRBM_GUI_ACTIVE / xcd_count * compute_units)"
+_BUSY_CYCLES = "(4 * SQ_BUSY_CU_CYCLES)"
+_WINDOW_NOTE = "Share of the counter window, which is longer than a short kernel: the truth is not below it."
+_BUSY_NOTE = "Relative to busy compute units only; independent of the counter window."
+_MFMA_NOTE = (
+    "From MFMA operations at the highest rate of their type: other instructions keep the unit longer."
+)
+
+
+@frozen(kw_only=True)
+class MatrixPeak:
+    """Most operations per clock and CU that one type of MFMA instruction can do, by the type of its counter.
+
+    A sparse instruction does twice the operations of a dense one.
+    """
+
+    operations: Mapping[str, int]
+    source: str
+
+
+def utilization_quantities(
+    *, fabric: str, matrix_peak: MatrixPeak, l2_note: str, vl1d_note: str
+) -> tuple[Quantity, ...]:
+    """Every quantity that is a ratio, except ``waves``.
+
+    ``fabric`` is the prefix of the counters beyond L2; the notes say what hit rates show without any reuse.
+    """
+    waves = Quantity("waves", "wave", (Formula("SQ_WAVES", Exactness.EXACT, _SDK),))
+    return (
+        waves,
+        *_lanes(),
+        *_pipes(matrix_peak),
+        *_waves_and_waits(),
+        *_caches(l2_note, vl1d_note),
+        *_memory_behaviour(fabric),
+    )
+
+
+def _ratio(
+    name: str,
+    unit: str,
+    expression: str,
+    source: str,
+    exactness: Exactness = Exactness.EXACT,
+    note: str | None = None,
+) -> Quantity:
+    return Quantity(name, unit, (Formula(expression, exactness, source, note=note),), additive=False)
+
+
+def _lanes() -> tuple[Quantity, ...]:
+    lanes = "SQ_THREAD_CYCLES_VALU / SQ_ACTIVE_INST_VALU"
+    return (
+        _ratio("active_lanes", "lane", lanes, _RPC),
+        _ratio("active_lane_fraction", "fraction", f"{lanes} / wave_size", _RPC),
+        _ratio("divergence_fraction", "fraction", f"1 - {lanes} / wave_size", _RPC),
+    )
+
+
+def _pipes(matrix_peak: MatrixPeak) -> tuple[Quantity, ...]:
+    # Four SIMDs per CU cancel the factor four of quad-cycles.
+    busy_cycles = {
+        "valu_utilization": "SQ_ACTIVE_INST_VALU",
+        "salu_utilization": "SQ_ACTIVE_INST_SCA",
+        "vmem_utilization": "(SQ_ACTIVE_INST_FLAT + SQ_ACTIVE_INST_VMEM)",
+        "branch_utilization": "SQ_ACTIVE_INST_MISC",
+    }
+    mfma = _utilization(
+        "mfma_utilization", "SQ_VALU_MFMA_BUSY_CYCLES / simd_per_cu", _mfma_from_operations(matrix_peak)
+    )
+    return (
+        *(_utilization(name, busy) for name, busy in busy_cycles.items()),
+        mfma,
+        _ratio("ipc", "instruction/cycle", "SQ_INSTS / SQ_BUSY_CU_CYCLES", _RPC, note="The peak is 5."),
+    )
+
+
+def _mfma_from_operations(peak: MatrixPeak) -> tuple[Formula, ...]:
+    """The least share that the counted MFMA operations take; exactly zero where there are none."""
+    counters = {data_type: f"SQ_INSTS_VALU_MFMA_MOPS_{data_type}" for data_type in peak.operations}
+    cycles = " + ".join(f"512 * {counters[t]} / {rate}" for t, rate in peak.operations.items())
+    counted = " + ".join(counters.values())
+    none = (Refinement(counted, Exactness.EXACT),)
+
+    shares = (f"({cycles}) / {_CU_CYCLES}", f"0 * ({counted})")
+    return tuple(
+        Formula(share, Exactness.LOWER_BOUND, peak.source, refinements=none, note=_MFMA_NOTE)
+        for share in shares
+    )
+
+
+def _utilization(name: str, busy: str, otherwise: tuple[Formula, ...] = ()) -> Quantity:
+    """Share of the kernel's CU cycles in which a pipe is busy.
+
+    The counter window is longer than the kernel and busy CUs are at most all CUs, so the two shares
+    enclose the true one. ``otherwise`` serves where the busy cycles were not recorded.
+    """
+    of_window, of_busy = f"{busy} / {_CU_CYCLES}", f"{busy} / {_BUSY_CYCLES}"
+    formulas = (
+        Formula(of_window, Exactness.INTERVAL, _RPC, upper_expression=of_busy, note=_WINDOW_NOTE),
+        Formula(of_window, Exactness.LOWER_BOUND, _RPC, note=_WINDOW_NOTE),
+        Formula(f"0 * {busy}", Exactness.INTERVAL, _RPC, upper_expression=of_busy, note=_BUSY_NOTE),
+    )
+    return Quantity(name, "fraction", (*formulas, *otherwise), additive=False)
+
+
+def _waves_and_waits() -> tuple[Quantity, ...]:
+    waves = "SQ_WAVE_CYCLES / SQ_BUSY_CU_CYCLES"
+    slots = "(simd_per_cu * max_waves_per_simd)"
+    return (
+        _ratio("mean_waves_per_busy_cu", "wave", waves, _SDK, note=_BUSY_NOTE),
+        _ratio("occupancy_of_busy_cu", "fraction", f"{waves} / {slots}", _SDK, note=_BUSY_NOTE),
+        _ratio("dependency_wait_fraction", "fraction", "SQ_WAIT_ANY / SQ_WAVE_CYCLES", _RPC),
+        _ratio("issue_wait_fraction", "fraction", "SQ_WAIT_INST_ANY / SQ_WAVE_CYCLES", _RPC),
+        _ratio("issuing_fraction", "fraction", "SQ_ACTIVE_INST_ANY / SQ_WAVE_CYCLES", _RPC),
+    )
+
+
+def _caches(l2_note: str, vl1d_note: str) -> tuple[Quantity, ...]:
+    to_l2 = (
+        "TCP_TCC_READ_REQ + TCP_TCC_WRITE_REQ + TCP_TCC_ATOMIC_WITH_RET_REQ + TCP_TCC_ATOMIC_WITHOUT_RET_REQ"
+    )
+    vl1d = f"1 - ({to_l2}) / TCP_TOTAL_CACHE_ACCESSES"
+    l2 = "TCC_HIT / (TCC_HIT + TCC_MISS)"
+    return (
+        _ratio("l2_hit_rate", "fraction", l2, _RPC, note=l2_note),
+        _ratio("vl1d_hit_rate", "fraction", vl1d, _RPC, note=vl1d_note),
+        _ratio("sl1d_hit_rate", "fraction", _sqc_hits("DCACHE"), _RPC),
+        _ratio("l1i_hit_rate", "fraction", _sqc_hits("ICACHE"), _RPC),
+    )
+
+
+def _sqc_hits(cache: str) -> str:
+    # As rocprofiler-compute does: a miss on a line that is already on its way is not a second miss.
+    return f"SQC_{cache}_HITS / (SQC_{cache}_HITS + SQC_{cache}_MISSES)"
+
+
+def _memory_behaviour(fabric: str) -> tuple[Quantity, ...]:
+    reads, writes = f"{fabric}_RDREQ", f"{fabric}_WRREQ"
+    conflicts = "SQ_LDS_BANK_CONFLICT / (SQ_LDS_IDX_ACTIVE - SQ_LDS_BANK_CONFLICT)"
+    return (
+        _ratio("dram_read_share", "fraction", f"{reads}_DRAM / {reads}", _SDK, Exactness.ESTIMATE),
+        _ratio("fabric_read_latency", "cycle", f"{reads}_LEVEL / {reads}", _RPC),
+        _ratio("fabric_write_latency", "cycle", f"{writes}_LEVEL / {writes}", _RPC),
+        _ratio("lds_bank_conflicts_per_access", "conflict", conflicts, _RPC),
+        _ratio("l2_reads_per_load", "request", "TCP_TCC_READ_REQ / SQ_INSTS_VMEM_RD", _SDK),
+        _ratio("l2_writes_per_store", "request", "TCP_TCC_WRITE_REQ / SQ_INSTS_VMEM_WR", _SDK),
+    )

@@ -1,0 +1,145 @@
+"""Recognise the product behind recorded agents: by chip id, by name, by size.
+
+Several products may share a chip id or a size, so a recording can leave more than one open; then only what
+they share is stated. Agents of other architectures are left to others.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_amdgpu.models import (
+    NULLABLE,
+    GpuSize,
+    Partition,
+    product_model,
+    resized_product,
+    sized_model,
+    with_reason,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_amdgpu.products import Family, Product
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.trace import Agent
+
+__all__ = ["detect_device", "partition_of"]
+
+#: Memory partitions that split HBM, and into how many parts.
+_MEMORY_SPLITS = {"NPS1": 1, "NPS2": 2, "NPS4": 4, "NPS8": 8}
+
+
+def detect_device(family: Family, agents: tuple[Agent, ...]) -> DeviceModel | None:
+    """The one model that describes all ``agents``; ``None`` when they are not all the same GPU of it."""
+    models = [_model_of(family, agent) for agent in agents if agent.kind == "GPU"]
+    if not models or models[0] is None or any(model != models[0] for model in models):
+        return None
+    return models[0]
+
+
+def _model_of(family: Family, agent: Agent) -> DeviceModel | None:
+    named = _by_name(family, agent)
+    architecture = (agent.architecture or "").split(":")[0]
+    if architecture != family.name and (architecture or not named):
+        return None
+    models = [_as_described(family, product, agent) for product in named or _by_size(family, agent)]
+    if len(models) == 1:
+        return models[0]
+    return _shared_facts(family, models, agent)
+
+
+def _by_name(family: Family, agent: Agent) -> Sequence[Product]:
+    """The products that the chip id names, else the product name; of several, those of the stated size."""
+    by_chip = [product for product in family.products if agent.chip_id in product.chip_ids]
+    found = _longest_named(family, agent.product or "")
+    if by_chip and (both := [product for product in found if product in by_chip]):
+        return both
+    candidates = by_chip or found
+    fitting = [product for product in candidates if partition_of(product, agent) is not None]
+    return fitting if len(candidates) > 1 and fitting else candidates
+
+
+def _longest_named(family: Family, label: str) -> Sequence[Product]:
+    """Those whose name stands in ``label``, the longest name only: an "RX 7900 XTX" is no "RX 7900"."""
+    lengths = {
+        index: len(name)
+        for index, product in enumerate(family.products)
+        for name in product.known_as
+        if re.search(rf"(?<![A-Z0-9]){re.escape(name)}(?![A-Z0-9])", label.upper())
+    }
+    longest = max(lengths.values(), default=0)
+    return [family.products[index] for index, length in lengths.items() if length == longest]
+
+
+def _by_size(family: Family, agent: Agent) -> Sequence[Product]:
+    """Products of that size. A chip id that nobody knows is another product, whatever its size."""
+    if agent.chip_id is not None:
+        return []
+    sized = [product for product in family.products if product.compute_units is not None]
+    return [product for product in sized if partition_of(product, agent) is not None]
+
+
+def partition_of(product: Product, agent: Agent) -> Partition | None:
+    """The partition that an agent describes: by mode, XCD count or CU count, which must not disagree.
+
+    ``None`` when they do, or when the agent says nothing.
+    """
+    parts = _MEMORY_SPLITS.get((agent.memory_partition or "").upper(), 1)
+    modes: Sequence[tuple[str | None, int]] = product.partitions
+    if not modes and product.xcd_count is not None:
+        modes = ((None, product.xcd_count),)
+    fitting = [Partition(mode, xcds, parts) for mode, xcds in modes if _fits(product, mode, xcds, agent)]
+    recorded = (product.partitions and agent.compute_partition, agent.xcd_count, agent.compute_units)
+    return fitting[0] if len(fitting) == 1 and any(recorded) else None
+
+
+def _fits(product: Product, mode: str | None, xcd_count: int, agent: Agent) -> bool:
+    """Whether everything that the agent states agrees with a partition of ``xcd_count`` XCDs."""
+    stated_mode = agent.compute_partition.upper() if mode and agent.compute_partition else mode
+    units = None if product.units_per_xcd is None else xcd_count * product.units_per_xcd
+    stated_units = agent.compute_units if units is not None and agent.compute_units else units
+    return (stated_mode, agent.xcd_count or xcd_count, stated_units) == (mode, xcd_count, units)
+
+
+def _as_described(family: Family, product: Product, agent: Agent) -> DeviceModel:
+    partition = partition_of(product, agent)
+    if partition is None:
+        return resized_product(family, product, _size_of(agent))
+    return product_model(family, product, partition, _size_of(agent))
+
+
+def _size_of(agent: Agent) -> GpuSize:
+    clock_mhz = float(agent.clock_mhz) if agent.clock_mhz else None
+    return GpuSize(agent.compute_units, agent.xcd_count, clock_mhz)
+
+
+def _shared_facts(family: Family, models: Sequence[DeviceModel], agent: Agent) -> DeviceModel:
+    """A GPU of unknown product: the driver's figures, and what all ``models`` agree on."""
+    bare = sized_model(family, family.name, f"a {family.name} GPU", _size_of(agent))
+    if not models:
+        return with_reason(family, bare, "the recording names no known product, and none has that size")
+    names = " or ".join(model.product for model in models)
+    first = models[0]
+    common = attrs.evolve(
+        bare,
+        product=names,
+        compute_ceilings=tuple(c for c in first.compute_ceilings if _in_all(c, models, "compute_ceilings")),
+        memory_ceilings=tuple(c for c in first.memory_ceilings if _in_all(c, models, "memory_ceilings")),
+        **{name: _common(models, name) for name in (*NULLABLE, "partition")},
+    )
+    why = "chip id not recorded" if agent.chip_id is None else "the chip id leaves several products"
+    return with_reason(family, common, f"{why}: it is {names}, which differ in this")
+
+
+def _common(models: Sequence[DeviceModel], name: str) -> Any:
+    values = {getattr(model, name) for model in models}
+    return values.pop() if len(values) == 1 else None
+
+
+def _in_all(ceiling: object, models: Sequence[DeviceModel], name: str) -> bool:
+    return all(ceiling in getattr(model, name) for model in models)

@@ -1,0 +1,201 @@
+"""``rpl devices``: devices that installed plugins know, their ceilings, and what can be counted on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rpl_core.model.device import CeilingOrigin, DeviceModel, Quantity
+    from rpl_core.plugins.relay import Contribution
+
+__all__ = ["devices"]
+
+_FACTS = (
+    *("architecture", "partition", "compute_units", "xcd_count", "simd_per_cu", "wave_size"),
+    *("max_waves_per_simd", "lds_bytes_per_cu", "clock_mhz", "l2_bytes", "l2_channels", "llc_bytes"),
+)
+#: What an analysis asks a device for; whatever of it has no quantity can't be counted there.
+_WANTED = {
+    "hbm_bytes": "bytes beyond L2",
+    "l2_bytes": "bytes between L1 and L2",
+    "vl1d_bytes": "bytes of the first vector cache",
+    "lds_bytes_moved": "bytes of LDS",
+    "flops": "floating-point operations",
+    "l2_hit_rate": "hit rate of L2",
+    "vl1d_hit_rate": "hit rate of the first vector cache",
+    "active_lanes": "active lanes",
+    "valu_utilization": "utilisation of the vector units",
+    "mfma_utilization": "utilisation of the matrix units",
+}
+
+
+@click.group("devices", invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def devices(context: click.Context, as_json: bool) -> None:
+    """List the devices that installed plugins know, and the packages that know others.
+
+    `rpl devices info NAME` shows one of them, or an architecture: its ceilings with their sources, what can
+    be counted and what cannot.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from rpl_amdgpu.known_packages import devices_of_absent_packages
+
+    session = session_of(context)
+    known = session.host.catalog.devices().contributions
+    absent = devices_of_absent_packages()
+    if as_json:
+        rows = [_document(one) for one in known]
+        session.output.json({"devices": rows, "not_installed": absent})
+        return
+    columns = ("DEVICE", "ARCHITECTURE", "PRODUCT", "CU", "GB/S", "GFLOP/S F32", "PLUGIN")
+    session.output.table(columns, [_row(one) for one in known])
+    for package in sorted(set(absent.values())):
+        names = ", ".join(name for name in absent if absent[name] == package)
+        session.output.note(f"{names}: pip install {package}")
+
+
+@devices.command("info")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def show_device(context: click.Context, name: str, as_json: bool) -> None:
+    """Show all that is known of the device or architecture NAME, each figure with its source."""
+    session = session_of(context)
+    wanted = _named(name, session.host.catalog.devices().contributions)
+    if as_json:
+        session.output.json({"devices": [_document(one, whole=True) for one in wanted]})
+        return
+    for index, one in enumerate(wanted):
+        if index:
+            session.output.line()
+        for line in _lines(one.value):
+            session.output.line(line)
+
+
+def _named(name: str, known: Sequence[Contribution[DeviceModel]]) -> Sequence[Contribution[DeviceModel]]:
+    """The product of that name, else the products of that architecture."""
+    wanted = name.lower()
+    products = [one for one in known if one.value.name.lower() == wanted]
+    found = products or [one for one in known if one.value.architecture.lower() == wanted]
+    if found:
+        return found
+    from rpl_core.errors import MissingError
+    from rpl_core.plugins.packages import missing_provider
+
+    package = missing_provider("devices", wanted)
+    raise MissingError(
+        f"no installed plugin knows the device {name!r}",
+        next_step=f"pip install {package}" if package else "`rpl devices` lists those that are known",
+    )
+
+
+def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
+    from rpl_core.model.device import CeilingOrigin, Pipe
+    from rpl_core.text.figures import UNKNOWN
+
+    device = one.value
+    memory = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
+    compute = device.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.SPEC)
+    return (
+        device.name,
+        device.architecture,
+        device.product,
+        UNKNOWN if device.compute_units is None else str(device.compute_units),
+        UNKNOWN if memory is None else f"{memory.peak_gbps:g}",
+        UNKNOWN if compute is None else f"{compute.peak_gflops:.0f}",
+        one.plugin,
+    )
+
+
+def _lines(device: DeviceModel) -> Iterable[str]:
+    """As people read it: facts, reasons for unknown ones, ceilings, what can be counted."""
+    from rpl_core.text.figures import UNKNOWN
+    from rpl_core.text.table import format_table
+
+    facts = [("device", f"{device.name}: {device.product}")]
+    facts += [
+        (name.replace("_", " "), UNKNOWN if (v := getattr(device, name)) is None else str(v))
+        for name in _FACTS
+    ]
+    facts.append(("source", device.source))
+    width = max(len(name) for name, _ in facts)
+    yield from (f"{name:{width}}  {value}" for name, value in facts)
+    yield from (f"{'unknown':{width}}  {reason}" for reason in device.unknown_facts)
+    ceilings = [
+        *(
+            (f"{c.data_type} {c.pipe.value}", f"{c.peak_gflops:.1f} GFLOP/s", c.origin, c.source)
+            for c in device.compute_ceilings
+        ),
+        *((c.level, f"{c.peak_gbps:.1f} GB/s", c.origin, c.source) for c in device.memory_ceilings),
+    ]
+    yield ""
+    if ceilings:
+        rows = [(what, rate, origin.value, source) for what, rate, origin, source in ceilings]
+        yield format_table(("CEILING", "RATE", "ORIGIN", "SOURCE"), rows)
+    else:
+        yield "no ceilings: no source at hand states a rate"
+    yield ""
+    counted = [
+        (quantity.name, quantity.unit, _exactness(quantity, device))
+        for quantity in device.counter_map.quantities
+    ]
+    yield format_table(("COUNTED", "UNIT", "AT BEST"), counted)
+    yield from (f"not counted: {what}" for what in _not_counted(device))
+
+
+def _exactness(quantity: Quantity, device: DeviceModel) -> str:
+    """That of the preferred formula; a sum is worth what its least exact part is."""
+    if quantity.formulas:
+        return quantity.formulas[0].exactness.value
+    parts = {part.name: part for part in device.counter_map.quantities}
+    found = {_exactness(parts[name], device) for name in quantity.sum_of if name in parts}
+    return found.pop() if len(found) == 1 else "by part"
+
+
+def _not_counted(device: DeviceModel) -> list[str]:
+    counted = {quantity.name for quantity in device.counter_map.quantities}
+    return [what for name, what in _WANTED.items() if name not in counted]
+
+
+def _document(one: Contribution[DeviceModel], *, whole: bool = False) -> dict[str, Any]:
+    device = one.value
+    document: dict[str, Any] = {"name": device.name, "product": device.product, "plugin": one.plugin}
+    document |= {name: getattr(device, name) for name in _FACTS}
+    document["chip_ids"] = list(device.chip_ids)
+    if not whole:
+        return document
+    return document | {
+        "source": device.source,
+        "unknown_facts": list(device.unknown_facts),
+        "compute_ceilings": [
+            {
+                "data_type": c.data_type,
+                "pipe": c.pipe.value,
+                "gflops": c.peak_gflops,
+                **_origin(c.origin, c.source),
+            }
+            for c in device.compute_ceilings
+        ],
+        "memory_ceilings": [
+            {"level": c.level, "gbps": c.peak_gbps, **_origin(c.origin, c.source)}
+            for c in device.memory_ceilings
+        ],
+        "counted": {
+            quantity.name: {"unit": quantity.unit, "at_best": _exactness(quantity, device)}
+            for quantity in device.counter_map.quantities
+        },
+        "not_counted": _not_counted(device),
+        "recommended_counters": list(device.counter_map.recommended),
+    }
+
+
+def _origin(origin: CeilingOrigin, source: str) -> dict[str, str]:
+    return {"origin": origin.value, "source": source}

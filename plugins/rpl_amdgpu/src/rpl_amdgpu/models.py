@@ -1,0 +1,194 @@
+"""Device models from a ``Family``: a product in a partition, or a GPU known by the driver's facts alone.
+
+A partition has whole XCDs (rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc). CUs, L2 channels and the fair
+share of HBM bandwidth scale with them; Infinity Cache is shared by all partitions in NPS1. Ceilings are rates
+per clock times what there is of a unit times the clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_amdgpu.products import Family, Product
+
+__all__ = [
+    "NULLABLE",
+    "GpuSize",
+    "Partition",
+    "device_models",
+    "product_model",
+    "resized_product",
+    "sized_model",
+    "with_reason",
+]
+
+#: Facts that depend on the product or its partition, and may be unknown.
+NULLABLE = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels")
+
+
+@frozen
+class GpuSize:
+    """What the driver says about the size of one logical GPU; ``None`` where it says nothing."""
+
+    compute_units: int | None = None
+    xcd_count: int | None = None
+    clock_mhz: float | None = None
+
+
+@frozen
+class Partition:
+    """A compute partition by mode, e.g. ``("CPX", 1)``; ``memory_parts`` is the n of NPSn if recorded.
+
+    ``mode`` is ``None`` where a product has no partition modes.
+    """
+
+    mode: str | None
+    xcd_count: int
+    memory_parts: int = 1
+
+
+def device_models(family: Family) -> tuple[DeviceModel, ...]:
+    """One model per product, in its full partition."""
+    models = []
+    for product in family.products:
+        if product.xcd_count is None:
+            models.append(resized_product(family, product, GpuSize()))
+        else:
+            mode = "SPX" if product.partitions else None
+            models.append(product_model(family, product, Partition(mode, product.xcd_count), GpuSize()))
+    return tuple(models)
+
+
+def product_model(family: Family, product: Product, partition: Partition, size: GpuSize) -> DeviceModel:
+    """``product`` as one logical GPU of ``partition``; what the driver says in ``size`` fills gaps."""
+    xcds, per_xcd = partition.xcd_count, product.units_per_xcd
+    whole = xcds == product.xcd_count
+    known = GpuSize(
+        size.compute_units if per_xcd is None else xcds * per_xcd, xcds, size.clock_mhz or product.clock_mhz
+    )
+    bare = sized_model(family, product.name, product.product, known, channels=product.l2_channels)
+    model = attrs.evolve(
+        bare,
+        chip_ids=product.chip_ids,
+        l2_bytes=bare.l2_bytes or product.l2_bytes,
+        llc_bytes=product.llc_bytes // partition.memory_parts if product.llc_bytes else None,
+        compute_ceilings=bare.compute_ceilings + (product.measured_compute if whole else ()),
+        memory_ceilings=(*_hbm_ceilings(product, partition), *bare.memory_ceilings),
+        partition=partition.mode,
+        source=product.source,
+    )
+    return with_reason(family, model, product.unknown_reason)
+
+
+def resized_product(family: Family, product: Product, size: GpuSize) -> DeviceModel:
+    """A known product of a size that fits none of its partitions: masked CUs, or nothing recorded.
+
+    Of a product whose size no reference states, the driver's figures and its own measured ceilings hold.
+    """
+    clock_mhz = size.clock_mhz or product.clock_mhz
+    bare = sized_model(family, product.name, product.product, attrs.evolve(size, clock_mhz=clock_mhz))
+    measured = () if product.compute_units is not None else product.measured_memory
+    model = attrs.evolve(
+        bare,
+        chip_ids=product.chip_ids,
+        memory_ceilings=(*measured, *bare.memory_ceilings),
+        source=product.source,
+    )
+    reason = product.unknown_reason or "the recorded size fits no partition of the product"
+    return with_reason(family, model, reason)
+
+
+def with_reason(family: Family, model: DeviceModel, reason: str) -> DeviceModel:
+    """``model`` with a reason for every fact that is unknown: the family's own, else ``reason``."""
+    own = {name: why for name, why in family.absent.items() if getattr(model, name) is None}
+    unknown = [name for name in NULLABLE if getattr(model, name) is None and name not in own]
+    if model.memory_ceiling("hbm", CeilingOrigin.SPEC) is None:
+        unknown.append("HBM bandwidth")
+    stated = [f"{', '.join(unknown)}: {reason or 'no public reference at hand states it'}"] if unknown else []
+    return attrs.evolve(model, unknown_facts=(*stated, *(f"{name}: {why}" for name, why in own.items())))
+
+
+def _hbm_ceilings(product: Product, partition: Partition) -> tuple[MemoryCeiling, ...]:
+    if partition.xcd_count == product.xcd_count:
+        return (*((product.hbm,) if product.hbm else ()), *product.measured_memory)
+    measured = tuple(ceiling for mode, ceiling in product.measured_in if mode == partition.mode)
+    if product.hbm is None or product.xcd_count is None:
+        return measured
+    share = attrs.evolve(
+        product.hbm,
+        peak_gbps=product.hbm.peak_gbps * partition.xcd_count / product.xcd_count,
+        source=f"{partition.xcd_count} of {product.xcd_count} XCDs of: {product.hbm.source}",
+    )
+    return (share, *measured)
+
+
+def sized_model(
+    family: Family, name: str, product: str, size: GpuSize, *, channels: int | None = None
+) -> DeviceModel:
+    """What holds for every GPU of the family of that size: no LLC, no HBM, no measured ceilings."""
+    limits = family.architecture.occupancy
+    assert limits is not None, "a family states its occupancy limits"
+    xcds, per_xcd, bytes_per_xcd = size.xcd_count, family.l2_channels_per_xcd, family.l2_bytes_per_xcd
+    if xcds is not None and per_xcd is not None:
+        channels = xcds * per_xcd
+    return DeviceModel(
+        name=name,
+        architecture=family.name,
+        product=product,
+        chip_ids=(),
+        compute_units=size.compute_units,
+        xcd_count=xcds,
+        simd_per_cu=limits.simds_per_cu,
+        wave_size=family.wave_size,
+        max_waves_per_simd=limits.waves_per_simd,
+        lds_bytes_per_cu=limits.lds_bytes_per_cu,
+        clock_mhz=size.clock_mhz,
+        l2_bytes=None if xcds is None or bytes_per_xcd is None else xcds * bytes_per_xcd,
+        llc_bytes=None,
+        l2_channels=channels,
+        fp32_valu_width=family.fp32_valu_width,
+        compute_ceilings=_compute_ceilings(family, size),
+        memory_ceilings=_on_chip_ceilings(family, size, channels),
+        counter_map=family.counter_map,
+        source=f"facts of every {family.name}; size as the driver reported it",
+        architecture_facts=family.architecture,
+    )
+
+
+def _compute_ceilings(family: Family, size: GpuSize) -> tuple[ComputeCeiling, ...]:
+    """Spec ceilings in GFLOP/s: rate x CU x MHz / 1000; none when a factor is unknown."""
+    units, clock_mhz = size.compute_units, size.clock_mhz
+    if units is None or clock_mhz is None:
+        return ()
+    return tuple(
+        ComputeCeiling(
+            rate.data_type,
+            rate.pipe,
+            rate.per_clock * units * clock_mhz / 1000,
+            CeilingOrigin.SPEC,
+            f"{rate.per_clock} FLOP/clk/CU x {units} CU x {clock_mhz:g} MHz; {rate.source}",
+        )
+        for rate in family.compute_rates
+    )
+
+
+def _on_chip_ceilings(family: Family, size: GpuSize, channels: int | None) -> tuple[MemoryCeiling, ...]:
+    """Spec ceilings of caches and LDS in GB/s; a level with an unknown factor is absent."""
+    counts, clock_mhz = {"CU": size.compute_units, "channel": channels}, size.clock_mhz
+    return tuple(
+        MemoryCeiling(
+            rate.level,
+            rate.width * count * clock_mhz / 1000,
+            CeilingOrigin.SPEC,
+            f"{rate.width} B/clk/{rate.per} x {count} x {clock_mhz:g} MHz; {rate.source}",
+            on_engine_clock=True,
+        )
+        for rate in family.byte_rates
+        if (count := counts[rate.per]) is not None and clock_mhz is not None
+    )

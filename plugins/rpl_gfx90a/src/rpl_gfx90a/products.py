@@ -1,0 +1,93 @@
+"""The gfx90a products: what tells them apart, and peak and measured rates. Unknown facts are ``None``.
+
+MI250 and MI250X are two dies (GCDs), each of which is a GPU by itself. Sizes: ROCm documentation
+``gpu-specs.rst`` @2b48ffc7. Chip ids: rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc and ``amdgpu.ids``
+of libdrm. Clock: ROCm/legacy-rocm-build @089d7513 ``mi250.md``, and with the memory rate the ``sysinfo.csv``
+of a real recording of a 104-CU GPU (1700 MHz; 1600 MHz x 32 B x 32 channels = 1638.4 GB/s).
+"""
+
+from __future__ import annotations
+
+from rpl_amdgpu.architectures import cdna_architecture
+from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
+from rpl_gfx90a.counter_map import COUNTER_MAP
+
+__all__ = ["GFX90A"]
+
+_SPECS = "ROCm gpu-specs.rst @2b48ffc7; clock: ROCm/legacy-rocm-build @089d7513 mi250.md"
+_PANEL = "rocprofiler-compute panel 2.1 for gfx90a @1b1610fc"
+_MI250 = "ROCm/legacy-rocm-build @089d7513 mi250.md"
+#: The panel has 64 bytes, which makes 3481.6 GB/s for 32 channels; the benchmark below measured 5018.
+_L2 = "chosen, the size of an L2 line (docs/reference/devices.md, 2.2); rocprofiler-compute panel 2.1 has 64"
+_BENCHMARK = "rocprofiler-compute tests/workloads/path/MI200/roofline.csv @1b1610fc, device 0 (104 CU)"
+_CLOCK_MHZ = 1700.0
+_L2_BYTES = 8 * 2**20
+_HBM = MemoryCeiling(
+    "hbm", 1638.4, CeilingOrigin.SPEC, "1600 MHz x 32 B x 32 channels, rocprofiler-compute sysinfo.csv"
+)
+_MEASURED_MEMORY = tuple(
+    MemoryCeiling(level, gbps, CeilingOrigin.MEASURED, _BENCHMARK)
+    for level, gbps in (("hbm", 1388.93), ("l2", 5018.29), ("vl1d", 9226.73), ("lds", 17_717.83))
+)
+_MEASURED_COMPUTE = tuple(
+    ComputeCeiling(data_type, pipe, gflops, CeilingOrigin.MEASURED, _BENCHMARK)
+    for data_type, pipe, gflops in (
+        ("F32", Pipe.VALU, 20_941.97),
+        ("F64", Pipe.VALU, 20_272.54),
+        ("BF16", Pipe.MFMA, 170_483.16),
+        ("F16", Pipe.MFMA, 164_938.17),
+        ("F32", Pipe.MFMA, 41_438.68),
+        ("F64", Pipe.MFMA, 41_497.56),
+        ("I8", Pipe.MFMA, 166_402.27),
+    )
+)
+
+
+def _die(name: str, product: str, chip_ids: tuple[int, ...], compute_units: int) -> Product:
+    """One die; the benchmark was run on one of 104 CUs, which products of that size share."""
+    benchmarked = compute_units == 104
+    return Product(
+        name=name,
+        product=product,
+        source=_SPECS,
+        chip_ids=chip_ids,
+        xcd_count=1,
+        units_per_xcd=compute_units,
+        clock_mhz=_CLOCK_MHZ,
+        hbm=_HBM,
+        measured_memory=_MEASURED_MEMORY if benchmarked else (),
+        measured_compute=_MEASURED_COMPUTE if benchmarked else (),
+    )
+
+
+GFX90A = Family(
+    architecture=cdna_architecture("gfx90a"),
+    wave_size=64,
+    counter_map=COUNTER_MAP,
+    products=(
+        _die("mi210", "AMD Instinct MI210", (29711,), 104),
+        _die("mi250", "AMD Instinct MI250 (one GCD)", (29708,), 104),
+        _die("mi250x", "AMD Instinct MI250X (one GCD)", (29704, 29708), 110),
+    ),
+    compute_rates=(
+        ComputeRate("F64", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F32", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F32", Pipe.VALU_PACKED, 256, _MI250),
+        ComputeRate("F16", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F64", Pipe.MFMA, 256, _PANEL),
+        ComputeRate("F32", Pipe.MFMA, 256, _PANEL),
+        ComputeRate("F16", Pipe.MFMA, 1024, _PANEL),
+        ComputeRate("BF16", Pipe.MFMA, 1024, _PANEL),
+        ComputeRate("I8", Pipe.MFMA, 1024, _PANEL),
+    ),
+    byte_rates=(
+        ByteRate("l2", "channel", 128, _L2),
+        ByteRate("vl1d", "CU", 64, _PANEL),
+        ByteRate("lds", "CU", 128, _PANEL),
+    ),
+    l2_bytes_per_xcd=_L2_BYTES,
+    l2_channels_per_xcd=32,
+    fp32_valu_width=8,  # as the documented FLOP model of CDNA3 has it, for comparison only
+    absent={"llc_bytes": "gfx90a has no cache between L2 and HBM"},
+)

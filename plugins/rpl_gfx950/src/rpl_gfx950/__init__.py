@@ -1,0 +1,1 @@
+"""gfx950: MI350X, MI355X and MI350P for rpl."""

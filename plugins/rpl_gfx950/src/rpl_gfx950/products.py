@@ -1,0 +1,108 @@
+"""The gfx950 products: what tells them apart, and peak and measured rates. Unknown facts are ``None``.
+
+CU counts, caches, LDS: ROCm documentation ``gpu-specs.rst`` @2b48ffc7. Chip ids, XCDs of partitions:
+rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc. HBM rates and peak rates: ROCm/rocm-docs ``mi350.rst``
+@002654d6, whose TFLOP/s are the rates per clock below with 256 CUs at 2200 and 2400 MHz. Clocks follow from
+them.
+"""
+
+from __future__ import annotations
+
+from rpl_amdgpu.architectures import cdna_architecture
+from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
+from rpl_core.model.device import CeilingOrigin, MemoryCeiling, Pipe
+from rpl_gfx950.counter_map import COUNTER_MAP
+
+__all__ = ["GFX950"]
+
+_CU_PER_XCD = 32
+_SPECS = "ROCm gpu-specs.rst @2b48ffc7; clock and HBM rate: ROCm/rocm-docs mi350.rst @002654d6"
+_PANEL = "rocprofiler-compute panel 2.1 @1b1610fc"
+_MI350 = "ROCm/rocm-docs mi350.rst @002654d6"
+_MEMCOPY = (
+    "memcopy +-5 % on an MI350 series GPU, rocm-systems rocprofiler-compute tests/test_metric_validation.py"
+    " @117d8704"
+)
+#: rocprofiler-sdk around ROCm 7.0 takes it for an older device: (granulated + 1) * 4 VGPRs and no AGPRs,
+#: half of the allocation. A later release may be right; no record tells which it was.
+_HALVED = "rocprofiler-sdk of ROCm 7.0 (docs/reference/formats.md, 2.3); counter_defs.yaml @1b1610fc"
+
+
+def _hbm(peak_gbps: float, source: str, origin: CeilingOrigin = CeilingOrigin.SPEC) -> MemoryCeiling:
+    return MemoryCeiling("hbm", peak_gbps, origin, source)
+
+
+_EIGHT_XCDS = (("SPX", 8), ("DPX", 4), ("QPX", 2), ("CPX", 1))
+
+_PRODUCTS = (
+    Product(
+        name="mi350x",
+        product="AMD Instinct MI350X",
+        source=_SPECS,
+        chip_ids=(30112, 30128),
+        xcd_count=8,
+        units_per_xcd=_CU_PER_XCD,
+        clock_mhz=2200.0,
+        llc_bytes=256 * 2**20,
+        hbm=_hbm(8000.0, _MI350),
+        partitions=_EIGHT_XCDS,
+        measured_memory=(_hbm(5690.42, _MEMCOPY, CeilingOrigin.MEASURED),),
+    ),
+    Product(
+        name="mi355x",
+        product="AMD Instinct MI355X",
+        source=_SPECS,
+        chip_ids=(30115, 30131),
+        xcd_count=8,
+        units_per_xcd=_CU_PER_XCD,
+        clock_mhz=2400.0,
+        llc_bytes=256 * 2**20,
+        hbm=_hbm(8000.0, _MI350),
+        partitions=_EIGHT_XCDS,
+    ),
+    Product(
+        name="mi350p",
+        product="AMD Instinct MI350P",
+        source=_SPECS,
+        xcd_count=4,
+        units_per_xcd=_CU_PER_XCD,
+        clock_mhz=2200.0,
+        llc_bytes=128 * 2**20,
+        hbm=_hbm(4000.0, _MI350),
+        partitions=(("SPX", 4), ("DPX", 2), ("CPX", 1)),
+    ),
+)
+
+GFX950 = Family(
+    architecture=cdna_architecture(
+        "gfx950",
+        lds_bytes=163840,
+        lds_granule_bytes=1280,
+        # A quarter of the rates per CU below. One mnemonic serves FP8, FP6 and FP4, at two rates: no figure.
+        matrix_rates=(("F64", 32), ("F32", 64), ("F16", 1024), ("BF16", 1024), ("I8", 2048)),
+        vgprs_may_be_halved=True,
+        quirks_source=_HALVED,
+    ),
+    wave_size=64,
+    counter_map=COUNTER_MAP,
+    products=_PRODUCTS,
+    compute_rates=(
+        ComputeRate("F64", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F32", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F32", Pipe.VALU_PACKED, 256, _MI350),
+        ComputeRate("F16", Pipe.VALU, 128, _PANEL),
+        ComputeRate("F16", Pipe.VALU_PACKED, 256, _MI350),
+        ComputeRate("F64", Pipe.MFMA, 128, _PANEL),
+        ComputeRate("F32", Pipe.MFMA, 256, _PANEL),
+        ComputeRate("F16", Pipe.MFMA, 4096, _PANEL),
+        ComputeRate("BF16", Pipe.MFMA, 4096, _PANEL),
+        ComputeRate("F8", Pipe.MFMA, 8192, _PANEL),
+        ComputeRate("F6F4", Pipe.MFMA, 16384, _MI350),
+        ComputeRate("I8", Pipe.MFMA, 8192, _PANEL),
+    ),
+    # No LDS: the panel has 128 bytes per clock, and mi350.rst says that reads are twice as fast as on CDNA3.
+    byte_rates=(ByteRate("l2", "channel", 128, _PANEL), ByteRate("vl1d", "CU", 128, _PANEL)),
+    l2_bytes_per_xcd=4 * 2**20,
+    l2_channels_per_xcd=16,
+    absent={"fp32_valu_width": "the FLOP model by VALU width is documented for CDNA3 only"},
+)
