@@ -214,7 +214,15 @@ def _sparse_database(folder: Path, size: int) -> Path:
     return path
 
 
+def _endless_kernels(folder: Path, size: int) -> Path:
+    """Every kernel takes a time that a clock could show; together they take more than 64 bits can."""
+    from rpl_testkit.recordings import RocpdBuilder
+
+    return RocpdBuilder(folder)([("k", number, (1 << 62) - number) for number in range(1, size + 1)])
+
+
 CASES = {
+    "times: a sum of durations beyond 64 bits": Case(_endless_kernels, 3, 3, 65, "add up"),
     "sqlite: a function that never ends": Case(_slow_function, 1_000_000, 400_000_000, 65, "computes"),
     "sqlite: a pattern that never ends": Case(_slow_pattern, 100_000, 200_000_000, 65, "computes"),
     "sqlite: a computed name": Case(_computed_name, 900 * MEGABYTE, 900 * MEGABYTE, 65, "computes"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_core.errors import BadDataError, PluginError, RplError
 from rpl_core.files.digest import sha256_of
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
     from rpl_core.contracts.run import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
+
+#: Two years (chosen): sums of nanoseconds fit into 64 bits however many passes are added up.
+_LONGEST_SUM_NS = 1 << 56
 
 
 def load_recording(paths: Sequence[Path], readers: Readers, *, each_is_a_run: bool = False) -> Recording:
@@ -180,6 +184,7 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
         except PluginError as error:
             others = [offered for offered in readers if offered.value is not claim.reader]
             return _read_by_others(error, files, named, others)
+    _require_countable(read)
     traces = _without_slowed_times(read)
     slowed = [old for old, new in zip(read, traces, strict=True) if old.role is not new.role]
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
@@ -188,6 +193,22 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
         traces=tuple(with_hashes(trace) for trace in (*timing, *rest)),
         diagnostics=(*claims.diagnostics, *map(_times_not_used, slowed)),
     )
+
+
+def _require_countable(traces: Sequence[Trace]) -> None:
+    """Times that a clock could show one by one may still add up to more than the sums of analyses hold."""
+    total = 0.0
+    for trace in traces:
+        for rows in (trace.dispatches, trace.copies, trace.api_calls):
+            if rows is not None:
+                total += float(np.subtract(rows.end_ns, rows.begin_ns, dtype=np.float64).sum())
+        if total > _LONGEST_SUM_NS:
+            raise BadDataError(
+                f"{trace.source.paths[0]}: the times of its kernels, copies and calls add up to more than "
+                f"{_LONGEST_SUM_NS / 3.6e12:,.0f} hours",
+                cause="the recording is damaged or was edited",
+                next_step="record again",
+            )
 
 
 def _read_by_others(

@@ -1,10 +1,13 @@
 """The output of a command on its way from a pipe to a log file and to a line sink.
 
-A full disk or an endless writer costs log lines and never stops the work.
+A full disk or an endless writer costs log lines and never stops the work. Nor does reading slow the command
+down, whose time is measured: lines are made and looked at while it is silent.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,7 @@ from rpl_core.process.storage import storage_error
 LOG_LIMIT_BYTES = 64 * 1024 * 1024
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-_CHUNK_BYTES = 64 * 1024
+_CHUNK_BYTES = 1024 * 1024
 #: A longer line reaches the sink in pieces: output without a line end must not fill the memory.
 LINE_LIMIT_BYTES = 64 * 1024
 
@@ -63,7 +66,10 @@ def _no_sink(_line: str) -> None:
 
 
 class OutputStream:
-    """Reads ``source`` without blocking. ``open`` turns false at the end of the output."""
+    """Reads ``source`` without blocking. ``open`` turns false at the end of the output.
+
+    ``waiting`` counts the bytes of which the sink has not heard yet.
+    """
 
     def __init__(self, source: IO[bytes], log: LogFile | None, sink: Callable[[str], None]) -> None:
         self.open = True
@@ -71,7 +77,11 @@ class OutputStream:
         self._log = log
         self._sink = sink
         self._rest = b""
+        self._waiting: list[bytes] = []
+        self.waiting = 0
         os.set_blocking(source.fileno(), False)
+        with contextlib.suppress(OSError):  # more than the user may have, or an old kernel
+            fcntl.fcntl(source.fileno(), fcntl.F_SETPIPE_SZ, _CHUNK_BYTES)
 
     def fileno(self) -> int:
         return self._source.fileno()
@@ -91,18 +101,28 @@ class OutputStream:
             return False
         if self._log is not None:
             self._log.write(data)
-        self._give_lines(data)
+        self._waiting.append(data)
+        self.waiting += len(data)
+        if self.waiting > LOG_LIMIT_BYTES:
+            self.give_lines()
         return True
 
     def finish(self) -> None:
         """Close the pipe and give the last line although it has no end."""
         self.open = False
         self._source.close()
+        self.give_lines()
         rest, self._rest = self._rest, b""
         if rest:
             self._emit(rest)
 
-    def _give_lines(self, data: bytes) -> None:
+    def give_lines(self) -> None:
+        """Give what was read to the sink. To be called when the command is silent, or has ended."""
+        waiting, self._waiting, self.waiting = self._waiting, [], 0
+        for data in waiting:
+            self._split(data)
+
+    def _split(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._emit(line)

@@ -34,6 +34,8 @@ ORPHAN_GRACE_S = 2.0
 _ORPHAN_SEQUENCE = STOP_SEQUENCE[1:]
 _LAST_OUTPUT_S = 1.0
 _POLL_S = 0.02
+#: After so long without output there is time to look at what came (chosen).
+_SILENCE_S = 0.05
 
 
 def live_members(leader_pid: int) -> tuple[int, ...]:
@@ -160,25 +162,35 @@ class Supervision:
     def _pump_until(
         self, done: Callable[[], bool], deadline: float | None, poll_s: float | None = None
     ) -> bool:
-        while not done():
+        in_time = True
+        while not done() and in_time:
             left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            limits = [limit for limit in (left, poll_s) if limit is not None]
-            self._pump(min(limits, default=None))
-        return True
+            silence = _SILENCE_S if any(stream.waiting for stream in self._streams) else None
+            limits = [limit for limit in (left, poll_s, silence) if limit is not None]
+            in_time = left is None or left > 0
+            if in_time and not self._pump(min(limits, default=None)):
+                self._give_lines()
+        self._give_lines()
+        return in_time
 
-    def _pump(self, timeout_s: float | None) -> None:
+    def _give_lines(self) -> None:
+        for stream in self._streams:
+            stream.give_lines()
+
+    def _pump(self, timeout_s: float | None) -> bool:
+        """Take what comes within the time; whether anything came."""
         poll = select.poll()
         poll.register(self._wake.descriptor, select.POLLIN)
         open_streams = {stream.fileno(): stream for stream in self._streams if stream.open}
         for descriptor in open_streams:
             poll.register(descriptor, select.POLLIN)
-        for descriptor, _ in poll.poll(None if timeout_s is None else timeout_s * 1000):
+        ready = poll.poll(None if timeout_s is None else timeout_s * 1000)
+        for descriptor, _ in ready:
             if descriptor == self._wake.descriptor:
                 self._wake.clear()
             else:
                 open_streams[descriptor].read_available()
+        return bool(ready)
 
     def _watch_exit(self) -> None:
         with contextlib.suppress(ChildProcessError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process.output import OutputStream
 
 
 def python(code: str, *arguments: str) -> tuple[str, ...]:
@@ -131,3 +133,25 @@ def test_a_script_without_interpreter_line_is_refused(tmp_path: Path) -> None:
 def test_a_nul_character_in_an_argument_is_refused() -> None:
     with pytest.raises(UsageError, match="NUL"):
         run_command(ProcessRequest(("echo", "a\0b")))
+
+
+def test_reading_does_not_wait_for_whoever_looks_at_lines() -> None:
+    """Looking at 300 000 lines takes a second, which would count as the command's time."""
+    reading, writing = os.pipe()
+    heard: list[str] = []
+    stream = OutputStream(os.fdopen(reading, "rb"), None, heard.append)
+    os.write(writing, b"one\ntwo\nth")
+    assert stream.read_available()
+    os.write(writing, b"ree\n")
+    assert stream.read_available()
+    assert (heard, stream.waiting) == ([], 14)
+    stream.give_lines()
+    assert (heard, stream.waiting) == (["one", "two", "three"], 0)
+    os.close(writing)
+    stream.finish()
+
+
+def test_what_nobody_looked_at_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rpl_core.process.output.LOG_LIMIT_BYTES", 1000)
+    code = "print('\\n'.join(map(str, range(10000))))"
+    assert run_lines(ProcessRequest(python(code))) == [str(number) for number in range(10000)]
