@@ -11,7 +11,6 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from enum import Enum
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,7 +26,7 @@ _DEEPEST = 12
 
 def value_violation(value: object) -> str | None:
     """What contradicts the annotations of an attrs value, as one phrase; ``None`` for anything else."""
-    return _fields_violation(value, 0) if attrs.has(type(value)) else None
+    return _fields_violation(value, 0)
 
 
 def attribute_violation(value: object, interface: type[Any]) -> str | None:
@@ -51,10 +50,11 @@ _sound: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def _fields_violation(value: Any, depth: int) -> str | None:
-    if _sound.get(id(value)) is value:
-        return None
     owner: Any = type(value)
-    problem = _hinted_violation(value, _hints(owner), depth + 1)
+    hints = _hints(owner)
+    if not hints or _sound.get(id(value)) is value:
+        return None
+    problem = _hinted_violation(value, hints, depth + 1)
     if problem is None:
         with suppress(TypeError):  # a class may allow no weak references
             _sound[id(value)] = value  # attrs values are frozen here, so they stay sound
@@ -71,6 +71,9 @@ def _hinted_violation(value: Any, hints: Mapping[str, Any], depth: int) -> str |
 
 @cache
 def _hints(owner: Any) -> Mapping[str, Any]:
+    """The annotations of an attrs class; of anything else none."""
+    if not attrs.has(owner):
+        return {}
     hints = _class_hints(owner)
     return {field.name: hints[field.name] for field in attrs.fields(owner) if field.name in hints}
 
@@ -114,10 +117,7 @@ def _violation(value: object, hint: Any, depth: int) -> str | None:
         return None
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        problems = [_violation(value, choice, depth) for choice in get_args(hint)]
-        return (
-            None if None in problems else next(p for p in reversed(problems) if p) if value else problems[0]
-        )
+        return _choice_violation(value, get_args(hint), depth)
     if origin is not None:
         return _container_violation(value, origin, get_args(hint), depth)
     if hint is None or hint is type(None):
@@ -129,14 +129,22 @@ def _violation(value: object, hint: Any, depth: int) -> str | None:
     return _plain_violation(value, hint, depth)
 
 
+def _choice_violation(value: object, choices: tuple[Any, ...], depth: int) -> str | None:
+    problems: list[str] = []
+    for choice in choices:
+        problem = _violation(value, choice, depth)
+        if problem is None:
+            return None
+        problems.append(problem)
+    return problems[-1] if value else problems[0]
+
+
 def _plain_violation(value: object, hint: type[Any], depth: int) -> str | None:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return None  # an int is as good as a float, as for type checkers
     if not isinstance(value, hint) or (isinstance(value, bool) and hint in (int, float)):
         return _wrong(value, hint.__name__)
-    if attrs.has(hint) and not isinstance(value, Enum):
-        return _fields_violation(value, depth)
-    return None
+    return _fields_violation(value, depth)
 
 
 def _container_violation(value: object, origin: Any, arguments: tuple[Any, ...], depth: int) -> str | None:

@@ -6,7 +6,6 @@ would let a plugin escape the documented order or never receive an argument.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -79,8 +78,10 @@ def _unknown_hook(manager: PluginManager, module: ModuleType) -> str | None:
             for caller in callers
             if not caller.has_spec() and not all(found.optionalhook for found in caller.get_hookimpls())
         ]
+        from difflib import get_close_matches
+
         hook = min(unknown)
-        similar = difflib.get_close_matches(hook, spec_names(manager), n=1)
+        similar = get_close_matches(hook, spec_names(manager), n=1)
         return f"unknown hook {hook}" + (f"; did you mean {similar[0]}?" if similar else "")
     return None
 

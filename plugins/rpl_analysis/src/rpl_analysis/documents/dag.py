@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +46,18 @@ def dag_document(graph: ExecutionGraph | None) -> DagDocument:
 
 def _plain(value: Any) -> Any:
     """Values of the graph as contracts take them: drafts and tuples; an infinite factor becomes null."""
-    if attrs.has(type(value)):
-        return Draft({field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))})
+    kind: Any = type(value)
+    names = _field_names(kind)
+    if names is not None:
+        return Draft({name: _plain(getattr(value, name)) for name in names})
     if isinstance(value, tuple):
         return tuple(_plain(item) for item in value)
     return _finite(value)
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...] | None:
+    return tuple(field.name for field in attrs.fields(kind)) if attrs.has(kind) else None
 
 
 def _finite(value: Any) -> Any:
