@@ -126,9 +126,11 @@ class OutputStream:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._emit(line)
-        while len(self._rest) >= LINE_LIMIT_BYTES:
-            self._emit(self._rest[:LINE_LIMIT_BYTES])
-            self._rest = self._rest[LINE_LIMIT_BYTES:]
+        if len(self._rest) >= LINE_LIMIT_BYTES:
+            rest, self._rest = self._rest, b""
+            self._emit(rest)
 
     def _emit(self, line: bytes) -> None:
-        self._sink(line.rstrip(b"\r").decode("utf-8", errors="replace"))
+        for start in range(0, len(line) or 1, LINE_LIMIT_BYTES):
+            piece = line[start : start + LINE_LIMIT_BYTES]
+            self._sink(piece.rstrip(b"\r").decode("utf-8", errors="replace"))

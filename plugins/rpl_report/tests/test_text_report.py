@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
 from rpl_core.interfaces.renderer import RenderRequest
-from rpl_core.text.figures import duration_ns, milliseconds, number, percent
 from rpl_report.text.kernels import SHOWN_KERNELS
 from rpl_report.text.report import TextRenderer
 from rpl_testkit.recordings import Launch

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["devices"]
 
+_UNKNOWN = "-"
 _FACTS = (
     *("architecture", "partition", "compute_units", "xcd_count", "simd_per_cu", "wave_size"),
     *("max_waves_per_simd", "lds_bytes_per_cu", "clock_mhz", "l2_bytes", "l2_channels", "llc_bytes"),
@@ -99,7 +100,6 @@ def _named(name: str, known: Sequence[Contribution[DeviceModel]]) -> Sequence[Co
 
 def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
     from rpl_core.model.device import CeilingOrigin, Pipe
-    from rpl_core.text.figures import UNKNOWN
 
     device = one.value
     memory = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
@@ -108,21 +108,20 @@ def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
         device.name,
         device.architecture,
         device.product,
-        UNKNOWN if device.compute_units is None else str(device.compute_units),
-        UNKNOWN if memory is None else f"{memory.peak_gbps:g}",
-        UNKNOWN if compute is None else f"{compute.peak_gflops:.0f}",
+        _UNKNOWN if device.compute_units is None else str(device.compute_units),
+        _UNKNOWN if memory is None else f"{memory.peak_gbps:g}",
+        _UNKNOWN if compute is None else f"{compute.peak_gflops:.0f}",
         one.plugin,
     )
 
 
 def _lines(device: DeviceModel) -> Iterable[str]:
     """As people read it: facts, reasons for unknown ones, ceilings, what can be counted."""
-    from rpl_core.text.figures import UNKNOWN
     from rpl_core.text.table import format_table
 
     facts = [("device", f"{device.name}: {device.product}")]
     facts += [
-        (name.replace("_", " "), UNKNOWN if (v := getattr(device, name)) is None else str(v))
+        (name.replace("_", " "), _UNKNOWN if (v := getattr(device, name)) is None else str(v))
         for name in _FACTS
     ]
     facts.append(("source", device.source))

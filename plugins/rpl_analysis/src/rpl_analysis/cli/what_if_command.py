@@ -10,13 +10,13 @@ from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, W
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.options import COPIES
 from rpl_analysis.text.distinct import named_few, shorten_apart
+from rpl_analysis.text.figures import UNKNOWN, duration_ns
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.command_options import analysis_request
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import run_directory_of
-from rpl_core.text.figures import UNKNOWN, duration_ns
 from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:

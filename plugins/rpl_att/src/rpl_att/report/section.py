@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from rpl_analysis.text.figures import UNKNOWN, percent
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text.figures import UNKNOWN, percent
 from rpl_core.text.safety import printable, shorten
 
 if TYPE_CHECKING:

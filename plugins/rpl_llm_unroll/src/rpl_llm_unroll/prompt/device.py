@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.figures import number, percent
+from rpl_analysis.text.figures import number, percent
 from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, known, missing
 from rpl_llm_unroll.prompt.model import Section
 from rpl_llm_unroll.prompt.quoting import sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.figures import number
+from rpl_analysis.text.figures import number
 from rpl_llm_unroll.prompt.quoting import sentence
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.figures import duration_ns, milliseconds, number, percent
+from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
 from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, missing
 from rpl_llm_unroll.prompt.model import Section
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.figures import number, percent
+from rpl_analysis.text.figures import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpl_core.text.figures import UNKNOWN
+from rpl_analysis.text.figures import UNKNOWN
 
 __all__ = ["bytes_per_s", "count", "duration", "factor", "flops", "intensity", "plain", "share"]
 

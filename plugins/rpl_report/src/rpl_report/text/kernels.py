@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
 from rpl_analysis.text.fit import fit_table
-from rpl_core.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
+from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent
 from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
-from rpl_core.text.figures import UNKNOWN, duration_ns, percent
 from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
+from rpl_analysis.text.figures import milliseconds, percent
 from rpl_analysis.text.fit import wrap_lines
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
-from rpl_core.text.figures import milliseconds, percent
 from rpl_core.text.safety import printable
 from rpl_report.documents import report_documents
 from rpl_report.sections import text_sections
