@@ -9,13 +9,16 @@ import attrs
 import pytest
 
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.trace import TraceSource
+from rpl_core.model.trace import TraceRole, TraceSource
 from rpl_core.plugins.relay import Contribution
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 
 class SuffixReader(Reader):
-    """Claims files by ending. Each file is one trace of one dispatch, as long as the file in ns."""
+    """Claims files by ending. Each file is one trace of one dispatch, as long as the file in ns.
+
+    ``.pmc`` in the name gives it counters; of ``.timed.pmc`` the reader says all the same that it was timed.
+    """
 
     summary = "reads by ending"
 
@@ -30,7 +33,10 @@ class SuffixReader(Reader):
     def read(self, inputs):
         path = inputs.paths[0]
         counters = {"SQ_WAVES": 1.0} if ".pmc" in path.name else {}
-        trace = make_trace([TracedDispatch("kernel", 0, len(path.read_bytes()), counters=counters)])
+        role = TraceRole.TIMING if ".timed" in path.name else None
+        trace = make_trace(
+            [TracedDispatch("kernel", 0, len(path.read_bytes()), counters=counters)], role=role
+        )
         source = TraceSource(self.name, "test", (str(path),))
         return (attrs.evolve(trace, source=source),)
 

@@ -125,7 +125,7 @@ def test_a_counter_pass_without_counters_is_no_source_of_time(readers, run_direc
 
 
 def test_a_timing_run_with_counters_is_no_source_of_time(readers, run_directory):
-    recording = load_recording([run_directory({"run_1": {"a.x": 3}, "run_2": {"c.pmc.x": 9}})], readers)
+    recording = load_recording([run_directory({"run_1": {"a.x": 3}, "run_2": {"c.timed.pmc.x": 9}})], readers)
     assert [trace.role for trace in recording.traces] == [TraceRole.TIMING, TraceRole.COUNTERS]
 
 
