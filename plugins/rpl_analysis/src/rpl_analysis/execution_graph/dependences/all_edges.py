@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork, awaited_work, known_before
-from rpl_analysis.execution_graph.dependences.event_edges import find_records, wait_edges
+from rpl_analysis.execution_graph.dependences.event_edges import find_records, find_waits, wait_edges
 from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, find_host_syncs, no_host_syncs
 from rpl_analysis.execution_graph.dependences.inferred_edges import inferred_edges
 from rpl_analysis.execution_graph.dependences.measured_event_edges import MeasuredEvents, measured_event_edges
 from rpl_analysis.execution_graph.dependences.null_streams import blocking_lanes, null_stream_edges
-from rpl_analysis.execution_graph.graph.edges import EdgeTable, join_edges, no_edges
+from rpl_analysis.execution_graph.dependences.pending_waits import pending_work
+from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeTable, join_edges, no_edges
 from rpl_analysis.execution_graph.host_program.program import host_program
 from rpl_core.values import frozen
 
@@ -72,14 +73,16 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
             unresolved=Unresolved(waits=measured.unresolved),
         )
     calls = program.calls
-    records = find_records(calls, program.streams, program.order)
-    waits = wait_edges(nodes, calls, program.streams, program.order, records)
+    records = find_records(program)
+    waits = find_waits(program, records)
+    pending = pending_work(program, records, waits)
     # API calls tell streams, measured events only queues: those count where arguments are missing.
     by_call = calls.with_arguments or trace.device_events is None
     measured = _nothing_measured() if by_call else _measured(trace, program)
-    awaited = awaited_work(program, records, status)
+    awaited = awaited_work(program, records, pending, status)
     syncs = find_host_syncs(program, awaited, _graph_begins(trace, nodes))
-    between = _without_known(join_edges((waits.edges, measured.edges, null)), awaited, program)
+    of_events = wait_edges(nodes, waits, records, pending)
+    between = _without_known(join_edges((of_events, measured.edges, null)), awaited, program)
     return _result(
         program,
         edges=join_edges((between, syncs.edges)),
@@ -134,8 +137,13 @@ def _without_known(edges: EdgeTable, awaited: AwaitedWork, program: HostProgram)
     submissions, order = program.submissions, program.order
     thread = submissions.thread[edges.target].astype(np.int64)
     lane = program.nodes.lane[edges.source].astype(np.int64)
-    known = known_before(awaited, program, thread, lane, submissions.call[edges.target])
-    return edges.pick((submissions.call[edges.target] < 0) | (order.rank[edges.source] > known))
+    call = submissions.call[edges.target]
+    known = known_before(awaited, program, thread, lane, call, certain=False)
+    # What the thread had probably waited for makes no certain edge superfluous.
+    certain = edges.confidence == Confidence.CERTAIN
+    surely = known_before(awaited, program, thread[certain], lane[certain], call[certain], certain=True)
+    known[certain] = surely
+    return edges.pick((call < 0) | (order.rank[edges.source] > known))
 
 
 def _graph_begins(trace: Trace, nodes: WorkNodes) -> Int64Column:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
-from rpl_analysis.critical_path.segmented import carried_max
+from rpl_analysis.critical_path.segmented import carried_max, running_max
 from rpl_analysis.execution_graph.dependences.device_waits import AwaitedPairs, device_waits
 from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_analysis.execution_graph.host_program.submission import call_place
+from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_core.values import frozen
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.execution_graph.dependences.event_edges import EventRecords
+    from rpl_analysis.execution_graph.dependences.pending_waits import PendingWork
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles
@@ -37,7 +38,8 @@ __all__ = ["AwaitedWork", "awaited_work"]
 class AwaitedWork:
     """Pairs, ascending by (thread, lane, call): ``call`` (row), ``node``, ``confidence``.
 
-    Only news is kept: per thread and lane each pair names a later node than the one before it.
+    Only news is kept: per thread and lane each pair names a later node than those before it, or is the first
+    that is certain of it.
     ``inconsistent`` counts certain pairs whose node ended after the call returned, ``unresolved`` calls whose
     stream, event or device is unknown.
     """
@@ -49,15 +51,18 @@ class AwaitedWork:
     unresolved: int
 
 
-def awaited_work(program: HostProgram, records: EventRecords, status: NDArray[np.int8]) -> AwaitedWork:
+def awaited_work(
+    program: HostProgram, records: EventRecords, pending: PendingWork, status: NDArray[np.int8]
+) -> AwaitedWork:
     """All pairs of the trace. The program's API calls must be known."""
     calls, streams = program.calls, program.streams
     assert calls is not None
     assert streams is not None
     by_stream, unresolved_streams = _stream_syncs(program, calls, streams)
-    by_event, unresolved_events = _event_syncs(calls, records)
+    by_event, unresolved_events = _event_syncs(calls, records, pending)
     by_device, unresolved_devices = device_waits(program, calls, streams, status)
-    parts = [by_stream, by_event, *by_device, _own_work(program, calls)]
+    behind_waits = AwaitedPairs(*pending.of_syncs())
+    parts = [by_stream, behind_waits, by_event, *by_device, _own_work(program, calls)]
     pairs, inconsistent = _consistent(
         AwaitedPairs(
             np.concatenate([part.call for part in parts]),
@@ -80,17 +85,23 @@ def awaited_work(program: HostProgram, records: EventRecords, status: NDArray[np
 def _stream_syncs(program: HostProgram, calls: HostCalls, streams: StreamHandles) -> tuple[AwaitedPairs, int]:
     rows = calls.rows(CallKind.STREAM_SYNC)
     lane = streams.lane_at(rows)
-    node = program.order.last_before(lane, call_place(rows))
+    node = last_surely_before(program, lane, rows)
     return AwaitedPairs.made(rows, node, Confidence.CERTAIN), int((lane < 0).sum())
 
 
-def _event_syncs(calls: HostCalls, records: EventRecords) -> tuple[AwaitedPairs, int]:
+def _event_syncs(calls: HostCalls, records: EventRecords, pending: PendingWork) -> tuple[AwaitedPairs, int]:
     rows = calls.rows(CallKind.EVENT_SYNC)
     unnamed = int((calls.table.event_handle[rows] == NO_HANDLE).sum())
     record = records.latest(rows)
     rows, record = rows[record >= 0], record[record >= 0]
     unresolved = unnamed + int(records.unresolved[record].sum())
-    return AwaitedPairs.made(rows, records.node[record], Confidence.CERTAIN), unresolved
+    further, node, doubt = pending.of_records(record)
+    call = np.concatenate([rows, rows[further]])
+    known = np.concatenate([records.node[record], node])
+    unsure = np.where(records.is_sure(record, rows), Confidence.CERTAIN, Confidence.PROBABLE)
+    doubts = np.concatenate([unsure, np.maximum(doubt, unsure[further])]).astype(np.int8)
+    has_node = known >= 0
+    return AwaitedPairs(call[has_node], known[has_node], doubts[has_node]), unresolved
 
 
 def _own_work(program: HostProgram, calls: HostCalls) -> AwaitedPairs:
@@ -109,32 +120,48 @@ def _consistent(pairs: AwaitedPairs, program: HostProgram, calls: HostCalls) -> 
 
 
 def _news(pairs: AwaitedPairs, program: HostProgram, calls: HostCalls) -> AwaitedPairs:
-    """Pairs that tell their thread something new about the lane, ascending by (thread, lane, call)."""
+    """Pairs that tell their thread something new about the lane, ascending by (thread, lane, call).
+
+    What was known as probable only is news once it is certain.
+    """
     lane, thread = program.nodes.lane[pairs.node], calls.thread[pairs.call]
     rank = program.order.rank[pairs.node]
-    order = np.lexsort((pairs.confidence, -rank, pairs.call, lane, thread))
+    order = np.lexsort((-rank, pairs.confidence, pairs.call, lane, thread))
     lane, thread, rank = lane[order], thread[order], rank[order]
     opens = np.ones(order.size, dtype=np.bool_)
     opens[1:] = (lane[1:] != lane[:-1]) | (thread[1:] != thread[:-1])
-    new = order[rank + 1 > carried_max(rank + 1, opens)]
-    return AwaitedPairs(pairs.call[new], pairs.node[new], pairs.confidence[new])
+    certain = pairs.confidence[order] == Confidence.CERTAIN
+    new = rank + 1 > carried_max(rank + 1, opens)
+    new |= certain & (rank + 1 > carried_max(np.where(certain, rank + 1, 0), opens))
+    return AwaitedPairs(pairs.call[order][new], pairs.node[order][new], pairs.confidence[order][new])
 
 
 def known_before(
-    awaited: AwaitedWork, program: HostProgram, thread: Int64Column, lane: Int64Column, row: Int64Column
+    awaited: AwaitedWork,
+    program: HostProgram,
+    thread: Int64Column,
+    lane: Int64Column,
+    row: Int64Column,
+    *,
+    certain: bool,
 ) -> Int64Column:
     """Rank (in its lane's order) of the last node that each thread knew to have ended before a call.
 
-    -1 where it knew of none in that lane. Shape (q,).
+    -1 where it knew of none in that lane. ``certain``: probable knowledge does not count. Shape (q,).
     """
     calls = program.calls
-    if calls is None or not awaited.call.size:
+    counts = awaited.confidence == Confidence.CERTAIN if certain else np.ones(awaited.call.size, np.bool_)
+    if calls is None or not counts.any():
         return np.full(row.size, NOT_RECORDED, dtype=np.int64)
+    call, node = awaited.call[counts], awaited.node[counts]
     lanes, size = len(program.nodes.lanes), np.int64(len(calls))
-    of_thread = calls.thread[awaited.call].astype(np.int64)
-    key = (of_thread * lanes + program.nodes.lane[awaited.node]) * size + awaited.call
+    own = calls.thread[call].astype(np.int64) * lanes + program.nodes.lane[node]
+    opens = np.ones(own.size, dtype=np.bool_)
+    opens[1:] = own[1:] != own[:-1]
+    reached = running_max(program.order.rank[node], np.cumsum(opens) - 1)
+    key = own * size + call
     wanted = thread.astype(np.int64) * lanes + lane
     last = np.searchsorted(key, wanted * size + row) - 1
     index = np.maximum(last, 0)
     known = (last >= 0) & (key[index] // size == wanted)
-    return np.where(known, program.order.rank[awaited.node[index]], NOT_RECORDED)
+    return np.where(known, reached[index], NOT_RECORDED)

@@ -13,6 +13,7 @@ import numpy as np
 
 from rpl_analysis.execution_graph.dependences.null_streams import Blocking
 from rpl_analysis.execution_graph.graph.edges import Confidence
+from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_submitted
 from rpl_analysis.execution_graph.host_program.submission import call_place
 from rpl_core.model.calls import CallKind
 from rpl_core.values import frozen
@@ -134,4 +135,17 @@ def _waits_of_thread(
     is_last = np.ones(index.size, dtype=np.bool_)
     is_last[:-1] = (lane[1:] != lane[:-1]) | (following[1:] != following[:-1])
     is_last &= following < rows.size
-    return AwaitedPairs.made(rows[following[is_last]], order.last_to_end[index[is_last]], confidence)
+    call, node = following[is_last], order.last_to_end[index[is_last]]
+    sure = surely_submitted(program, node, rows[call])
+    if sure.all():
+        return AwaitedPairs.made(rows[call], node, confidence)
+    # Launches of other threads that overlap the call: it waits for those before, the next call for them.
+    call, node, late, again = call[sure], node[sure], call[~sure], node[~sure]
+    before = last_surely_before(program, program.nodes.lane[again].astype(np.int64), rows[late])
+    following, again = late[late + 1 < rows.size] + 1, again[late + 1 < rows.size]
+    sure = surely_submitted(program, again, rows[following])
+    return AwaitedPairs.made(
+        rows[np.concatenate([call, late, following[sure]])],
+        np.concatenate([node, before, again[sure]]),
+        confidence,
+    )

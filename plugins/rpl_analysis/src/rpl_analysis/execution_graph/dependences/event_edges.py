@@ -10,37 +10,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
+from rpl_analysis.critical_path.segmented import carried_max
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable
 from rpl_analysis.execution_graph.graph.numbering import places
-from rpl_analysis.execution_graph.host_program.submission import call_place
+from rpl_analysis.execution_graph.host_program.overlapping_calls import (
+    first_surely_after,
+    last_surely_before,
+    surely_before,
+)
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
-from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_analysis.execution_graph.dependences.pending_waits import PendingWork
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
-    from rpl_analysis.execution_graph.host_program.lane_order import LaneOrder
-    from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles
+    from rpl_analysis.execution_graph.host_program.program import HostProgram
 
     Int64Column = NDArray[np.int64]
+    BoolColumn = NDArray[np.bool_]
 
-__all__ = ["EventRecords", "EventWaits", "find_records", "wait_edges"]
+__all__ = ["EventRecords", "EventWaits", "find_records", "find_waits", "wait_edges"]
 
 #: ``EventRecords.node`` of a mark after which the event has no record.
 _FORGOTTEN = -2
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class EventRecords:
     """Marks in the life of events, ascending by ``key`` (event, then row of the call).
 
-    ``node``: what the record stands for; -1 where nothing was submitted to the stream before, or the stream
-    is unknown (``unresolved``). ``event``: the distinct handles ascending.
+    ``node``: the last one that the record stands for; -1 where nothing was submitted to the stream before, or
+    the stream is unknown (``unresolved``). ``event``: the distinct handles ascending. ``lane`` is -1 where
+    unknown.
     """
 
     calls: HostCalls
@@ -48,7 +55,8 @@ class EventRecords:
     key: Int64Column
     node: Int64Column
     row: Int64Column
-    unresolved: NDArray[np.bool_]
+    lane: Int64Column
+    unresolved: BoolColumn
 
     def latest(self, rows: Int64Column) -> Int64Column:
         """Index of the latest record of each call's event before the call; -1 for none."""
@@ -57,30 +65,60 @@ class EventRecords:
         key, known = _event_key(self.calls, rows, self.event)
         index = np.searchsorted(self.key, key) - 1
         mark = np.maximum(index, 0)
-        size = np.int64(len(self.calls))
-        valid = known & (index >= 0) & (self.key[mark] // size == key // size)
+        valid = known & (index >= 0) & (self._event_of(self.key[mark]) == self._event_of(key))
         return np.where(valid & (self.node[mark] != _FORGOTTEN), mark, NOT_RECORDED)
 
+    def is_sure(self, record: Int64Column, rows: Int64Column) -> BoolColumn:
+        """Whether each call surely meets that record, its event's latest: no other call overlaps them."""
+        calls = self.calls
+        begin, end = calls.table.begin_ns, calls.table.end_ns
+        sure = surely_before(calls, self.row[record], rows)
+        event = self._event_of(self.key)
+        opens = np.ones(event.size, dtype=np.bool_)
+        opens[1:] = event[1:] != event[:-1]
+        # Earlier marks that had not returned when the record was called may have come after it.
+        origin = int(begin.min(initial=0))
+        returned = carried_max(end[self.row] - origin + 1, opens) - 1 + origin
+        sure &= opens[record] | (returned[record] < begin[self.row[record]])
+        # So may the next mark, called while the call that meets the record ran, have come before it.
+        following = np.minimum(record + 1, event.size - 1)
+        other = (following == record) | opens[following]
+        sure &= other | (begin[self.row[following]] > end[rows])
+        return sure
 
-@frozen(eq=False)
+    def _event_of(self, key: Int64Column) -> Int64Column:
+        number: Int64Column = key // np.int64(len(self.calls))
+        return number
+
+
+@attrs.frozen(eq=False)
 class EventWaits:
-    """Edges of the waits, the row of the waiting call per edge, and how many waits gave none and why."""
+    """One entry per wait call, ascending by ``row``: the record it meets, and the first node behind it.
 
-    edges: EdgeTable
+    ``record`` indexes ``EventRecords``; it, ``lane`` and ``node`` are -1 where there is none.
+    """
+
     row: Int64Column
+    lane: Int64Column
+    record: Int64Column
+    node: Int64Column
+    sure: BoolColumn
     unrecorded: int
     unresolved: int
 
 
-def find_records(calls: HostCalls, streams: StreamHandles, order: LaneOrder) -> EventRecords:
+def find_records(program: HostProgram) -> EventRecords:
     """All records, and the marks at which events were created or destroyed."""
+    calls, streams = program.calls, program.streams
+    assert calls is not None
+    assert streams is not None
     table = calls.table
     rows = calls.rows(CallKind.RECORD, CallKind.EVENT_RESET)
     rows = rows[table.event_handle[rows] != NO_HANDLE]
     is_record = calls.kind[rows] == CallKind.RECORD
     lane = np.full(rows.size, NOT_RECORDED, dtype=np.int64)
     lane[is_record] = streams.lane_at(rows[is_record])
-    node = np.where(is_record, order.last_before(lane, call_place(rows)), _FORGOTTEN)
+    node = np.where(is_record, last_surely_before(program, lane, rows), _FORGOTTEN)
     event = np.unique(table.event_handle[rows])
     key, _ = _event_key(calls, rows, event)
     by_key = np.argsort(key, kind="stable")
@@ -90,6 +128,7 @@ def find_records(calls: HostCalls, streams: StreamHandles, order: LaneOrder) -> 
         key=key[by_key],
         node=node[by_key],
         row=rows[by_key],
+        lane=lane[by_key],
         unresolved=(is_record & (lane < 0))[by_key],
     )
 
@@ -103,28 +142,44 @@ def _event_key(
     return number * len(calls) + rows, code >= 0
 
 
-def wait_edges(
-    nodes: WorkNodes, calls: HostCalls, streams: StreamHandles, order: LaneOrder, records: EventRecords
-) -> EventWaits:
-    """One edge per wait whose record and streams are known and lie in different lanes."""
+def find_waits(program: HostProgram, records: EventRecords) -> EventWaits:
+    """All waits of streams for events."""
+    calls, streams = program.calls, program.streams
+    assert calls is not None
+    assert streams is not None
     rows = calls.rows(CallKind.WAIT)
     record = records.latest(rows)
     recorded = record >= 0
     lane = streams.lane_at(rows)
-    known = record[recorded]
-    source = np.full(rows.size, NOT_RECORDED, dtype=np.int64)
-    source[recorded] = records.node[known]
     named = calls.table.event_handle[rows] != NO_HANDLE
     unresolved = recorded & (lane < 0)
-    unresolved[recorded] |= records.unresolved[known]
-    target = order.first_after(lane, call_place(rows))
-    joined = (source >= 0) & (target >= 0)
-    joined[joined] = nodes.lane[source[joined]] != nodes.lane[target[joined]]
-    # A queue that stands in for streams holds work of others too: its last node may not be the recorded one.
-    confidence = Confidence.PROBABLE if nodes.by_queue else Confidence.CERTAIN
+    unresolved[recorded] |= records.unresolved[record[recorded]]
+    sure = np.zeros(rows.size, dtype=np.bool_)
+    sure[recorded] = records.is_sure(record[recorded], rows[recorded])
     return EventWaits(
-        edges=EdgeTable.of_kind(source[joined], target[joined], EdgeKind.EVENT, confidence),
-        row=rows[joined],
+        row=rows,
+        lane=lane,
+        record=record,
+        node=first_surely_after(program, lane, rows),
+        sure=sure,
         unrecorded=int((named & ~recorded).sum()),
         unresolved=int((unresolved | ~named).sum()),
     )
+
+
+def wait_edges(nodes: WorkNodes, waits: EventWaits, records: EventRecords, pending: PendingWork) -> EdgeTable:
+    """One edge per wait and node that its record stands for, where that lies in another lane."""
+    wait = np.flatnonzero((waits.record >= 0) & (waits.node >= 0))
+    own = records.node[waits.record[wait]]
+    further, node, doubt = pending.of_records(waits.record[wait])
+    wait, source = np.concatenate([wait, wait[further]]), np.concatenate([own, node])
+    doubts = np.concatenate([np.zeros(own.size, dtype=np.int8), doubt])
+    target = waits.node[wait]
+    joined = source >= 0
+    joined[joined] = nodes.lane[source[joined]] != nodes.lane[target[joined]]
+    # A queue that stands in for streams holds work of others too: its last node may not be the recorded one.
+    probable = nodes.by_queue | ~waits.sure[wait]
+    confidence = np.maximum(doubts, np.where(probable, Confidence.PROBABLE, Confidence.CERTAIN)).astype(
+        np.int8
+    )
+    return EdgeTable.of_kind(source[joined], target[joined], EdgeKind.EVENT, confidence[joined])

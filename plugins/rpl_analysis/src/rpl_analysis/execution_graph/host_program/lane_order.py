@@ -77,6 +77,14 @@ class LaneOrder:
         key = lane * np.int64(self.span) + np.clip(place + 1, 0, self.span - 1)
         return self._checked(self.node, np.searchsorted(self.key, key, side="right"), lane)
 
+    def before(self, node: Int64Column) -> Int64Column:
+        """The node that ends last among those submitted to the lane of each node before it; -1 for none."""
+        return self._checked(self.last_to_end, self.rank[node] - 1, self.lane[node])
+
+    def behind(self, node: Int64Column) -> Int64Column:
+        """The next node submitted to the lane of each node; -1 for none."""
+        return self._checked(self.node, self.rank[node] + 1, self.lane[node])
+
     def _checked(self, nodes: Int64Column, index: Int64Column, lane: NDArray[np.integer]) -> Int64Column:
         inside = (index >= 0) & (index < nodes.size) & (lane >= 0)
         index = np.where(inside, index, 0)

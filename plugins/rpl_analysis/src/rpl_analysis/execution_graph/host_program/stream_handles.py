@@ -73,6 +73,10 @@ class StreamHandles:
         null |= handle == LEGACY_STREAM
         return null
 
+    def thread_at(self, rows: Int64Column) -> Int64Column:
+        """The calling thread where the stream argument means its own stream, else -1."""
+        return _thread_of_handle(self.calls, rows)
+
     def range_at(self, rows: Int64Column) -> Int64Column:
         """Index of the range that each call's stream argument falls into, -1 for none."""
         code = places(self.calls.table.stream_handle[rows], self.handle)
@@ -80,8 +84,10 @@ class StreamHandles:
         if not self.range_key.size:
             return np.full(rows.size, NOT_RECORDED, dtype=np.int64)
         size = np.int64(len(self.calls) + 1)
-        index = np.minimum(np.searchsorted(self.range_key, key * size + rows), self.range_key.size - 1)
-        inside = (code >= 0) & (self.range_key[index] // size == key)
+        index = np.searchsorted(self.range_key, key * size + rows)
+        inside = (code >= 0) & (index < self.range_key.size)
+        index = np.minimum(index, self.range_key.size - 1)
+        inside &= self.range_key[index] // size == key
         return np.where(inside, index, NOT_RECORDED)
 
     def _by_range(self, rows: Int64Column) -> Int64Column:

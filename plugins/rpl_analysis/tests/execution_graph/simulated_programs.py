@@ -1,0 +1,115 @@
+"""Random host programs for the simulator: streams made and destroyed, events, waits, several threads."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+
+from rpl_testkit.simulation.program import HostThread, Step
+
+_STREAMS, _EVENTS = 4, 3
+_LAUNCHES = ("launch", "launch", "copy")
+_CALLS = (*_LAUNCHES * 3, *("record", "wait") * 3, "sync_stream", "sync_event", "sync_device")
+#: Time inside a call until it takes effect, and from then on: between threads, long calls overlap.
+_IN_CALL = ((100, 100), (0, 0), (100, 5_000), (5_000, 100), (3_000, 3_000))
+_START, _TALK = 99, 98
+
+
+def random_program(rng: random.Random, threads: int) -> tuple[HostThread, ...]:
+    """Every piece of work has a name of its own; thread 0 makes the shared streams before others begin."""
+    makes = [
+        Step("create_stream", stream=stream, non_blocking=rng.random() < 0.5) for stream in range(1, _STREAMS)
+    ]
+    return tuple(
+        (
+            *([] if thread else makes),
+            Step("listen" if thread else "tell", event=_START),
+            *_steps(rng, thread, threads),
+        )
+        for thread in range(threads)
+    )
+
+
+def _steps(rng: random.Random, thread: int, threads: int) -> list[Step]:
+    steps: list[Step] = []
+    own = _STREAMS + thread  # a stream, and an event, that no other thread uses
+    made = False
+    for number in range(rng.randint(1, 24)):
+        kind = rng.choice((*_CALLS, "stream", "destroy_event", "think", "tell", "listen"))
+        if kind in ("tell", "listen"):
+            # Threads that talk wait for each other without any call; the first one never waits.
+            if threads > 1 and (kind == "tell") == (thread == 0):
+                steps.append(Step(kind, event=_TALK))
+            continue
+        event = own if kind == "destroy_event" or rng.random() < 0.3 else rng.randrange(_EVENTS)
+        stream = own if made and rng.random() < 0.4 else rng.randrange(_STREAMS)
+        before, after = rng.choice(_IN_CALL)
+        step = Step(
+            "create_stream" if kind == "stream" else kind,
+            stream=stream,
+            event=event,
+            name=f"{thread}.{number}",
+            duration_ns=rng.choice((1_000, 5_000, 60_000)),
+            before_ns=before,
+            after_ns=after,
+        )
+        if kind == "stream":
+            made = not made
+            verb = "create_stream" if made else "destroy_stream"
+            step = attrs.evolve(step, kind=verb, stream=own, non_blocking=rng.random() < 0.5)
+        steps.append(step)
+    if thread == 0 and threads > 1:
+        steps.append(Step("tell", event=_TALK))
+    return steps
+
+
+def hurried(program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
+    """The same calls by a host that takes no time: nothing but work is left that takes any."""
+    return tuple(
+        tuple(
+            attrs.evolve(
+                step, before_ns=0, after_ns=0, duration_ns=0 if step.kind == "think" else step.duration_ns
+            )
+            for step in thread
+        )
+        for thread in program
+    )
+
+
+def named_alike(rng: random.Random, program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
+    """The same with three kernels and three directions of copies instead of a name per piece of work."""
+    return tuple(
+        tuple(attrs.evolve(step, name=f"{step.kind} {rng.randrange(3)}") for step in thread)
+        for thread in program
+    )
+
+
+def kept_busy(rng: random.Random) -> tuple[HostThread, ...]:
+    """One thread far ahead of the device: but for the first launches after a wait, none is waited for.
+
+    Work takes 200 us at least, all calls together less than 50.
+    """
+    (thread,) = named_alike(rng, random_program(rng, 1))
+    return (
+        tuple(
+            attrs.evolve(
+                step,
+                before_ns=0,
+                after_ns=rng.choice((100, 900)),
+                duration_ns=rng.choice((200, 260, 900)) * 1_000 if step.kind in _LAUNCHES else 0,
+            )
+            for step in thread
+        ),
+    )
+
+
+def faster(program: tuple[HostThread, ...], name: str, factor: int) -> tuple[HostThread, ...]:
+    """The same program with all work of that name ``factor`` times as fast."""
+    return tuple(
+        tuple(
+            attrs.evolve(step, duration_ns=step.duration_ns // factor) if step.name == name else step
+            for step in thread
+        )
+        for thread in program
+    )

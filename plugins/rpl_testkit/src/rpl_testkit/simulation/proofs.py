@@ -1,0 +1,129 @@
+"""What the recorded calls of a program prove about the order of its work, call by call.
+
+The rules are those that HIP documents for its functions (docs/reference/execution-graph.md, 2.11). Nothing
+but the recording is looked at: names, arguments, threads and times of calls, and which call submitted which
+work into which stream.
+
+A call comes *before* another one if the same thread made it earlier, or if it had returned before another
+thread made its call. Of calls that overlap nothing tells which took effect first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
+
+__all__ = ["proven_order"]
+
+_MARKS = ("hipEventRecord", "hipStreamWaitEvent")
+_IN_STREAM = ("hipLaunchKernel", "hipMemcpyAsync", *_MARKS)
+_RECORD = "hipEventRecord"
+_FORGET = ("hipEventDestroy", "hipEventCreate")
+_COMES_BACK = ("hipStreamSynchronize", "hipEventSynchronize", "hipDeviceSynchronize")
+
+
+def proven_order(program: RecordedProgram, *, marks_carry: bool = True) -> list[frozenset[int]]:
+    """Per work (in the order of ``program.work``) the work that must have ended before it could begin.
+
+    A record or wait that a thread makes after a synchronisation comes after what it waited for, and so does
+    what other threads put behind that mark. ``marks_carry`` False leaves such proofs out.
+    """
+    calls = sorted(program.calls, key=lambda call: call.correlation_id)
+    facts = _Facts(calls, program.work, marks_carry=marks_carry)
+    place_of = {call.correlation_id: place for place, call in enumerate(calls)}
+    after: dict[int, frozenset[int]] = {}
+    for place in range(len(calls)):
+        _work_before(place, facts, after)
+    return [after[place_of[work.correlation_id]] for work in program.work]
+
+
+def _work_before(place: int, facts: _Facts, after: dict[int, frozenset[int]]) -> frozenset[int]:
+    if place not in after:
+        found: set[int] = set()
+        for earlier in facts.reasons(place):
+            found |= _work_before(earlier, facts, after)
+            if facts.work_of[earlier] is not None:
+                found.add(facts.work_of[earlier] or 0)
+        after[place] = frozenset(found)
+    return after[place]
+
+
+class _Facts:
+    """The recording, and which earlier calls the effect of a call comes after."""
+
+    def __init__(
+        self, calls: Sequence[RecordedCall], work: Sequence[RecordedWork], *, marks_carry: bool
+    ) -> None:
+        number = {one.correlation_id: i for i, one in enumerate(work)}
+        self._calls, self._work, self._marks_carry = calls, work, marks_carry
+        self._streams = _stream_lives(calls)
+        self.work_of = [number.get(call.correlation_id) for call in calls]
+
+    def reasons(self, place: int) -> Iterator[int]:
+        call = self._calls[place]
+        for i, other in enumerate(self._calls):
+            if i == place:
+                continue
+            before = _before(other, call)
+            if other.function in _COMES_BACK and other.thread == call.thread and before:
+                if self._marks_carry or call.function not in _MARKS:
+                    yield i  # The thread went on only when that call had come back.
+            elif other.function in _IN_STREAM and call.function in _IN_STREAM:
+                if self._streams[i] == self._streams[place] and (before or self._ran_before(i, place)):
+                    yield i  # A stream is a FIFO.
+            elif other.function in _IN_STREAM and before and self._covers(place, i):
+                yield i
+        if call.function in ("hipStreamWaitEvent", "hipEventSynchronize"):
+            yield from self._latest_record(call)
+
+    def _ran_before(self, first: int, second: int) -> bool:
+        """Of calls that overlap, what ran first in a FIFO was submitted first."""
+        ran = self.work_of[first], self.work_of[second]
+        if ran[0] is None or ran[1] is None or _before(self._calls[second], self._calls[first]):
+            return False
+        return self._work[ran[0]].end_ns <= self._work[ran[1]].begin_ns
+
+    def _covers(self, place: int, submitted: int) -> bool:
+        """Whether a synchronisation waits for a call that was made before it."""
+        function = self._calls[place].function
+        if function == "hipStreamSynchronize":
+            return self._streams[submitted] == self._streams[place]
+        return function == "hipDeviceSynchronize"
+
+    def _latest_record(self, call: RecordedCall) -> Iterator[int]:
+        """The record that the event surely stands for when the call is made: the last one before it."""
+        marks = [
+            i
+            for i, other in enumerate(self._calls)
+            if other.event == call.event
+            and other.function in (_RECORD, *_FORGET)
+            and not _before(call, other)
+        ]
+        for i in marks:
+            others = (self._calls[j] for j in marks if j != i)
+            latest = _before(self._calls[i], call) and all(_before(other, self._calls[i]) for other in others)
+            if latest and self._calls[i].function == _RECORD:
+                yield i
+
+
+def _before(first: RecordedCall, second: RecordedCall) -> bool:
+    if first.thread == second.thread:
+        return first.correlation_id < second.correlation_id
+    return first.end_ns < second.begin_ns
+
+
+def _stream_lives(calls: Sequence[RecordedCall]) -> list[object]:
+    """Per call which life of which handle its stream is: a pointer can come back after its destruction."""
+    lives: dict[int, int] = {}
+    found: list[object] = []
+    for call in calls:
+        if call.stream is None:
+            found.append(None)
+            continue
+        if call.function == "hipStreamCreateWithFlags":
+            lives[call.stream] = lives.get(call.stream, 0) + 1
+        found.append((call.stream, lives.get(call.stream, 0)))
+    return found

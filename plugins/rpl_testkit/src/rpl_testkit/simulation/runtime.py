@@ -1,0 +1,297 @@
+"""Plays host programs event by event: threads call, streams are FIFOs, work begins when nothing blocks it.
+
+The model is the one that docs/reference/execution-graph.md states: durations don't depend on what runs at the
+same time. A command is blocked by the one before it in its stream, by the record that it waits for, by the
+other side of the legacy null stream, by work on its hardware queue, and by all that its thread had waited for
+before it made the call. Everything but the queue is what the HIP runtime promises.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import attrs
+
+from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
+from rpl_testkit.simulation.program import Costs, HostThread, Step
+
+__all__ = ["Played", "Work", "play"]
+
+Reason = Literal["launch", "stream", "event", "null_stream", "queue", "host"]
+
+_EPOCH_NS: Final = 10**12
+_FIRST_HANDLE: Final = 0x55D0_0000_0000
+_FIRST_EVENT: Final = 0xE000
+_FUNCTIONS: Final = {
+    "launch": "hipLaunchKernel",
+    "copy": "hipMemcpyAsync",
+    "record": "hipEventRecord",
+    "wait": "hipStreamWaitEvent",
+    "sync_stream": "hipStreamSynchronize",
+    "sync_event": "hipEventSynchronize",
+    "sync_device": "hipDeviceSynchronize",
+    "create_stream": "hipStreamCreateWithFlags",
+    "destroy_stream": "hipStreamDestroy",
+    "destroy_event": "hipEventDestroy",
+}
+_OF_STREAM: Final = ("launch", "copy", "record", "wait", "sync_stream", "create_stream", "destroy_stream")
+_OF_EVENT: Final = ("record", "wait", "sync_event", "destroy_event")
+
+
+@attrs.define(eq=False)
+class _Command:
+    """Something that completes: work, a record, a wait in a stream, or a thread that came back."""
+
+    blockers: list[tuple[Reason, _Command]]
+    work: int | None = None
+    done_ns: int = 0
+
+    def ready_ns(self) -> int:
+        return max((blocker.done_ns for _, blocker in self.blockers), default=0)
+
+
+@attrs.define(eq=False)
+class _Stream:
+    id: int
+    handle: int
+    blocking: bool
+    last: _Command | None = None
+    last_work: _Command | None = None
+
+
+@attrs.frozen
+class Work:
+    """One piece of work as it ran. ``held_by``: what it waited for last; "launch" if nothing else did."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    held_by: Reason
+    launched_ns: int
+
+
+@attrs.frozen
+class Played:
+    """``after[i]``: every piece of work that had to end before work i could begin, directly or not.
+
+    Work is numbered in the order in which calls took effect; ``recording`` has the same order.
+    """
+
+    recording: RecordedProgram
+    work: tuple[Work, ...]
+    after: tuple[frozenset[int], ...]
+
+    @property
+    def makespan_ns(self) -> int:
+        """From the first begin to the last end."""
+        return max(w.end_ns for w in self.work) - min(w.begin_ns for w in self.work)
+
+
+def play(threads: Sequence[HostThread], costs: Costs | None = None, *, queues: int = 0) -> Played:
+    """Play all threads at once; with ``queues`` hardware queues, which their streams share in turn."""
+    player = _Player(costs or Costs(), queues)
+    return player.play(threads)
+
+
+@attrs.define(eq=False)
+class _Thread:
+    number: int
+    steps: list[Step]
+    clock_ns: int
+    waited: _Command  # all that the thread had waited for so far
+
+
+class _Player:
+    def __init__(self, costs: Costs, queues: int) -> None:
+        self._costs, self._queues = costs, queues
+        null = _Stream(0, 0, blocking=False)
+        self._streams = {0: null}
+        self._ever = [null]  # destroyed ones too: their work goes on
+        self._free_handles: list[int] = []
+        self._stream_ids = 0
+        self._latest: dict[int, _Command] = {}
+        self._told: dict[int, _Command] = {}
+        self._listening: dict[int, list[_Thread]] = {}
+        self._on_queue: dict[int, _Command] = {}
+        self._pieces: list[_Command] = []
+        self._work: list[Work] = []
+        self._calls: list[RecordedCall] = []
+        self._placed: list[tuple[int, int, int]] = []  # per work: call, stream id, hardware queue
+
+    def play(self, threads: Sequence[HostThread]) -> Played:
+        pending: list[tuple[int, int]] = []
+        hosts = [_Thread(i, list(steps), 0, _Command([])) for i, steps in enumerate(threads)]
+        for host in hosts:
+            self._plan(pending, host)
+        while pending:
+            _, number = heapq.heappop(pending)
+            host = hosts[number]
+            step = host.steps[0]
+            if step.kind == "listen" and step.event not in self._told:
+                self._listening.setdefault(step.event, []).append(host)
+                continue
+            del host.steps[0]
+            self._make(host, step)
+            self._plan(pending, host)
+            if step.kind == "tell":
+                for waiting in self._listening.pop(step.event, []):
+                    waiting.clock_ns = max(waiting.clock_ns, host.clock_ns)
+                    self._plan(pending, waiting)
+        return Played(self._recording(), tuple(self._work), tuple(self._closure()))
+
+    def _plan(self, pending: list[tuple[int, int]], host: _Thread) -> None:
+        if host.steps:
+            step = host.steps[0]
+            before_ns = step.before_ns if step.kind in _FUNCTIONS else 0
+            heapq.heappush(pending, (host.clock_ns + before_ns, host.number))
+
+    def _make(self, host: _Thread, step: Step) -> None:
+        if step.kind == "think":
+            host.clock_ns += step.duration_ns
+        elif step.kind == "tell":
+            self._told[step.event] = host.waited
+        elif step.kind == "listen":
+            host.waited = _done(_Command([("host", host.waited), ("host", self._told[step.event])]), 0)
+        else:
+            begin = host.clock_ns
+            effect = begin + step.before_ns
+            call = self._call(host, step, begin)
+            returned = self._take_effect(host, step, effect, call)
+            self._calls[call] = attrs.evolve(self._calls[call], end_ns=_EPOCH_NS + returned)
+            host.clock_ns = returned + self._costs.between_calls_ns
+
+    def _call(self, host: _Thread, step: Step, begin: int) -> int:
+        if step.kind == "create_stream":
+            self._create(step)
+        handle = self._streams[step.stream].handle if step.kind in _OF_STREAM else None
+        self._calls.append(
+            RecordedCall(
+                function=_FUNCTIONS[step.kind],
+                begin_ns=_EPOCH_NS + begin,
+                end_ns=0,
+                correlation_id=0,
+                stream=handle,
+                event=_FIRST_EVENT + step.event if step.kind in _OF_EVENT else None,
+                flags=int(step.non_blocking) if step.kind == "create_stream" else None,
+                thread=host.number + 1,
+            )
+        )
+        return len(self._calls) - 1
+
+    def _create(self, step: Step) -> None:
+        self._stream_ids += 1
+        # A pointer is free again as soon as its stream was destroyed.
+        handle = self._free_handles.pop() if self._free_handles else _FIRST_HANDLE + 64 * self._stream_ids
+        made = _Stream(self._stream_ids, handle, not step.non_blocking)
+        self._streams[step.stream] = made
+        self._ever.append(made)
+
+    def _take_effect(self, host: _Thread, step: Step, effect: int, call: int) -> int:
+        """What the call does at ``effect``; when it returns."""
+        stream = self._streams[step.stream]
+        if step.kind in ("launch", "copy"):
+            self._submit(host, step, stream, effect, call)
+        elif step.kind == "record":
+            self._latest[step.event] = self._mark(host, stream, effect)
+        elif step.kind == "wait":
+            recorded = self._latest.get(step.event)
+            self._mark(host, stream, effect, recorded)
+        elif step.kind == "destroy_stream":
+            self._free_handles.append(self._streams.pop(step.stream).handle)
+        elif step.kind == "destroy_event":
+            self._latest.pop(step.event, None)
+        elif step.kind != "create_stream":
+            awaited: list[tuple[Reason, _Command]] = [("host", one) for one in self._awaited(step, stream)]
+            host.waited = _done(_Command([*awaited, ("host", host.waited)]), effect)
+            return max(effect, host.waited.ready_ns()) + self._costs.return_ns
+        return effect + step.after_ns
+
+    def _awaited(self, step: Step, stream: _Stream) -> Iterable[_Command]:
+        if step.kind == "sync_event":
+            return [self._latest[step.event]] if step.event in self._latest else []
+        if step.kind == "sync_device":
+            return [s.last for s in self._ever if s.last is not None]
+        # Of the null stream the header says that it waits for others too, the guide that it does not.
+        beside = [s.last_work for s in self._ever if s.blocking] if stream.id == 0 else []
+        return [command for command in (stream.last, *beside) if command is not None]
+
+    def _mark(
+        self, host: _Thread, stream: _Stream, effect: int, recorded: _Command | None = None
+    ) -> _Command:
+        blockers: list[tuple[Reason, _Command]] = [("host", host.waited)]
+        if stream.last is not None:
+            blockers.append(("stream", stream.last))
+        if recorded is not None:
+            blockers.append(("event", recorded))
+        stream.last = _done(_Command(blockers), effect)
+        return stream.last
+
+    def _submit(self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int) -> None:
+        blockers: list[tuple[Reason, _Command]] = [("stream", stream.last)] if stream.last else []
+        beside = [s for s in self._ever if s.blocking] if stream.id == 0 else [self._ever[0]]
+        if stream.id == 0 or stream.blocking:
+            # Of the null stream's wait the documentation speaks for work, not for records and waits.
+            blockers += [("null_stream", s.last_work) for s in beside if s.last_work is not None]
+        queue = stream.id % self._queues if self._queues else stream.id
+        if self._queues and step.kind == "launch" and queue in self._on_queue:
+            blockers.append(("queue", self._on_queue[queue]))
+        blockers.append(("host", host.waited))
+        command = _Command(blockers, work=len(self._work))
+        begin = max(effect, command.ready_ns()) + self._costs.begin_ns
+        command.done_ns = begin + step.duration_ns
+        held = max(blockers, key=lambda blocker: blocker[1].done_ns)
+        reason: Reason = held[0] if held[1].done_ns > effect else "launch"
+        self._work.append(Work(step.name, begin, command.done_ns, reason, effect))
+        self._pieces.append(command)
+        self._placed.append((call, stream.id, -1 if step.kind == "copy" else queue))
+        stream.last = stream.last_work = command
+        if step.kind == "launch":
+            self._on_queue[queue] = command
+
+    def _closure(self) -> list[frozenset[int]]:
+        """Per piece of work all work that had to end before it."""
+        before: dict[_Command, frozenset[int]] = {}
+        return [_work_before(command, before) for command in self._pieces]
+
+    def _recording(self) -> RecordedProgram:
+        # Ids count the calls in the order in which they were made.
+        order = sorted(range(len(self._calls)), key=lambda call: (self._calls[call].begin_ns, call))
+        number = {call: i + 1 for i, call in enumerate(order)}
+        calls = [attrs.evolve(self._calls[call], correlation_id=number[call]) for call in order]
+        work = [
+            RecordedWork(
+                name=ran.name,
+                begin_ns=_EPOCH_NS + ran.begin_ns,
+                end_ns=_EPOCH_NS + ran.end_ns,
+                stream=stream,
+                queue=max(queue, 0),
+                gpu=0,
+                process=0,
+                correlation_id=number[call],
+                is_copy=queue < 0,
+            )
+            for ran, (call, stream, queue) in zip(self._work, self._placed, strict=True)
+        ]
+        return RecordedProgram(calls=calls, work=work)
+
+
+def _done(command: _Command, effect: int) -> _Command:
+    command.done_ns = max(effect, command.ready_ns())
+    return command
+
+
+def _work_before(command: _Command, known: dict[_Command, frozenset[int]]) -> frozenset[int]:
+    """Work that ``command`` waits for. Blockers are older than what they block, so their sets are known."""
+    pending = [command]
+    while pending:
+        top = pending[-1]
+        missing = [blocker for _, blocker in top.blockers if blocker not in known]
+        if missing:
+            pending += missing
+            continue
+        found = [known[blocker] for _, blocker in top.blockers]
+        own = [frozenset([blocker.work]) for _, blocker in top.blockers if blocker.work is not None]
+        known[pending.pop()] = frozenset().union(*found, *own)
+    return known[command]
