@@ -14,7 +14,7 @@ FAMILIES = (
     *("device", "dispatch", "document", "graph", "ingest", "kernel"),
     *("optimize", "origin", "plugin", "rocpd", "roofline", "run", "time"),
 )
-CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$)[a-z_]+[a-z]")
+CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$|hsaco$)[a-z_]+[a-z]")
 NO_CODES = {"collect.no_counter"}  # the beginning of several codes
 #: Shown by the shell or by click, not by a string of ours.
 OTHERS = {"rpl: command not found", "No such option …"}

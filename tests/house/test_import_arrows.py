@@ -25,6 +25,7 @@ ALLOWED = {
     "rpl_gfx1100": {"rpl_core", "rpl_amdgpu"},
     "rpl_gfx1030": {"rpl_core", "rpl_amdgpu"},
     "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
+    "rpl_vmreplay": {"rpl_core"},
     "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
     "rocm_perf_lab": {"rpl_core"},
 }

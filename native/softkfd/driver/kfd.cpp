@@ -275,7 +275,7 @@ int Kfd::allocate(void* arguments) {
   buffer.gpu = gpu_of_id(wanted.gpu_id);
   buffer.address = wanted.va_addr;
   buffer.bytes = wanted.size;
-  buffer.writable = (wanted.flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE) != 0;
+  buffer.writable = (wanted.flags & static_cast<uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)) != 0;
   if (buffer.kind == Kind::kVram &&
       allocations_.used_vram(buffer.gpu) + buffer.bytes > Mi300x::kMemoryBytes) {
     return -ENOMEM;

@@ -1,0 +1,1 @@
+"""A capture folder: its files, what they must agree on, and how two captures differ."""

@@ -1,0 +1,172 @@
+"""``rpl capture``: what a capture holds, whether it is whole, how two differ. Needs neither GPU nor ROCm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.cli.output import Output
+    from rpl_vmreplay.capture.difference import Difference
+    from rpl_vmreplay.capture.files import Region
+    from rpl_vmreplay.capture.folder import Capture
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.group("capture")
+def capture() -> None:
+    """Look into captures of one kernel launch, check them, and compare two.
+
+    Captures of the first rocm-perf-lab and of kerncap are read. No GPU and no ROCm is needed.
+    """
+
+
+@capture.command("info")
+@click.argument("folder", type=_FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def info(context: click.Context, folder: Path, as_json: bool) -> None:
+    """Print the launch and the regions of memory that FOLDER holds."""
+    from rpl_vmreplay.capture.folder import open_capture
+
+    output = session_of(context).output
+    opened = open_capture(folder)
+    if as_json:
+        output.json(_plain(opened))
+    else:
+        _print_capture(output, opened)
+
+
+@capture.command("verify")
+@click.argument("folder", type=_FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def verify(context: click.Context, folder: Path, as_json: bool) -> int:
+    """Check that FOLDER is a whole capture: every file is there, plain, and as large as the lists say.
+
+    Exit code 0: whole; 65: not, with every reason.
+    """
+    from rpl_core.exit_codes import ExitCode
+    from rpl_vmreplay.capture.folder import open_capture, problems_of
+
+    output = session_of(context).output
+    opened = open_capture(folder)
+    problems = list(problems_of(opened))
+    if as_json:
+        output.json({"schema_version": "1.0", "whole": not problems, "problems": problems})
+    else:
+        for problem in problems:
+            output.line(problem)
+        output.line(
+            "NOT whole" if problems else f"whole: {len(opened.regions)} regions, {opened.bytes} bytes"
+        )
+        if opened.complete is None and not problems:
+            output.note("this layout can't say whether its tool finished")
+    return int(ExitCode.BAD_DATA if problems else ExitCode.OK)
+
+
+@capture.command("diff")
+@click.argument("before", type=_FOLDER)
+@click.argument("after", type=_FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> int:
+    """Say how the capture AFTER differs from BEFORE: launch, arguments, code, regions, bytes.
+
+    Exit code 0: alike; 1: they differ; 65: one of them is not whole.
+    """
+    from rpl_core.exit_codes import ExitCode
+    from rpl_vmreplay.capture.difference import difference
+
+    output = session_of(context).output
+    found = difference(_whole(before), _whole(after))
+    if as_json:
+        output.json(_plain_difference(found))
+    else:
+        _print_difference(output, found)
+    return int(ExitCode.OK if found.alike else ExitCode.NEGATIVE_FINDING)
+
+
+def _whole(folder: Path) -> Capture:
+    from rpl_core.errors import BadDataError
+    from rpl_vmreplay.capture.folder import open_capture, problems_of
+
+    opened = open_capture(folder)
+    if problem := next(problems_of(opened), None):
+        raise BadDataError(
+            f"{folder} is not a whole capture: {problem}",
+            next_step=f"rpl capture verify {folder} names all reasons",
+        )
+    return opened
+
+
+def _print_capture(output: Output, opened: Capture) -> None:
+    from rpl_core.text.safety import readable
+
+    launch = opened.dispatch
+    output.line(f"kernel     {readable(launch.demangled_name)}")
+    output.line(f"on         {readable(launch.agent_name)} ({readable(launch.isa_name)})")
+    output.line(f"grid       {_sizes(launch.grid)} work-items in workgroups of {_sizes(launch.block)}")
+    output.line(f"LDS        {launch.group_segment_size} bytes, private {launch.private_segment_size} bytes")
+    output.line(f"arguments  {launch.kernarg_size} bytes")
+    output.line(f"layout     {opened.layout}, {_completeness(opened)}")
+    rows = [(f"0x{one.base:x}", str(one.size), _kind(one), _note(one)) for one in opened.regions]
+    output.table(("ADDRESS", "BYTES", "KIND", "NOTE"), rows, right=(1,))
+
+
+def _sizes(sizes: tuple[int, int, int]) -> str:
+    return " x ".join(str(size) for size in sizes)
+
+
+def _completeness(opened: Capture) -> str:
+    if opened.complete is None:
+        return "which can't say whether the tool finished"
+    return "finished" if opened.complete else "cut short"
+
+
+def _kind(region: Region) -> str:
+    return "virtual memory" if region.is_vmem else "pool" if region.is_pool else "other"
+
+
+def _note(region: Region) -> str:
+    return "kernel arguments" if region.contains_kernarg else ""
+
+
+def _plain(opened: Capture) -> dict[str, Any]:
+    return {
+        "schema_version": "1.0",
+        "layout": opened.layout,
+        "complete": opened.complete,
+        "dispatch": opened.dispatch.model_dump(mode="json"),
+        "regions": [region.model_dump(mode="json") for region in opened.regions],
+        "variables": [variable.model_dump(mode="json") for variable in opened.variables],
+    }
+
+
+def _print_difference(output: Output, found: Difference) -> None:
+    for name, old, new in found.fields:
+        output.line(f"{name}: {old} -> {new}")
+    for text in found.only_before:
+        output.line(f"only before: {text}")
+    for text in found.only_after:
+        output.line(f"only after: {text}")
+    for one in found.bytes:
+        output.line(f"{one.name}: {one.count} bytes differ, the first at 0x{one.first:x}")
+    if found.alike:
+        output.line("alike")
+
+
+def _plain_difference(found: Difference) -> dict[str, Any]:
+    return {
+        "schema_version": "1.0",
+        "alike": found.alike,
+        "fields": [{"name": name, "before": old, "after": new} for name, old, new in found.fields],
+        "only_before": list(found.only_before),
+        "only_after": list(found.only_after),
+        "bytes": [{"name": one.name, "first": one.first, "count": one.count} for one in found.bytes],
+    }
