@@ -165,6 +165,13 @@ def test_a_lower_bound_decides_from_its_threshold_on(value, comparison, holds):
     assert ("not testable" in found.reason) == (holds is None)
 
 
+def test_an_interval_without_a_known_end_decides_by_its_beginning():
+    (rule,) = parse_rules(RULE.format(comparison=">="), "mine.toml")
+    found = classify("k", {"figure": metric(0.7, Exactness.INTERVAL)}, [rule])
+
+    assert [tested.rule.id for tested in found.evidence] == ["mine"]
+
+
 def test_interval_across_the_threshold_decides_nothing():
     found = classify("k", {"grid_fill": metric(0.4, Exactness.INTERVAL, upper=0.8)}, rules())
 

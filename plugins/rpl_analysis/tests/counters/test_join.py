@@ -103,6 +103,13 @@ def test_another_geometry_in_a_later_pass_gives_nothing(counter_pass, recording)
     assert _codes(joined) == ["counters.geometry_mismatch"]
 
 
+def test_a_wave_count_that_is_wrong_is_reported_with_the_first_file_of_its_pass(counter_pass, recording):
+    trace = counter_pass({"SQ_WAVES": 3072.0})
+    trace = attrs.evolve(trace, source=attrs.evolve(trace.source, paths=("first", "second")))
+    (diagnostic,) = join_counters(recording(trace)).diagnostics
+    assert (diagnostic.where, diagnostic.count) == ("first", 1)
+
+
 def test_summed_passes_are_unmasked_by_their_wave_count(counter_pass, recording):
     # 65536 work-items are 1024 waves; a build that adds three passes up reports 3072.
     joined = join_counters(recording(counter_pass({"SQ_WAVES": 3072.0, "A": 9.0}), counter_pass({"B": 1.0})))

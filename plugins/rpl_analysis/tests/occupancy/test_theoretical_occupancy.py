@@ -50,7 +50,7 @@ def reason(architecture: Architecture, registers, launch: LaunchShape) -> str:
     [
         # 10 922 B round up to 22 * 512 = 11 264 B; 65 536 / 11 264 = 5 groups of 4 waves on 4 SIMDs.
         (GFX942, used(), shape(lds=10922), 5, "lds"),
-        # 512 B steps (docs/reference/devices.md, 4): 12 800 = 25 * 512 leave 5 groups (4 by steps of 1024),
+        # 512 B steps (docs/reference/devices.md): 12 800 = 25 * 512 leave 5 groups (4 by steps of 1024),
         (GFX942, used(), shape(lds=12800), 5, "lds"),
         # and one byte more makes 13 312 and leaves 4 (5 by steps of 256).
         (GFX942, used(), shape(lds=12801), 4, "lds"),
@@ -69,7 +69,7 @@ def reason(architecture: Architecture, registers, launch: LaunchShape) -> str:
         (GFX942, used(41, 23), shape(), 7, "vgpr"),
         (GFX942, used(sgprs=96), shape(), 8, "wave_slots"),
         (GFX942, used(sgprs=97), shape(), 7, "sgpr"),
-        # 112 scalar registers are the most that a wave can have (devices.md, 4): 800 / 112 = 7.
+        # 112 scalar registers are the most that a wave can have (docs/reference/devices.md): 800 / 112 = 7.
         (GFX942, used(sgprs=112), shape(), 7, "sgpr"),
         # 65 work-items are two waves, the second with one lane: 16 groups fill 32 slots.
         (GFX942, used(), shape(65), 8, "wave_slots"),
