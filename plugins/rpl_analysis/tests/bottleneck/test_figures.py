@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from rpl_gfx942.detect import detect_device
 
 from rpl_analysis.bottleneck.analyzer import _kernels_without_lds
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
@@ -16,9 +15,10 @@ from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.architecture import FACTS
+from rpl_gfx942.plugin import rpl_detect_device
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
-DEVICE = detect_device((mi300x_agent(),))
+DEVICE = rpl_detect_device((mi300x_agent(),))
 
 
 def _time(dispatch: TracedDispatch):
