@@ -9,6 +9,8 @@ same inputs, small, under limits of memory and processor time.
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
 import re
 import resource
@@ -17,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
 MEGABYTE = 1_000_000
@@ -214,6 +217,200 @@ def _sparse_database(folder: Path, size: int) -> Path:
     return path
 
 
+# --- JSON --------------------------------------------------------------------------------------------
+
+
+def _document(dispatches: int = 2, **changes: Any) -> dict[str, Any]:
+    """A results JSON of one process, as a value."""
+    records = [
+        {
+            "kind": 1,
+            "operation": 1,
+            "correlation_id": {"internal": number},
+            "start_timestamp": 1000 * number,
+            "end_timestamp": 1000 * number + 500,
+            "dispatch_info": {
+                "agent_id": {"handle": 900},
+                "queue_id": {"handle": 1},
+                "kernel_id": 1,
+                "dispatch_id": number,
+                "workgroup_size": {"x": 64, "y": 1, "z": 1},
+                "grid_size": {"x": 64, "y": 1, "z": 1},
+            },
+            "stream_id": {"handle": 0},
+        }
+        for number in range(1, dispatches + 1)
+    ]
+    return {
+        "metadata": {"pid": 4242, "init_time": 1, "fini_time": 10**15, "command": ["./app"]},
+        "agents": [{"id": {"handle": 900}, "type": 2, "name": "gfx942", "node_id": 2, "cu_count": 304}],
+        "strings": {"buffer_records": [{"kind": "NONE", "operations": []}, {"kind": "KERNEL_DISPATCH"}]},
+        "kernel_symbols": [{"kernel_id": 1, "kernel_name": "k.kd", "formatted_kernel_name": "k"}],
+        "buffer_records": {"kernel_dispatch": records},
+        **changes,
+    }
+
+
+def _json(folder: Path, process: dict[str, Any], hole: str = "") -> Path:
+    """Written with ``hole`` where a value is ``"HOLE"``."""
+    path = folder / "1_results.json"
+    before, _, behind = json.dumps({"rocprofiler-sdk-tool": [process]}).partition('"HOLE"')
+    with path.open("w") as file:
+        file.write(before)
+        file.write(hole)
+        file.write(behind)
+    return path
+
+
+def _deep(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+def _long_integer(folder: Path, size: int) -> Path:
+    process = _document()
+    process["buffer_records"]["kernel_dispatch"][0]["thread_id"] = "HOLE"
+    return _json(folder, process, "7" * size)
+
+
+def _deep_unknown(folder: Path, size: int) -> Path:
+    return _json(folder, _document(unknown="HOLE"), _deep(size))
+
+
+def _deep_metadata(folder: Path, size: int) -> Path:
+    return _json(folder, _document(metadata={"pid": 1, "rpl_origin": "HOLE"}), _deep(size))
+
+
+def _deep_agent(folder: Path, size: int) -> Path:
+    return _json(folder, _document(agents=[{"id": {"handle": 900}, "type": 2, "name": "HOLE"}]), _deep(size))
+
+
+def _deep_operand(folder: Path, size: int) -> Path:
+    process = _document()
+    call = {"kind": 1, "operation": 0, "args": [{"name": "stream", "value": "HOLE"}]}
+    process["buffer_records"]["hip_api"] = [call]
+    return _json(folder, process, _deep(size))
+
+
+def _deep_mark(folder: Path, size: int) -> Path:
+    """The mark of origin beside a set of CSV tables."""
+    path = _kernel_trace(folder, ["k"])
+    path.with_name("7_rpl_origin.json").write_text('{"rpl_origin": ' + _deep(size) + "}")
+    return folder
+
+
+def _long_string(folder: Path, size: int) -> Path:
+    return _json(folder, _document(unknown="HOLE"), '"' + "x" * size + '"')
+
+
+def _long_number(folder: Path, size: int) -> Path:
+    return _json(folder, _document(unknown="HOLE"), "1" * size + ".5")
+
+
+def _small_values(folder: Path, size: int) -> Path:
+    """One value of many small ones, which take more memory than text."""
+    return _json(folder, _document(agents=["HOLE"]), "[" + "[]," * (size // 3) + "0]")
+
+
+def _large_document(folder: Path, size: int) -> Path:
+    """A sound document of ``size`` bytes."""
+    records = json.dumps(_document(1000)["buffer_records"]["kernel_dispatch"])[1:-1] + ","
+    process = _document()
+    process["buffer_records"]["kernel_dispatch"].append("HOLE")
+    return _json(folder, process, records * (size // len(records)) + "{}")
+
+
+def _endless_clock(folder: Path, _size: int) -> Path:
+    agent = {"id": {"handle": 900}, "type": 2, "name": "gfx942", "node_id": 2}
+    facts = dict.fromkeys(("cu_count", "max_engine_clk_fcompute", "wave_front_size", "lds_size_in_kb"), 1e308)
+    facts |= dict.fromkeys(("simd_per_cu", "max_waves_per_simd", "num_xcc", "device_id"), 10**300)
+    facts["mem_banks"] = [{"heap_type": 1, "size_in_bytes": 1e308}]
+    return _json(folder, _document(agents=[agent | facts]))
+
+
+def _late_end(folder: Path, size: int) -> Path:
+    from rpl_testkit.recordings import RocpdBuilder
+
+    return RocpdBuilder(folder)([("k", 1, 2), ("k", size, size + 1), ("j", 5, 6)])
+
+
+# --- CSV and gzip ------------------------------------------------------------------------------------
+
+_COLUMNS = (
+    "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,"
+    "Start_Timestamp,End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,"
+    "Grid_Size_X,Grid_Size_Y,Grid_Size_Z\n"
+)
+
+
+def _row(number: int, name: str) -> str:
+    return (
+        f"KERNEL_DISPATCH,Agent 2,1,0,7,{number},1,{name},{number},{1000 * number},{1000 * number + 500},"
+        "64,1,1,256,1,1\n"
+    )
+
+
+def _kernel_trace(folder: Path, names: Iterable[str]) -> Path:
+    path = folder / "7_kernel_trace.csv"
+    with path.open("w") as file:
+        file.write(_COLUMNS)
+        file.writelines(_row(number, name) for number, name in enumerate(names, 1))
+    return path
+
+
+def _distinct_kernels(folder: Path, size: int) -> Path:
+    return _kernel_trace(folder, (f"kernel_{number}" for number in range(size)))
+
+
+def _long_header(folder: Path, size: int) -> Path:
+    path = folder / "7_kernel_trace.csv"
+    path.write_text(_COLUMNS.rstrip() + "," + "x" * size + "\n" + _row(1, "k"))
+    return path
+
+
+def _long_line(folder: Path, size: int) -> Path:
+    path = _kernel_trace(folder, ["k"])
+    with path.open("a") as file:
+        file.write("y" * size)
+    return path
+
+
+def _sparse_table(folder: Path, size: int) -> Path:
+    path = _kernel_trace(folder, ["k"])
+    os.truncate(path, size)
+    return path
+
+
+def _empty_members(folder: Path, size: int) -> Path:
+    path = folder / "7_kernel_trace.csv.gz"
+    content = gzip.compress((_COLUMNS + _row(1, "k")).encode())
+    path.write_bytes(content + gzip.compress(b"") * (size // 20))
+    return path
+
+
+def _bomb(folder: Path, size: int) -> Path:
+    path = folder / "7_kernel_trace.csv.gz"
+    row = _row(1, "k").encode() * 10_000
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(_COLUMNS.encode())
+        for _ in range(size // len(row)):
+            file.write(row)
+    return path
+
+
+def _bomb_of_json(folder: Path, size: int) -> Path:
+    path = folder / "1_results.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"rocprofiler-sdk-tool": [' + b" " * size)
+    return path
+
+
+def _cut_gzip(folder: Path, _size: int) -> Path:
+    path = folder / "7_kernel_trace.csv.gz"
+    content = gzip.compress((_COLUMNS + "".join(_row(i, f"k{i * 7919 % 977}") for i in range(999))).encode())
+    path.write_bytes(content[: len(content) // 2])
+    return path
+
+
 def _endless_kernels(folder: Path, size: int) -> Path:
     """Every kernel takes a time that a clock could show; together they take more than 64 bits can."""
     from rpl_testkit.recordings import RocpdBuilder
@@ -223,6 +420,28 @@ def _endless_kernels(folder: Path, size: int) -> Path:
 
 CASES = {
     "times: a sum of durations beyond 64 bits": Case(_endless_kernels, 3, 3, 65, "add up"),
+    "json: an integer of many digits": Case(_long_integer, 4301, 50 * MEGABYTE, 65, "JSON"),
+    "json: a deep value that nobody reads": Case(_deep_unknown, 40_000, 40_000, 65, "deep"),
+    "json: deep metadata": Case(_deep_metadata, 5000, 5000, 65, "deep"),
+    "json: a deep agent": Case(_deep_agent, 5000, 5000, 65, "deep"),
+    "json: a less deep agent": Case(_deep_agent, 930, 930, 0),
+    "json: a deep operand": Case(_deep_operand, 5000, 5000, 65, "deep"),
+    "json: a deep mark of origin": Case(_deep_mark, 1900, 1900, 0, "unknown"),
+    "json: a long string": Case(_long_string, 40 * MEGABYTE, 200 * MEGABYTE, 65, "JSON"),
+    "json: a long number": Case(_long_number, 40 * MEGABYTE, 200 * MEGABYTE, 65, "JSON"),
+    "json: one value of small ones": Case(_small_values, 40 * MEGABYTE, 200 * MEGABYTE, 65, "JSON"),
+    "json: a sound large document": Case(_large_document, MEGABYTE, 600 * MEGABYTE, 0),
+    "agents: numbers beyond any GPU": Case(_endless_clock, 1, 1, 0),
+    "times: near the end of 62 bits": Case(_late_end, (1 << 62) - 2, (1 << 62) - 2, 0),
+    "csv: distinct kernels": Case(_distinct_kernels, 2000, 100_000, 0),
+    "csv: too many kernels": Case(_distinct_kernels, 100_001, 1_000_000, 65, "more than 100,000 kernels"),
+    "csv: a long header": Case(_long_header, 40 * MEGABYTE, 100 * MEGABYTE, 65, "no line of column names"),
+    "csv: a long line": Case(_long_line, 40 * MEGABYTE, 200 * MEGABYTE, 65, "8 MiB"),
+    "csv: a sparse file": Case(_sparse_table, 64 << 30, 64 << 30, 65, "hole"),
+    "gzip: empty members": Case(_empty_members, 10 * MEGABYTE, 100 * MEGABYTE, 65, "tiny parts"),
+    "gzip: a bomb": Case(_bomb, 80 * MEGABYTE, 3000 * MEGABYTE, 65, "unpacks to more"),
+    "gzip: a bomb of JSON": Case(_bomb_of_json, 80 * MEGABYTE, 3000 * MEGABYTE, 65, "unpacks to more"),
+    "gzip: cut off": Case(_cut_gzip, 1, 1, 65, "unpack"),
     "sqlite: a function that never ends": Case(_slow_function, 1_000_000, 400_000_000, 65, "computes"),
     "sqlite: a pattern that never ends": Case(_slow_pattern, 100_000, 200_000_000, 65, "computes"),
     "sqlite: a computed name": Case(_computed_name, 900 * MEGABYTE, 900 * MEGABYTE, 65, "computes"),

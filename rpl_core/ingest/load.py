@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Two years (chosen): sums of nanoseconds fit into 64 bits however many passes are added up.
 _LONGEST_SUM_NS = 1 << 56
+#: Analysing takes half a millisecond and 8 kB for each (measured); applications have some thousands.
+_MOST_KERNELS = 100_000
 
 
 def load_recording(paths: Sequence[Path], readers: Readers, *, each_is_a_run: bool = False) -> Recording:
@@ -185,6 +187,11 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
             others = [offered for offered in readers if offered.value is not claim.reader]
             return _read_by_others(error, files, named, others)
     _require_countable(read)
+    if len({kernel.name for trace in read for kernel in trace.kernels}) > _MOST_KERNELS:
+        raise BadDataError(
+            f"{read[0].source.paths[0]} names more than {_MOST_KERNELS:,} kernels, each of which is analysed",
+            next_step="record fewer kernels, by name or in parts of the application",
+        )
     traces = _without_slowed_times(read)
     slowed = [old for old, new in zip(read, traces, strict=True) if old.role is not new.role]
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]

@@ -35,7 +35,13 @@ def limited():
     return run
 
 
-@pytest.mark.parametrize("name", hostile.CASES)
+#: Seconds of work each, and of what they show others show the most.
+LONG = {"gzip: a bomb", "csv: too many kernels", "csv: distinct kernels", "json: one value of small ones"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in hostile.CASES]
+)
 def test_one_line_within_the_limits(name, limited, tmp_path, monkeypatch):
     case = hostile.CASES[name]
     place, temporary = tmp_path / "input", tmp_path / "tmp"

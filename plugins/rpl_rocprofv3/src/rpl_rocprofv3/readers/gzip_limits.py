@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import zlib
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ __all__ = [
     "BoundedGzip",
     "hollow",
     "largest_unpacked_bytes",
+    "refuse_hollow",
     "stored_bytes",
     "unpack",
     "unpacked_head",
@@ -30,6 +30,12 @@ _LARGEST_RATIO = 100
 _FLOOR_BYTES = 64 << 20
 _CEILING_BYTES = 16 << 30
 _CHUNK_BYTES = 1 << 20
+#: Read at once: what a member leaves of it is copied for the next one.
+_PACKED_BYTES = 1 << 14
+_GZIP = 31  # wbits of zlib: a gzip header and its check sums
+#: Parallel packers write members of 64 KiB and more.
+_MEMBERS_AT_LEAST = 1000
+_BYTES_PER_MEMBER = 1024
 #: File systems that compress store a tenth at best of what profilers write.
 _LARGEST_HOLE_RATIO = 1000
 #: What damaged gzip data raises.
@@ -55,12 +61,18 @@ def hollow(path: Path) -> str | None:
     return f"the file is {size:,} bytes long and holds {stored:,} bytes of them; the rest is a hole"
 
 
+def refuse_hollow(path: Path) -> None:
+    """Raise ``BadDataError`` for a file that is almost nothing but a hole."""
+    if problem := hollow(path):
+        raise BadDataError(f"{path}: {problem}", next_step="copy the file again")
+
+
 def unpacked_head(path: Path, count: int) -> bytes:
     """The first ``count`` unpacked bytes; empty when the file is no readable gzip."""
     try:
-        with gzip.open(path, "rb") as source:
+        with io.BufferedReader(BoundedGzip(path)) as source:
             return source.read(count)
-    except GZIP_ERRORS:
+    except (*GZIP_ERRORS, BadDataError):
         return b""
 
 
@@ -77,27 +89,70 @@ def unpack(path: Path, target: Path) -> None:
 
 
 class BoundedGzip(io.RawIOBase):
-    """The unpacked bytes of a gzip file; ``BadDataError`` when more come out than is believable."""
+    """The unpacked bytes of a gzip file; ``BadDataError`` when more come out than is believable.
+
+    Python's own reader loops over empty members without an end and without a word.
+    """
 
     def __init__(self, path: Path) -> None:
+        refuse_hollow(path)
         self._path = path
-        self._source = gzip.open(path, "rb")  # noqa: SIM115 - closed by close()
+        self._file = path.open("rb")
         self._limit = self._left = largest_unpacked_bytes(path)
+        self._members_left = _MEMBERS_AT_LEAST + path.stat().st_size // _BYTES_PER_MEMBER
+        self._unpacker: zlib._Decompress | None = None
+        self._packed = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        count = self._source.readinto(buffer)
-        self._left -= count
+        target = memoryview(buffer).cast("B")
+        data = b""
+        while not data and self._in_member():
+            data = self._some(len(target))
+        target[: len(data)] = data
+        self._left -= len(data)
         if self._left < 0:
             raise BadDataError(
                 f"{self._path} unpacks to more than {self._limit >> 20} MiB",
                 cause="it is not a recording but a decompression bomb",
                 next_step="unpack it yourself if you trust it",
             )
-        return count
+        return len(data)
+
+    def _in_member(self) -> bool:
+        """Whether there is a member to go on with; zeros behind the last one are padding."""
+        if self._unpacker is not None:
+            return True
+        while not (packed := self._packed.lstrip(b"\0")):
+            self._packed = self._file.read(_PACKED_BYTES)
+            if not self._packed:
+                return False
+        self._packed = packed
+        self._members_left -= 1
+        if self._members_left < 0:
+            raise BadDataError(
+                f"{self._path} can't be unpacked: it consists of countless tiny parts",
+                cause="it is not a recording",
+                next_step="unpack it yourself if you trust it",
+            )
+        self._unpacker = zlib.decompressobj(wbits=_GZIP)
+        return True
+
+    def _some(self, most: int) -> bytes:
+        """At most so many bytes of the present member, none where it ends."""
+        unpacker = self._unpacker
+        assert unpacker is not None
+        packed = self._packed or self._file.read(_PACKED_BYTES)
+        if not packed:
+            raise EOFError("it was cut off")
+        data = unpacker.decompress(packed, most)
+        self._packed = unpacker.unconsumed_tail
+        if unpacker.eof:
+            self._packed, self._unpacker = unpacker.unused_data, None
+        return data
 
     def close(self) -> None:
-        self._source.close()
+        self._file.close()
         super().close()

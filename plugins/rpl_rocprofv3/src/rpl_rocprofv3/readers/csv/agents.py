@@ -15,6 +15,7 @@ import numpy as np
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED, Agent
+from rpl_rocprofv3.readers.csv.tables import open_text
 from rpl_rocprofv3.readers.trace.agents import agent_from_facts, whole_number
 
 if TYPE_CHECKING:
@@ -67,13 +68,8 @@ def read_csv_agents(path: Path | None, node: str) -> CsvAgents:
     """Read ``agent_info.csv``; without one, agents are made of what the tables name."""
     if path is None:
         return CsvAgents(node, [], {}, described=False)
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
-            return _from_rows(node, csv.DictReader(text), path)
-    except (OSError, csv.Error) as error:
-        raise BadDataError(
-            f"{path} can't be read as CSV: {error}", next_step="copy the file again"
-        ) from error
+    with open_text(path) as text:
+        return _from_rows(node, csv.DictReader(text), path)
 
 
 def _from_rows(node: str, rows: Iterable[dict[str, str]], path: Path) -> CsvAgents:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.csv.tables import csv_header
+from rpl_rocprofv3.readers.gzip_limits import hollow
 from rpl_rocprofv3.readers.run_groups import RecordedFile
 
 if TYPE_CHECKING:
@@ -69,7 +70,11 @@ class CsvSet:
                 continue
             if path.stat().st_size == 0:
                 return f"{path.name} is empty (0 bytes)"
+            if problem := hollow(path):
+                return f"{path.name}: {problem}"
             present = {name.lower() for name in csv_header(path)}
+            if not present:
+                return f"{path.name} begins with no line of column names: it is damaged or cut off"
             missing = [column for column in _COLUMNS[kind] if column not in present]
             if missing:
                 return f"{path.name} is no rocprofv3 {kind} table: it lacks {', '.join(missing)}"

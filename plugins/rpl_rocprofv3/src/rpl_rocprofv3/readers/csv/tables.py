@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ import numpy as np
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip
+from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_hollow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["CsvColumns", "TextColumn", "csv_header", "open_text", "read_columns"]
 
 _CHUNK_ROWS = 1 << 14
-# No header of a profiler comes near this; wide counter tables have about 80 kB.
-_LARGEST_HEADER = 8 << 20
+# No line of a profiler comes near this; headers of wide counter tables have about 80 kB.
+_LONGEST_LINE = 8 << 20
 _INTEGER_LIMIT = 1 << 63
 
 
@@ -60,16 +61,30 @@ class CsvColumns:
         return np.full(self.row_count, NOT_RECORDED, np.int64) if found is None else found
 
 
+class _Lines(io.TextIOWrapper):
+    """Text whose lines end; one that does not would be read until the memory is full."""
+
+    def __next__(self) -> str:  # type: ignore[override]  # the base class speaks of bytes
+        line = self.readline(_LONGEST_LINE)
+        if len(line) == _LONGEST_LINE:
+            raise csv.Error(f"a line of more than {_LONGEST_LINE >> 20} MiB")
+        if not line:
+            raise StopIteration
+        return line
+
+
 @contextmanager
 def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
     """The file as text; damage surfaces as ``BadDataError``."""
     try:
+        refuse_hollow(path)
         raw = io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
-        with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as text:
+        with _Lines(raw, encoding="utf-8-sig", errors="replace", newline="") as text:
             yield text
     except (*GZIP_ERRORS, csv.Error) as error:
+        how = "unpacked" if isinstance(error, (EOFError, zlib.error)) else "read as CSV"
         raise BadDataError(
-            f"{path} can't be read as CSV: {error}", next_step="copy the file again, or record again"
+            f"{path} can't be {how}: {error}", next_step="copy the file again, or record again"
         ) from error
 
 
@@ -77,7 +92,7 @@ def csv_header(path: Path) -> tuple[str, ...]:
     """The column names; empty when the file has no text header. Reads one line, never raises."""
     try:
         with open_text(path) as text:
-            line = text.readline(_LARGEST_HEADER)
+            line = text.readline(_LONGEST_LINE)
             if not line.strip() or "\0" in line:
                 return ()
             return tuple(name.strip() for name in next(csv.reader([line])))

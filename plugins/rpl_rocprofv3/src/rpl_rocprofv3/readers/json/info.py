@@ -6,6 +6,7 @@ what the numbers mean is asked for when the whole file was read.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,7 +16,7 @@ from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process
 from rpl_rocprofv3.readers.columns.id_lookup import positions, taken
 from rpl_rocprofv3.readers.columns.kernel_names import display_name, plain_symbol
-from rpl_rocprofv3.readers.json.records import METADATA, entries, number_at, text_at, value_at
+from rpl_rocprofv3.readers.json.records import METADATA, entries, number_at, refusing_depth, text_at, value_at
 from rpl_rocprofv3.readers.trace.agents import agent_from_facts, whole_number
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ __all__ = ["JSON_NODE", "JsonInfo", "first_process"]
 
 #: The file does not name the machine.
 JSON_NODE = "node"
+#: Entries before the metadata, which stand at the beginning of real files (chosen).
+_FIRST_ENTRIES = 1000
 
 
 @attrs.define(eq=False)
@@ -116,7 +119,9 @@ class JsonInfo:
 
 def first_process(path: Path) -> Process:
     """The process that the file names first. Reads up to its ``metadata`` only."""
-    return _process(next((value for section, value in entries(path) if section == METADATA), None))
+    with refusing_depth(path):
+        first = islice(entries(path), _FIRST_ENTRIES)  # the file is read once, and not for this
+        return _process(next((value for section, value in first if section == METADATA), None))
 
 
 def _process(metadata: Any) -> Process:

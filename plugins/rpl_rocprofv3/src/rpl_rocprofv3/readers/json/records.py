@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from codecs import getincrementaldecoder
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
-from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, unpacked_head
+from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_hollow, unpacked_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["METADATA", "entries", "is_results_json", "number_at", "numbers_at", "text_at", "value_at"]
+__all__ = [
+    *("METADATA", "entries", "is_results_json", "number_at", "numbers_at", "refusing_depth", "text_at"),
+    "value_at",
+]
 
 #: The section that is one object and not a list of records.
 METADATA = "metadata"
@@ -30,8 +34,8 @@ METADATA = "metadata"
 _ROOT = "rocprofiler-sdk-tool"
 _HEAD_BYTES = 4096
 _READ_BYTES = 1 << 18
-#: No record is as large (one dispatch with its counters has some 100 kB).
-_LARGEST_VALUE = 64 << 20
+#: No record is as large (one dispatch with its counters has some 100 kB), and no text in a record.
+_LARGEST_VALUE = 8 << 20
 #: A number at the end of the window may go on behind it: up to "e+" can be left of it.
 _NUMBER_TAIL = 2
 _SECTION_DEPTH = 2
@@ -76,15 +80,28 @@ def entries(path: Path) -> Iterator[tuple[str, Any]]:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | BoundedGzip]:
     try:
-        with BoundedGzip(path) if path.suffix == ".gz" else path.open("rb") as file:
+        refuse_hollow(path)
+        with refusing_depth(path), BoundedGzip(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield file
-    except (RecursionError, ValueError, *GZIP_ERRORS) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise BadDataError(
-            f"{path} can't be read as JSON: {reason}",
-            cause="the file was cut off, or the profiled program ended while it was written",
-            next_step="record again, with `--output-format rocpd` where it exists",
-        ) from error
+    except (ValueError, *GZIP_ERRORS) as error:
+        raise _unreadable(path, error) from error
+
+
+@contextmanager
+def refusing_depth(path: Path) -> Iterator[None]:
+    """Whoever decodes values, or turns one into text, may find it too deep; nobody else knows the file."""
+    try:
+        yield
+    except RecursionError as error:
+        raise _unreadable(path, "it is nested too deeply") from error
+
+
+def _unreadable(path: Path, reason: object) -> BadDataError:
+    return BadDataError(
+        f"{path} can't be read as JSON: {reason}",
+        cause="the file was cut off, or the profiled program ended while it was written",
+        next_step="record again, with `--output-format rocpd` where it exists",
+    )
 
 
 def _sections(text: _Window, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -105,13 +122,24 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
+def _short_int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"{len(digits)} digits")
+    return int(digits)
+
+
+_MOST_DIGITS = 4300
+#: Python limits itself since 3.10.7; before, a long integer takes the square of its length.
+_PARSE_INT = None if hasattr(sys, "get_int_max_str_digits") else _short_int
+
+
 class _Window:
     """The part of a JSON text between what was decoded and what was read. Raises ``ValueError``."""
 
     def __init__(self, file: BinaryIO | BoundedGzip) -> None:
         self._file = file
         self._decode = getincrementaldecoder("utf-8")().decode
-        self._scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+        self._scan = json.JSONDecoder(parse_constant=_no_constant, parse_int=_PARSE_INT).raw_decode
         self._text, self._at = "", 0
         self._before = 0  # characters that are no longer in the window
         self._ended = False
@@ -148,9 +176,13 @@ class _Window:
             try:
                 value, end = self._scan(self._text, self._at)
             except ValueError as error:
-                if self._ended or len(self._text) - self._at > _LARGEST_VALUE:
+                if self._ended or not isinstance(error, json.JSONDecodeError):
                     raise self._unexpected("a value", error) from None
+                if len(self._text) - self._at > _LARGEST_VALUE:
+                    raise self._too_large() from None
             else:
+                if end - self._at > _LARGEST_VALUE:
+                    raise self._too_large()
                 tail = 0 if isinstance(value, (str, dict, list)) else _NUMBER_TAIL
                 if self._ended or end + tail < len(self._text):
                     break
@@ -203,6 +235,12 @@ class _Window:
         self._before += self._at
         self._text, self._at = left + self._decode(data, final=self._ended), 0
 
+    def _place(self) -> str:
+        return f"character {self._before + self._at}"
+
+    def _too_large(self) -> ValueError:
+        return ValueError(f"a value of more than {_LARGEST_VALUE >> 20} MiB behind {self._place()}")
+
     def _unexpected(self, wanted: str, error: ValueError | None = None) -> ValueError:
         if isinstance(error, json.JSONDecodeError):
             place = self._before + error.pos
@@ -210,8 +248,10 @@ class _Window:
                 return ValueError(f"it ends at character {place}, inside a value")
             return ValueError(f"{error.msg} at character {place}")
         if not self.peek():
-            return ValueError(f"it ends at character {self._before + self._at}, before {wanted}")
-        return ValueError(str(error) if error else f"no {wanted} at character {self._before + self._at}")
+            return ValueError(f"it ends at {self._place()}, before {wanted}")
+        if error and "digits" in str(error):
+            return ValueError(f"a number of thousands of digits behind {self._place()}")
+        return ValueError(str(error) if error else f"no {wanted} at {self._place()}")
 
 
 def value_at(record: Any, *keys: str) -> Any:

@@ -12,7 +12,7 @@ from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.json.calls import JsonCalls, JsonCopies
 from rpl_rocprofv3.readers.json.dispatches import JsonCounters, JsonDispatches, counter_names
 from rpl_rocprofv3.readers.json.info import JsonInfo
-from rpl_rocprofv3.readers.json.records import entries, value_at
+from rpl_rocprofv3.readers.json.records import entries, refusing_depth, value_at
 from rpl_rocprofv3.readers.trace.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 
@@ -28,7 +28,11 @@ _FORMAT = "rocprofv3 JSON"
 
 def read_results_json(path: Path, reader: str) -> Trace:
     """Read one file in one pass. Raises ``BadDataError`` unless exactly one process is recorded."""
-    findings = Findings(path)
+    with refusing_depth(path):
+        return _trace(path, reader, Findings(path))
+
+
+def _trace(path: Path, reader: str, findings: Findings) -> Trace:
     records = _read(path)
     info, counters = records.info, records.counters
     dispatches = records.traced if len(records.traced) else records.counted

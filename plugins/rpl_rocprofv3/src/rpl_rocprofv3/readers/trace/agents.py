@@ -19,6 +19,7 @@ __all__ = ["agent_from_facts", "architecture_of_version", "parsed_facts", "whole
 _KINDS = {"1": "CPU", "2": "GPU", "CPU": "CPU", "GPU": "GPU", "NIC": "NIC"}
 _LOCAL_HEAPS = (1, 2)  # HSA heap types: frame buffer public and private
 _BYTES_PER_KB = 1024
+_NUMBER_LIMIT = 1 << 53  # sums and products of such numbers are numbers still
 # Longest agent description that is parsed; real ones have about 150 kB (caches of 304 CUs).
 _LARGEST_FACTS = 8 << 20
 
@@ -28,12 +29,12 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
-        return value if value >= 0 else None
+        return value if 0 <= value < _NUMBER_LIMIT else None
     try:
         number = float(str(value))
     except ValueError:
         return None
-    return int(number) if number >= 0 and number.is_integer() else None
+    return int(number) if 0 <= number < _NUMBER_LIMIT and number.is_integer() else None
 
 
 def _fact(value: object) -> int | None:

@@ -43,6 +43,6 @@ def mark_beside(folder: Path, prefix: str) -> tuple[str, ...]:
     try:
         with path.open("rb") as file:
             content = json.loads(file.read(_MAX_SIDECAR_BYTES))
-    except (OSError, ValueError):
+        return (str(content.get(ORIGIN_MARK, "absent")) if isinstance(content, dict) else "unreadable",)
+    except (OSError, ValueError, RecursionError):
         return ("unreadable",)
-    return (str(content.get(ORIGIN_MARK, "absent")) if isinstance(content, dict) else "unreadable",)
