@@ -16,6 +16,7 @@ from rpl_launch_bounds.guards import (
 from rpl_launch_bounds.kernels import Kernel, find_kernels
 from rpl_launch_bounds.launches import find_uses
 from rpl_launch_bounds.source_mask import code_only, without_comments
+from rpl_optimize.interfaces.declared_change import LaunchBounds as DeclaredBounds
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Transformation
 
 if TYPE_CHECKING:
@@ -76,4 +77,5 @@ def _candidate(source: KernelSource, code: bytes, kernel: Kernel) -> EditCandida
         edits=(Edit(kernel.name_offset, kernel.name_offset, f"{bound} ".encode()),),
         guards=(*guards, within_limit(max(known))),
         workgroup_limit=max(known),
+        declares=(DeclaredBounds(max(known)),),
     )

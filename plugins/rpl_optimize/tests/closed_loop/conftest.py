@@ -32,7 +32,7 @@ SPEED = (
     {"source_matches": "#pragma unroll 3", "kernel": SMOOTH, "factor": 0.1},
 )
 _LOOP = "    for (int k = 0; k < taps; ++k) {\n"
-_SPILL = "    volatile float kept[600];\n    for (int k = 0; k < 600; ++k) kept[k] = in[i];\n"
+_SPILL = "    float kept[600];\n    for (int k = 0; k < 600; ++k) kept[(k * taps) % 600] = in[i] + k;\n"
 _EDITS = {
     "does not build": ("smooth", "weights[k] * in", "missing[k] * in"),
     "spills": (

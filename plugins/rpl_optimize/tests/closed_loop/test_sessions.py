@@ -34,7 +34,7 @@ def test_on_time_alone_in_place_and_then_the_next_kernel(loop) -> None:
     assert "on time alone" in first["judgement"]["reason"]
     assert first["kernel_gain"] == pytest.approx(0.9, abs=0.01)
     assert second["kernel"] == "fade"
-    assert second["judgement"]["stage"] == "build"
+    assert second["judgement"]["stage"] == "source_guards"
     (shift,) = document["dominance_shifts"]
     assert "fade" in shift
     assert "accepted (unverified)" in outcome.stdout

@@ -36,7 +36,7 @@ def test_every_candidate_was_judged_in_turn(session, judged) -> None:
 @pytest.mark.parametrize(
     ("kind", "stage", "reason"),
     [
-        ("does not build", "build", "missing"),
+        ("does not build", "source_guards", "missing"),
         ("changes nothing", "binary_guards", "the same machine code as the version to beat"),
         ("spills", "binary_guards", "scratch"),
         ("wrong results", "equivalence", "smooth.out"),

@@ -6,6 +6,7 @@ import pytest
 
 from rpl_core.errors import PluginError
 from rpl_core.plugins.relay import Contribution
+from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import (
@@ -60,19 +61,6 @@ class Junk(Proposer):
         return self.answer
 
 
-class Watchful(Transformation):
-    """Sees to it that only the beginning of the file changes."""
-
-    name = "watchful"
-    summary = "for tests"
-
-    def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
-        return ()
-
-    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
-        return (GuardVerdict("outside", after.endswith(source.text), "the end of the file"),)
-
-
 class NeverBuilds:
     summary = "fails"
 
@@ -91,6 +79,9 @@ def stage(tmp_path):
             NeverBuilds(),
             tmp_path,
             SOURCE,
+            lambda text, _declared: (
+                GuardPart(guard="outside", passed=text.endswith(SOURCE), reason="the end of the file"),
+            ),
             lambda proposed: heard.append(("proposed", proposed.repairs)),
             lambda proposed, _part: heard.append(("built", proposed.repairs)),
         )
@@ -104,7 +95,7 @@ def request(*transformations: Transformation, note=lambda line: None) -> Proposa
     return ProposalRequest(source=source, documents={}, transformations=offered, note=note)
 
 
-REQUEST = request(Watchful())
+REQUEST = request()
 
 
 def test_a_proposer_does_not_vouch_for_itself_alone(stage) -> None:

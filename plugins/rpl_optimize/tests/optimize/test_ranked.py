@@ -5,7 +5,13 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_optimize.interfaces.proposer import Attempt, InstalledTransformation, ProposalRequest
+from rpl_optimize.interfaces.proposer import (
+    Attempt,
+    InstalledProposer,
+    InstalledTransformation,
+    ProposalRequest,
+    Proposer,
+)
 from rpl_optimize.interfaces.transformation import (
     Edit,
     EditCandidate,
@@ -135,7 +141,7 @@ def test_what_the_screening_refuses_is_passed_over_and_named():
     assert notes == ["ranked: nothing to try for k:", "  a 0: guard compiles, line 1: it does not"]
 
 
-def test_a_transformation_judges_its_own_edits_and_those_of_nobody():
+def test_a_transformation_judges_its_own_edits_only():
     first, second = Adds("first"), Adds("second")
     offered = request(first, second).transformations
     (own,) = second.propose(SOURCE)
@@ -144,7 +150,7 @@ def test_a_transformation_judges_its_own_edits_and_those_of_nobody():
     assert judged.owner.transformation == "second"
     free = attrs.evolve(own, edits=(Edit(0, 0, b"// mine"),))
     judged = judge_edit(SOURCE, free, b"// mine", offered)
-    assert [(v.guard, v.passed) for v in judged.verdicts] == [("only-first", False), ("only-second", False)]
+    assert judged.verdicts == ()
     assert judged.owner is None
 
 
@@ -167,9 +173,41 @@ def test_a_broken_judge_refuses_its_own_edit_and_no_other():
     assert [(v.guard, v.passed) for v in judged.verdicts] == [(GUARD, False)]
     (other,) = sound.propose(SOURCE)
     assert judge_edit(SOURCE, other, b"// sound0\n", offered).failures == ()
-    free = attrs.evolve(own, edits=(Edit(0, 0, b"// sound"),))
-    judged = judge_edit(SOURCE, free, b"// sound", offered)
-    assert [(v.guard, v.passed) for v in judged.verdicts] == [("only-sound", True)]
-    assert [failure.plugin for failure in judged.failures] == ["of raising"]
-    judged = judge_edit(SOURCE, free, b"// sound", offered[:1])
-    assert [(v.guard, v.passed) for v in judged.verdicts] == [(GUARD, False)]
+
+
+class Says(Proposer):
+    """Proposes one candidate that carries its own evidence."""
+
+    summary = "for tests"
+
+    def __init__(self, name, gain, answer=None):
+        self.name = name
+        made = EditCandidate(name, "k", 1, f"{name} says", (Edit(0, 0, b"// said"),), evidence=Evidence(gain))
+        self.answer = made if answer is None else answer
+
+    def propose(self, request):
+        tried = {attempt.summary for attempt in request.attempts}
+        return None if getattr(self.answer, "summary", None) in tried else self.answer
+
+    def repair(self, request, failed, problem):
+        return attrs.evolve(failed, id="repaired", summary=f"{self.name} repaired: {problem}")
+
+
+def test_proposers_that_join_are_ranked_with_the_transformations():
+    notes: list[str] = []
+    offered = request(Adds("a", (0.0, 0.4)), note=notes.append)
+    names = {"strong": (0.2, 0.5), "weak": (0.0, 0.1)}
+    joining = [InstalledProposer(f"of {name}", Says(name, gain)) for name, gain in names.items()]
+    junk = InstalledProposer("of junk", Says("junk", None, answer="a candidate"))
+    offered = attrs.evolve(offered, proposers=(*joining, junk))
+    proposer, found, tried = RankedProposer(), [], []
+    while (candidate := proposer.propose(attrs.evolve(offered, attempts=tuple(tried)))) is not None:
+        found.append(candidate.summary)
+        tried.append(Attempt(candidate.summary, "rejected", "slower"))
+    assert found[0] == "strong says"
+    assert found[-1] == "weak says"
+    assert len(found) > 2
+    assert any("of junk" in note or "junk" in note for note in notes)
+    again = proposer.repair(offered, joining[0].proposer.answer, "it failed")
+    assert again.summary == "strong repaired: it failed"
+    assert proposer.repair(offered, Adds("a").propose(SOURCE)[0], "it failed") is None

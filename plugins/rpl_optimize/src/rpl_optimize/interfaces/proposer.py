@@ -40,14 +40,22 @@ class InstalledTransformation:
 
 
 @frozen
+class InstalledProposer:
+    """A proposer with the name of the plugin that offers it."""
+
+    plugin: str
+    proposer: Proposer
+
+
+@frozen
 class ProposalRequest:
     """``documents`` maps document names ("profile", "roofline", "dag", "analysis") to plain JSON values.
 
     ``recorded_kernel`` is the target's name as the profiler displays it. ``binary`` is the built baseline,
     with its device code. ``directory`` is where a proposer may keep records of its own (exchanges with a
     model); ``options`` are its settings from the command line; ``note`` tells the user something.
-    ``transformations`` are all that are installed. ``sections`` say more about kernels, from ``models``, the
-    validated documents.
+    ``transformations`` are all that are installed, ``proposers`` those that join others. ``sections`` say
+    more about kernels, from ``models``, the validated documents.
     """
 
     source: KernelSource
@@ -59,15 +67,21 @@ class ProposalRequest:
     options: Mapping[str, str] = attrs.field(factory=dict)
     note: Callable[[str], None] = attrs.field(default=_say_nothing, eq=False)
     transformations: tuple[InstalledTransformation, ...] = attrs.field(default=(), repr=False)
+    proposers: tuple[InstalledProposer, ...] = attrs.field(default=(), repr=False)
     sections: tuple[SectionOf, ...] = attrs.field(default=(), repr=False)
     models: Mapping[str, BaseModel] = attrs.field(factory=dict, repr=False)
 
 
 class Proposer(ABC):
-    """Orders or invents candidates for one kernel."""
+    """Orders or invents candidates for one kernel.
+
+    ``joins``: the proposer ``ranked`` asks it as well and ranks its next candidate by the evidence that it
+    carries. Not for one that asks somebody outside, costs money or wants options of its own.
+    """
 
     name: str
     summary: str
+    joins: bool = True
 
     @abstractmethod
     def propose(self, request: ProposalRequest) -> EditCandidate | None:

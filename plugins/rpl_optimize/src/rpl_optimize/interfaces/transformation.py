@@ -141,9 +141,9 @@ class Transformation(ABC):
     def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
         """Whether ``after`` changes nothing in ``source`` but what this transformation means to change.
 
-        The optimizer asks about the edits that this transformation proposes, and about those that no
-        installed transformation does (a language model's), so that no proposer vouches for itself alone. None
-        where the kernel is not found in ``source``.
+        The optimizer asks about the edits that this transformation proposes. What every edit has to keep is
+        judged by the user's compiler (``rpl_optimize.source_meaning``). None where the kernel is not found in
+        ``source``.
         """
         _ = (source, after)
         return ()

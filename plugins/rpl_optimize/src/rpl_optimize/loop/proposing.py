@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
     from rpl_core.plugins.relay import Contribution
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+    from rpl_optimize.interfaces.declared_change import DeclaredChange
     from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
     from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource
+
+    JudgeMeaning = Callable[[bytes, tuple[DeclaredChange, ...]], tuple[GuardPart, ...]]
 
 #: A proposer that goes on repairing beyond this is cut off; the bound that users know is its own (2).
 _MOST_REPAIRS = 5
@@ -73,12 +76,15 @@ class Built:
 
 @frozen(eq=False)
 class ProposalStage:
-    """``record_proposal`` and ``record_build`` write each version down before and after it is built."""
+    """``judge_meaning`` judges what no other guard refuses, by what its owner declares to change.
+
+    ``record_proposal`` and ``record_build`` write each version down before and after it is built."""
 
     proposer: Contribution[Proposer]
     builder: ProgramBuilder
     root: Path
     original: bytes  # the user's source, whose host code every candidate has
+    judge_meaning: JudgeMeaning
     record_proposal: Callable[[Proposed], None]
     record_build: Callable[[Proposed, BuildPart], None]
 
@@ -141,6 +147,9 @@ class ProposalStage:
                 request.note(f"warning: {failure.fact}")
             guards = (*guards, *(part for part in map(_part, judged.verdicts) if part not in guards))
             owner = judged.owner
+            if all(guard.passed for guard in guards):
+                declared = () if owner is None else owner.candidate.declares
+                guards = (*guards, *self.judge_meaning(text, declared))
             write_atomic(directory / Path(request.source.path).name, text)
         # Only a transformation may promise a limit: it is known to have looked at every launch.
         limit = None if owner is None else owner.candidate.workgroup_limit

@@ -11,14 +11,15 @@ from rpl_core.pipeline import architectures
 from rpl_core.text.safety import encodable
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
-from rpl_optimize.hookspecs import TRANSFORMATIONS
-from rpl_optimize.interfaces.proposer import ProposalRequest
+from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS
+from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
 from rpl_optimize.loop.binary_stage import KnownCode
 from rpl_optimize.loop.candidate_gains import CandidateGains, candidate_gains, measured_facts
 from rpl_optimize.loop.evaluate import Evaluation, Trial
+from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
@@ -59,6 +60,7 @@ class OptimizeLoop:
         self._open_end = open_end or OpenEnd()
         self._unfinished = self._open_end.unfinished
         self._cost_told = False
+        self._meaning: SessionMeaning | None = None
         self._started = time.monotonic()
         self._records = SessionRecords(session, tools.proposer.value.name)
         measuring = MeasureStage(self._request, tools, session.root, self._time_left)
@@ -177,17 +179,20 @@ class OptimizeLoop:
             if again is not None:
                 self._records.target(again, run_to_run_cv(baseline, again.recorded))
                 proposed = unfinished.proposed(self._session.root)
-                return self._proposals(again).build(proposed), again
+                return self._proposals(again, baseline).build(proposed), again
         number = self._state.tried + 1
         for target in targets:
             self._tools.step(f"candidate {number}: proposal for {target.kernel}")
             self._records.target(target, run_to_run_cv(baseline, target.recorded))
-            built = self._proposals(target).run(self._proposal_request(target, baseline), number)
+            built = self._proposals(target, baseline).run(self._proposal_request(target, baseline), number)
             if built is not None:
                 return built, target
         return None
 
-    def _proposals(self, target: Target) -> ProposalStage:
+    def _proposals(self, target: Target, baseline: Baseline) -> ProposalStage:
+        if self._meaning is None or self._meaning.baseline != baseline.number:
+            self._meaning = SessionMeaning(self._request.build, baseline)
+
         def record_proposal(proposed: Proposed) -> None:
             self._records.proposal(proposed, target.kernel, self._state.text)
             if proposed.refused is None:
@@ -199,6 +204,7 @@ class OptimizeLoop:
             tools.builder,
             self._session.root,
             self._session.original,
+            self._meaning.judge,
             record_proposal,
             self._records.build,
         )
@@ -221,6 +227,11 @@ class OptimizeLoop:
             options=self._request.proposer_options,
             note=self._tools.note,
             transformations=installed(host.catalog.of(TRANSFORMATIONS)),
+            proposers=tuple(
+                InstalledProposer(c.plugin, c.value)
+                for c in host.catalog.of(PROPOSERS).contributions
+                if c.value.joins
+            ),
             sections=tuple(
                 SectionOf(c.plugin, c.value) for c in host.catalog.report_sections().contributions
             ),

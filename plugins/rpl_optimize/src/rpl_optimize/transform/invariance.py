@@ -1,4 +1,5 @@
-"""Who answers for an edit: the transformation that proposes it, or all where none does."""
+"""The transformation that proposes an edit answers for it. What every edit must keep is judged elsewhere
+(``rpl_optimize.source_meaning``)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import PluginError
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
-from rpl_optimize.transform.ask import able_to_read, ask
+from rpl_optimize.transform.ask import ask
 from rpl_optimize.transform.candidates import OfferedCandidate, collect_offers
 
 if TYPE_CHECKING:
@@ -38,23 +39,17 @@ def judge_edit(
     """What transformations say of ``after``, the source with the candidate's edits.
 
     An owner judges alone, with the guards that it gave the edit itself: a proposer can't leave them out. One
-    that fails refuses its own edit. An edit of nobody is judged by all; failing ones don't count as long as
-    another one answers.
+    that fails refuses its own edit. Of an edit that none of them proposes they know nothing.
     """
     offers = collect_offers(source, transformations)
     owner = next((o for o in offers.candidates if o.candidate.edits == candidate.edits), None)
-    asked = able_to_read(source, transformations) if owner is None else (owner.by,)
-    verdicts: list[GuardVerdict] = [] if owner is None else list(owner.candidate.guards)
-    failures: list[PluginError] = []
-    for one in asked:
-        answer = ask(one, "invariance", partial(_verdicts, one, source, after))
-        if isinstance(answer, PluginError):
-            failures.append(answer)
-        else:
-            verdicts += answer
-    if failures and (owner is not None or not verdicts):
-        verdicts.append(GuardVerdict(GUARD, False, f"nobody could judge the edit: {failures[0].fact}"))
-    return EditJudgement(owner, tuple(verdicts), tuple(failures))
+    if owner is None:
+        return EditJudgement(None, (), ())
+    answer = ask(owner.by, "invariance", partial(_verdicts, owner.by, source, after))
+    if isinstance(answer, PluginError):
+        refusal = GuardVerdict(GUARD, False, f"nobody could judge the edit: {answer.fact}")
+        return EditJudgement(owner, (*owner.candidate.guards, refusal), (answer,))
+    return EditJudgement(owner, (*owner.candidate.guards, *answer), ())
 
 
 def _verdicts(one: InstalledTransformation, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:

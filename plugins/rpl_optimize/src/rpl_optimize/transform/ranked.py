@@ -1,27 +1,32 @@
-"""The proposer ``ranked``: candidates of all transformations, those that may gain most first.
+"""The proposer ``ranked``: candidates of all transformations and proposers, those that may gain most first.
 
 The order decides only what is tried first. Whether a candidate helps is for the measurement to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import PluginError
+from rpl_core.errors import InterruptedRunError, PluginError, RplError
+from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.interfaces.proposer import Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, GuardVerdict, Screening
 from rpl_optimize.transform.ask import ask
-from rpl_optimize.transform.candidates import OfferedCandidate, collect_offers
+from rpl_optimize.transform.candidates import OfferedCandidate, candidate_problem, collect_offers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest
+    from rpl_optimize.interfaces.proposer import (
+        InstalledProposer,
+        InstalledTransformation,
+        ProposalRequest,
+    )
     from rpl_optimize.transform.candidates import Offers
 
 #: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.
@@ -29,17 +34,20 @@ _MOST_REFUSALS = 5
 
 
 class RankedProposer(Proposer):
-    """Asks ``transformations`` (default: all that are installed).
+    """Asks ``transformations`` (default: all that are installed, and the proposers that join).
 
     One that fails costs only its own candidates, and the user is told.
     """
 
     name = "ranked"
     summary = "Try the candidates of all transformations, those that may gain most first."
+    joins = False
 
     def __init__(self, transformations: tuple[InstalledTransformation, ...] | None = None) -> None:
         self._transformations = transformations
         self._told: set[tuple[Path | None, str]] = set()
+        #: Who proposed what is under way, by the candidate's id.
+        self._joined: dict[str, InstalledProposer] = {}
 
     def propose(self, request: ProposalRequest) -> EditCandidate | None:
         """The next one; if there is none, the user is told what stands against the rest."""
@@ -51,6 +59,16 @@ class RankedProposer(Proposer):
             refused.append(candidate)
         self._tell(request, *self._nothing_left(request, refused))
         return None
+
+    def repair(self, request: ProposalRequest, failed: EditCandidate, problem: str) -> EditCandidate | None:
+        """Another version by the proposer that made it, if one did."""
+        one = self._joined.get(failed.id)
+        if one is None:
+            return None
+        answer = self._ask_proposer(one, request, lambda: one.proposer.repair(request, failed, problem))
+        if answer is not None:
+            self._joined[answer.id] = one
+        return answer
 
     def _asked(self, request: ProposalRequest) -> tuple[InstalledTransformation, ...]:
         return request.transformations if self._transformations is None else self._transformations
@@ -66,9 +84,42 @@ class RankedProposer(Proposer):
     def _plan(self, offers: Offers, request: ProposalRequest) -> Iterator[EditCandidate]:
         """What the source guards allow and was not tried, in order, with the verdicts of its screening."""
         tried = {attempt.summary for attempt in request.attempts}
+        for _, entry in sorted(self._entries(offers, request), key=lambda ranked: ranked[0]):
+            candidate = entry if isinstance(entry, EditCandidate) else entry.candidate
+            if isinstance(entry, EditCandidate):
+                yield entry
+            elif candidate.allowed and candidate.summary not in tried:
+                yield self._screened(entry, request)
+
+    def _entries(
+        self, offers: Offers, request: ProposalRequest
+    ) -> Iterator[tuple[tuple[object, ...], OfferedCandidate | EditCandidate]]:
+        """Each with its rank; those of proposers alone."""
         for offered in self._ranked(offers, request):
-            if offered.candidate.allowed and offered.candidate.summary not in tried:
-                yield self._screened(offered, request)
+            yield _rank(offered.candidate, offered.transformation), offered
+        for one in request.proposers if self._transformations is None else ():
+            found = self._ask_proposer(one, request, partial(one.proposer.propose, request))
+            if found is not None:
+                self._joined[found.id] = one
+                yield _rank(found, one.proposer.name), found
+
+    def _ask_proposer(
+        self, one: InstalledProposer, request: ProposalRequest, call: Callable[[], EditCandidate | None]
+    ) -> EditCandidate | None:
+        """Its answer; one that fails is told and costs only its own."""
+        try:
+            with plugin_boundary(one.plugin, f"proposer {one.proposer.name}"):
+                found: object = call()
+                if found is None or (
+                    isinstance(found, EditCandidate) and candidate_problem(found, request.source) is None
+                ):
+                    return found
+                raise TypeError(f"returned {found!r:.80} where a candidate was expected")
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            self._tell(request, f"warning: {error.fact}; it proposes nothing")
+        return None
 
     def _ranked(self, offers: Offers, request: ProposalRequest) -> list[OfferedCandidate]:
         found: list[OfferedCandidate] = []
@@ -80,7 +131,7 @@ class RankedProposer(Proposer):
                 answer = {}
             given = (attrs.evolve(candidate, evidence=answer.get(candidate.id)) for candidate in own)
             found += [OfferedCandidate(one, candidate) for candidate in given]
-        return sorted(found, key=_rank)
+        return found
 
     def _screened(self, offered: OfferedCandidate, request: ProposalRequest) -> EditCandidate:
         candidate = offered.candidate
@@ -138,13 +189,13 @@ def _screening(offered: OfferedCandidate, request: ProposalRequest) -> Screening
     return answer
 
 
-def _rank(offered: OfferedCandidate) -> tuple[object, ...]:
-    """Expected gain (its middle, then what is sure of it), allowed ones, transformation, own order, place."""
-    candidate, evidence = offered.candidate, offered.candidate.evidence or Evidence()
+def _rank(candidate: EditCandidate, who: str) -> tuple[object, ...]:
+    """Expected gain (its middle, then what is sure of it), allowed ones, name, own order, place."""
+    evidence = candidate.evidence or Evidence()
     least, most = evidence.expected_gain or (0.0, 0.0)
     gain = (evidence.expected_gain is None, -(least + most) / 2, -least)
     place = (evidence.preference, candidate.line, candidate.id)
-    return (*gain, not candidate.allowed, offered.transformation, *place)
+    return (*gain, not candidate.allowed, who, *place)
 
 
 def _refusal(candidate: EditCandidate) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rpl_testkit.hipcc_standin.arguments import parse
 from rpl_testkit.hipcc_standin.passes import (
+    HIP,
     CompilationError,
     compile_device,
     compile_host,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+#: What only reads the source makes no code, so clang itself answers.
+_FRONT_END_ONLY: Final = frozenset(("-fsyntax-only", "-E"))
 _VERSION: Final = "HIP version: 7.2.0-rpl-standin (synthetic)"
 #: Where the launcher keeps what all programs share (see install.py).
 KEPT_VARIABLE: Final = "RPL_STANDIN_HIPCC_KEPT"
@@ -40,6 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     if "--version" in arguments:
         print(_VERSION, flush=True)
         return subprocess.run([clang, "--version"], check=False).returncode
+    if _FRONT_END_ONLY & set(arguments):
+        return subprocess.run([clang, *HIP, *arguments], check=False).returncode
     request = parse(arguments)
     problem = _problem(request)
     if problem:

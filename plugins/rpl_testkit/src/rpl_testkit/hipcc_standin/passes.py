@@ -23,7 +23,7 @@ __all__ = ["CompilationError", "compile_device", "compile_host", "compile_runtim
 
 _HERE: Final = Path(__file__).parent
 _RUNTIME: Final = _HERE / "runtime" / "cpu_runtime.cpp"
-_HIP: Final = (
+HIP: Final = (
     *("-x", "hip", "-nogpuinc", "-nogpulib", "-I", str(_HERE / "include")),
     *("-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-Qunused-arguments"),
     "-O3",  # hipcc's own default; an option of the user comes later and wins
@@ -50,7 +50,7 @@ def run(command: Sequence[str | Path]) -> None:
 
 def compile_device(clang: str, source: str, request: Request, scratch: Path, output: Path) -> None:
     """The bundle of one source at ``output``."""
-    common = (clang, *_HIP, *_identity(source, request))
+    common = (clang, *HIP, *_identity(source, request))
     bare, cpu = scratch / "device.hipfb", scratch / "cpu.o"
     run([*common, "--offload-device-only", *request.device, "-c", source, "-o", bare])
     run([*common, *_CPU, *request.host, "-g0", "-c", source, "-o", cpu])
@@ -68,7 +68,7 @@ def compile_host(clang: str, source: str, request: Request, bundle: Path | None,
     The device compilation has printed the warnings, so this one prints errors only.
     """
     given = () if bundle is None else ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", bundle)
-    host_only = (*_HIP, "--offload-host-only", "-w", *_identity(source, request), *given)
+    host_only = (*HIP, "--offload-host-only", "-w", *_identity(source, request), *given)
     run([clang, *host_only, *request.host, *request.dependencies, "-c", source, "-o", output])
 
 
