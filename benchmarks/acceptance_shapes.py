@@ -24,6 +24,7 @@ from noise_shapes import REAL_KERNELS, SHAPES, Shape, real_runs, real_shapes
 
 from rpl_compare.statistics.pair_order import new_first
 from rpl_core.model.origin import Origin
+from rpl_optimize.contracts.optimize import PolicyPart
 from rpl_optimize.measurement.times import DecidedOnTimes, PairTimes
 from rpl_testkit.pair_model import ModelledPairs, ModelledTrial, TimingModel, try_modelled
 
@@ -94,6 +95,24 @@ def power_lines(trials: int) -> Iterator[tuple[str, bool]]:
         if (cv, gain) == (0.01, 0.05):
             missed = missed or found.accepted_runs is None or found.accepted_runs > MOST_ACCEPTED_RUNS
         yield f"CV {cv:.0%}, gain {gain:.0%}: {found}{'  MISSED' if missed else ''}", not missed
+
+
+def placement_lines(trials: int) -> Iterator[tuple[str, bool]]:
+    """A gain of 2 and 4 % that is the place's alone, and a true one of 4 %, with the check and without."""
+    cases = ((0.02, 0.02), (0.04, 0.04), (0.04, 0.0))
+    for number, (gain, of_the_place) in enumerate(cases):
+        for check in (False, None):
+            model = TimingModel(0.01, gain=gain, of_the_place=of_the_place)
+            rng = np.random.default_rng([SEED, 300 + number])
+            policy = PolicyPart(placement_check=check)
+            made = [try_modelled(ModelledPairs(model, rng), policy=policy) for _ in range(trials)]
+            found = Summary.of(made)
+            missed = check is None and bool(of_the_place) and above(found.accepted, MOST_FALSE, trials)
+            told = f"gain {gain:.0%}, {of_the_place:.0%} of it of the place"
+            yield (
+                f"{told}, {'with' if check is None else 'no'} check: {found}{'  MISSED' if missed else ''}",
+                not missed,
+            )
 
 
 @attrs.define(eq=False)
@@ -171,9 +190,10 @@ def main() -> int:
     shapes, rows = dict(SHAPES), real_runs()
     if rows is not None:
         shapes |= real_shapes(rows)
-    lines = [power_lines(arguments.trials), null_lines(shapes, arguments.trials)]
+    trials = arguments.trials
+    lines = [power_lines(trials), placement_lines(trials), null_lines(shapes, trials)]
     if rows is not None:
-        lines.append(real_lines(rows, min(arguments.trials, 500)))
+        lines.append(real_lines(rows, min(trials, 500)))
     met = True
     for found in lines:
         for line, kept in found:

@@ -20,7 +20,8 @@ DISTRIBUTIONS = ",".join(
     (
         *("rocm-perf-lab", "rpl-core", "rpl-amdgpu", "rpl-analysis", "rpl-att", "rpl-codeobject"),
         *("rpl-compare", "rpl-gfx1030", "rpl-gfx1100", "rpl-gfx90a", "rpl-gfx942", "rpl-gfx950"),
-        *("rpl-llm-unroll", "rpl-optimize", "rpl-report", "rpl-rocprofv3", "rpl-vmreplay"),
+        *("rpl-llm-unroll", "rpl-optimize", "rpl-report", "rpl-rocprofv3", "rpl-transforms"),
+        "rpl-vmreplay",
     )
 )
 _WIDTH = 100

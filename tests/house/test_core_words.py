@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 _GPU = r"gfx\w*|cdna\d?|rdna\d?|mi[23]\d\d\w*|sq_\w+|tcc_\w+|tcp_\w+|grbm_\w+|ta_\w+|spi_\w+"
 _TOOLS = r"hip|hipcc|clang|rocprof\w*|rocpd\w*|rpd|att|hsa"
 _PLUGINS = (
-    "rpl_(?:analysis|report|compare|codeobject|optimize|rocprofv3|gfx[0-9a-f]+|amdgpu|att|llm_unroll|testkit)"
+    "rpl_(?:analysis|report|compare|codeobject|optimize|rocprofv3|gfx[0-9a-f]+|amdgpu|att|llm_unroll"
+    "|transforms|testkit)"
 )
 
 

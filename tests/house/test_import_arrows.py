@@ -27,6 +27,7 @@ ALLOWED = {
     "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
     "rpl_vmreplay": {"rpl_core"},
     "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
+    "rpl_transforms": {"rpl_core", "rpl_codeobject", "rpl_optimize"},
     "rocm_perf_lab": {"rpl_core"},
 }
 

@@ -82,6 +82,7 @@ from rpl_report.text.report import TextRenderer
 from rpl_rocprofv3.plugin import rpl_readers
 from rpl_testkit.contracts import assert_analyzer
 from rpl_testkit.traces import make_trace
+from rpl_transforms.plugin import rpl_transformations
 
 RPL_API = 1
 SLOWEST: KernelFigure = KernelFigure("slowest_ms")

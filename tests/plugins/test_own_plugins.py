@@ -20,7 +20,7 @@ OWN = frozenset(
     for name in (
         *("core", "amdgpu", "analysis", "att", "codeobject", "gfx942"),
         *("gfx950", "gfx90a", "gfx1100", "gfx1030"),
-        *("llm-unroll", "optimize", "report", "rocprofv3"),
+        *("llm-unroll", "optimize", "report", "rocprofv3", "transforms"),
     )
 )
 

@@ -26,9 +26,12 @@ from rpl_optimize.contracts.optimize import (
     ControlPart,
     EvidencePart,
     GuardPart,
+    PlacementPart,
     PolicyPart,
+    ShiftPart,
 )
 from rpl_optimize.measurement.measure import measure_from, remeasure_from
+from rpl_optimize.measurement.placement import PADDINGS, PLACEMENT_PAIRS, is_wanted
 from rpl_optimize.measurement.rule import fresh_pairs, rule_for
 from rpl_optimize.measurement.times import PairSource, PairTimes
 from rpl_optimize.measurement.verdict import judge
@@ -36,6 +39,7 @@ from rpl_optimize.measurement.verdict import judge
 if TYPE_CHECKING:
     import numpy as np
 
+    from rpl_compare.statistics.sequential import AcceptRule
     from rpl_optimize.contracts.optimize import JudgementPart
     from rpl_optimize.measurement.times import DecidedOnTimes
 
@@ -52,13 +56,17 @@ _SHORTEST = 0.01
 
 @frozen
 class TimingModel:
-    """``gain`` is a fraction of the kernel's time, ``share`` is the kernel's of the baseline."""
+    """``gain`` is a fraction of the kernel's time, ``share`` is the kernel's of the baseline.
+
+    ``of_the_place`` is the part of ``gain`` that is gone where the code lies elsewhere.
+    """
 
     cv: float
     gain: float = 0.0
     share: float | None = 0.8
     baseline_runs: int = 3  # A/A runs that the noise floor is estimated from
     shape: Shape | None = None
+    of_the_place: float = 0.0
 
     @property
     def share_of_times(self) -> float:
@@ -140,7 +148,7 @@ def judge_modelled(
 
 @attrs.frozen
 class ModelledTrial:
-    """``runs`` are those of the application, warm-ups included and the baseline's profile left out."""
+    """``runs`` are those of the application with warm-ups, without the baseline's profile and placement."""
 
     judgement: JudgementPart
     runs: int
@@ -168,7 +176,21 @@ def try_modelled(
         pairs = fresh_pairs(rule, first.log_ratios)
         fresh = remeasure_from(source, _KERNEL, rule, "remeasure", seed=seeds[1], pairs=pairs)
     evidence = flawless_evidence().model_copy(update={"measurement": first, "remeasurement": fresh})
-    return ModelledTrial(judge(evidence, policy or PolicyPart()), source.runs)
+    policy, runs = policy or PolicyPart(), source.runs
+    if fresh is not None and is_wanted(evidence, policy):
+        evidence = evidence.model_copy(update={"placement": _placed(source, rule)})
+    return ModelledTrial(judge(evidence, policy), runs)
+
+
+def _placed(source: ModelledPairs, rule: AcceptRule) -> PlacementPart:
+    model, shifts = source.model, []
+    source.model = attrs.evolve(model, gain=model.gain - model.of_the_place)
+    for padding in PADDINGS:
+        seed = int(source.generator.integers(0, 2**32))
+        part = remeasure_from(source, _KERNEL, rule, f"shifted-{padding}", seed=seed, pairs=PLACEMENT_PAIRS)
+        shifts.append(ShiftPart(padding_bytes=padding, measurement=part))
+    source.model = model
+    return PlacementPart(shifts=tuple(shifts))
 
 
 def flawless_evidence() -> EvidencePart:

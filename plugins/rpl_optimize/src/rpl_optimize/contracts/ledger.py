@@ -92,6 +92,7 @@ class ProposedData(Part):
     changes_loop: bool = False
     transformation: str | None = None
     workgroup_limit: int | None = None
+    lds_growth: int | None = None
     expected_gain: tuple[float, float] | None = None
     rests_on: dict[str, float | int | str | None] = Field(default_factory=dict)
 

@@ -61,7 +61,8 @@ class EditCandidate:
 
     ``changes_loop`` says that a loop of the kernel's machine code must come out different; a build in which
     none did is refused. ``workgroup_limit`` says that the edit lowers the largest workgroup that the kernel
-    can be launched with to this many work-items; without it a build that does so is refused. ``evidence`` is
+    can be launched with to this many work-items; without it a build that does so is refused. ``lds_growth``
+    says that its static LDS grows by at most so many bytes; without it growth is refused. ``evidence`` is
     filled in by a proposer that ranked the candidate by it. ``declares`` says what the edit changes, besides
     which nothing may mean anything else; without it the body of the kernel may be rewritten.
     """
@@ -74,6 +75,7 @@ class EditCandidate:
     guards: tuple[GuardVerdict, ...] = ()
     changes_loop: bool = False
     workgroup_limit: int | None = None
+    lds_growth: int | None = None
     evidence: Evidence | None = None
     declares: tuple[DeclaredChange, ...] = ()
 

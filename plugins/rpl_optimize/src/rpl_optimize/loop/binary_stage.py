@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_codeobject.comparing.difference import AbiDiff
+    from rpl_codeobject.comparing.difference import AbiDiff, Difference
     from rpl_codeobject.instructions.disassembly import Instruction
     from rpl_codeobject.instructions.isa_diff import IsaDiff
     from rpl_codeobject.values import CodeObject
@@ -89,11 +89,14 @@ def guard_binary(
     must_change_loop: bool,
     allow_occupancy_loss: bool = False,
     limit: LaunchLimit | None = None,
+    lds_growth: int | None = None,
 ) -> tuple[GuardPart, ...]:
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
     diff = compare_code_objects(before, after, launch=launch, occupancy_of=occupancy_of)
     if limit is not None:
         diff = _with_promise(diff, kernel, limit)
+    if lds_growth is not None:
+        diff = _with_growth(diff, kernel, lds_growth)
     verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
@@ -141,6 +144,19 @@ def _with_promise(diff: AbiDiff, kernel: str, limit: LaunchLimit) -> AbiDiff:
 
     kept = (d for d in diff.differences if not intended(d.what, d.kernel, d.after))
     return attrs.evolve(diff, differences=tuple(kept))
+
+
+def _with_growth(diff: AbiDiff, kernel: str, most: int) -> AbiDiff:
+    """Without the growth of static LDS that the edit declares; what it costs in occupancy stays."""
+
+    def intended(one: Difference) -> bool:
+        own = one.kernel is not None and is_instance(one.kernel, kernel) and one.what == "lds_bytes"
+        sizes = (one.before, one.after)
+        if not own or not all(size is not None and size.isdecimal() for size in sizes):
+            return False
+        return int(one.after or 0) - int(one.before or 0) <= most
+
+    return attrs.evolve(diff, differences=tuple(one for one in diff.differences if not intended(one)))
 
 
 def _code_guards(

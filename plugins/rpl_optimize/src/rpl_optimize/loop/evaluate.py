@@ -100,6 +100,7 @@ class Evaluation:
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             limit=self._limit(trial),
+            lds_growth=trial.built.proposed.candidate.lds_growth,
         )
         known = guard_new_code(trial.build.code_sha256, trial.known_code)
         guards = (known, *_host_code(trial.build), *guards)

@@ -153,7 +153,8 @@ class ProposalStage:
             write_atomic(directory / Path(request.source.path).name, text)
         # Only a transformation may promise a limit: it is known to have looked at every launch.
         limit = None if owner is None else owner.candidate.workgroup_limit
-        candidate = attrs.evolve(candidate, workgroup_limit=limit)
+        growth = None if owner is None else owner.candidate.lds_growth
+        candidate = attrs.evolve(candidate, workgroup_limit=limit, lds_growth=growth)
         name = None if owner is None else owner.transformation
         proposed = Proposed(number, repairs, candidate, guards, text, directory, name)
         self.record_proposal(proposed)

@@ -87,6 +87,7 @@ class SessionRecords:
                 "changes_loop": proposed.candidate.changes_loop,
                 "transformation": proposed.transformation,
                 "workgroup_limit": proposed.candidate.workgroup_limit,
+                "lds_growth": proposed.candidate.lds_growth,
                 "expected_gain": None if evidence is None else evidence.expected_gain,
                 "rests_on": {} if evidence is None else dict(evidence.facts),
             },

@@ -46,6 +46,7 @@ class Unfinished:
             edits=edits,
             changes_loop=self.data.changes_loop,
             workgroup_limit=self.data.workgroup_limit,
+            lds_growth=self.data.lds_growth,
         )
         transformation = self.data.transformation
         return Proposed(number, repairs, candidate, self.guards, self.text, directory, transformation)

@@ -115,4 +115,6 @@ def candidate_problem(candidate: Any, source: KernelSource) -> str | None:
         return "changes_loop is neither true nor false"
     if candidate.workgroup_limit is not None and not isinstance(candidate.workgroup_limit, int):
         return "workgroup_limit is no whole number"
+    if candidate.lds_growth is not None and not isinstance(candidate.lds_growth, int):
+        return "lds_growth is no whole number"
     return edits_problem(candidate.edits, len(source.text))

@@ -1,0 +1,110 @@
+"""What the documents of a run say for each change, as named facts and as a bound of what it may gain.
+
+A change can give back no more than the kernel's share of the critical path, and nothing where the facts say
+that what it mends does not limit the kernel. That is all that is claimed: whether it gains is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rpl_codeobject.kernel_names import is_instance
+from rpl_core.interfaces.rule import Comparison, Condition, Rule
+from rpl_core.values import frozen
+from rpl_optimize.interfaces.transformation import Evidence
+
+BANK_CONFLICTS = "lds_bank_conflicts_per_access"
+#: Puts the measured conflicts into ``analysis.json``; the weakest of all rules, so that it decides no label
+#: that another one can.
+BANK_CONFLICT_RULE = Rule(
+    id="lds-bank-conflicts",
+    label="transforms:lds_bank_conflicts",
+    priority=-1000,
+    conditions=(Condition(BANK_CONFLICTS, Comparison.AT_LEAST, 0.1, "chosen"),),
+    explanation="Accesses to shared memory wait for banks that other lanes use.",
+)
+_MEMORY = frozenset(("memory_bandwidth_bound", "latency_bound"))
+
+
+@frozen
+class KernelFacts:
+    """``None`` where no document has it. ``score`` is the share of the critical path."""
+
+    score: float | None = None
+    bottleneck: str | None = None
+    scratch_bytes: float | None = None
+    occupancy_limiter: str | None = None
+    bank_conflicts: float | None = None
+
+    @classmethod
+    def of(cls, kernel: str, documents: Mapping[str, Any]) -> KernelFacts:
+        """Of several instances of a template the one with the largest share."""
+        analysed = list(_kernels(documents, "analysis", "kernel", kernel))
+        profiled = list(_kernels(documents, "profile", "name", kernel))
+        best = max(analysed, key=lambda entry: _number(entry.get("critical_path_score")) or 0.0, default={})
+        scratch = [_number((entry.get("resources") or {}).get("scratch_bytes")) for entry in profiled]
+        limiters = [(entry.get("occupancy") or {}).get("limiter") for entry in profiled]
+        return cls(
+            score=_number(best.get("critical_path_score")),
+            bottleneck=best.get("bottleneck"),
+            scratch_bytes=max((value for value in scratch if value is not None), default=None),
+            occupancy_limiter=next((str(limiter) for limiter in limiters if limiter), None),
+            bank_conflicts=_conflicts(best),
+        )
+
+    @property
+    def share(self) -> float | None:
+        return None if self.score is None else min(1.0, max(0.0, self.score))
+
+
+def launch_bounds_evidence(facts: KernelFacts) -> Evidence:
+    """More registers help a kernel that spills them to scratch memory, and no other."""
+    return _evidence(
+        facts, None if facts.scratch_bytes is None else float(facts.scratch_bytes > 0), "scratch_bytes"
+    )
+
+
+def restrict_evidence(facts: KernelFacts) -> Evidence:
+    """Loads that move before stores help a kernel that waits for memory."""
+    return _evidence(facts, _waits_for_memory(facts), "bottleneck")
+
+
+def vector_load_evidence(facts: KernelFacts) -> Evidence:
+    """Fewer and wider loads help a kernel that waits for memory."""
+    return _evidence(facts, _waits_for_memory(facts), "bottleneck")
+
+
+def padding_evidence(facts: KernelFacts) -> Evidence:
+    """At most the part of the accesses' cycles that wait for banks: c conflict cycles per cycle without."""
+    conflicts = facts.bank_conflicts
+    part = None if conflicts is None else conflicts / (1 + conflicts)
+    return _evidence(facts, part, "bank_conflicts")
+
+
+def _waits_for_memory(facts: KernelFacts) -> float | None:
+    return None if facts.bottleneck is None else float(facts.bottleneck in _MEMORY)
+
+
+def _evidence(facts: KernelFacts, part: float | None, named: str) -> Evidence:
+    """``part`` of the kernel's share may be gained; unknown facts bound nothing, and expect nothing."""
+    most = None if facts.share is None or part is None else facts.share * part
+    told = {"critical_path_score": facts.score, named: getattr(facts, named)}
+    return Evidence(None if most is None else (0.0, most), told)
+
+
+def _conflicts(entry: Mapping[str, Any]) -> float | None:
+    rules = (*(entry.get("evidence") or ()), *(entry.get("near_misses") or ()))
+    conditions = (condition for rule in rules for condition in rule.get("conditions") or ())
+    values = (_number(one.get("value")) for one in conditions if one.get("quantity") == BANK_CONFLICTS)
+    return next((max(0.0, value) for value in values if value is not None), None)
+
+
+def _kernels(documents: Mapping[str, Any], name: str, key: str, kernel: str) -> Iterator[Mapping[str, Any]]:
+    for entry in (documents.get(name) or {}).get("kernels") or ():
+        if is_instance(str(entry.get(key)), kernel):
+            yield entry
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

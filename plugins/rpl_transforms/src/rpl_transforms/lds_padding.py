@@ -1,0 +1,112 @@
+"""Padding of static shared memory: rows that all begin in the same bank begin in different ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rpl_core.values import frozen
+from rpl_optimize.interfaces.declared_change import ResizedArray
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
+from rpl_transforms.evidence import padding_evidence
+from rpl_transforms.proposal import KernelTransformation
+from rpl_transforms.syntax import line_of, text_of, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from rpl_optimize.interfaces.transformation import Evidence
+    from rpl_transforms.evidence import KernelFacts
+    from rpl_transforms.syntax import Kernel, Source
+
+#: Banks of shared memory, 4 bytes wide (docs/reference/counters.md). With more banks a row fills them all as
+#: well.
+_BANKS, _BANK_BYTES = 32, 4
+#: The least shared memory of a compute unit (docs/reference/devices.md, 4.1).
+_MOST_BYTES = 64 << 10
+_SIZES = {"float": 4, "int": 4, "unsigned": 4, "unsigned int": 4, "double": 8}
+
+
+@frozen(eq=False)
+class Tile:
+    """A two-dimensional array: ``rows`` of ``columns``; ``extent`` is the node of the latter."""
+
+    name: str
+    rows: int
+    columns: int
+    element_bytes: int
+    extent: Node
+
+
+class LdsPadding(KernelTransformation):
+    """One column more, where a row fills all banks. The array must be used element by element only."""
+
+    name = "lds-padding"
+    summary = "Pad rows of static shared arrays so that a column does not lie in one bank."
+
+    def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
+        for node in walk(kernel.body):
+            tile = _tile(file, node) if node.type == "declaration" else None
+            if tile is None or tile.columns * tile.element_bytes % (_BANKS * _BANK_BYTES):
+                continue
+            grown = tile.rows * tile.element_bytes
+            guards = (_used_by_element(kernel, tile), _fits(tile, grown))
+            allowed = all(guard.passed for guard in guards)
+            end = tile.extent.end_byte
+            yield EditCandidate(
+                id=f"{kernel.name}-{tile.name}",
+                kernel=kernel.name,
+                line=line_of(node),
+                summary=f"pad each row of {tile.name} in {kernel.name} by one element",
+                edits=(Edit(end, end, b" + 1"),) if allowed else (),
+                guards=guards,
+                lds_growth=grown,
+                declares=(ResizedArray(tile.name),),
+            )
+
+    def evidence_of(self, facts: KernelFacts) -> Evidence:
+        return padding_evidence(facts)
+
+
+def _tile(file: Source, declaration: Node) -> Tile | None:
+    qualifiers = {text_of(child) for child in declaration.children if child.type == "type_qualifier"}
+    array = declaration.child_by_field_name("declarator")
+    element = _SIZES.get(text_of(declaration.child_by_field_name("type")))
+    if "__shared__" not in qualifiers or array is None or array.type != "array_declarator" or element is None:
+        return None
+    inner, extent = array.child_by_field_name("declarator"), array.child_by_field_name("size")
+    if inner is None or inner.type != "array_declarator" or extent is None:
+        return None
+    name, outer = inner.child_by_field_name("declarator"), inner.child_by_field_name("size")
+    rows, columns = file.integer(text_of(outer)), file.integer(text_of(extent))
+    if name is None or name.type != "identifier" or rows is None or columns is None:
+        return None
+    return Tile(text_of(name), rows, columns, element, extent)
+
+
+def _used_by_element(kernel: Kernel, tile: Tile) -> GuardVerdict:
+    """Each use has two subscripts and takes no address: nobody then relies on where a row lies."""
+    name = "used-by-element"
+    for node in walk(kernel.body):
+        if node.type != "identifier" or text_of(node) != tile.name or _declares(node):
+            continue
+        row = node.parent
+        element = None if row is None else row.parent
+        whole = row is not None and element is not None
+        subscripts = whole and row.type == element.type == "subscript_expression"  # type: ignore[union-attr]
+        above = element.parent if element is not None else None
+        address = above is not None and above.type == "pointer_expression"
+        if not subscripts or address:
+            what = f"{tile.name} is used other than as {tile.name}[i][j]"
+            return GuardVerdict(name, False, what, line_of(node))
+    return GuardVerdict(name, True, f"every use of {tile.name} has two subscripts")
+
+
+def _declares(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "array_declarator"
+
+
+def _fits(tile: Tile, grown: int) -> GuardVerdict:
+    size = tile.rows * tile.columns * tile.element_bytes + grown
+    reason = f"{size} bytes with the padding, {_MOST_BYTES} are there"
+    return GuardVerdict("fits-shared-memory", size <= _MOST_BYTES, reason)

@@ -1,0 +1,40 @@
+"""What this distribution offers to rpl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.rule import Rule
+    from rpl_optimize.interfaces.transformation import Transformation
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]:
+    from rpl_transforms.lds_padding import LdsPadding
+    from rpl_transforms.restrict import Restrict
+    from rpl_transforms.threads_per_block import ThreadsPerBlock
+    from rpl_transforms.vector_loads import VectorLoads
+
+    distinct = config.get("plugins.transforms.distinct-pointers")
+    return (ThreadsPerBlock(), Restrict(kernels_of(distinct)), VectorLoads(), LdsPadding())
+
+
+@hookimpl
+def rpl_classifier_rules() -> tuple[Rule, ...]:
+    from rpl_transforms.evidence import BANK_CONFLICT_RULE
+
+    return (BANK_CONFLICT_RULE,)
+
+
+def kernels_of(setting: object) -> frozenset[str]:
+    """Names of kernels from a setting: a list, or one text with commas."""
+    names = setting.split(",") if isinstance(setting, str) else setting
+    if not isinstance(names, (list, tuple)):
+        return frozenset()
+    return frozenset(str(name).strip() for name in names) - {""}
