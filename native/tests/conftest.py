@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -174,10 +174,18 @@ Over = Callable[..., Ran]
 def over_softkfd(native_build: Path, shadows: Path, tmp_path: Path) -> Over:
     """``over_softkfd(runtime, program, *arguments, faults="slow=20")``: run it with a runtime of its own."""
 
-    def run(runtime: Path, program: Path, *arguments: str | Path, gpus: int = 1, faults: str = "") -> Ran:
+    def run(
+        runtime: Path,
+        program: Path,
+        *arguments: str | Path,
+        gpus: int = 1,
+        faults: str = "",
+        **variables: str,
+    ) -> Ran:
         log = tmp_path / "softkfd.log"
         log.unlink(missing_ok=True)
-        settings: Mapping[str, str] = {
+        settings = {
+            **variables,
             "SOFTKFD_GPUS": str(gpus),
             "SOFTKFD_FAULTS": faults,
             "SOFTKFD_SHADOWS": str(shadows),

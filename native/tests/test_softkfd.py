@@ -44,6 +44,27 @@ def test_a_program_of_hip_runs_to_its_end(over_softkfd, hip_runtime, hip_program
     assert "__amd_rocclr_fillBufferAligned" in ran.kernels()
 
 
+def test_kernels_reach_memory_of_every_kind(scenario, over_softkfd, hip_runtime, hip_program):
+    """Pinned, registered, managed, rectangles and graphs by HIP; of a region, locked and shared by HSA."""
+    assert scenario("other_memory").stdout == "wrong 0 0 0\n"
+    ran = over_softkfd(hip_runtime, hip_program("hip_memory", hip_runtime))
+    assert (ran.status, ran.stdout.split(" at ")[0]) == (0, "wrong 0"), ran.stderr
+
+
+def test_the_runtime_s_own_switch_gives_the_same_low_addresses_in_each_run(
+    over_softkfd, hip_runtime, hip_program
+):
+    program = hip_program("hip_memory", hip_runtime)
+    runs = [over_softkfd(hip_runtime, program, HSA_RESERVE_SVM="1").stdout for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert int(runs[0].split(" at ")[1], 16) < 1 << 40
+
+
+def test_parent_and_child_of_a_fork_each_use_a_gpu(scenario):
+    line = "gpus 1 name gfx942 wrong 0 timed 1\n"
+    assert scenario("forked").stdout == 2 * line
+
+
 def test_two_gpus_have_memory_of_their_own_and_copy_to_each_other(scenario):
     assert scenario("second_gpu", gpus=2).stdout == "gpus 2 name gfx942 wrong 0 timed 1\n"
     assert scenario("peers", gpus=2).stdout == "last 1000\n"

@@ -1,6 +1,10 @@
 // `hsa_scenarios SCENARIO CODE_OBJECT`: small programs of plain HSA, each of which checks what it gets and
 // prints one line. Exit: 0 right, 1 wrong, 70 a call of the runtime failed.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -153,6 +157,61 @@ int sparse(HsaSession& session, const std::string&) {
   return host[kCount - 1] == static_cast<int>(kCount) ? 0 : 1;
 }
 
+// Adds 5 to memory that a GPU reaches at `device` and the program at `host`.
+uint32_t wrong_after_adding(HsaSession& session, const Kernels& kernels, int* device, const int* host) {
+  auto* arguments = session.host_array<AddInPlace>(1);
+  *arguments = {device, kCount, 5};
+  Queue queue(session.gpu().agent);
+  queue.submit(kernels.packet("add_in_place", kCount, arguments));
+  queue.wait();
+  HsaSession::free(arguments);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kCount; ++i) wrong += host[i] != static_cast<int>(i + 5);
+  return wrong;
+}
+
+hsa_region_t host_region(HsaSession& session) {
+  hsa_region_t found{};
+  CHECK(hsa_agent_iterate_regions(
+      session.cpu(),
+      [](hsa_region_t region, void* data) {
+        uint32_t flags = 0;
+        CHECK(hsa_region_get_info(region, HSA_REGION_INFO_GLOBAL_FLAGS, &flags));
+        if ((flags & HSA_REGION_GLOBAL_FLAG_FINE_GRAINED) != 0) *static_cast<hsa_region_t*>(data) = region;
+        return HSA_STATUS_SUCCESS;
+      },
+      &found));
+  return found;
+}
+
+// Memory that isn't of a pool: of a region, of the program and locked, of the program and shared.
+int other_memory(HsaSession& session, const std::string& code) {
+  hsa_agent_t gpu = session.gpu().agent;
+  const Kernels kernels(code, gpu);
+  void* region = nullptr;
+  CHECK(hsa_memory_allocate(host_region(session), kBytes, &region));
+  auto* of_region = static_cast<int*>(region);
+  std::iota(of_region, of_region + kCount, 0);
+  const uint32_t wrong_region = wrong_after_adding(session, kernels, of_region, of_region);
+  CHECK(hsa_memory_free(region));
+
+  std::vector<int> own(kCount);
+  std::iota(own.begin(), own.end(), 0);
+  void* locked = nullptr;
+  CHECK(hsa_amd_memory_lock(own.data(), kBytes, &gpu, 1, &locked));
+  const uint32_t wrong_locked = wrong_after_adding(session, kernels, static_cast<int*>(locked), own.data());
+  CHECK(hsa_amd_memory_unlock(own.data()));
+
+  constexpr size_t kPages = 4096 * ((kBytes + 4095) / 4096);
+  auto* shared = static_cast<int*>(std::aligned_alloc(4096, kPages));
+  std::iota(shared, shared + kCount, 0);
+  hsa_amd_svm_attribute_pair_t access{HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE, gpu.handle};
+  CHECK(hsa_amd_svm_attributes_set(shared, kPages, &access, 1));
+  const uint32_t wrong_shared = wrong_after_adding(session, kernels, shared, shared);
+  std::printf("wrong %u %u %u\n", wrong_region, wrong_locked, wrong_shared);
+  return wrong_region + wrong_locked + wrong_shared == 0 ? 0 : 1;
+}
+
 // From one GPU to the other and back.
 int peers(HsaSession& session, const std::string&) {
   int* first = session.device_array<int>(kCount, 0);
@@ -184,13 +243,19 @@ int main(int, char** arguments) {
       {"ends", ends},
       {"virtual_memory", virtual_memory},
       {"sparse", sparse},
+      {"other_memory", other_memory},
       {"peers", peers},
   };
+  // Parent and child of a fork each have a driver of their own.
+  const std::string scenario = arguments[1];
+  const pid_t child = scenario == "forked" ? fork() : 0;
   // The runtime is shut down only by those that ended well: what a lost kernel holds can't be given back.
   auto* session = new HsaSession;
-  const int result = scenarios.at(arguments[1])(*session, arguments[2]);
+  int result = scenarios.at(scenario == "forked" ? "arithmetic" : scenario)(*session, arguments[2]);
   std::fflush(stdout);
   if (result != 0) std::_Exit(result);
   delete session;
+  int status = 0;
+  if (child > 0) result = waitpid(child, &status, 0) == child ? status : 1;
   return result;
 }
