@@ -60,7 +60,7 @@ LAYERS = {
         ("analyzer",),
     ),
     "rpl_optimize": (
-        ("contracts", "interfaces", "session_layout"),
+        ("contracts", "interfaces", "isolation", "session_layout"),
         ("hookspecs",),
         ("transform", "build", "source_meaning"),
         ("measurement",),

@@ -18,7 +18,7 @@ from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
 from rpl_optimize.interfaces.builder import BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
-from rpl_testkit.hipcc_standin import install_hipcc
+from rpl_testkit.hipcc_standin import install_hipcc, standin_places
 
 SOURCE = """
 #include <hip/hip_runtime.h>
@@ -118,6 +118,7 @@ def hipcc(rpl_require: Callable[[str], Path], tmp_path: Path, monkeypatch: pytes
     rpl_require("clang++-22")
     rpl_require("ld.lld-22")
     program = install_hipcc(tmp_path / "tools")
+    monkeypatch.setenv("RPL_SANDBOX_READ", standin_places())
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return program
 

@@ -12,6 +12,7 @@ from rpl_optimize.build import project_copy
 from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.build.project_build import ProjectBuilder
 from rpl_optimize.interfaces.builder import BuildFailure
+from rpl_optimize.isolation.sandbox import find_sandbox
 
 pytestmark = pytest.mark.clang
 _CHANGED = (b"FACTOR + LOCAL", b"FACTOR + LOCAL + 10")
@@ -67,12 +68,18 @@ def test_the_projects_own_path_in_words_and_variables_leads_to_the_copy(
     assert project.hash == before
 
 
-def test_a_build_that_reaches_back_is_found_out(project, built):
+@pytest.mark.parametrize("sandbox", ["off", "on"])
+def test_a_build_that_reaches_back_is_found_out(project, built, monkeypatch, sandbox):
+    monkeypatch.setenv("RPL_SANDBOX", sandbox)
     (project.root / "sub").mkdir()
     (project.root / "sub" / "build.sh").write_text(f"echo x >> $(echo {project.root})/trace.txt; exit 3\n")
     # The path inside of a script can not be led elsewhere.
     failure = built(project.builder(build_command="sh sub/build.sh"), b"")
-    assert failure.reason.startswith("trace.txt changed in your own tree")
+    if sandbox == "off" or find_sandbox().kind is None:
+        assert failure.reason.startswith("trace.txt changed in your own tree")
+    else:
+        assert not (project.root / "trace.txt").exists()
+        assert "trace.txt" in failure.reason
 
 
 def test_what_does_not_belong_into_a_copy_is_left_out(project, built):

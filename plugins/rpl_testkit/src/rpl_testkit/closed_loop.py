@@ -89,7 +89,7 @@ def open_bench(
     ``ready``: a profiler is kept running, so that each run costs a tenth; its processes are then no children
     of whoever starts it.
     """
-    from rpl_testkit.hipcc_standin import install_hipcc
+    from rpl_testkit.hipcc_standin import install_hipcc, standin_places
     from rpl_testkit.requirements import require
     from rpl_testkit.rocprofv3_standin import install_standin
     from rpl_testkit.rocprofv3_standin.ready import ready_standin
@@ -98,6 +98,7 @@ def open_bench(
     require("ld.lld-22")
     folder.mkdir()
     install_hipcc(programs)
+    monkeypatch.setenv("RPL_SANDBOX_READ", standin_places())
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ.get('PATH', '')}")
     bench = ClosedLoopBench(folder, programs, monkeypatch)
     if ready:

@@ -15,6 +15,7 @@ from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
 from rpl_optimize.interfaces.builder import Build, BuildFailure
+from rpl_optimize.isolation.sandbox import Reach, find_sandbox, needed_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,10 +72,12 @@ class StepFailedError(Exception):
 class BuildRun:
     """One build inside ``directory``, which is made; it must be empty. ``close`` it, or use ``closing``.
 
+    Its commands run in a sandbox where there is one: they write into ``directory`` only, and read
+    ``readable``, what they and their variables name, and what is installed.
     Raises ``UsageError`` for a directory that holds something, ``MissingError`` for a full disk.
     """
 
-    def __init__(self, directory: Path, time_limit_s: float) -> None:
+    def __init__(self, directory: Path, time_limit_s: float, readable: Sequence[Path] = ()) -> None:
         self.directory = directory.absolute()
         make_directory(self.directory)
         if any(self.directory.iterdir()):
@@ -84,6 +87,7 @@ class BuildRun:
         self.write(self.directory / MARKER, b"")
         self.log = self.directory / LOG
         self.commands: list[tuple[str, ...]] = []
+        self.readable, self._sandbox = list(readable), find_sandbox()
         self._log_file = LogFile(self.log)
         self._limit_s, self._begin = time_limit_s, time.monotonic()
         self.begin_ns = (self.directory / MARKER).stat().st_mtime_ns  # as file systems tell it
@@ -131,7 +135,7 @@ class BuildRun:
                 lines.append(line)
 
         request = ProcessRequest(
-            tuple(command),
+            self._confined(command, place, environment),
             environment=environment,
             working_directory=place,
             time_limit_s=max(left_s, 0.001),
@@ -147,13 +151,21 @@ class BuildRun:
             raise StepFailedError(errors.text or f"{Path(command[0]).name} {describe_exit(result)}")
         return lines
 
+    def _confined(
+        self, command: Sequence[str], place: Path, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        named = tuple(needed_paths(command, environment))
+        reach = Reach((*self.readable, place, *named), (self.directory,), self.temporary)
+        return self._sandbox.wrapped(command, place, reach)
+
     def note(self, line: str) -> None:
         """Put a line into the log."""
         self._log_file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
     def finished(self, binary: Path, host_code: GuardVerdict | None = None) -> Build:
         """The build whose program is ``binary``."""
-        return Build(binary, tuple(self.commands), self.wall_s, self.log, host_code)
+        isolation = self._sandbox.summary
+        return Build(binary, tuple(self.commands), self.wall_s, self.log, host_code, isolation)
 
     def failed(self, reason: str) -> BuildFailure:
         self.note(f"rpl: {reason}")

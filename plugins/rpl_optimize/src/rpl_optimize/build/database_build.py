@@ -96,7 +96,7 @@ class DatabaseBuilder(Builder):
         return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
-        with closing(BuildRun(directory, self.time_limit_s)) as run:
+        with closing(BuildRun(directory, self.time_limit_s, self._readable())) as run:
             output = run.directory / "bin" / self.program.path.name
             for folder in (output.parent, run.directory / "objects"):
                 make_directory(folder)
@@ -117,6 +117,12 @@ class DatabaseBuilder(Builder):
 
     def command_for(self, build: Build) -> tuple[str, ...]:
         return self.program.replaced(self.command, build.binary)
+
+    def _readable(self) -> tuple[Path, ...]:
+        """Where the project's files are compiled and lie, and objects of earlier builds."""
+        entries = (self.entry, *self.others)
+        places = (place for entry in entries for place in (entry.directory, entry.file.parent))
+        return (*dict.fromkeys(places), *(known for known, _ in self._cache.values()))
 
     def _compiling(self, run: BuildRun) -> SeparateCompile:
         def command(source: Path, target: Path) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ class OneFileBuilder(Builder):
         return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
-        with closing(BuildRun(directory, self.time_limit_s)) as run:
+        with closing(BuildRun(directory, self.time_limit_s, (self.source.parent,))) as run:
             output = run.directory / "bin" / self.program.path.name
             make_directory(output.parent)
             device, host = run.write_both(self.source.name, text, original or text)

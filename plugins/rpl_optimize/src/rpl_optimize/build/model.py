@@ -104,6 +104,7 @@ def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
         wall_s=build.wall_s,
         log=build.log,
         host_code=build.host_code,
+        isolation=build.isolation,
         binary_sha256=whole,
         code_sha256=digest,
         code_objects=code_objects,

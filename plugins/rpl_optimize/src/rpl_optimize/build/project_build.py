@@ -58,6 +58,7 @@ class ProjectBuilder(Builder):
             copy = run.directory / "project"
             project = Project(self.root, self.source)
             before = project.copy(copy)
+            run.readable += project.outside
             self._replace_source(run, copy, text)
             binary = copy / program_place(self.program.path).relative_to(self.root)
             _take_away(binary, copy)

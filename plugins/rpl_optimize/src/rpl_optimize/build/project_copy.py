@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import UsageError
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import is_run_directory
@@ -30,10 +32,14 @@ Snapshot = dict[Path, tuple[int, int, int]]
 
 @frozen
 class Project:
-    """The tree below ``root``, which is resolved; ``source`` is absolute and inside."""
+    """The tree below ``root``, which is resolved; ``source`` is absolute and inside.
+
+    ``outside`` fills up with what links of a copy lead to outside of it.
+    """
 
     root: Path
     source: Path
+    outside: list[Path] = attrs.field(factory=list, eq=False)
 
     def copy(self, target: Path) -> Snapshot:
         """Copy the tree to ``target`` (made here), times and modes kept; returns what the original was.
@@ -107,6 +113,7 @@ class Project:
         named = link.readlink()
         end = Path(os.path.normpath(link.parent.resolve() / named))
         if not end.is_relative_to(self.root):
+            self.outside.append(end)
             return str(end)
         return str(target / end.relative_to(self.root) if named.is_absolute() else named)
 

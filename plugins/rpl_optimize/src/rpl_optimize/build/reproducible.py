@@ -84,6 +84,7 @@ def _part(
         binary_sha256=None if built is None else built.binary_sha256,
         code_sha256=None if built is None else built.code_sha256,
         reproducible=reproducible,
+        isolation=None if built is None or built.isolation is None else encodable(built.isolation),
         wall_s=sum(build.wall_s for build in builds),
         log=None if log is None else _relative(log, root),
     )

@@ -110,7 +110,7 @@ class TemplateBuilder(Builder):
         return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
-        with closing(BuildRun(directory, self.time_limit_s)) as run:
+        with closing(BuildRun(directory, self.time_limit_s, (self.source.parent,))) as run:
             candidate = run.directory / "source" / self.source.name
             output = run.directory / "bin" / self.program.path.name
             make_directory(output.parent)

@@ -80,6 +80,7 @@ def _require_terminal(settings: OptimizeSettings) -> None:
 def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument, Path]:
     from rpl_core.files.atomic import write_atomic
     from rpl_core.run_directory.writer import claim_path, make_empty
+    from rpl_optimize.isolation.sandbox import find_sandbox
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
@@ -102,6 +103,9 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
         running = OptimizeSession.start(root, request, ledger, original, call.proposer)
         running.record_start(call.plain_options)
         session.output.note(f"recording in {root}; built by: {tools.builder.summary}")
+        sandbox = find_sandbox()
+        if sandbox.kind is None:
+            session.output.note(f"warning: candidates are compiled with {sandbox.summary}")
         _warn_of_no_check(session, call.settings)
         return OptimizeLoop(running, tools, LoopState(original)).run(), root
 

@@ -39,6 +39,7 @@ class BuildPart(Part):
     binary_sha256: str | None = None
     code_sha256: str | None = None
     reproducible: bool | None = None  # null: built once only
+    isolation: str | None = None  # what its compilers could reach; null: not known
     wall_s: float = Field(ge=0, default=0.0)
     log: str | None = None
 

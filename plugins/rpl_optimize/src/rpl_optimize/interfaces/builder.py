@@ -40,7 +40,8 @@ class BuildRequest:
 class Build:
     """A finished build of one text of the source; ``binary`` lies in the directory of the build.
 
-    ``host_code`` says of a candidate whether its host code is that of the original; ``None``: nobody knows.
+    ``host_code`` says of a candidate whether its host code is that of the original, ``isolation`` in a
+    sentence what its compilers could reach; ``None``: nobody knows.
     """
 
     binary: Path
@@ -48,6 +49,7 @@ class Build:
     wall_s: float
     log: Path
     host_code: GuardVerdict | None = None
+    isolation: str | None = None
 
 
 @frozen

@@ -21,6 +21,6 @@ As with hipcc, device code holds an id of the source's path and the options, the
 
 from __future__ import annotations
 
-from rpl_testkit.hipcc_standin.install import install_hipcc
+from rpl_testkit.hipcc_standin.install import install_hipcc, standin_places
 
-__all__ = ["install_hipcc"]
+__all__ = ["install_hipcc", "standin_places"]

@@ -1,0 +1,102 @@
+"""What a command can reach in the sandbox, with every kind that works on this machine."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rpl_optimize.isolation import sandbox
+from rpl_optimize.isolation.sandbox import Reach, Sandbox, find_sandbox, needed_paths
+from rpl_testkit.requirements import absent
+
+
+@pytest.fixture(params=["bubblewrap", "namespaces"])
+def run(request, tmp_path):
+    """Run a shell's words inside, with ``tmp_path/given`` readable and ``tmp_path/own`` writable."""
+    if request.param == "bubblewrap" and shutil.which("bwrap") is None:
+        absent("bwrap", "bubblewrap is not installed")
+    for name in ("own", "given", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    own = tmp_path / "own"
+    reach = Reach((tmp_path / "given",), (own,), own)
+
+    def inside(text: str) -> subprocess.CompletedProcess[str]:
+        command = Sandbox(request.param).wrapped(("sh", "-c", text), own, reach)
+        return subprocess.run(command, cwd=own, capture_output=True, text=True, check=False)
+
+    if inside("true").returncode == 125:
+        absent("namespaces", inside("true").stderr)
+    return inside
+
+
+def test_nothing_but_what_is_named_is_there(run, tmp_path) -> None:
+    said = run(
+        f"cat file; cat ../given/file; cat {tmp_path}/other/file; cat /etc/passwd; ls /root /home; pwd"
+    )
+    assert said.stdout == f"owngiven{tmp_path / 'own'}\n"
+    assert said.stderr.count("No such file or directory") == 4
+
+
+def test_it_writes_into_its_own_directory_only(run, tmp_path) -> None:
+    again = "mount -o remount,rw /usr; mount -o remount,bind,rw /usr; echo x > /usr/new"
+    said = run(f"echo x > ../given/file; echo x > /usr/new; echo changed > file; {again}")
+    assert "Read-only file system" in said.stderr
+    assert (tmp_path / "given" / "file").read_text() == "given"
+    assert (tmp_path / "own" / "file").read_text() == "changed\n"
+    assert not Path("/usr/new").exists()
+
+
+def test_there_is_no_network_and_no_process_of_others(run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        said = run(
+            f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'; ls /proc"
+        )
+    assert "Error" in said.stderr
+    numbers = [int(word) for word in said.stdout.split() if word.isdigit()]
+    assert numbers
+    assert max(numbers) < 20
+
+
+def test_memory_and_the_size_of_files_are_limited(run, monkeypatch) -> None:
+    monkeypatch.setattr(sandbox, "_LEAST_MEMORY", 300 << 20)
+    monkeypatch.setattr(sandbox, "_memory_limit", lambda: 300 << 20)
+    monkeypatch.setattr(sandbox, "_MOST_FILE_BYTES", 1 << 20)
+    assert run("python3 -c 'bytearray(200 << 20)'").returncode == 0
+    assert "MemoryError" in run("python3 -c 'bytearray(400 << 20)'").stderr
+    assert run("head -c 2000000 /dev/zero > large").returncode != 0
+
+
+def test_it_ends_as_the_command_does_and_leaves_nothing(run) -> None:
+    assert run("exit 7").returncode == 7
+    assert run("kill -9 $$").returncode == 137
+    assert run("sleep 1000 & exit 3").returncode == 3
+
+
+def test_without_one_it_says_why(monkeypatch) -> None:
+    found = find_sandbox({"RPL_SANDBOX": "off"})
+    assert found.kind is None
+    assert "RPL_SANDBOX=off" in found.summary
+
+
+def test_what_a_command_and_its_variables_name_is_readable(tmp_path) -> None:
+    for name in ("include", "rocm/bin", "home/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    real = tmp_path / "rocm" / "bin" / "hipcc"
+    real.write_text("#!/bin/sh\n")
+    real.chmod(0o755)
+    (tmp_path / "home" / "bin" / "hipcc").symlink_to(real)
+    variables = {
+        "PATH": f"{tmp_path}/home/bin:relative",
+        "HOME": f"{tmp_path}/home",
+        "SECRET_FILE": f"{tmp_path}/secret",
+    }
+    found = set(needed_paths(("hipcc", f"-I{tmp_path}/include", "-c"), variables))
+    assert {tmp_path / "include", tmp_path / "rocm", tmp_path / "home" / "bin"} <= found
+    assert tmp_path / "home" not in found
+    assert tmp_path not in found
