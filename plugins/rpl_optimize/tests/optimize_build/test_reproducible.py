@@ -54,7 +54,8 @@ def test_a_failure_is_evidence_with_a_problem(hipcc, project, tmp_path):
     assert (tmp_path / str(found.part.log)).is_file()
 
 
-def test_a_second_build_that_fails_is_said_so(hipcc, project, tmp_path):
+def test_a_second_build_that_fails_is_said_so(hipcc, project, tmp_path, monkeypatch):
+    monkeypatch.setenv("RPL_SANDBOX", "off")  # it remembers the first build by a file elsewhere
     flag = tmp_path / "flag"
     script = f'test -e {flag} && echo "x: error: again" && exit 1; touch {flag}; hipcc "$0" -o "$1"'
     builder = project.builder(build_command=f"sh -c '{script}' {{source}} {{output}}")

@@ -64,6 +64,23 @@ def test_the_first_error_of_the_compiler_is_the_reason(hipcc, project, built):
     assert failure.reason in failure.log.read_text()
 
 
+@pytest.mark.parametrize("sandbox", ["off", "on"])
+def test_what_a_foreign_file_says_is_not_told(hipcc, project, built, tmp_path, monkeypatch, sandbox):
+    """The reason goes to a language model that is asked to repair the candidate."""
+    monkeypatch.setenv("RPL_SANDBOX", sandbox)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hunter2:x:0\n")
+    text = project.whole.replace(b'#include "local.h"', f'#include "local.h"\n#include "{secret}"'.encode())
+    failure = built(project.builder(build_command=_TEMPLATE), text)
+    assert isinstance(failure, BuildFailure)
+    assert "hunter2" not in failure.reason
+    if sandbox == "off":
+        assert failure.reason == f"error in {secret}, which is not part of the project: see build.log"
+        assert "hunter2" in failure.log.read_text()
+    own = project.whole.replace(b"threadIdx.x]", b"thread]")
+    assert "undeclared identifier 'thread'" in built(project.builder(build_command=_TEMPLATE), own).reason
+
+
 def test_an_undefined_symbol_of_the_linker_is_the_reason(hipcc, project, built):
     text = project.whole.replace(b"int main() {", b"int absent(); int main() { absent();")
     failure = built(project.builder(build_command=_TEMPLATE), text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
@@ -18,7 +19,7 @@ from rpl_optimize.interfaces.builder import Build, BuildFailure
 from rpl_optimize.isolation.sandbox import Reach, find_sandbox, needed_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
@@ -34,10 +35,19 @@ _WIDTH = 400
 _MOST_LINES = 1000
 
 
-class FirstError:
-    """Takes the lines of a build one by one; ``text`` is its first error, or ``None``."""
+#: Where a compiler says that an error is. Its message quotes what stands there.
+_PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):\d+(?::\d+)?:\s")
 
-    def __init__(self) -> None:
+
+class FirstError:
+    """Takes the lines of a build one by one; ``text`` is its first error, or ``None``.
+
+    ``is_own`` tells files of the project: the error may be told to a language model, and what an error in
+    another file quotes is nobody's business there (``#include "/etc/passwd"``). The log has all.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool] = lambda _path: True) -> None:
+        self._is_own = is_own
         self._error: str | None = None
         self._later: str | None = None
         self._last: str | None = None
@@ -56,7 +66,12 @@ class FirstError:
     def text(self) -> str | None:
         """The first error of a compiler or linker, else what the build system or the last line says."""
         found = self._error or self._later or self._last
-        return None if found is None else shorten(printable(found), _WIDTH)
+        if found is None:
+            return None
+        place = _PLACE.match(found)
+        if place is not None and not self._is_own(place["path"]):
+            found = f"error in {place['path']}, which is not part of the project: see {LOG}"
+        return shorten(printable(found), _WIDTH)
 
 
 LOG = "build.log"
@@ -126,7 +141,7 @@ class BuildRun:
             self.commands.append(tuple(command))
         self.note(f"$ {shlex.join(command)}")
         left_s = self._limit_s - self.wall_s
-        errors, lines = FirstError(), list[str]()
+        errors, lines = FirstError(lambda path: self._is_own(path, place)), list[str]()
 
         def sink(line: str) -> None:
             errors.take(line)
@@ -150,6 +165,11 @@ class BuildRun:
         if not result.succeeded:
             raise StepFailedError(errors.text or f"{Path(command[0]).name} {describe_exit(result)}")
         return lines
+
+    def _is_own(self, path: str, place: Path) -> bool:
+        real = Path(os.path.realpath(place / path))
+        own = (self.directory, place, *self.readable)
+        return any(real.is_relative_to(os.path.realpath(folder)) for folder in own)
 
     def _confined(
         self, command: Sequence[str], place: Path, environment: Mapping[str, str]
