@@ -73,7 +73,7 @@ def test_files_that_include_the_edited_one_count(hipcc, project, tmp_path, rpl_r
     ("command", "said"),
     [
         ("sh -c 'cp $0 $1' ready {output} {source}", "no compilation of scale.hip for the host was seen"),
-        ("hipcc -save-temps -Iinclude {source} -o {output}", "is preprocessed in a step of its own"),
+        ("hipcc -save-temps=obj -Iinclude {source} -o {output}", "is preprocessed in a step of its own"),
     ],
 )
 def test_where_nobody_can_tell_the_candidate_is_refused(hipcc, project, tmp_path, command, said):

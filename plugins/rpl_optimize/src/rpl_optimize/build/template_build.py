@@ -91,8 +91,8 @@ class TemplateBuilder(Builder):
     The candidate keeps its file name, in a scratch directory. The directory of the user's source is searched
     for headers behind all ``-I`` of the command, by ``CPATH``: that covers ``#include "foo.h"`` and
     ``#include "../foo.h"``. Not covered: a header there that is named like one of the system's is found
-    before it; a header that includes the source itself gets the user's; what the command writes besides
-    ``{output}`` lands where the command says, as it does for the user.
+    before it; a header that includes the source itself gets the user's. Besides ``{output}`` the command may
+    write beside it and into ``TMPDIR``; without a sandbox it also writes where else it says.
     """
 
     summary: str
