@@ -60,6 +60,10 @@ class Compilation:
     def source(self) -> Path:
         return (self.place / self.words[-1]).resolve()
 
+    @property
+    def only_preprocesses(self) -> bool:
+        return bool(_PREPROCESSING & set(self.words))
+
     def again(self, *more: str) -> tuple[str, ...]:
         """The command with ``more``, and without what writes files or describes lines for a debugger."""
         kept: list[str] = []
@@ -103,11 +107,11 @@ class HostComparison:
         if self._read_by_others(seen):
             return _refused(f"another compiler than clang reads {self.edited.name} as well")
         try:
+            if any(unit.only_preprocesses and self._reads(unit) for unit in seen):
+                return _refused(f"{self.edited.name} is preprocessed in a step of its own")
             units = [unit for unit in seen if self._reads(unit)]
             if not units:
                 return _refused(f"no compilation of {self.edited.name} for the host was seen")
-            if any(_PREPROCESSING & set(unit.words) for unit in units):
-                return _refused(f"{self.edited.name} is preprocessed in a step of its own")
             changed = self._changed(units, original, candidate)
         except StepFailedError as error:
             return _refused(f"the host's code can't be compared: {error}")
