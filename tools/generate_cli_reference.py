@@ -18,10 +18,10 @@ PAGE = ROOT / "skills" / "rocm-perf-lab" / "references" / "cli.md"
 #: Distributions of this repository: commands of other installed plugins don't belong here.
 DISTRIBUTIONS = ",".join(
     (
-        *("rocm-perf-lab", "rpl-core", "rpl-amdgpu", "rpl-analysis", "rpl-att", "rpl-codeobject"),
+        *("rocm-perf-lab", "rpl-core", "rpl-amdgpu", "rpl-analysis", "rpl-att", "rpl-autotune"),
         *("rpl-compare", "rpl-gfx1030", "rpl-gfx1100", "rpl-gfx90a", "rpl-gfx942", "rpl-gfx950"),
         *("rpl-llm-unroll", "rpl-optimize", "rpl-report", "rpl-rocprofv3", "rpl-transforms"),
-        "rpl-vmreplay",
+        *("rpl-codeobject", "rpl-vmreplay"),
     )
 )
 _WIDTH = 100

@@ -147,11 +147,12 @@ def test_every_status_is_documented():
 
 
 def test_every_hook_is_in_the_overview():
+    from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
 
     page = (DOCS / "index.md").read_text(encoding="utf-8")
-    for kind in (*KINDS, *OF_THE_OPTIMIZER):
+    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE):
         assert f"`{kind.hook}`" in page
 
 

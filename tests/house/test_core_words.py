@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 _GPU = r"gfx\w*|cdna\d?|rdna\d?|mi[23]\d\d\w*|sq_\w+|tcc_\w+|tcp_\w+|grbm_\w+|ta_\w+|spi_\w+"
 _TOOLS = r"hip|hipcc|clang|rocprof\w*|rocpd\w*|rpd|att|hsa"
 _PLUGINS = (
-    "rpl_(?:analysis|report|compare|codeobject|optimize|rocprofv3|gfx[0-9a-f]+|amdgpu|att|llm_unroll"
-    "|transforms|testkit)"
+    "rpl_(?:analysis|report|compare|codeobject|optimize|autotune|rocprofv3|gfx[0-9a-f]+|amdgpu|att"
+    "|llm_unroll|transforms|testkit)"
 )
 
 
@@ -57,12 +57,16 @@ def test_the_core_names_no_counter_format_gpu_compiler_or_plugin():
     assert _offences(ROOT / "rpl_core", f"{_GPU}|{_TOOLS}|{_PLUGINS}") == []
 
 
-@pytest.mark.parametrize("package", ["rpl_analysis", "rpl_report", "rpl_compare", "rpl_optimize"])
+@pytest.mark.parametrize(
+    "package", ["rpl_analysis", "rpl_report", "rpl_compare", "rpl_optimize", "rpl_autotune"]
+)
 def test_no_gpu_and_no_counter_above_the_core(package):
     assert _offences(ROOT / "plugins" / package / "src", _GPU) == []
 
 
-@pytest.mark.parametrize("package", ["rpl_analysis", "rpl_report", "rpl_compare", "rpl_optimize"])
+@pytest.mark.parametrize(
+    "package", ["rpl_analysis", "rpl_report", "rpl_compare", "rpl_optimize", "rpl_autotune"]
+)
 def test_thread_traces_are_named_by_their_plugin_alone(package):
     """The documented block ``att`` of profile.json is the one exception: a field of its contract."""
     named = _offences(ROOT / "plugins" / package / "src", r"att|rpl_att")

@@ -15,14 +15,13 @@ SAXPY = ROOT / "examples" / "rpl-transform-launch-bounds" / "tests" / "sources" 
 @pytest.mark.timeout(600)
 def test_the_example_plugins_work_as_wheels(wheelhouse, build_wheel, fresh_environment):
     fresh = fresh_environment
-    examples = [ROOT / "examples" / name for name in ("rpl-measured-ceilings", "rpl-transform-launch-bounds")]
+    names = ("rpl-measured-ceilings", "rpl-transform-launch-bounds", "rpl-strategy-annealing")
+    examples = [ROOT / "examples" / name for name in names]
     built = [build_wheel(example) for example in examples]
-    fresh.install(
-        "rpl-measured-ceilings[test]", "rpl-transform-launch-bounds[test]", wheels=[wheelhouse, *built]
-    )
+    fresh.install(*(f"{name}[test]" for name in names), wheels=[wheelhouse, *built])
 
     plugins = fresh.plugins()
-    for name in ("measured-ceilings", "launch-bounds"):
+    for name in ("measured-ceilings", "launch-bounds", "annealing"):
         assert plugins[name]["status"] == "loaded", plugins[name]
         assert plugins[name]["origin"] == "installed"
     assert plugins["measured-ceilings"]["hooks"] == ["rpl_ceilings"]

@@ -1,0 +1,265 @@
+"""Regret of search strategies on recorded full spaces, beside random search, Optuna and Kernel Tuner.
+
+    python benchmarks/autotune.py --seeds 50 ../shared/data/autotune/*.json.gz
+    python benchmarks/autotune.py --noise 100
+
+Every configuration of such a space was measured on a real GPU, so a search can be simulated and compared with
+the true optimum. Printed is the median over seeds of best / optimum - 1 after 25, 50, 100 and 200
+evaluations of one search with a budget of 200. Strategies of Kernel Tuner run in its own simulation mode; a
+configuration that it asks for twice counts once, as for everybody. Peers that are not installed are left out
+with a note. ``--noise`` counts how often the model is believed where times are nothing but noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import io
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rpl_autotune.cache.recorded_space import RecordedSpace, read_recorded
+from rpl_autotune.interfaces.strategy import Evaluated, Strategy, StrategyRequest
+from rpl_autotune.regression.confidence import Trust, held_out
+from rpl_autotune.regression.model import training_of
+from rpl_autotune.space.read import space_of
+from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
+from rpl_autotune.strategies.regression import RegressionStrategy
+
+if TYPE_CHECKING:
+    from rpl_autotune.interfaces.space import SearchSpace
+
+BUDGET, MARKS = 200, (25, 50, 100, 200)
+GOAL, GOAL_AT = 0.05, 100
+OWN = "rpl regression"
+#: Those of Kernel Tuner 1.x that need nothing beyond it. ``basinhopping`` does not end in simulation.
+KERNEL_TUNER = (
+    *("bayes_opt", "diff_evo", "dual_annealing", "firefly_algorithm", "genetic_algorithm", "greedy_ils"),
+    *("greedy_mls", "hybrid_vndx", "adaptive_tabu_greywolf", "mls", "ordered_greedy_mls", "pso"),
+    "simulated_annealing",
+)
+#: Seconds after which one search of a peer is given up.
+_PATIENCE_S = 900
+
+
+@cache
+def recorded(path: str) -> tuple[RecordedSpace, SearchSpace]:
+    found = read_recorded(Path(path))
+    return found, space_of(found.description(), None, path)
+
+
+def times_of(path: str) -> list[float | None]:
+    found, _ = recorded(path)
+    return [result.time_ms for result in found.results.values()]
+
+
+def regrets(times: list[float | None], optimum: float) -> list[float]:
+    """best / optimum - 1 after each evaluation; infinite while nothing has run."""
+    best, found = float("inf"), []
+    for value in times:
+        best = min(best, float("inf") if value is None else value)
+        found.append(best / optimum - 1)
+    return found + found[-1:] * (BUDGET - len(found))
+
+
+def _one_thread() -> None:
+    """One search per core: threads of linear algebra would only wait for each other."""
+    import scipy.linalg  # noqa: F401 - its threads are meant, too
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+
+
+def own_search(strategy: Callable[[], Strategy], path: str, seed: int) -> list[float]:
+    _, space = recorded(path)
+    times = times_of(path)
+    search = strategy().start(StrategyRequest(space, BUDGET, seed))
+    history: list[Evaluated] = []
+    while len(history) < BUDGET and (proposed := search.propose(history, (), 1)):
+        history += [Evaluated(p.index, times[p.index]) for p in proposed]
+    return regrets([item.runtime_ms for item in history], min(t for t in times if t is not None))
+
+
+def random_search(path: str, seed: int) -> list[float]:
+    times = times_of(path)
+    order = np.random.default_rng(seed).permutation(len(times))[:BUDGET]
+    return regrets([times[int(n)] for n in order], min(t for t in times if t is not None))
+
+
+def kernel_tuner_search(strategy: str, path: str, seed: int) -> list[float]:
+    from kernel_tuner.interface import tune_cache
+
+    found, _ = recorded(path)
+    random.seed(seed)
+    np.random.seed(seed)  # what Kernel Tuner draws from
+    options = {"max_fevals": BUDGET}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), patience():
+        results, _ = tune_cache(cache_path=_unpacked(path), strategy=strategy, strategy_options=options)
+    seen: dict[tuple[Any, ...], float | None] = {}
+    for result in results:
+        value = result["time"]
+        row = tuple(result[name] for name in found.parameters)
+        seen.setdefault(row, float(value) if isinstance(value, (int, float)) else None)
+    times = times_of(path)
+    return regrets(list(seen.values())[:BUDGET], min(t for t in times if t is not None))
+
+
+@contextlib.contextmanager
+def patience() -> Iterator[None]:
+    def give_up(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"no end within {_PATIENCE_S} s")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(_PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+@cache
+def _unpacked(path: str) -> str:
+    """Kernel Tuner reads plain JSON only."""
+    if not path.endswith(".gz"):
+        return path
+    folder = Path(tempfile.gettempdir()) / f"rpl-benchmark-autotune-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    plain = folder / Path(path).stem
+    if not plain.exists():
+        partly = plain.with_suffix(f".{os.getpid()}")
+        partly.write_bytes(gzip.decompress(Path(path).read_bytes()))
+        partly.replace(plain)
+    return str(plain)
+
+
+def peers() -> dict[str, Callable[[str, int], list[float]]]:
+    """Everybody who is installed, by the name in the table."""
+    found: dict[str, Callable[[str, int], list[float]]] = {"random": random_search}
+    if OptunaStrategy().missing() is None:
+        found["Optuna TPE"] = partial(own_search, OptunaStrategy)
+    else:
+        print("note: Optuna is not installed, and left out")
+    try:
+        from kernel_tuner.interface import strategy_map
+    except ImportError:
+        print("note: Kernel Tuner is not installed, and left out")
+        return found
+    for name in KERNEL_TUNER:
+        known = next((key for key in strategy_map if key.endswith(name)), None)
+        if known is not None:
+            found[f"KT {name}"] = partial(kernel_tuner_search, known)
+    return found
+
+
+def measure(
+    pool: ProcessPoolExecutor, search: Callable[[str, int], list[float]], path: str, seeds: int
+) -> list[float] | str:
+    """Median regret at each mark, or why there is none."""
+    try:
+        every = np.asarray(list(pool.map(partial(search, path), range(seeds))))
+    except Exception as error:  # noqa: BLE001 - a peer that fails is told, and costs only itself
+        return f"{type(error).__name__}: {error}"[:60]
+    return [float(np.median(every[:, mark - 1])) for mark in MARKS]
+
+
+def compare(paths: list[str], seeds: int, jobs: int, only: str | None) -> bool:
+    """Print all tables; true where every goal is reached."""
+    everybody = {OWN: partial(own_search, RegressionStrategy), **peers()}
+    reached = True
+    with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
+        for path in paths:
+            print(f"\n{Path(path).name}: {len(times_of(path))} configurations, {seeds} seeds", flush=True)
+            print(f"{'':28}" + "".join(f"{mark:>9}" for mark in MARKS) + "   seconds")
+            table = {}
+            for name, search in everybody.items():
+                if only is not None and only not in name:
+                    continue
+                began = time.perf_counter()
+                table[name] = measure(pool, search, path, seeds)
+                shown = table[name]
+                row = shown if isinstance(shown, str) else "".join(f"{100 * r:8.2f}%" for r in shown)
+                print(f"{name:28}{row}   {time.perf_counter() - began:7.0f}", flush=True)
+            reached &= judge({name: row for name, row in table.items() if not isinstance(row, str)})
+    return reached
+
+
+def judge(table: dict[str, list[float]]) -> bool:
+    """Say where the goals are reached and where not."""
+    own = table.get(OWN)
+    if own is None:
+        return True
+    at = MARKS.index(GOAL_AT)
+    reached = own[at] <= GOAL
+    print(f"  within {GOAL:.0%} of the optimum at {GOAL_AT}: {'yes' if reached else 'NO'}")
+    for number, mark in enumerate(MARKS):
+        better = [name for name, row in table.items() if row[number] < own[number]]
+        if better:
+            reached = False
+            print(f"  at {mark} evaluations NOT the lowest: {', '.join(better)}")
+        else:
+            print(f"  lowest at {mark} evaluations: yes")
+    return reached
+
+
+def one_noise(samples: int, seed: int) -> Trust:
+    """A space of 384 configurations in which the time is noise of 10 %."""
+    from itertools import product
+
+    from rpl_autotune.interfaces.space import SearchSpace
+
+    rows = tuple(
+        product((8, 16, 32, 48, 64, 96, 128, 256), (8, 16, 32, 48, 64, 96, 128, 256), (1, 2, 4), (0, 1))
+    )
+    space = SearchSpace(("A", "B", "C", "D"), rows, 0)
+    generator = np.random.default_rng(seed)
+    chosen = generator.choice(len(rows), samples, replace=False)
+    times = generator.lognormal(0.0, 0.1, samples)
+    history = [Evaluated(int(n), float(t)) for n, t in zip(chosen, times, strict=True)]
+    return held_out(space.features, training_of(history), seed).trust
+
+
+def count_noise(seeds: int, jobs: int) -> bool:
+    believed = 0
+    with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
+        for samples in (10, 15, 25, 50, 100):
+            found = list(pool.map(partial(one_noise, samples), range(seeds)))
+            clear, some = found.count(Trust.CLEAR), found.count(Trust.SOME)
+            believed += clear
+            print(
+                f"{samples:4} measurements of noise: believed {clear} of {seeds}, half-believed {some}",
+                flush=True,
+            )
+    return believed == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("spaces", nargs="*", help="cache files of Kernel Tuner, or T4")
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", help="only those whose name holds this text")
+    parser.add_argument("--noise", type=int, metavar="N", help="count belief in N series of pure noise")
+    given = parser.parse_args()
+    if given.noise is not None:
+        return 0 if count_noise(given.noise, given.jobs) else 1
+    if not given.spaces:
+        parser.error("name at least one recorded space")
+    return 0 if compare(given.spaces, given.seeds, given.jobs, given.only) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Simulated annealing as a strategy of rpl autotune."""

@@ -1,0 +1,19 @@
+"""What this distribution offers to rpl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_autotune.interfaces.strategy import Strategy
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_strategies() -> tuple[Strategy, ...]:
+    from rpl_annealing.annealing import Annealing
+
+    return (Annealing(),)

@@ -1,0 +1,1 @@
+"""What was measured, kept on disk; and the files of Kernel Tuner."""

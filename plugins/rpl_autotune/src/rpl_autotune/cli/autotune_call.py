@@ -1,0 +1,198 @@
+"""From the options of one call to a search: its space, its request and its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_core.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    from rpl_autotune.cache.store import Cache
+    from rpl_autotune.evaluation.templates import Templates
+    from rpl_autotune.interfaces.job import Timing
+    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.search.request import TuningRequest, TuningTools
+    from rpl_core.cli.session import Session
+
+_UNIT_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}
+#: Where --budget says nothing (chosen): what the goal of the built-in strategy is stated for.
+_BUDGET = 100
+#: Where --time-limit says nothing: a hanging configuration must not hang the search.
+_TIME_LIMIT_S = 600.0
+_CACHE_NAME = "autotune-cache.jsonl"
+
+
+@attrs.frozen(eq=False)
+class AutotuneCall:
+    """The options of one ``rpl autotune``."""
+
+    session: Session
+    flags: Mapping[str, Any]
+
+    @property
+    def recorded(self) -> Path | None:
+        found: Path | None = self.flags["recorded"]
+        return found
+
+    def space(self) -> SearchSpace:
+        """The space of ``--space``, or of the recording."""
+        from rpl_autotune.cache.recorded_space import read_recorded
+        from rpl_autotune.space.read import read_space, space_of
+
+        default = _assignments(self.flags["default"])
+        if self.flags["space"] is not None:
+            return read_space(self.flags["space"], default)
+        if self.recorded is None:
+            raise UsageError("no search space is given", next_step="name one with --space FILE")
+        return space_of(read_recorded(self.recorded).description(), default, str(self.recorded))
+
+    def scratch(self) -> Path:
+        """The directory of the result, made and empty."""
+        from rpl_core.run_directory.writer import claim_path, make_empty
+
+        output: Path | None = self.flags["output"]
+        if output is None:
+            return claim_path(Path(self.session.setting("runs-directory")), ("autotune",)).resolve()
+        make_empty(output)
+        return output.resolve()
+
+    def request(self, space: SearchSpace, scratch: Path) -> TuningRequest:
+        from rpl_autotune.interfaces.job import PluginChoice
+        from rpl_autotune.search.request import TuningRequest
+
+        flags = self.flags
+        return TuningRequest(
+            space=space,
+            templates=self._templates(space),
+            command_text=flags["cmd_template"] or f"recorded in {self.recorded}",
+            build_text=flags["build"],
+            timing=self._timing(),
+            budget=self._budget(space),
+            time_budget_s=flags["time_budget"],
+            seed=flags["seed"],
+            seed_fraction=flags["seed_fraction"],
+            prune_factor=flags["prune_factor"],
+            exhaustive=flags["exhaustive"],
+            time_limit_s=self.session.setting("time-limit", flags["time_limit"]) or _TIME_LIMIT_S,
+            build_time_limit_s=flags["build_time_limit"],
+            final_rounds=flags["confirm_rounds"],
+            scratch=scratch,
+            working_directory=Path.cwd(),
+            plugins=PluginChoice(
+                modules=self.session.plugin_modules,
+                disabled=self.session.disabled_plugins,
+                config_file=self.session.config_file,
+            ),
+        )
+
+    def _templates(self, space: SearchSpace) -> Templates:
+        from rpl_autotune.evaluation.digests import source_digest
+        from rpl_autotune.evaluation.templates import Templates, read_templates
+
+        flags = self.flags
+        if self.recorded is not None:
+            if flags["cmd_template"] is not None or flags["build"] is not None:
+                raise UsageError("--recorded runs nothing, so there is no command", next_step="leave one out")
+            return Templates(("recorded",))
+        if flags["cmd_template"] is None:
+            raise UsageError("no command is given", next_step='add --cmd-template "./kernel --bm {BLOCK_M}"')
+        templates = read_templates(
+            space, flags["cmd_template"], flags["build"], flags["validate"], flags["defines"]
+        )
+        if not templates.build:
+            return templates
+        return attrs.evolve(templates, sources=source_digest(templates.build, Path.cwd()))
+
+    def _timing(self) -> Timing:
+        from rpl_autotune.evaluation.times import checked_pattern
+        from rpl_autotune.interfaces.job import Timing
+
+        pattern = self.flags["time_regex"]
+        runs = self.session.setting("runs", self.flags["runs"])
+        if pattern is not None:
+            unit_ms = _UNIT_MS[self.flags["time_unit"]]
+            return Timing(source="printed", runs=runs, pattern=checked_pattern(pattern), unit_ms=unit_ms)
+        if self.recorded is not None or not self.flags["rocprof"]:
+            return Timing(source="wall" if self.recorded is None else "profile", runs=runs)
+        device = self.session.setting("device", self.flags["device"])
+        collector = self.session.setting("collector", self.flags["collector"])
+        return Timing(source="profile", runs=runs, device=device, collector=collector)
+
+    def _budget(self, space: SearchSpace) -> int:
+        if self.flags["exhaustive"]:
+            return len(space)
+        asked: int | None = self.flags["budget"]
+        if asked is None:
+            return min(_BUDGET, max(2, (len(space) + 1) // 2))
+        if asked >= len(space):
+            self.session.output.note(
+                f"the budget is {len(space) - 1}: the whole space is measured with --exhaustive only"
+            )
+        return min(asked, max(len(space) - 1, 1))
+
+    def tools(self, space: SearchSpace) -> TuningTools:
+        from rpl_autotune.hookspecs import EXECUTORS, STRATEGIES
+        from rpl_autotune.interfaces.executor import ExecutorRequest
+        from rpl_autotune.search.request import TuningTools
+
+        catalog, flags = self.session.host.catalog, self.flags
+        strategies, executors = catalog.of(STRATEGIES), catalog.of(EXECUTORS)
+        strategy = strategies.get(flags["strategy"])
+        missing = strategy.missing()
+        if missing is not None:
+            raise MissingError(missing)
+        executor = executors.get(self._executor_name())
+        return TuningTools(
+            strategy=strategy,
+            strategy_plugin=strategies.plugin_of(strategy.name),
+            executor=executor,
+            executor_plugin=executors.plugin_of(executor.name),
+            executor_request=ExecutorRequest(
+                devices=_devices(flags["devices"]),
+                address=flags["cluster"],
+                recording=None if self.recorded is None else str(self.recorded),
+                space=space,
+                note=self.session.output.note,
+            ),
+            cache=self._cache(),
+            note=self.session.output.note,
+        )
+
+    def _executor_name(self) -> str:
+        named: str | None = self.flags["executor"]
+        implied = {"cluster": "dask", "recorded": "recorded", "devices": "local"}
+        asked = [name for flag, name in implied.items() if self.flags[flag] is not None]
+        if len({*asked, *filter(None, [named])}) > 1:
+            raise UsageError(
+                "--cluster, --recorded, --devices and --executor contradict each other",
+                next_step="say one place to measure",
+            )
+        return named or (asked[0] if asked else "local")
+
+    def _cache(self) -> Cache | None:
+        from rpl_autotune.cache.store import Cache
+
+        if self.recorded is not None or self.flags["no_cache"]:
+            return None
+        path = self.flags["cache"] or Path(self.session.setting("runs-directory")) / _CACHE_NAME
+        return Cache(path, self.session.output.note)
+
+
+def _assignments(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not sign or not name.strip() for name, sign, _ in pairs):
+        raise UsageError(f"--default {text!r} is not of the form A=1,B=2")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _devices(text: str | None) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if len(set(found)) != len(found):
+        raise UsageError(f"--devices {text} names a device twice, and never two run on one")
+    return found

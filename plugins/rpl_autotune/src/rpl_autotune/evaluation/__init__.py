@@ -1,0 +1,1 @@
+"""Measuring one configuration: build, validate, time; what goes wrong is an answer, too."""

@@ -1,0 +1,155 @@
+"""From templates with placeholders to the commands of one configuration."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_autotune.evaluation.digests import text_digest
+from rpl_autotune.interfaces.job import Variant
+from rpl_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rpl_autotune.interfaces.space import SearchSpace, Value
+
+__all__ = ["PROGRAM", "Templates", "read_templates", "value_text"]
+
+PROGRAM = "{program}"
+_OUTPUT, _DEFINES = "{output}", "{defines}"
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@attrs.frozen
+class Templates:
+    """Words of the commands; ``defines`` are the parameters that ``{defines}`` stands for.
+
+    ``sources`` is the digest of what is built from, ``None`` where nothing is built or nobody can tell.
+    """
+
+    command: tuple[str, ...]
+    build: tuple[str, ...] = ()
+    validate: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    sources: str | None = None
+
+    def variant(self, space: SearchSpace, index: int) -> Variant:
+        """The commands of one configuration."""
+        values = space.values(index)
+        build = tuple(self._build_words(values))
+        return Variant(
+            index=index,
+            build=build,
+            build_key=text_digest([*build, self.sources or ""]) if build else None,
+            command=tuple(_filled(word, values) for word in self.command),
+            validate_command=tuple(_filled(word, values) for word in self.validate),
+        )
+
+    def _build_words(self, values: Mapping[str, Value]) -> Iterable[str]:
+        for word in self.build:
+            if word == _DEFINES:
+                yield from (f"-D{name}={value_text(values[name])}" for name in self.defines)
+            else:
+                yield _filled(word, values)
+
+
+def value_text(value: Value) -> str:
+    """A value as commands get it: truth values as 1 and 0, which compilers and programs understand."""
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value)
+
+
+def _filled(word: str, values: Mapping[str, Value]) -> str:
+    def fill(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name is None:
+            return found.group(0)[0]
+        return value_text(values[name]) if name in values else found.group(0)
+
+    return _PLACEHOLDER.sub(fill, word)
+
+
+def read_templates(
+    space: SearchSpace,
+    command: str,
+    build: str | None = None,
+    validate: str | None = None,
+    defines: Sequence[str] = (),
+) -> Templates:
+    """Split and check the templates. Raises ``UsageError`` for what can't be filled in."""
+    templates = Templates(
+        _words("--cmd-template", command),
+        _words("--build", build) if build is not None else (),
+        _words("--validate", validate) if validate is not None else (),
+        tuple(defines) or space.parameters,
+    )
+    own = {PROGRAM} if build is not None else set()
+    _require_known(space, "--cmd-template", templates.command, own)
+    _require_known(space, "--validate", templates.validate, own)
+    _require_known(space, "--build", templates.build, {_OUTPUT, _DEFINES})
+    if build is not None:
+        _require_build(templates)
+    unknown = sorted(set(defines) - set(space.parameters))
+    if unknown or (defines and _DEFINES not in templates.build):
+        raise UsageError(
+            f"--define names {unknown[0]!r}, which is no parameter"
+            if unknown
+            else "--define says what {defines} in --build stands for, and it is not there",
+            next_step="put {defines} into --build as a word of its own, and name parameters",
+        )
+    _require_all_used(space, templates)
+    return templates
+
+
+def _words(option: str, text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{option} can't be split into words: {error}") from None
+    if not words:
+        raise UsageError(f"{option} is empty")
+    return words
+
+
+def _placeholders(words: Iterable[str]) -> set[str]:
+    return {name for word in words for name in _PLACEHOLDER.findall(word) if name}
+
+
+def _require_known(space: SearchSpace, option: str, words: Sequence[str], own: set[str]) -> None:
+    known = {*space.parameters, *(word.strip("{}") for word in own)}
+    unknown = sorted(_placeholders(words) - known)
+    if unknown:
+        raise UsageError(
+            f"{option} has the placeholder {{{unknown[0]}}}, which is no parameter of the space",
+            next_step=f"known are {', '.join(sorted(known))}; write {{{{ for a brace",
+        )
+
+
+def _require_build(templates: Templates) -> None:
+    if _OUTPUT not in " ".join(templates.build):
+        raise UsageError(
+            "--build has no {output}, so builds of different configurations would overwrite each other",
+            next_step="write the program to {output}, and start it with {program} in --cmd-template",
+        )
+    if PROGRAM not in " ".join(templates.command):
+        raise UsageError(
+            "--cmd-template has no {program}, so what --build makes is never run",
+            next_step="start it with {program}",
+        )
+
+
+def _require_all_used(space: SearchSpace, templates: Templates) -> None:
+    used = _placeholders((*templates.command, *templates.build))
+    if _DEFINES in templates.build:
+        used |= set(templates.defines)
+    for position, name in enumerate(space.parameters):
+        if name not in used and len(space.levels(position)) > 1:
+            raise UsageError(
+                f"the parameter {name!r} stands in no template, so its values would all be the same program",
+                next_step=f"put {{{name}}} into --cmd-template or --build, or take it out of the space",
+            )

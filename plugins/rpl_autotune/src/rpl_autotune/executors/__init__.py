@@ -1,0 +1,1 @@
+"""Executors: processes of this machine, a Dask cluster, and recorded spaces."""

@@ -1,0 +1,68 @@
+"""The executor `recorded`: nothing runs, times are those of a recorded space (``--recorded FILE``)."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_autotune.interfaces.executor import Executor, Workers
+from rpl_autotune.interfaces.job import Outcome, Reading
+from rpl_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rpl_autotune.cache.recorded_space import RecordedSpace
+    from rpl_autotune.interfaces.executor import ExecutorRequest
+    from rpl_autotune.interfaces.job import Job
+
+__all__ = ["RecordedExecutor"]
+
+
+class RecordedExecutor(Executor):
+    """Answers from a cache file of Kernel Tuner or a T4 file: to try strategies without a GPU."""
+
+    name = "recorded"
+    summary = "answers from a recorded space instead of running anything (--recorded FILE)"
+
+    def open(self, request: ExecutorRequest) -> Workers:
+        from rpl_autotune.cache.recorded_space import read_recorded
+
+        if request.recording is None or request.space is None:
+            raise UsageError(
+                "the executor 'recorded' needs a recorded space", next_step="add --recorded FILE"
+            )
+        return _RecordedWorkers(read_recorded(Path(request.recording)), request)
+
+
+class _RecordedWorkers(Workers):
+    def __init__(self, recorded: RecordedSpace, request: ExecutorRequest) -> None:
+        assert request.space is not None
+        self._device = recorded.device or "recorded device"
+        self._space = request.space
+        self._recorded = recorded
+        self._done: deque[Outcome] = deque()
+
+    def devices(self) -> tuple[str, ...]:
+        return (self._device,)
+
+    def submit(self, job: Job) -> None:
+        readings = tuple(self._reading(variant.index) for variant in job.variants)
+        self._done.append(Outcome(number=job.number, device=self._device, readings=readings))
+
+    def _reading(self, index: int) -> Reading:
+        found = self._recorded.result(self._space.values(index))
+        if found is None:
+            return Reading(index=index, state="failed", reason="the recording has no such configuration")
+        if found.time_ms is None:
+            return Reading(index=index, state="failed", reason=found.reason or "it failed when recorded")
+        times = found.times_ms or (found.time_ms,)
+        return Reading(index=index, state="ok", times_ms=times, origin="measured")
+
+    def wait(self, timeout_s: float | None) -> tuple[Outcome, ...]:
+        _ = timeout_s
+        done = tuple(self._done)
+        self._done.clear()
+        return done
+
+    def close(self) -> None:
+        self._done.clear()

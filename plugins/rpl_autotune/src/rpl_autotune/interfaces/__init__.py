@@ -1,0 +1,1 @@
+"""What plugins implement: strategies that choose configurations, executors that have them measured."""

@@ -1,0 +1,46 @@
+"""What rpl-autotune contributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_autotune.interfaces.executor import Executor
+    from rpl_autotune.interfaces.strategy import Strategy
+    from rpl_core.interfaces.document import DocumentContract
+    from rpl_core.interfaces.section import ReportSection
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_strategies() -> tuple[Strategy, ...]:
+    from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
+    from rpl_autotune.strategies.regression import RegressionStrategy
+
+    return (RegressionStrategy(), OptunaStrategy())
+
+
+@hookimpl
+def rpl_executors() -> tuple[Executor, ...]:
+    from rpl_autotune.executors.dask_cluster import DaskExecutor
+    from rpl_autotune.executors.local import LocalExecutor
+    from rpl_autotune.executors.recorded import RecordedExecutor
+
+    return (LocalExecutor(), DaskExecutor(), RecordedExecutor())
+
+
+@hookimpl
+def rpl_documents() -> tuple[DocumentContract, ...]:
+    from rpl_autotune.contracts.kinds import AutotuneContract, SearchSpaceContract
+
+    return (AutotuneContract(), SearchSpaceContract())
+
+
+@hookimpl
+def rpl_report_sections() -> tuple[ReportSection, ...]:
+    from rpl_autotune.report.section import AutotuneSection
+
+    return (AutotuneSection(),)

@@ -1,0 +1,1 @@
+"""One search from its request to `autotune.json`."""

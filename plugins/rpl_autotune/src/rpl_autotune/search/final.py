@@ -1,0 +1,163 @@
+"""The final measurement: winner, runner-up and default in turns, all fresh.
+
+The smallest of many noisy times is smaller than what it stands for, so the winner's time in the search is
+no estimate of its speed. What is measured after the choice is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_autotune.contracts.autotune import BestPart, ComparisonPart, FinalPart, MeasuredPart
+from rpl_compare.statistics.robust import median, pseudo_median
+from rpl_compare.statistics.signed_rank import signed_rank_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_autotune.interfaces.executor import Workers
+    from rpl_autotune.interfaces.job import Outcome, Reading
+    from rpl_autotune.search.tuning import Tuning
+
+__all__ = ["FinalResult", "measure_finally"]
+
+_CONFIDENCE = 0.95
+#: Below the session's directory: a run of the search's winner, as `rpl profile` would record it.
+KEPT_RUN = "best"
+
+
+@attrs.frozen
+class FinalResult:
+    """The winner and its fresh measurement, or the reason why there is none."""
+
+    best: BestPart | None
+    final: FinalPart | None = None
+    missing: str | None = None
+
+
+def measure_finally(tuning: Tuning, workers: Workers) -> FinalResult:
+    """Measure the two best of the search and the default again."""
+    ranked = ranked_configurations(tuning)
+    if not ranked:
+        return FinalResult(None, None, "no configuration has a time")
+    if tuning.request.final_rounds == 0:
+        return without_final(tuning, "it was not asked for")
+    asked = list(dict.fromkeys((*ranked[:2], tuning.request.space.default)))
+    outcome = _outcome(tuning, workers, asked)
+    if outcome is None or all(reading.state == "lost" for reading in outcome.readings):
+        return without_final(tuning, "the device was lost")
+    return _result(tuning, outcome, ranked)
+
+
+def ranked_configurations(tuning: Tuning) -> list[int]:
+    """Configurations with a time, the fastest of the search first."""
+    good = [(item.runtime_ms, item.index) for item in tuning.history if item.runtime_ms is not None]
+    return [index for _, index in sorted(good)]
+
+
+def without_final(tuning: Tuning, reason: str) -> FinalResult:
+    """The winner as the search left it."""
+    ranked = ranked_configurations(tuning)
+    if not ranked:
+        return FinalResult(None, None, "no configuration has a time")
+    time_ms = _search_ms(tuning, ranked[0])
+    values = tuning.request.space.values(ranked[0])
+    best = BestPart(parameters=values, runtime_ms=time_ms, fresh=False, search_ms=time_ms)
+    return FinalResult(best, None, reason)
+
+
+def _outcome(tuning: Tuning, workers: Workers, asked: Sequence[int]) -> Outcome | None:
+    variants = tuple(tuning.request.templates.variant(tuning.request.space, index) for index in asked)
+    present = workers.devices()
+    standard = tuning.devices.standard
+    device = standard if standard in present else next(iter(present), None)
+    if device is None:
+        return None
+    keep = str(tuning.request.scratch / KEPT_RUN)
+    job = tuning.job(variants, device, tuning.request.final_rounds, keep)
+    tuning.tools.step(f"final measurement of {len(variants)} configurations on {device}")
+    workers.submit(job)
+    while True:
+        for outcome in workers.wait(None):
+            if outcome.number == job.number:
+                return outcome
+
+
+def _search_ms(tuning: Tuning, index: int) -> float:
+    return next(
+        item.runtime_ms for item in tuning.history if item.index == index and item.runtime_ms is not None
+    )
+
+
+def _result(tuning: Tuning, outcome: Outcome, ranked: Sequence[int]) -> FinalResult:
+    readings = {reading.index: reading for reading in outcome.readings}
+    finalists = [index for index in ranked[:2] if readings[index].state == "ok"]
+    if not finalists:
+        return without_final(tuning, f"it failed: {readings[ranked[0]].reason}")
+    winner = finalists[0]
+    runner_up = finalists[1] if len(finalists) > 1 else None
+    comparison = None if runner_up is None else _compared(readings[winner], readings[runner_up])
+    swapped = comparison is not None and comparison.interval is not None and comparison.interval[1] < 1
+    if swapped and runner_up is not None:
+        winner, runner_up = runner_up, winner
+        comparison = _compared(readings[winner], readings[runner_up])
+    default = readings[tuning.request.space.default]
+    final = FinalPart(
+        device=outcome.device,
+        rounds=tuning.request.final_rounds,
+        measured=tuple(_measured(tuning, readings, winner, runner_up)),
+        best_over_runner_up=comparison,
+        best_over_default=None
+        if default.index == winner or default.state != "ok"
+        else _compared(readings[winner], default),
+        swapped=swapped,
+    )
+    best = BestPart(
+        parameters=tuning.request.space.values(winner),
+        runtime_ms=median(readings[winner].times_ms),
+        fresh=True,
+        search_ms=_search_ms(tuning, winner),
+    )
+    return FinalResult(best, final)
+
+
+def _measured(
+    tuning: Tuning, readings: dict[int, Reading], winner: int, runner_up: int | None
+) -> list[MeasuredPart]:
+    space = tuning.request.space
+    roles = {"best": winner, "runner_up": runner_up, "default": space.default}
+    found = []
+    known = {item.index: item.runtime_ms for item in tuning.history}
+    for role, index in roles.items():
+        if index is None or index not in readings:
+            continue
+        reading = readings[index]
+        found.append(
+            MeasuredPart.model_validate(
+                {
+                    "role": role,
+                    "parameters": space.values(index),
+                    "runtime_ms": median(reading.times_ms) if reading.state == "ok" else None,
+                    "times_ms": reading.times_ms,
+                    "search_ms": known.get(index),
+                    "reason": reading.reason,
+                }
+            )
+        )
+    return found
+
+
+def _compared(best: Reading, other: Reading) -> ComparisonPart:
+    """Pairs of one round; the interval is that of Wilcoxon's signed-rank test on their log ratios."""
+    ratios = [math.log(b / a) for a, b in zip(best.times_ms, other.times_ms, strict=True)]
+    interval = signed_rank_interval(ratios, _CONFIDENCE)
+    shown = None if interval is None else (math.exp(interval[0]), math.exp(interval[1]))
+    return ComparisonPart(
+        ratio=math.exp(pseudo_median(ratios)),
+        interval=shown,
+        pairs=len(ratios),
+        proven=shown is not None and shown[0] > 1,
+    )

@@ -1,0 +1,1 @@
+"""Strategies: the built-in one and a wrapper of Optuna."""

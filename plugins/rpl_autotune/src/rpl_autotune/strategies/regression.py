@@ -1,0 +1,179 @@
+"""The strategy `regression`: seed, prediction, confirmation, and no trust without held-out evidence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy
+from rpl_autotune.regression.confidence import FEWEST, HeldOut, Trust, held_out
+from rpl_autotune.regression.model import TimeModel, success_probability, training_of
+from rpl_autotune.strategies.untrusting import Untrusting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rpl_autotune.interfaces.strategy import Evaluated, StrategyRequest
+    from rpl_autotune.regression.model import Prediction, Training
+
+    Floats = NDArray[np.float64]
+
+#: The documented guarantee: learning takes no more than a quarter of the budget.
+MOST_SEED = 0.25
+#: The model is judged anew when the data have grown by this factor (chosen: a judgement costs five fits).
+_JUDGE_GROWTH = 1.2
+#: The same for a model that was found clearly better than the mean: new data rarely unmake that (chosen).
+_TRUSTED_GROWTH = 1.5
+#: So many measurements in a row without a gain of this part are a stall: half of the next ones then go where
+#: the model knows least, and beside the ``_NEAR`` fastest, whatever it predicts there (chosen).
+_STALL, _GAIN, _NEAR = 8, 0.005, 3
+#: Of larger spaces so many random configurations are predicted each time, beside all that differ from one of
+#: the ``_BEST`` measured ones in one parameter (chosen: a prediction then takes some tenths of a second).
+_MOST_CANDIDATES, _BEST = 4000, 10
+
+
+class RegressionStrategy(Strategy):
+    """Predicts all configurations from those measured so far, and measures where a gain is most likely."""
+
+    name = "regression"
+    summary = "predicts times by a Gaussian process, as long as its held-out error says that it can"
+
+    def start(self, request: StrategyRequest) -> Search:
+        return _RegressionSearch(request)
+
+
+class _RegressionSearch(Search):
+    def __init__(self, request: StrategyRequest) -> None:
+        self._request = request
+        self._space = request.space
+        self._generator = np.random.default_rng(request.seed)
+        self._model = TimeModel(request.space.features, request.seed)
+        self._without_model = Untrusting(request.space, self._generator)
+        self._judged: HeldOut | None = None
+        self._seeded = False
+
+    def propose(self, history: Sequence[Evaluated], pending: Sequence[int], count: int) -> Sequence[Proposed]:
+        taken = {*(item.index for item in history), *pending}
+        training = training_of(history)
+        trust = self._trust(training)
+        if not self._seeded and (len(taken) >= self._seed_size() or trust is not Trust.NONE):
+            self._seeded = True  # what is left of the seed is worth more later
+        chosen: list[Proposed] = []
+        while len(chosen) < count:
+            busy = {*taken, *(item.index for item in chosen)}
+            proposed = self._next(history, training, busy, trust)
+            if proposed is None:
+                break
+            chosen.append(proposed)
+            if proposed.predicted_ms is not None and len(chosen) < count:
+                training = self._with_belief(training, proposed.index, math.log(proposed.predicted_ms))
+        return chosen
+
+    def _seed_size(self) -> int:
+        part = min(self._request.seed_fraction, MOST_SEED)
+        return max(1, math.floor(part * self._request.budget))
+
+    def _trust(self, training: Training) -> Trust:
+        known = len(training.rows)
+        if known < FEWEST:
+            return Trust.NONE
+        if self._judged is None or known >= self._next_judgement(self._judged):
+            self._judged = held_out(self._space.features, training, self._request.seed)
+        return self._judged.trust
+
+    @staticmethod
+    def _next_judgement(judged: HeldOut) -> int:
+        growth = _TRUSTED_GROWTH if judged.trust is Trust.CLEAR else _JUDGE_GROWTH
+        return math.ceil(growth * judged.samples)
+
+    def _next(
+        self, history: Sequence[Evaluated], training: Training, busy: set[int], trust: Trust
+    ) -> Proposed | None:
+        if not self._seeded:
+            return _proposed(self._without_model.spread(busy), Phase.SEED)
+        turn = len(busy)
+        if trust is Trust.CLEAR or (trust is Trust.SOME and turn % 2):
+            return self._predicted(history, training, busy)
+        # In turns a step beside the best and a look elsewhere; neither asks the model.
+        index = self._without_model.step(history, busy) if turn % 4 < 2 else None
+        return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
+
+    def _predicted(self, history: Sequence[Evaluated], training: Training, busy: set[int]) -> Proposed | None:
+        rows = self._candidates(history, busy)
+        if rows.size == 0:
+            return None
+        if training is not self._fitted:
+            self._model.fit(training)
+            self._fitted = training
+        prediction = self._model.predict(rows)
+        worth = _expected_gain(prediction, float(training.log_times.min()))
+        chances = success_probability(self._space.features, training, rows, self._request.seed)
+        worth = worth if chances is None else worth * chances
+        phase, kept = Phase.CONFIRM, _unpruned(prediction, self._request.prune_factor)
+        turn = len(busy) % 4 if _is_stalled(history) else 1
+        if turn == 0:  # where the model knows least, whatever it predicts there
+            phase, kept = Phase.EXPLORE, np.arange(rows.size)
+            worth = prediction.deviation if chances is None else prediction.deviation * chances
+        elif turn == 2:  # beside the fastest, whatever it predicts there
+            near = np.flatnonzero(np.isin(rows, list(self._without_model.around(history, _NEAR))))
+            phase, kept = (Phase.EXPLORE, near) if near.size else (phase, kept)
+        best = kept[np.argmax(worth[kept])]
+        return Proposed(int(rows[best]), phase, math.exp(float(prediction.mean[best])))
+
+    _fitted: Training | None = None
+
+    def _candidates(self, history: Sequence[Evaluated], busy: set[int]) -> NDArray[np.intp]:
+        """Free configurations to predict: all, or in large spaces neighbours of the best and a sample."""
+        mask = np.ones(len(self._space), np.bool_)
+        mask[list(busy)] = False
+        free = np.flatnonzero(mask)
+        if free.size <= _MOST_CANDIDATES:
+            return free
+        near = [index for index in self._without_model.around(history, _BEST) if mask[index]]
+        sample = self._generator.choice(free, _MOST_CANDIDATES, replace=False)
+        return np.union1d(sample, np.asarray(near, np.intp))
+
+    def _with_belief(self, training: Training, index: int, log_time: float) -> Training:
+        """As if ``index`` had been measured as predicted, so that the next choice looks elsewhere."""
+        believed = attrs.evolve(
+            training,
+            rows=np.append(training.rows, index),
+            log_times=np.append(training.log_times, log_time),
+        )
+        self._model.fit(believed, keep_kernels=True)
+        self._fitted = believed
+        return believed
+
+
+def _unpruned(prediction: Prediction, factor: float) -> NDArray[np.intp]:
+    """Predictions up to ``factor`` times the best one."""
+    return np.flatnonzero(prediction.mean <= float(prediction.mean.min()) + math.log(factor))
+
+
+def _is_stalled(history: Sequence[Evaluated]) -> bool:
+    """Whether the last measurements have brought nothing: then the model is sure where it should not be."""
+    times = [math.inf if item.runtime_ms is None else item.runtime_ms for item in history]
+    if len(times) <= _STALL:
+        return False
+    return min(times[-_STALL:]) > (1 - _GAIN) * min(times[:-_STALL])
+
+
+def _proposed(index: int | None, phase: Phase) -> Proposed | None:
+    return None if index is None else Proposed(index, phase)
+
+
+def _expected_gain(prediction: Prediction, best: float) -> Floats:
+    """The expected improvement on ``best`` (Jones, Schonlau and Welch, Journal of Global Optimization 13,
+    1998, equation 15).
+    """
+    from scipy.stats import norm
+
+    deviation = np.maximum(prediction.deviation, 1e-9)
+    gap = (best - prediction.mean) / deviation
+    gain: Floats = deviation * (gap * norm.cdf(gap) + norm.pdf(gap))
+    return gain
