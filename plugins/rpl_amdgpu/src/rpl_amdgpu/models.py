@@ -54,11 +54,11 @@ class Partition:
 
 
 def device_models(family: Family) -> tuple[DeviceModel, ...]:
-    """One model per product, in its full partition."""
+    """One model per product, in its full partition; of a product of unknown size, what is known of it."""
     models = []
     for product in family.products:
-        if product.xcd_count is None:
-            models.append(resized_product(family, product, GpuSize()))
+        if product.xcd_count is None or product.compute_units is None:
+            models.append(resized_product(family, product, GpuSize(xcd_count=product.xcd_count)))
         else:
             mode = "SPX" if product.partitions else None
             models.append(product_model(family, product, Partition(mode, product.xcd_count), GpuSize()))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rpl_codeobject.instructions.disassembly import Instruction
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.values import CodeObject, Kernel
     from rpl_core.model.recording import Recording
 
 __all__ = ["CodeAtHand", "code_at_hand"]
@@ -126,17 +126,19 @@ def _kernels(code: CodeObject, source: str, wanted: _Wanted, tool: Path) -> list
     names = [k.name for k in code.kernels if wanted.has(k.name, shown.get(k.name, k.name))]
     if not names:
         return []
+    stated = {kernel.name: kernel for kernel in code.kernels}
     return [
-        _kernel(name, shown.get(name, name), code.architecture, source, instructions)
+        _kernel(stated[name], shown.get(name, name), code.architecture, source, instructions)
         for name, instructions in disassemble(code, tool, names).items()
     ]
 
 
 def _kernel(
-    symbol: str, shown: str, architecture: str, source: str, instructions: Sequence[Instruction]
+    kernel: Kernel, shown: str, architecture: str, source: str, instructions: Sequence[Instruction]
 ) -> KernelCode:
     mnemonics = [instruction.mnemonic for instruction in instructions]
-    return KernelCode(symbol, shown, architecture, source, packed_mix(mnemonics), _CALL in mnemonics)
+    calls = _CALL in mnemonics
+    return KernelCode(kernel.name, shown, architecture, source, packed_mix(mnemonics), calls, kernel)
 
 
 def _unreadable(where: str, error: RplError) -> Diagnostic:

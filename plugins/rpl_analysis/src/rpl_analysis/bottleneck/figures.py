@@ -112,8 +112,10 @@ def _grid_fill(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
         return Metric.unknown("fraction", "the number of compute units is unknown")
     if occupancy is None or isinstance(occupancy, NoOccupancy):
         return Metric.unknown("fraction", "the theoretical occupancy is unknown")
+    if occupancy.wave_size is None:
+        return Metric.unknown("fraction", "the wave size of this kernel is unknown")
     groups = prod(-(-g // max(w, 1)) for g, w in zip(time.grid, time.workgroup, strict=True))
-    waves = groups * -(-prod(time.workgroup) // device.wave_size)
+    waves = groups * -(-prod(time.workgroup) // occupancy.wave_size)
     slots = device.compute_units * device.simd_per_cu * occupancy.waves_per_simd
     return Metric(
         value=waves / slots,

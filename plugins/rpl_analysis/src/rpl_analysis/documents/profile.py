@@ -164,7 +164,7 @@ def _occupancy(
     return OccupancyPart(
         theoretical=occupancy.fraction,
         threads_per_block=threads,
-        wave_size=wave_size,
+        wave_size=occupancy.wave_size,
         waves_per_simd=occupancy.waves_per_simd,
         max_waves_per_simd=occupancy.max_waves_per_simd,
         limiter=occupancy.limiter,

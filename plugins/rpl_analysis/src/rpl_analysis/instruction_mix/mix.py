@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rpl_codeobject.instructions.packed import PackedMix
+from rpl_codeobject.kernel_code import code_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ def mix_of(
 
     Several code objects may hold it, as long as they agree.
     """
-    named = [code for code in codes if code.symbol in symbols]
-    named = named or [code for code in codes if _plain(name) in (_plain(code.demangled), code.symbol)]
+    named = code_of(name, symbols, codes)
     if not named:
         return NoMix("no code object at hand has this kernel")
     fitting = [code for code in named if not architectures or code.architecture in architectures]
@@ -55,8 +55,3 @@ def mix_of(
         files = ", ".join(sorted({code.source for code in fitting}))
         return NoMix(f"code objects at hand differ in this kernel ({files})")
     return KernelMix(fitting[0].packed, fitting[0].source)
-
-
-def _plain(name: str) -> str:
-    """Demanglers differ in blanks only."""
-    return "".join(name.split())

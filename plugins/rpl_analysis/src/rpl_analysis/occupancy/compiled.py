@@ -14,8 +14,9 @@ from rpl_core.model.architecture import Architecture
 
 if TYPE_CHECKING:
     from rpl_codeobject.occupancy import LaunchedKernel
+    from rpl_codeobject.values import Kernel
 
-__all__ = ["CodeOccupancyAnalyzer", "compiled_occupancy"]
+__all__ = ["CodeOccupancyAnalyzer", "compiled_occupancy", "used_registers"]
 
 
 class CodeOccupancyAnalyzer(Analyzer):
@@ -34,18 +35,20 @@ class CodeOccupancyAnalyzer(Analyzer):
         return AnalysisOutcome({CODE_OCCUPANCY: answers})
 
 
+def used_registers(kernel: Kernel, architecture: Architecture) -> UsedRegisters:
+    """What the metadata of ``kernel`` counts; its VGPRs hold the AGPRs too where both share a file."""
+    limits, agprs = architecture.occupancy, kernel.agprs or 0
+    counts_agprs_too = limits is not None and limits.has_accum_vgprs
+    arch_vgprs = kernel.vgprs - agprs if counts_agprs_too else kernel.vgprs
+    return UsedRegisters(arch_vgprs=arch_vgprs, accum_vgprs=agprs, sgprs=kernel.sgprs)
+
+
 def compiled_occupancy(launched: LaunchedKernel, architecture: Architecture | None) -> CodeOccupancy:
     """Waves per SIMD in hardware mode, or why there is no figure."""
     known = architecture or Architecture(name=launched.architecture)
-    kernel, limits = launched.kernel, known.occupancy
-    agprs = kernel.agprs or 0
-    counts_agprs_too = limits is not None and limits.has_accum_vgprs
+    kernel = launched.kernel
     try:
-        registers = UsedRegisters(
-            arch_vgprs=kernel.vgprs - agprs if counts_agprs_too else kernel.vgprs,
-            accum_vgprs=agprs,
-            sgprs=kernel.sgprs,
-        )
+        registers = used_registers(kernel, known)
         shape = LaunchShape(
             workgroup_size=launched.workgroup_size,
             lds_bytes=launched.lds_bytes,

@@ -72,6 +72,7 @@ def theoretical_occupancy(
         next_threshold=_next_thresholds(request, per_resource, waves),
         workgroups_per_unit=workgroups,
         mode=mode,
+        wave_size=launch.wave_size,
     )
 
 

@@ -59,7 +59,8 @@ class Occupancy:
     ``next_threshold`` lists what must shrink, all of it together, for one more wave; it is empty at the
     architectural maximum. ``workgroups_per_unit`` counts the whole workgroups that registers, LDS and slots
     admit on one CU (one WGP outside CU mode): with large workgroups it can leave fewer waves than
-    ``waves_per_simd``, which bounds each resource by itself as the compiler does.
+    ``waves_per_simd``, which bounds each resource by itself as the compiler does. ``wave_size`` is ``None``
+    where it is unknown and makes no difference.
     """
 
     waves_per_simd: int
@@ -70,6 +71,7 @@ class Occupancy:
     next_threshold: tuple[Threshold, ...]
     workgroups_per_unit: int
     mode: Mode
+    wave_size: int | None = None
 
 
 @frozen
