@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long check native dev system schemas docs clean
+.PHONY: demo test test-long mutants check native dev system schemas docs clean
 
 demo: $(STAMP)            ## set up and profile a synthetic application, start to end
 	$(BIN)/rpl demo
@@ -14,6 +14,12 @@ test: check native        ## set up, lint, type-check and run the tests: under t
 
 test-long: $(STAMP) native ## the tests that take long: wheels, fresh environments, sessions that are struck
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+
+mutants: $(STAMP)         ## small changes of meaning that tests must notice: hours; docs/validation.md has a report
+	$(BIN)/python -m pip install -q cosmic-ray pytest-cov
+	$(BIN)/python tools/mutants/run.py measure
+	$(BIN)/python tools/mutants/run.py draw
+	$(BIN)/python tools/mutants/run.py try
 
 check: system $(STAMP)    ## lint and types only
 	$(BIN)/ruff check .

@@ -376,3 +376,11 @@ def test_an_empty_file_is_refused_by_name(tmp_path, claim):
     (tmp_path / "7_results.json").write_text("")
     (found,) = claim(tmp_path)
     assert "0 bytes" in found.refusal
+
+
+@pytest.mark.parametrize("operation", [3, 4, -1])
+def test_calls_of_a_number_without_a_name_are_kept_as_unknown(write, read, operation):
+    calls = [call(1, 1, 11, 1000, 1010), call(1, operation, 12, 1020, 1030)]
+    (trace,) = read(write(dispatches=[traced(1, 1100, 1200)], calls=calls))
+    names = [trace.api_functions[number] for number in trace.api_calls.function.tolist()]
+    assert names == ["hipLaunchKernel", "unknown"]
