@@ -25,6 +25,7 @@ def doctor(context: click.Context, as_json: bool) -> int:
     from rpl_core.interfaces.doctor import DoctorStatus
 
     session = session_of(context)
+    session.tell_settings()
     reports = [(c.value.name, _run(c)) for c in session.host.catalog.doctor_checks().contributions]
     if as_json:
         session.output.json({name: _plain(report) for name, report in reports})

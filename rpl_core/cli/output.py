@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text.safety import harmless_json, printable, shorten
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Exactly one JSON document as the result."""
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(harmless_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
 
     def raw(self, text: str) -> None:
         """A result that must not be touched, such as source code or a rendered report."""
@@ -138,19 +139,9 @@ def shown_while_long(title: str, paths: Iterable[Path], *, quiet: bool = False) 
 
 def _bytes_of(paths: Iterable[Path]) -> int:
     """The size of all files, at most 2000 of them; what can't be looked at counts nothing."""
-    total = seen = 0
-    for path in paths:
-        files = (
-            [path]
-            if path.is_file()
-            else (Path(at) / name for at, _, names in os.walk(path) for name in names)
-        )
-        for file in files:
-            try:
-                total += file.stat().st_size
-            except OSError:
-                continue
-            seen += 1
-            if seen >= _MOST_FILES:
-                return total
+    total = 0
+    files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
+    for file in islice(files, _MOST_FILES):
+        with suppress(OSError):
+            total += file.stat().st_size
     return total

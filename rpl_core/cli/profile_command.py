@@ -118,6 +118,7 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     for follow_up in follow_up_collectors(session.host):
         follow_up.announcement(request.analysis.options)  # raises for options that contradict each other
     if call.dry_run:
+        session.tell_settings()
         _show_plan(call, plan_only(request, collector, session.host))
         return int(ExitCode.OK)
     with _progress(call, request) as step:

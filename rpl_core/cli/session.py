@@ -39,6 +39,11 @@ class Session:
 
         return load_configuration(self.config_file)
 
+    def tell_settings(self) -> None:
+        """Say whose settings are in force before a program that they name is run to look at it."""
+        if self.config_file is None and self.configuration.file is not None:
+            self.output.note(f"settings and names of programs are those of {self.configuration.file}")
+
     @cached_property
     def full_configuration(self) -> Configuration:
         """With the settings of plugins; from here on a setting that nobody knows is an error."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from rpl_core.config.values import flag, names, positive, positive_int, text
+from rpl_core.config.values import at_most, flag, names, positive, text
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen
@@ -40,7 +40,7 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("device", text, None, "device family or product, see `rpl plugins list`; default: recognised"),
     Setting("collector", text, None, "collector to record with; default: the first usable one"),
-    Setting("runs", positive_int, 3, "timing runs of a profile"),
+    Setting("runs", at_most(10_000), 3, "timing runs of a profile"),
     Setting("roofline", flag, False, "collect hardware counters in separate passes"),
     Setting("focus-critical", flag, False, "trace copies and the host API, and put the critical path first"),
     Setting("clock-mhz", positive, None, "engine clock for the compute ceilings instead of the maximum"),
@@ -57,7 +57,9 @@ else:
     import tomli as tomllib
 
 #: Configuration files are written by hand; anything bigger is a mistake.
-_MAX_FILE_BYTES = 1 << 20
+_MAX_FILE_BYTES = 1 << 18
+#: The parser takes memory by the square of the parts of a dotted key.
+_MOST_DOTS = 256
 
 
 @frozen
@@ -149,9 +151,12 @@ def load_configuration(file: str | None = None, *, start: Path | None = None) ->
 
 def _table(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise UsageError(f"configuration file {path} is larger than 1 MiB")
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
+            raise UsageError(f"configuration file {path} is no file, or larger than 256 KiB")
+        content = path.read_text(encoding="utf-8")
+        if max((line.count(".") for line in content.splitlines()), default=0) > _MOST_DOTS:
+            raise UsageError(f"configuration file {path} has a line with more than {_MOST_DOTS} dots")
+        document: dict[str, Any] = tomllib.loads(content)
     except (OSError, ValueError, RecursionError) as error:  # not UTF-8, no TOML, or a number too long
         raise UsageError(f"configuration file {path} can't be read: {error}") from None
     if path.name != "pyproject.toml":

@@ -22,6 +22,15 @@ def positive_int(value: Any) -> int:
     return int(parsed)
 
 
+def at_most(most: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if (parsed := positive_int(value)) > most:
+            raise UsageError(f"expected at most {most}, found {parsed}")
+        return parsed
+
+    return parse
+
+
 def positive(value: Any) -> float:
     parsed = number(value)
     if parsed <= 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.errors import MissingError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.process.storage import make_directory
+from rpl_core.text.safety import harmless_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -21,7 +22,7 @@ class DocumentView(dict[str, Any]):
     """The content of a document, or of a part: fields as attributes, parts below as views.
 
     Making the models costs more than a small analysis; to show what rpl itself has just checked they are
-    not needed. What is shown from a directory is read through the models (``rpl_core.documents.load``).
+    not needed. What is shown from a directory is read through the models.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -110,7 +111,7 @@ class Documents:
         """Document ``name`` as it is written; equal documents give equal text."""
         from pydantic_core import to_json as json_of
 
-        return json_of(self.content(name), indent=2).decode() + "\n"
+        return harmless_json(json_of(self.content(name), indent=2).decode()) + "\n"
 
     def write(self, directory: Path) -> None:
         """Write each as ``<name>.json``; equal documents give equal bytes."""
@@ -126,7 +127,7 @@ class Documents:
 
 def to_json(document: BaseModel) -> str:
     """A model as it is written."""
-    return document.model_dump_json(indent=2) + "\n"
+    return harmless_json(document.model_dump_json(indent=2)) + "\n"
 
 
 def _absent(name: str) -> MissingError:

@@ -30,6 +30,8 @@ def expand(paths: Sequence[Path]) -> tuple[Path, ...]:
                     )
         elif path.is_file():
             files.setdefault(path.resolve(), path)
+        elif path.exists():
+            raise BadDataError(f"{path} is a pipe or a device", next_step="name a file or a folder")
         else:
             raise MissingError(f"{path} does not exist", next_step="check the path")
     return tuple(files.values())

@@ -29,6 +29,12 @@ _LONGEST_SUM_NS = 1 << 56
 #: Analysing takes half a millisecond and 8 kB for each (measured); applications have some thousands.
 _MOST_KERNELS = 100_000
 
+_NOT_CLEANED = Diagnostic(
+    "run.not_cleaned",
+    "the profile was killed: what its last pass left may hold the environment variables of the application",
+    remedy="do not share the run directory, or delete the files of that pass",
+)
+
 
 def load_recording(paths: Sequence[Path], readers: Readers, *, each_is_a_run: bool = False) -> Recording:
     """Everything in ``paths`` as one recording.
@@ -74,7 +80,11 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
         traces=traces,
         process_ms=process_ms if not traces else (),
         command=manifest.command,
-        diagnostics=(*_recorded(manifest.diagnostics), *(d for part in parts for d in part.diagnostics)),
+        diagnostics=(
+            *_recorded(manifest.diagnostics),
+            *([_NOT_CLEANED] if manifest.state == "running" else []),
+            *(d for part in parts for d in part.diagnostics),
+        ),
         incomplete=_incomplete(manifest),
         counters_missing=_why_no_counters(manifest),
     )

@@ -38,6 +38,8 @@ def pass_files(directory: Path, entry: PassEntry) -> tuple[Path, ...]:
         try:
             path = (root / artefact.path).resolve()
             exists = path.is_file()
+        except PermissionError:
+            raise  # a folder that may not be read misleads nobody
         except (OSError, ValueError, RuntimeError):  # NUL, a name that is too long, a loop of links
             raise _refused(directory, "an impossible path", artefact.path) from None
         if not path.is_relative_to(root):

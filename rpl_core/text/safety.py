@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 
 def printable(text: str) -> str:
     """``text`` with control characters and terminal escapes shown as ``\\xNN`` (line feeds and tabs stay)."""
@@ -10,6 +14,11 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in text
     )
+
+
+def harmless_json(text: str) -> str:
+    """JSON ``text`` with C1 controls and marks of direction, as ``\\uNNNN``."""
+    return text if text.isascii() else _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def encodable(text: str) -> str:

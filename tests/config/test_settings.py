@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from rpl_core.config.settings import load_configuration
@@ -98,3 +100,21 @@ def test_disabled_plugins_take_a_list_or_commas(write, monkeypatch):
     assert write("[plugins]\ndisabled = ['a', 'b']").value("plugins.disabled") == ("a", "b")
     monkeypatch.setenv("RPL_PLUGINS_DISABLED", "c, d")
     assert write("").value("plugins.disabled") == ("c", "d")
+
+
+@pytest.mark.parametrize("text", ["a" + ".a" * 50_000 + " = 1", "x = 1\n" * 60_000])
+def test_toml_that_takes_gigabytes_to_parse_is_refused(write, text):
+    with pytest.raises(UsageError, match=r"dots|256 KiB"):
+        write(text)
+
+
+def test_a_pipe_is_no_configuration_file(tmp_path):
+    os.mkfifo(tmp_path / "rpl.toml")
+    with pytest.raises(UsageError, match="no file"):
+        load_configuration(str(tmp_path / "rpl.toml"))
+
+
+def test_more_runs_than_anybody_waits_for_are_refused(write, monkeypatch):
+    monkeypatch.setenv("RPL_RUNS", "1000000000")
+    with pytest.raises(UsageError, match="at most 10000"):
+        write("").value("runs")

@@ -18,8 +18,8 @@ from rpl_analysis.contracts.profile import (
 )
 from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
+from rpl_analysis.documents.load import load_document, load_documents
 from rpl_core.documents.bundle import Documents
-from rpl_core.documents.load import load_document, load_documents
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.relay import Contribution
@@ -140,7 +140,7 @@ def test_nan_is_refused(folder):
 
 
 def test_file_that_is_too_large_is_not_read(folder, monkeypatch):
-    monkeypatch.setattr("rpl_core.documents.load._MAX_DOCUMENT_BYTES", 10)
+    monkeypatch.setattr("rpl_analysis.documents.load._MAX_DOCUMENT_BYTES", 10)
     with pytest.raises(BadDataError, match="larger than"):
         load(folder, "profile")
 

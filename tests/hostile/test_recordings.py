@@ -155,6 +155,18 @@ def test_terminal_escapes_and_markup_in_names_are_shown_and_not_obeyed(
     assert documents["profile"]["kernel"]["name"] == name
 
 
+def test_json_steers_no_terminal(rpl_make_rocpd, rpl_cli, tmp_path):
+    name = "k\u009b2J\u202e\u2066\u200f\x7f\u00e4"
+    outcome = rpl_cli(
+        "analyze", "--json", rpl_make_rocpd([(name, 1000, 2000)]), "-o", tmp_path / "out"
+    ).assert_ok()
+    reported = rpl_cli("report", "--format", "json", tmp_path / "out").assert_ok()
+    for text in (outcome.stdout, reported.stdout, (tmp_path / "out" / "profile.json").read_text()):
+        assert not any(c in text for c in "\u009b\u202e\u2066\u200f\x7f")
+        assert "\u00e4" in text
+    assert outcome.json()["kernel"]["name"] == name
+
+
 def test_call_tree_that_is_its_own_ancestor_ends(edited, analysed):
     """A launch inside a launch inside the first one: parents form a circle."""
     path = edited(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,7 @@ def test_path_that_does_not_exist_is_named(tmp_path):
 
 
 def test_pipes_are_no_files(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "pipe")
     assert expand([tmp_path]) == ()
-    with pytest.raises(MissingError):
+    with pytest.raises(BadDataError, match="a pipe or a device"):
         expand([tmp_path / "pipe"])

@@ -16,7 +16,7 @@ def shown(rpl_make_rocpd, rpl_cli, rpl_host, tmp_path):
     """``shown(launches, path_first=True)``: the report of a recording with these launches."""
 
     def render(launches, *, path_first=False, words=(), width=100):
-        from rpl_core.documents.load import load_documents
+        from rpl_analysis.documents.load import load_documents
 
         out = tmp_path / "out"
         rpl_cli("analyze", rpl_make_rocpd(launches), "-o", out, *words).assert_ok()

@@ -88,7 +88,7 @@ class LazyDocuments(Mapping[str, Any]):
 
 def stored_document(directory: Path, name: str, contributions: Sequence[Contribution[Any]]) -> Any:
     """One document of ``directory``. Raises ``MissingError`` where it, or what knows it, is not there."""
-    from rpl_core.documents.load import load_document
+    from rpl_analysis.documents.load import load_document
     from rpl_core.documents.make import kinds_of
 
     kind = next((kind.value for kind in kinds_of(contributions) if kind.value.name == name), None)

@@ -35,10 +35,11 @@ def test_path_and_slack_add_up_to_the_document(demo_run, rpl_cli):
 
 
 def test_names_with_commas_quotes_and_escapes_stay_one_cell(rpl_make_rocpd, rpl_cli):
-    names = ['a,b"c"', "line\nfeed", "\x1b[31m", "=cmd()"]
+    names = ['a,b"c"', "line\nfeed", "\x1b[31m", "=cmd()", "+1", "-1", "@x"]
     recording = rpl_make_rocpd([Launch(name, 100 * i, 100 * i + 9) for i, name in enumerate(names, 1)])
     rows = _rows(rpl_cli("export", "--format", "csv", recording).assert_ok().stdout)
-    assert [row["name"] for row in rows] == ['a,b"c"', "line\nfeed", "\\x1b[31m", "=cmd()"]
+    shown = ['a,b"c"', "line\\nfeed", "\\x1b[31m", "'=cmd()", "'+1", "'-1", "'@x"]
+    assert [row["name"] for row in rows] == shown
     assert tuple(rows[0]) == CSV_COLUMNS
 
 

@@ -101,7 +101,7 @@ def _documents(
     session: Session, application: tuple[str, ...], given: PromptSettings
 ) -> tuple[Documents, tuple[str, ...]]:
     """The run's documents, and the command that it measured as far as it is known."""
-    from rpl_core.documents.load import load_documents
+    from rpl_analysis.documents.load import load_documents
     from rpl_core.process.launch import application_command
 
     if given.run is not None:

@@ -45,9 +45,9 @@ def report(
     """
     import attrs
 
+    from rpl_analysis.documents.load import load_documents
     from rpl_core.cli.output import text_width
     from rpl_core.cli.results import rendered
-    from rpl_core.documents.load import load_documents
     from rpl_core.files.atomic import write_atomic
 
     session = session_of(context)

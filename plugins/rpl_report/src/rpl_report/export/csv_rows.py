@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.text.safety import encodable, printable
+from rpl_core.text.safety import readable
 from rpl_report.timeline.lanes import identify_lane
 
 if TYPE_CHECKING:
@@ -40,17 +40,17 @@ CSV_COLUMNS = (
 
 
 def to_csv(work: TimedWork) -> bytes:
-    """RFC 4180 with line feeds; control characters in names are written as escapes."""
+    """RFC 4180 with line feeds; see ``_cell`` for what becomes of names."""
     nodes, trace = work.nodes, work.trace
     copies = nodes.is_copy.tolist()
     columns = (
-        _texts([process.node for process in trace.processes], nodes.process),
+        _texts([_cell(process.node) for process in trace.processes], nodes.process),
         _texts([str(process.pid) for process in trace.processes], nodes.process),
         *_lane_columns(work),
         ["copy" if is_copy else "kernel" for is_copy in copies],
         _numbers(_dispatch_ids(work)),
         _numbers(nodes.correlation_id),
-        _texts([printable(encodable(name)) for name in nodes.symbol_names], nodes.symbol),
+        _texts([_cell(name) for name in nodes.symbol_names], nodes.symbol),
         nodes.begin_ns.tolist(),
         nodes.end_ns.tolist(),
         nodes.duration_ns().tolist(),
@@ -62,6 +62,12 @@ def to_csv(work: TimedWork) -> bytes:
     writer.writerow(CSV_COLUMNS)
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue().encode("utf-8")
+
+
+def _cell(text: str) -> str:
+    """Control characters as escapes, and a quote before what a spreadsheet would take for a formula."""
+    safe = readable(text)
+    return f"'{safe}" if safe.startswith(("=", "+", "-", "@")) else safe
 
 
 def _texts(texts: Sequence[str], index: NDArray[np.integer]) -> list[str]:
