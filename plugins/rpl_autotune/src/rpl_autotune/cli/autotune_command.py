@@ -41,9 +41,9 @@ def run_autotune(session: Session, flags: Mapping[str, Any]) -> int:
 
 
 def _stored(session: Session, directory: Path) -> AutotuneDocument:
+    from rpl_analysis.documents.load import load_document
     from rpl_autotune.contracts.autotune import AutotuneDocument
     from rpl_autotune.contracts.kinds import AutotuneContract
-    from rpl_core.documents.load import load_document
 
     known = (c.value for c in session.host.catalog.documents().contributions)
     document = load_document(directory, AutotuneContract(), known)
