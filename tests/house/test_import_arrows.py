@@ -63,7 +63,8 @@ LAYERS = {
     "rpl_optimize": (
         ("contracts", "interfaces", "isolation", "session_layout"),
         ("hookspecs",),
-        ("transform", "build", "source_meaning"),
+        ("source_meaning",),
+        ("transform", "build"),
         ("measurement",),
         ("ledger", "equivalence"),
         ("loop",),

@@ -50,5 +50,12 @@ def test_the_command_prints_the_unrolled_source(rpl_cli):
     path = _CORPUS / "safe_static_lds.hip"
     result = rpl_cli("transform", str(path), "--apply", "unroll:tile-L6-pragma4")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[5] == "  #pragma unroll 4"
-    assert result.stdout.replace("  #pragma unroll 4\n", "") == path.read_text()
+    assert result.stdout.splitlines()[5].startswith('  _Pragma("unroll 4") for (')
+    assert result.stdout.replace('_Pragma("unroll 4") ', "") == path.read_text()
+
+
+def test_copies_in_the_source_are_no_candidates_any_more(rpl_cli):
+    path = str(_CORPUS / "safe_static_lds.hip")
+    result = rpl_cli("transform", path, "--apply", "unroll:tile-L6-explicit4")
+    assert result.exit_code == 64
+    assert "known: unroll:tile-L6-pragma2" in result.stderr

@@ -15,14 +15,12 @@ import attrs
 
 from rpl_core.values import frozen
 from rpl_llm_unroll.hot_places import hot_lines
-from rpl_llm_unroll.loops.source_loop import LOOP_KINDS
-from rpl_llm_unroll.loops.view import view_loops
+from rpl_llm_unroll.loops.source_loop import find_loops
 from rpl_llm_unroll.syntax.source_file import read_source_file
-from rpl_llm_unroll.syntax.tree import ancestors
 from rpl_optimize.interfaces.transformation import Evidence
 
 if TYPE_CHECKING:
-    from rpl_llm_unroll.loops.view import LoopView
+    from rpl_llm_unroll.loops.source_loop import SourceLoop
     from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 
 _LARGE_FIRST = frozenset({"latency_bound"})
@@ -43,21 +41,21 @@ def unroll_evidence(
 ) -> dict[str, Evidence]:
     """Evidence by candidate id.
 
-    In order: kernel score, traced latency of the loop's lines, nesting, place, form, factor. No more can be
+    In order: kernel score, traced latency of the loop's lines, nesting, place, factor. No more can be
     gained than the kernel's share of the critical path.
     """
-    views = _views(source)
+    loops = _loops(source)
     found: list[tuple[tuple[float | int | str, ...], str, Evidence]] = []
     for candidate in candidates:
-        view = views.get(_loop_id(candidate))
-        if view is None or not candidate.allowed:
+        loop = loops.get(_loop_id(candidate))
+        if loop is None or not candidate.allowed:
             continue
-        kernel = kernel_evidence(documents, view.kernel.name)
-        latency = line_latency(documents, view.kernel.name, source.path)
-        hot = sum(latency.get(line, 0) for line in _lines(view))
-        place = (-(kernel.score or 0.0), -hot, -_depth(view), view.loop.line)
+        kernel = kernel_evidence(documents, loop.kernel.name)
+        latency = line_latency(documents, loop.kernel.name, source.path)
+        hot = sum(latency.get(line, 0) for line in _lines(loop))
+        place = (-(kernel.score or 0.0), -hot, -loop.depth, loop.line)
         rank = _factor_rank(_factor(candidate), kernel.label)
-        order = (*place, "explicit" in candidate.id, *rank, candidate.id)
+        order = (*place, *rank, candidate.id)
         facts: dict[str, float | str | None] = {
             "critical_path_score": kernel.score,
             "bottleneck": kernel.label,
@@ -69,23 +67,18 @@ def unroll_evidence(
     return {name: attrs.evolve(one, preference=i) for i, (_, name, one) in enumerate(found)}
 
 
-def _views(source: KernelSource) -> dict[str, LoopView]:
+def _loops(source: KernelSource) -> dict[str, SourceLoop]:
     file = read_source_file(source.text)
     kernels = [kernel for kernel in file.kernels if source.kernel in {None, kernel.name}]
-    return {view.loop.id: view for kernel in kernels for view in view_loops(file, kernel)}
+    return {loop.id: loop for loop in find_loops(file, kernels)}
 
 
 def _loop_id(candidate: EditCandidate) -> str:
     return candidate.id.rpartition("-")[0]
 
 
-def _lines(view: LoopView) -> range:
-    node = view.loop.node
-    return range(node.start_point[0] + 1, node.end_point[0] + 2)
-
-
-def _depth(view: LoopView) -> int:
-    return sum(parent.type in LOOP_KINDS for parent in ancestors(view.loop.node))
+def _lines(loop: SourceLoop) -> range:
+    return range(loop.node.start_point[0] + 1, loop.node.end_point[0] + 2)
 
 
 def _factor(candidate: EditCandidate) -> int:

@@ -1,4 +1,4 @@
-"""The transformation ``unroll``: candidates for every loop of every kernel, refused ones included."""
+"""The transformation ``unroll``: a hint for the compiler before every loop that policy offers."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.controls import controls_of
 from rpl_llm_unroll.evidence import architecture, unroll_evidence
-from rpl_llm_unroll.guards import factor_verdicts, loop_verdicts
-from rpl_llm_unroll.guards.request import UnrollRequest
-from rpl_llm_unroll.invariance import check_invariance
-from rpl_llm_unroll.loops.view import view_loops
+from rpl_llm_unroll.loops.policy import Policy
+from rpl_llm_unroll.loops.source_loop import find_loops
 from rpl_llm_unroll.syntax.source_file import read_source_file
-from rpl_llm_unroll.unroll_edits import explicit_edit, pragma_edit
-from rpl_optimize.interfaces.transformation import EditCandidate, Screening, Transformation
+from rpl_optimize.interfaces.declared_change import LoopHints
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Screening, Transformation
 from rpl_optimize.transform.edits import apply_edits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rpl_llm_unroll.guards.request import Form
-    from rpl_llm_unroll.loops.view import LoopView
-    from rpl_optimize.interfaces.transformation import Edit, Evidence, GuardVerdict, KernelSource
+    from rpl_llm_unroll.loops.source_loop import SourceLoop
+    from rpl_optimize.interfaces.transformation import Evidence, GuardVerdict, KernelSource
 
     #: What one source's candidates are screened with, or why there is nothing.
     Screen = ResourceScreen | str
@@ -30,19 +27,19 @@ if TYPE_CHECKING:
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 2, 8
 _USUAL_FACTORS = (2, 4, 8)
-_FORMS: tuple[Form, ...] = ("pragma", "explicit")
 
 
 class Unroll(Transformation):
-    """Unroll one counting loop by 2 to 8, by pragma or by repeating its body.
+    """Ask the compiler to unroll one innermost loop by 2 to 8.
 
-    A loop that a guard refuses is listed once, without edits. Whether unrolling helps is for a measurement
-    to say, and whether the registers suffice for the compiled code.
+    The hint stands on the line of its loop, so that no line moves; what it means is the compiler's guarantee.
+    A loop that policy refuses is listed once, without edits. Whether unrolling helps is for a measurement to
+    say, and whether the registers suffice for the compiled code.
     """
 
     name = "unroll"
-    summary = "Unroll one innermost counting loop of a kernel by 2 to 8."
-    suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+    summary = "Have the compiler unroll one innermost loop of a kernel by 2 to 8."
+    suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".cuh")
 
     def __init__(self, make_screen: ScreenMaker = screen_for) -> None:
         self._make_screen = make_screen
@@ -51,9 +48,10 @@ class Unroll(Transformation):
 
     def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         file = read_source_file(source.text)
-        kernels = [k for k in file.kernels if source.kernel in {None, k.name}]
-        views = [view for kernel in kernels for view in view_loops(file, kernel)]
-        return tuple(candidate for view in views for candidate in candidates_of(view))
+        policy = Policy(file)
+        kernels = [kernel for kernel in file.kernels if source.kernel in {None, kernel.name}]
+        loops = find_loops(file, kernels)
+        return tuple(one for loop in loops for one in _candidates(loop, policy.verdicts(loop)))
 
     def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         return controls_of(source)
@@ -75,50 +73,33 @@ class Unroll(Transformation):
             return Screening(unavailable=screen)
         return screen.screen(apply_edits(source.text, candidate.edits))
 
-    def invariance(self, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
-        file = read_source_file(source.text)
-        overloads = [kernel for kernel in file.kernels if kernel.name == source.kernel]
-        answers = [check_invariance(file, after, kernel) for kernel in overloads]
-        passing = (answer for answer in answers if all(verdict.passed for verdict in answer))
-        return next(passing, answers[0] if answers else ())
 
-
-def candidates_of(view: LoopView) -> tuple[EditCandidate, ...]:
-    """All ways to unroll one loop, or one refused candidate when no way is open."""
-    verdicts = loop_verdicts(view)
-    if not all(verdict.passed for verdict in verdicts):
-        summary = f"unroll {view.loop.kind} loop {view.loop.id}"
-        return (EditCandidate(view.loop.id, view.kernel.name, view.loop.line, summary, (), verdicts),)
-    requests = [UnrollRequest(view, factor, form) for form in _FORMS for factor in factors_for(view)]
-    return tuple(_candidate(request, verdicts) for request in requests)
-
-
-def factors_for(view: LoopView) -> tuple[int, ...]:
-    """2, 4, 8 and the divisors of a constant trip count between 2 and 8."""
+def factors_for(runs: int | None) -> tuple[int, ...]:
+    """2, 4, 8; where the head says how often the loop runs, its divisors too, and none above."""
     found = set(_USUAL_FACTORS)
-    if view.trips is not None and view.trips.runs > 0:
-        permitted = range(SMALLEST_FACTOR, LARGEST_FACTOR + 1)
-        found |= {factor for factor in permitted if view.trips.runs % factor == 0}
+    if runs is not None:
+        found |= {factor for factor in range(SMALLEST_FACTOR, LARGEST_FACTOR + 1) if runs % factor == 0}
+        found = {factor for factor in found if factor <= runs}
     return tuple(sorted(found))
 
 
-def _candidate(request: UnrollRequest, verdicts: tuple[GuardVerdict, ...]) -> EditCandidate:
-    view = request.view
-    verdicts = (*verdicts, *factor_verdicts(request))
-    edits: tuple[Edit, ...] = ()
-    if all(verdict.passed for verdict in verdicts):
-        make = pragma_edit if request.form == "pragma" else explicit_edit
-        edits = (make(view, request.factor),)
-        after = apply_edits(view.file.text, edits)
-        verdicts = (*verdicts, *check_invariance(view.file, after, view.kernel))
-    how = "#pragma unroll" if request.form == "pragma" else "copies of the body"
-    summary = f"unroll loop {view.loop.id} by {request.factor} ({how})"
+def _candidates(loop: SourceLoop, verdicts: tuple[GuardVerdict, ...]) -> tuple[EditCandidate, ...]:
+    """All factors of one loop, or the one refused candidate."""
+    if not all(verdict.passed for verdict in verdicts):
+        summary = f"unroll {loop.kind} loop {loop.id}"
+        return (EditCandidate(loop.id, loop.kernel.name, loop.line, summary, (), verdicts),)
+    return tuple(_candidate(loop, factor, verdicts) for factor in factors_for(loop.runs))
+
+
+def _candidate(loop: SourceLoop, factor: int, verdicts: tuple[GuardVerdict, ...]) -> EditCandidate:
+    begin = loop.node.start_byte
     return EditCandidate(
-        id=f"{view.loop.id}-{request.form}{request.factor}",
-        kernel=view.kernel.name,
-        line=view.loop.line,
-        summary=summary,
-        edits=edits,
+        id=f"{loop.id}-pragma{factor}",
+        kernel=loop.kernel.name,
+        line=loop.line,
+        summary=f"unroll loop {loop.id} by {factor}",
+        edits=(Edit(begin, begin, b'_Pragma("unroll %d") ' % factor),),
         guards=verdicts,
         changes_loop=True,
+        declares=(LoopHints(),),
     )

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused atomic: atomicAdd is an atomic operation
+  for (int i = 0; i < 16; ++i) {  // expect: refused atomic
     atomicAdd(out, in[i]);
   }
 }

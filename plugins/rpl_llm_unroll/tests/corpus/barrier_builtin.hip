@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __builtin_amdgcn_s_barrier
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier
     out[i] = in[i];
     __builtin_amdgcn_s_barrier();
   }

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __syncthreads waits at a barrier
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier
     out[i] = in[i];
     __syncthreads();
   }

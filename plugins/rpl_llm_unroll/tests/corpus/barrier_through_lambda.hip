@@ -1,6 +1,6 @@
 __global__ void kernel(float* out, const float* in, int n) {
   auto pause = [] { __syncthreads(); };
-  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __syncthreads (through pause)
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier
     out[i] = in[i];
     pause();
   }

@@ -1,6 +1,6 @@
 #define SYNC __syncthreads();
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused barrier: __syncthreads (through SYNC)
+  for (int i = 0; i < 16; ++i) {  // expect: refused barrier
     out[i] = in[i];
     SYNC;
     out[i] += 1.0f;

@@ -1,6 +1,6 @@
 __global__ void kernel(float* out, const float* in, int n) {
   out[0] = 1.0f; \
-  for (int i = 0; i < 16; ++i) {  // expect: refused continuation: ends in a backslash
+  for (int i = 0; i < 16; ++i) {  // expect: allowed 2 4 8
     out[i] = in[i];
   }
 }

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused counted: i, which controls the loop
+  for (int i = 0; i < 16; ++i) {  // expect: allowed 2 4 8
     int* p = &i;
     *p += 1;
     out[*p] = in[*p];

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < n; ++i) {  // expect: refused counted: n, which controls the loop
+  for (int i = 0; i < n; ++i) {  // expect: allowed 2 4 8
     out[i] = in[i];
     n -= 1;
   }

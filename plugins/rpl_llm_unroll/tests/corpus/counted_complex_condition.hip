@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < n && in[i] > 0.0f; ++i) {  // expect: refused counted: does not compare i
+  for (int i = 0; i < n && in[i] > 0.0f; ++i) {  // expect: allowed 2 4 8
     out[i] = in[i];
   }
 }

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  while (n-- > 0) {  // expect: refused counted: a while loop has no counter
+  while (n-- > 0) {  // expect: allowed 2 4 8
     out[n] = in[n];
   }
 }

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 16; i > 0; ++i) {  // expect: refused counted: does not move towards
+  for (int i = 16; i > 0; ++i) {  // expect: allowed 2 4 8
     out[i] = in[i];
   }
 }

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused directives: a preprocessor directive inside
+  for (int i = 0; i < 16; ++i) {  // expect: allowed 2 4 8
 #ifdef EXTRA
     out[i] += 1.0f;
 #endif

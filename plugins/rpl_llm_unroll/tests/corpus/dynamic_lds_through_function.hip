@@ -4,7 +4,7 @@ __device__ float* cache() {
 }
 __global__ void kernel(float* out, const float* in, int n) {
   float* cells = cache();
-  for (int i = 0; i < 16; ++i) {  // expect: refused dynamic-lds: cells points into dynamic shared memory
+  for (int i = 0; i < 16; ++i) {  // expect: refused dynamic-lds
     out[i] = cells[i];
   }
 }

@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused fence: __builtin_amdgcn_fence
+  for (int i = 0; i < 16; ++i) {  // expect: refused fence
     out[i] = in[i];
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
   }

@@ -1,6 +1,6 @@
 __device__ void nop() { asm("s_nop 0"); }
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused inline-asm: nop has inline assembly
+  for (int i = 0; i < 16; ++i) {  // expect: allowed 2 4 8
     out[i] = in[i];
     nop();
   }

@@ -1,6 +1,6 @@
 __device__ float row_sum(const float* in) {
   float sum = 0.0f;
-  for (int i = 0; i < 16; ++i) sum += in[i];
+  for (int i = 0; i < 16; ++i) sum += in[i];  // expect: allowed 2 4 8
   return sum;
 }
 __global__ void caller(float* out, const float* in) {

@@ -1,5 +1,5 @@
 __global__ void down(float* out, const float* in) {
   float sum = 0.0f;
-  for (int i = 15; i >= 0; --i) sum = sum * 2.0f + in[i];  // expect: allowed pragma 2 4 8; explicit 2 4 8
+  for (int i = 15; i >= 0; --i) sum = sum * 2.0f + in[i];  // expect: allowed 2 4 8
   out[threadIdx.x] = sum;
 }

@@ -1,7 +1,7 @@
 namespace outer { namespace {
 __global__ void hidden(float* out, const float* in) {
   float sum = 0.0f;
-  for (int i = 0; i < 16; ++i) sum += in[i];  // expect: allowed pragma 2 4 8; explicit 2 4 8
+  for (int i = 0; i < 16; ++i) sum += in[i];  // expect: allowed 2 4 8
   out[threadIdx.x] = sum;
 }
 } }

@@ -1,5 +1,5 @@
 __global__ void total(float* out, const float* in, int n) {
   float sum = 0.0f;
-  for (int i = 0; i < n; i++) sum += in[i];  // expect: allowed pragma 2 4 8; explicit 2 4 8
+  for (int i = 0; i < n; i++) sum += in[i];  // expect: allowed 2 4 8
   out[threadIdx.x] = sum;
 }

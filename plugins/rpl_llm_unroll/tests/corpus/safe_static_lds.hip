@@ -3,6 +3,6 @@ __global__ void tile(float* out, const float* in) {
   cache[threadIdx.x] = in[threadIdx.x];
   __syncthreads();
   float sum = 0.0f;
-  for (int k = 0; k < 64; ++k) sum += cache[k];  // expect: allowed pragma 2 4 8; explicit 2 4 8
+  for (int k = 0; k < 64; ++k) sum += cache[k];  // expect: allowed 2 4 8
   out[threadIdx.x] = sum;
 }

@@ -1,6 +1,6 @@
 template <typename Function>
 __global__ void kernel(float* out, const float* in, Function f) {
-  for (int i = 0; i < 16; ++i) {  // expect: refused unseen-call: f is not defined
+  for (int i = 0; i < 16; ++i) {  // expect: allowed 2 4 8
     out[i] = f(in[i]);
   }
 }

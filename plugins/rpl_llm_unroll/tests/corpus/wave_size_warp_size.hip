@@ -1,5 +1,5 @@
 __global__ void kernel(float* out, const float* in, int n) {
-  for (int i = 0; i < warpSize; ++i) {  // expect: refused wave-size: warpSize makes the loop depend
+  for (int i = 0; i < warpSize; ++i) {  // expect: allowed 2 4 8
     out[i] = in[i];
   }
 }

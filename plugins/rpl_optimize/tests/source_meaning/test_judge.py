@@ -13,7 +13,7 @@ from rpl_optimize.interfaces.declared_change import (
 )
 from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
-from rpl_optimize.source_meaning.preprocessed import line_directive
+from rpl_optimize.source_meaning.line_numbers import line_directive
 
 pytestmark = pytest.mark.clang
 

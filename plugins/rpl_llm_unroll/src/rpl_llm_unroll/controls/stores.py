@@ -126,7 +126,7 @@ class _Places:
             return False
         macros = self._file.macros.of(name)
         at_file_scope = any(d.name == name for d in self._file.declared)
-        return name in self._references or at_file_scope or any(_is_place(m.replacement) for m in macros)
+        return name in self._references or at_file_scope or any(_is_place(text) for text in macros)
 
     def _declares(self, target: Node) -> bool:
         """``T (*row)[4] = x`` declares, though the parser takes it for an assignment."""

@@ -1,1 +1,1 @@
-"""Loops of a kernel: where they are, how they count, how often they run."""
+"""Loops of a source file: where they are, what is known of them by name, and which of them are unrolled."""

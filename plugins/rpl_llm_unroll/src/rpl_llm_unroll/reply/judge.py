@@ -1,6 +1,8 @@
 """Turn a reply into one edit of the kernel, or into the problem that stands against it.
 
-A reply is data. Nothing of it reaches a compiler before every check here has passed.
+A reply is data. Nothing of it reaches a compiler before every check here has passed: one kernel of the same
+head, nothing beside it, nothing that acts while it is compiled. What the kernel means is judged by the
+compiler, for this edit as for every other one (``rpl_optimize.source_meaning``).
 """
 
 from __future__ import annotations
@@ -8,11 +10,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from rpl_llm_unroll.invariance import check_invariance
 from rpl_llm_unroll.reply.characters import character_problem
-from rpl_llm_unroll.reply.cooperation import cooperation_verdicts
 from rpl_llm_unroll.reply.fences import the_block
-from rpl_llm_unroll.reply.macro_guard import macro_verdict
 from rpl_llm_unroll.reply.model import Problem, SoundReply
 from rpl_llm_unroll.reply.token_guards import token_verdicts
 from rpl_llm_unroll.reply.tokens import split_tokens
@@ -23,7 +22,7 @@ from rpl_llm_unroll.reply.whole_kernel import (
     whole_kernel_problem,
 )
 from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.source_meaning.line_numbers import line_directive
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.reply.model import Target
@@ -57,19 +56,13 @@ def _judge_kernel(block: str, target: Target) -> SoundReply | Problem:
         return new
     if isinstance(old, Problem):
         return Problem(f"the original kernel can't be split into tokens: {old.reason}")
-    by_tokens = (*token_verdicts(new, old), macro_verdict(new, old, target.file.macros))
-    problem = whole_kernel_problem(new, target) or _first_refusal(by_tokens) or syntax_problem(kernel, target)
+    verdicts = token_verdicts(new, old)
+    problem = whole_kernel_problem(new, target) or _first_refusal(verdicts) or syntax_problem(kernel, target)
     if problem is not None:
         return problem
     if [t.text for t in new] == [t.text for t in old]:
         return Problem("the kernel is the same as before but for layout and comments")
-    edit = _edit(block, kernel, target)
-    by_tree = (
-        *check_invariance(target.file, apply_edits(target.file.text, (edit,)), target.kernel),
-        *cooperation_verdicts(target.file, target.kernel, kernel),
-    )
-    refused = _first_refusal(by_tree) or use_problem(kernel, target)
-    return refused or SoundReply(edit, (*by_tokens, *by_tree), _digest(new))
+    return use_problem(kernel, target) or SoundReply(_edit(block, kernel, target), verdicts, _digest(new))
 
 
 def _first_refusal(verdicts: tuple[GuardVerdict, ...]) -> Problem | None:
@@ -78,12 +71,18 @@ def _first_refusal(verdicts: tuple[GuardVerdict, ...]) -> Problem | None:
 
 
 def _edit(block: str, kernel: KernelNode, target: Target) -> Edit:
-    """The new kernel without the comments around it, in the line endings of the old one."""
-    outer = target.kernel.outer
+    """The new kernel without the comments around it, in the line endings of the old one.
+
+    Where it has more or fewer lines, a ``#line`` keeps the numbers of those behind it: ``assert`` shows them.
+    """
+    outer, whole = target.kernel.outer, target.file.text
     text = block.encode()[kernel.outer.start_byte : kernel.outer.end_byte]
-    old = target.file.text[outer.start_byte : outer.end_byte]
+    old = whole[outer.start_byte : outer.end_byte]
     if old.count(b"\r\n") * 2 > old.count(b"\n"):
         text = text.replace(b"\n", b"\r\n")
+    alone = whole[outer.end_byte :].partition(b"\n")[0].strip() == b""
+    if alone and text.count(b"\n") != old.count(b"\n"):
+        text += line_directive(whole, outer.end_byte)
     return Edit(outer.start_byte, outer.end_byte, text)
 
 

@@ -88,13 +88,14 @@ def _is_kernel(function: Node, body: Node, macros: Macros) -> bool:
     return False
 
 
-def _makes_kernel(word: str, macros: Macros, depth: int = 8) -> bool:
-    if depth == 0:
-        return False
-    for macro in macros.of(word):
-        words = macro.words()
-        if "__global__" in words or any(_makes_kernel(w, macros, depth - 1) for w in words if w != word):
+def _makes_kernel(word: str, macros: Macros) -> bool:
+    waiting, seen = [word], {word}
+    while waiting:
+        words = macros.words(waiting.pop())
+        if "__global__" in words:
             return True
+        waiting += words - seen
+        seen |= words
     return False
 
 

@@ -132,7 +132,7 @@ def front_end_of(
 
 def _options(words: tuple[str, ...], unit: Path) -> Iterator[str]:
     """Without inputs, outputs and the link; of several architectures the first."""
-    rest = iter(words)
+    rest = iter(_without_bundle(words))
     architecture = False
     for word in rest:
         if word in _WITH_VALUE:
@@ -143,10 +143,22 @@ def _options(words: tuple[str, ...], unit: Path) -> Iterator[str]:
             if not architecture:
                 yield word
             architecture = True
-        elif word in _OF_OUTPUTS or (word.startswith(_LINKING) and not word.startswith("-offload")):
+        elif (
+            word in _OF_OUTPUTS
+            or word.endswith(("-host-only", "-device-only"))
+            or (word.startswith(_LINKING) and not word.startswith("-offload"))
+        ):
             continue
         elif word.startswith("-") or not _is_input(word, unit):
             yield word
+
+
+def _without_bundle(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Without the device code that a host compilation is given."""
+    if "-fcuda-include-gpubinary" not in words:
+        return words
+    at = words.index("-fcuda-include-gpubinary")
+    return words[: at - 1] + words[at + 3 :]
 
 
 def _is_input(word: str, unit: Path) -> bool:

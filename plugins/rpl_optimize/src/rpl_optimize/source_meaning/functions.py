@@ -93,6 +93,8 @@ def events_of(function: Node) -> Iterator[Event]:
     while waiting:
         node, path = waiting.pop()
         kind = node.get("kind", "")
+        if kind == "FunctionDecl" or node.get("storageClass") == "extern":
+            yield Event(path, f"declares {node.get('name')}")  # of the file, from inside a body
         if kind in FUNCTIONS or kind in _UNEVALUATED or kind.endswith("Attr"):
             continue
         yield from _own_events(node, kind, path)

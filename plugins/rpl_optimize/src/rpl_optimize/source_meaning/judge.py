@@ -45,8 +45,9 @@ from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.compared import Compared
 from rpl_optimize.source_meaning.declaration import Difference
 from rpl_optimize.source_meaning.front_end import FrontEnd, Side
+from rpl_optimize.source_meaning.line_numbers import shown_line
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
-from rpl_optimize.source_meaning.preprocessed import Preprocessed, directives, preprocess, shown_line
+from rpl_optimize.source_meaning.preprocessed import Preprocessed, directives, preprocess
 from rpl_optimize.source_meaning.span import Span, require_span
 from rpl_optimize.source_meaning.unit import Unit, read_unit
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_optimize.source_meaning.line_numbers import shown_line
+
 if TYPE_CHECKING:
     from rpl_optimize.source_meaning.front_end import FrontEnd, Side
 
@@ -22,7 +24,6 @@ _HINT = re.compile(
 )
 _SPLICE = re.compile(rb"\\[ \t\v\f\r]*\n")
 _HASH = re.compile(rb"#|%:|\?\?=")
-_LINE = re.compile(rb"^[ \t]*#[ \t]*line[ \t]+(?P<number>\d+)", re.MULTILINE)
 
 
 @attrs.frozen
@@ -84,20 +85,3 @@ def directives(text: bytes) -> Counter[bytes]:
     # With trigraphs this joins lines, without it does not.
     found[b"??/"] = text.count(b"??/")
     return +found
-
-
-def shown_line(text: bytes, offset: int) -> int:
-    """The number that compilers give to the line of ``offset``, ``#line`` directives before it followed."""
-    line = text.count(b"\n", 0, offset) + 1
-    last = None
-    for last in _LINE.finditer(text, 0, offset):  # noqa: B007 - the last one counts
-        pass
-    if last is None:
-        return line
-    return int(last["number"]) + line - (text.count(b"\n", 0, last.end()) + 1) - 1
-
-
-def line_directive(before: bytes, end: int) -> bytes:
-    """What keeps the numbers of the lines behind a function that ends at ``end`` of ``before``."""
-    newline = b"\r\n" if before[end : end + 2] == b"\r\n" else b"\n"
-    return newline + b"#line %d" % (shown_line(before, end) + 1)

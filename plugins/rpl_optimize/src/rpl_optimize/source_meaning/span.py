@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_optimize.source_meaning.functions import FUNCTIONS
+from rpl_optimize.source_meaning.line_numbers import line_directive
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
-from rpl_optimize.source_meaning.preprocessed import line_directive
 
 if TYPE_CHECKING:
     from rpl_optimize.source_meaning.unit import OwnDeclaration, Unit
