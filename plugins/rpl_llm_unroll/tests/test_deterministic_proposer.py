@@ -121,7 +121,7 @@ def test_the_user_hears_what_the_screen_refused_or_that_there_was_none():
     assert _screened(Nothing()).propose(request) is None
     assert notes[0] == "deterministic: nothing to try for heavy:"
     assert "by 8: guard binary-spills, line 7: spills 4" in "\n".join(notes)
-    assert notes[-1].startswith("  and 1 more; `rpl transform`")
+    assert notes[-1].startswith("  and 2 more; `rpl transform`")
     notes.clear()
     assert _unscreened().propose(request) is not None
     assert notes == ["deterministic: candidates of unroll are not screened: no compiler in this test"]

@@ -103,7 +103,7 @@ def test_a_missing_function_fails_at_the_end(two) -> None:
     [
         ((), "no input files"),
         (("absent.hip",), "no such file or directory: 'absent.hip'"),
-        (("-E", "main.hip"), "-E is not part of rpl's stand-in"),
+        (("-S", "main.hip"), "-S is not part of rpl's stand-in"),
         (("-c", "main.hip", "other.cpp", "-o", "x.o"), "multiple output files"),
     ],
 )

@@ -21,10 +21,10 @@ _RULES = """\
   types, macros or includes. The launch (grid, block, dynamic LDS) stays as it is, too.
 - Add no preprocessor directive except `#pragma unroll`, `#pragma nounroll` or
   `#pragma clang loop unroll...`.
-- Add no inline assembly, attribute, `_Pragma`, string, `printf`, `assert`, trap, allocation or
-  `__builtin_assume`.
-- Keep every barrier, fence, atomic operation and exchange between lanes, as often as before, and
-  put no barrier under a condition.
+- Add no inline assembly, attribute, `_Pragma`, `printf`, `assert`, trap, allocation or
+  `__builtin_assume`, and nothing that a compiler warns of.
+- Keep every barrier, fence, atomic operation, volatile access and exchange between lanes: the same
+  ones, in the same order, below the same `if`, `for` and `while` with the same heads. Add none.
 - Keep the result the same for every input that the original takes, not only for the sizes seen
   here.
 - ASCII only outside of comments; no backslash at the end of a line."""
