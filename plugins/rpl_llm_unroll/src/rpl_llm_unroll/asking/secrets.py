@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from detect_secrets.plugins.base import BasePlugin
 
@@ -95,7 +95,7 @@ def _rules() -> dict[str, BasePlugin]:
     """The rules of detect-secrets by what they find; none of them asks anybody."""
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
-    known: dict[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()
+    known: Mapping[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()
     return {kind: known[kind]() for kind in sorted(known) if kind not in _TOO_EAGER}
 
 

@@ -30,7 +30,7 @@ class SessionMeaning:
         self._judge = MeaningJudge(found, baseline.text)
 
     def judge(self, after: bytes, declared: tuple[DeclaredChange, ...]) -> tuple[GuardPart, ...]:
-        """The verdicts of all guards. Without a compiler nothing is known: the edit is not built, with the reason."""
+        """The verdicts of all guards. Without a compiler nothing is known, and the edit is not built."""
         if self._unknown is not None:
             return (GuardPart(guard="judged", passed=None, reason=self._unknown),)
         verdicts = self._judge.judge(after, declared).verdicts
