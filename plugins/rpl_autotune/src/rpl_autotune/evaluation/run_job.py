@@ -74,7 +74,7 @@ def run_job(job: Job, device: str) -> Outcome:
     begin = time.monotonic()
     with file_lock(_device_lock(device)):
         prepared = [_prepare(variant, job) for variant in job.variants]
-        if job.rounds > 1:
+        if job.in_turns:
             _measure_in_turns(prepared, job)
         else:
             for one in prepared:

@@ -50,11 +50,12 @@ class PluginChoice(Part):
 
 
 class Job(Part):
-    """Measure ``variants``: one configuration, or several in turns (``rounds``) to compare them."""
+    """Measure ``variants``: one configuration, or several ``in_turns`` to compare them, ``rounds`` times."""
 
     number: int
     variants: tuple[Variant, ...]
     timing: Timing
+    in_turns: bool = False
     rounds: int = Field(ge=1, default=1)
     device: str | None = None  # where it must run; null: anywhere
     working_directory: str

@@ -180,6 +180,7 @@ class Tuning:
             number=self.next_job_number(),
             variants=variants,
             timing=request.timing,
+            in_turns=keep is not None,
             rounds=rounds,
             device=device,
             working_directory=str(request.working_directory),
