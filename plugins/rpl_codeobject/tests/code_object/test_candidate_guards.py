@@ -70,6 +70,21 @@ def test_an_edit_without_effect_is_refused(build):
     assert judge(build("a"), build("b"), must_change_loop=False)["binary-isa"].passed is False
 
 
+@pytest.mark.parametrize(
+    ("added", "kind"),
+    [
+        ("__builtin_amdgcn_s_barrier();", "barrier"),
+        ("__hip_atomic_fetch_add((int*)out, 1, __ATOMIC_RELAXED, 4);", "atomic on memory"),
+    ],
+)
+def test_a_kind_of_cooperation_that_came_or_went_is_refused(build, added, kind):
+    with_it = build("b", pragma=f"{added}\n#pragma unroll 4")
+    for before, after in ((build("a"), with_it), (with_it, build("a"))):
+        guard = judge(before, after)["binary-cooperation"]
+        assert (guard.passed, guard.reason) == (False, f"kinds of cooperation came or went: {kind}")
+    assert judge(with_it, with_it)["binary-cooperation"].passed
+
+
 def test_another_kernel_that_changed_is_refused(build):
     guards = judge(build("a"), build("b", pragma="#pragma unroll 4", second="+ 1"))
     assert guards["other-code"].passed is False

@@ -10,6 +10,7 @@ import numpy as np
 
 from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.comparing.other_code import other_code_changes, position_free
+from rpl_codeobject.instructions.cooperation import cooperation_kinds
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject
     from rpl_core.model.recording import Recording
 
+COOPERATION = "binary-cooperation"
 Code = dict[tuple[str, str], "Sequence[Instruction]"]
 
 
@@ -101,7 +103,9 @@ def guard_binary(
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
         parts.append(limit.guard())
-    return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
+    code = _code_guards(before, after, kernel, must_change_loop=must_change_loop)
+    # A workgroup of one wave needs no barrier, so the compiler drops it where launches promise that.
+    return (*parts, *(guard for guard in code if limit is None or guard.guard != COOPERATION))
 
 
 def why_not_moved(plain: Sequence[CodeObject], shifted: Sequence[CodeObject], kernel: str) -> str | None:
@@ -167,10 +171,17 @@ def _code_guards(
         changed = other_code_changes(before, after, lambda name: is_instance(name, kernel))
     except RplError as error:
         reason = f"not comparable: {error.fact}"
-        return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in ("binary-isa", "other-code"))
+        names = ("binary-isa", COOPERATION, "other-code")
+        return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in names)
     both = sorted(old.keys() & new.keys())
     own = [compare_instructions(old[key], new[key]) for key in both if is_instance(key[1], kernel)]
-    return (_changed(own, kernel, must_change_loop=must_change_loop), _others(changed))
+    kinds = [
+        (cooperation_kinds(old[key]), cooperation_kinds(new[key]))
+        for key in both
+        if is_instance(key[1], kernel)
+    ]
+    isa = _changed(own, kernel, must_change_loop=must_change_loop)
+    return (isa, _cooperation(kinds), _others(changed))
 
 
 def _code(objects: Sequence[CodeObject], kernel: str) -> Code:
@@ -191,6 +202,17 @@ def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool) -> 
     best = min(own, key=lambda diff: order.index(diff.verdict))
     wanted = order[:1] if must_change_loop else order[:2]
     return GuardPart(guard="binary-isa", passed=best.verdict in wanted, reason=best.sentence())
+
+
+def _cooperation(kinds: Sequence[tuple[frozenset[str], frozenset[str]]]) -> GuardPart:
+    """The last look at what the syntax tree was asked before: no kind of it came or went."""
+    different = sorted({kind for old, new in kinds for kind in old ^ new})
+    if different:
+        reason = f"kinds of cooperation came or went: {', '.join(different)}"
+        return GuardPart(guard=COOPERATION, passed=False, reason=reason)
+    return GuardPart(
+        guard=COOPERATION, passed=True, reason="the same kinds of barriers and atomics as before"
+    )
 
 
 def _others(changed: Sequence[str]) -> GuardPart:
