@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import sys
 
 import pytest
 from hypothesis import given
@@ -118,3 +119,65 @@ def test_files_of_any_content_under_any_name(fresh, digest):
         digest(path)
 
     run()
+
+
+def test_companions_of_a_database(corpus, fresh, digest):
+    """What lies beside a database is read with it, and nothing there is changed."""
+    source = (corpus / "trace_results.db").read_bytes()
+    magic = bytes.fromhex("d9d505f920a163d7")
+    log = bytes.fromhex("377f0682002de218") + (4096).to_bytes(4, "big")
+    head = magic + bytes(12) + (512).to_bytes(4, "big") + (4096).to_bytes(4, "big")
+    starts = st.sampled_from((b"", magic, head.ljust(512, b"\0"), log, source[:4096]))
+    ends = st.sampled_from((b"", magic, b"precious" + (8).to_bytes(4, "big") + bytes(4) + magic))
+    names = st.sampled_from(("-journal", "-wal", "-shm"))
+    contents = st.builds(lambda *parts: b"".join(parts), starts, st.binary(max_size=9000), ends)
+
+    @fuzzed
+    @given(st.dictionaries(names, contents, min_size=1), byte_edits | st.just([]))
+    def run(companions, edits):
+        path = fresh("trace_results.db")
+        path.write_bytes(edit_bytes(source, edits))
+        path.with_name("precious").write_bytes(b"of the user")
+        for name, content in companions.items():
+            path.with_name(path.name + name).write_bytes(content)
+        before = {file: file.read_bytes() for file in path.parent.iterdir()}
+        digest(path)
+        assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+    run()
+
+
+@pytest.mark.parametrize("name", ["trace_results.json", "trace_kernel_trace.csv", "trace_results.db"])
+def test_work_follows_the_size(name, corpus, fresh, digest):
+    """Counted in calls of Python, which no load of the machine changes."""
+    source = (corpus / name).read_bytes()
+    whole = _calls(lambda: digest(_written(fresh(name), source)))
+
+    @fuzzed_less
+    @given(byte_edits)
+    def run(edits):
+        damaged = edit_bytes(source, edits)
+        assert _calls(lambda: digest(_written(fresh(name), damaged))) < 3 * whole
+
+    run()
+
+
+def _written(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def _calls(work):
+    """How many functions of Python ``work`` calls."""
+    count = 0
+
+    def note(_frame, event, _argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
