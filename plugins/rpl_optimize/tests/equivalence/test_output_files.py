@@ -7,6 +7,7 @@ from attrs import evolve
 
 from rpl_core.process.output import LogFile
 from rpl_optimize.equivalence.output_files import OutputFilesCheck
+from rpl_optimize.equivalence.working_copy import make_working_copy
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_testkit import contracts
 
@@ -141,3 +142,12 @@ def test_a_program_that_can_not_start_is_not_run(desk) -> None:
     report = check(desk, b"#!/no/such/shell\n", desk.script(TWO), outputs=("out.txt",))
     assert report.verdict is NOT_RUN
     assert "cannot start" in report.evidence
+
+
+def test_sessions_are_not_copied_into_each_others_checks(tmp_path) -> None:
+    for name in ("data/in.bin", "runs/one/ledger.jsonl", "runs/one/candidates/001/app", "runs/notes.txt"):
+        (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "here" / name).write_text(name)
+    copy = make_working_copy(tmp_path / "here", tmp_path / "copy", (), ("./app",)).directory
+    found = {str(path.relative_to(copy)) for path in copy.rglob("*")}
+    assert found == {"data", "data/in.bin", "runs", "runs/notes.txt"}

@@ -1,8 +1,9 @@
 """A stand-in for the user's working directory: runs of a candidate must not overwrite the user's files.
 
 Directories are made anew, small files are copied, large ones are links. Declared outputs are left out, so
-that only what a run wrote itself can be there afterwards. Linked files are watched: a program that writes
-through a link has changed a file of the user, which ``touched`` names.
+that only what a run wrote itself can be there afterwards; so are sessions of the optimizer, which grow by
+every check. Linked files are watched: a program that writes through a link has changed a file of the user,
+which ``touched`` names.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import MissingError
 from rpl_core.process.storage import storage_error
 from rpl_core.values import frozen
+from rpl_optimize.session_layout import is_session_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,7 +110,7 @@ class _Copier:
             self._entries_left -= len(entries)
             for entry in entries:
                 path = source / entry.name
-                if path in self._left_out:
+                if path in self._left_out or (entry.is_dir() and is_session_directory(path)):
                     continue
                 if self._descends(entry, path):
                     (target / entry.name).mkdir()
