@@ -46,3 +46,4 @@ def test_a_reply_has_no_effect_on_the_host_and_is_refused(rpl_closed_loop_bench,
     assert candidate["judgement"]["verdict"] == "rejected"
     assert not source.with_name("smooth_llm_opt.hip").exists()
     assert source.read_text(encoding="utf-8") == text
+    rpl_cli("ledger", "verify", str(bench.folder / "s")).assert_ok()

@@ -34,14 +34,23 @@ def ledger_group() -> None:
 def verify(context: click.Context, path: Path, as_json: bool) -> int:
     """Check the chain of hashes and work out every verdict again from its evidence.
 
-    Exit code 0: every verdict is as recorded; 1: one differs; 65: a line was changed, lost or torn.
+    In a session's directory sources, programs and optimize.json must be the recorded ones too. Exit code 0:
+    everything is as recorded; 1: something differs; 65: a line was changed, lost or torn.
     """
+    import attrs
+
     from rpl_core.exit_codes import ExitCode
+    from rpl_optimize.ledger.session_files import verify_session_files
     from rpl_optimize.ledger.verify import verify_ledger
     from rpl_optimize.session_layout import ledger_path
 
     output = session_of(context).output
     found = verify_ledger(ledger_path(path))
+    if path.is_dir():
+        files = verify_session_files(path)
+        found = attrs.evolve(found, problems=(*found.problems, *files.problems))
+        if not as_json:
+            output.line(f"files: {files.checked} compared with what the ledger says of them")
     if as_json:
         output.json(_plain(found))
     else:
@@ -111,7 +120,7 @@ def _print(output: Output, found: Verification) -> None:
         output.line("no verdict was recorded")
     if not found.finished:
         output.line("the session is not finished: lines that would follow may be missing")
-    output.line("every verdict is as recorded" if found.agrees else "NOT as recorded")
+    output.line("everything is as recorded" if found.agrees else "NOT as recorded")
 
 
 def _plain(found: Verification) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""Whether the files of a session are those that its ledger tells of: sources, programs and the result."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import attrs
+from pydantic import ValidationError
+
+from rpl_optimize.contracts.ledger import (
+    AcceptedData,
+    BaselineProfiledData,
+    BuiltData,
+    FinishedData,
+    ProposedData,
+    RolledBackData,
+    SessionStartedData,
+)
+from rpl_optimize.contracts.optimize import OptimizeDocument
+from rpl_optimize.ledger.events import CONTRACTS
+from rpl_optimize.ledger.read import read_ledger
+from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rpl_core.contracts.common import Part
+    from rpl_optimize.contracts.optimize import BuildPart
+
+
+@attrs.define
+class SessionFiles:
+    """``problems`` are (line of the ledger, sentence); ``checked`` counts files."""
+
+    root: Path
+    problems: list[tuple[int, str]] = attrs.field(factory=list)
+    checked: int = 0
+    _sources: dict[int, str] = attrs.field(factory=dict)
+    _decided: dict[int, tuple[str, str]] = attrs.field(factory=dict)
+    _finished: bool = False
+
+    def take(self, line: int, data: Part) -> None:
+        for name, digest in _named(data):
+            self._compare(line, name, digest)
+        if isinstance(data, ProposedData):
+            self._sources[data.candidate] = data.source_sha256
+        elif isinstance(data, AcceptedData):
+            self._decided[data.candidate] = (data.source_sha256, "accepted")
+        elif isinstance(data, RolledBackData):
+            self._decided[data.candidate] = (self._sources.get(data.candidate, ""), data.verdict)
+        self._finished = isinstance(data, FinishedData)
+
+    def _compare(self, line: int, name: str, digest: str) -> None:
+        path = (self.root / name).resolve()
+        self.checked += 1
+        try:
+            if not path.is_relative_to(self.root.resolve()):
+                self.problems.append((line, f"{name} lies outside of the session"))
+            elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                self.problems.append((line, f"{name} is not the recorded one"))
+        except OSError as error:
+            self.problems.append((line, f"{name} can't be read: {error.strerror}"))
+
+    def end(self, line: int) -> None:
+        """Compare the result with the decisions; of a session under way it may be behind."""
+        self.checked += 1
+        try:
+            document = OptimizeDocument.model_validate_json((self.root / DOCUMENT).read_bytes())
+        except (OSError, ValidationError) as error:
+            self.problems.append((line, f"{DOCUMENT} can't be read: {type(error).__name__}"))
+            return
+        found = {c.number: (c.source_sha256, c.judgement.verdict) for c in document.candidates}
+        different = [n for n, fact in found.items() if self._decided.get(n) != fact]
+        missing = [n for n in self._decided if n not in found and self._finished]
+        for number in sorted((*different, *missing)):
+            self.problems.append((line, f"{DOCUMENT} says something else of candidate {number}"))
+
+
+def verify_session_files(root: Path) -> SessionFiles:
+    """Raises as ``read_ledger`` does. Nothing is checked where the ledger lies alone."""
+    files = SessionFiles(root)
+    if not (root / ORIGINAL).is_dir():
+        return files
+    line = 0
+    for entry in read_ledger(root / LEDGER):
+        line = entry.sequence
+        files.take(line, CONTRACTS[entry.event].model_validate(entry.data))
+    files.end(line)
+    return files
+
+
+def _named(data: Part) -> Iterator[tuple[str, str]]:
+    """Files with their hashes, relative to the session's directory."""
+    if isinstance(data, SessionStartedData):
+        yield f"{ORIGINAL}/{data.source.rpartition('/')[2]}", data.source_sha256
+    elif isinstance(data, ProposedData) and data.source is not None:
+        yield data.source, data.source_sha256
+    elif isinstance(data, BaselineProfiledData | BuiltData) and data.build is not None:
+        yield from _program(data.build)
+
+
+def _program(build: BuildPart) -> Iterator[tuple[str, str]]:
+    if build.binary is not None and build.binary_sha256 is not None:
+        yield build.binary, build.binary_sha256
