@@ -45,6 +45,24 @@ def test_on_time_alone_in_place_and_then_the_next_kernel(loop) -> None:
     loop.verify()
 
 
+def test_a_gain_is_measured_with_shifted_code_too(loop) -> None:
+    """The padding moves the kernel and leaves its machine code; the verdict says what placement explains."""
+    loop.script("faster")
+    options = ("--placement-check", "--no-traffic-gate", "--max-iters", "1")
+    loop(*options, *loop.CHECKED).assert_ok()
+    (placed,) = loop.events("placed")
+    assert placed["placement"]["problem"] is None
+    assert [shift["padding_bytes"] for shift in placed["placement"]["shifts"]] == [256, 4352]
+    (candidate,) = loop.document()["candidates"]
+    assert "with the code shifted it gains" in candidate["judgement"]["reason"]
+    # Two builds of one source differ by 0.05 % in the model, and five pairs spread by about 0.5 %.
+    assert 0 <= candidate["placement_share"] < 0.02
+    assert [plan["stage"] for plan in loop.events("planned")] == [
+        *("measurement", "remeasurement", "placement", "placement"),
+    ]
+    loop.verify()
+
+
 def test_no_time_left(loop) -> None:
     loop.script("faster")
     loop("--time-budget", "0.001", *loop.CHECKED).assert_exit(1)
