@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
+from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.build.default_build import CompilerBuilds
-from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder
+from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder, is_header
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.source_meaning.front_end import front_end_of
 from rpl_optimize.source_meaning.judge import MeaningJudge
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_optimize.build.compile_database import Entry
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.declared_change import DeclaredChange
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.source_meaning.front_end import FrontEnd
+
+
+_UNITS = (".hip", ".cu", ".cpp", ".cc", ".cxx")
+#: A project with more sources tells which of them includes a header by its compile database.
+_MOST_FILES, _MOST_BYTES = 2000, 1 << 20
 
 
 class SessionMeaning:
@@ -23,9 +34,7 @@ class SessionMeaning:
 
     def __init__(self, request: BuildRequest, baseline: Baseline) -> None:
         self.baseline = baseline.number
-        found = front_end_of(baseline.build.commands, request.source, request.place)
-        if isinstance(found, str):
-            found = _usual_front_end(request, found)
+        found = _front_end(request, baseline)
         self._unknown = found if isinstance(found, str) else None
         self._judge = MeaningJudge(found, baseline.text)
 
@@ -37,6 +46,45 @@ class SessionMeaning:
         return tuple(
             GuardPart(guard=v.guard, passed=v.passed, reason=v.reason, line=v.line) for v in verdicts
         )
+
+
+def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
+    """By the build's command for one file, else the compile database, else the installed compiler."""
+    entries = _entries(request)
+    unit = _unit(request, entries)
+    if unit is None:
+        return f"no source was found that includes {request.source.name}"
+    entry = next((one for one in entries if one.file == unit), None)
+    if entry is not None and SOURCE not in (request.build_command or ""):
+        return front_end_of((entry.words,), request.source, entry.directory, unit)
+    found = front_end_of(baseline.build.commands, request.source, request.place, unit)
+    return _usual_front_end(request, found) if isinstance(found, str) else found
+
+
+def _entries(request: BuildRequest) -> tuple[Entry, ...]:
+    database = request.compile_database or find_database(request.source)
+    try:
+        return () if database is None else read_database(database)
+    except RplError:  # the build says so where it needs one
+        return ()
+
+
+def _unit(request: BuildRequest, entries: tuple[Entry, ...]) -> Path | None:
+    """The source itself, or for a header the first source that includes it by name."""
+    if not is_header(request.source):
+        return request.source
+    name = re.escape(request.source.name).encode()
+    include = re.compile(rb'#\s*include\s*["<](?:[^">\n]*/)?' + name + rb'[">]')
+    tree = request.project or request.place
+    near = (path for path in sorted(tree.rglob("*")) if path.suffix in _UNITS)
+    for path in [entry.file for entry in entries] or islice(near, _MOST_FILES):
+        try:
+            with path.open("rb") as file:
+                if include.search(file.read(_MOST_BYTES)):
+                    return path
+        except OSError:
+            continue
+    return None
 
 
 def _usual_front_end(request: BuildRequest, why: str) -> FrontEnd | str:

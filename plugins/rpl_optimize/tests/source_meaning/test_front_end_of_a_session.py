@@ -1,0 +1,48 @@
+"""The compiler and options that edits of a session are read with."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from rpl_optimize.interfaces.builder import BuildRequest
+from rpl_optimize.loop.meaning import _front_end
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name, text in (("k.h", "__global__ void k();"), ("a.hip", "int a;"), ("b.hip", '#include "inc/k.h"')):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def _found(project, name, *commands, **changes):
+    request = BuildRequest(("./app",), project / name, project, **changes)
+    return _front_end(request, SimpleNamespace(build=SimpleNamespace(commands=commands)))
+
+
+def _database(project) -> None:
+    entries = [
+        {"file": f"../{name}", "directory": str(project / "build"), "command": f"hipcc -I ../x -c ../{name}"}
+        for name in ("a.hip", "b.hip")
+    ]
+    (project / "build").mkdir()
+    (project / "build" / "compile_commands.json").write_text(json.dumps(entries))
+
+
+def test_a_header_is_read_through_a_source_that_includes_it(project):
+    found = _found(project, "k.h", ("hipcc", "-O2", "-c", "b.hip", "-o", "b.o"))
+    assert (found.words, found.unit, found.source) == (("hipcc", "-O2"), project / "b.hip", project / "k.h")
+    (project / "b.hip").write_text("int b;")
+    assert _found(project, "k.h") == "no source was found that includes k.h"
+
+
+def test_a_compile_database_names_options_and_directory(project):
+    _database(project)
+    found = _found(project, "k.h", ("make", "app"))
+    assert (found.words, found.unit) == (("hipcc", "-I", "../x"), project / "b.hip")
+    assert found.directory == project / "build"
+    given = _found(project, "a.hip", ("cc", "-O1", "s/a.hip"), build_command="cc -O1 {source} -o {output}")
+    assert (given.words, given.directory) == (("cc", "-O1"), project), "what was said goes before"
