@@ -65,6 +65,11 @@ def test_parent_and_child_of_a_fork_each_use_a_gpu(scenario):
     assert scenario("forked").stdout == 2 * line
 
 
+def test_a_process_reads_the_memory_that_another_shares(scenario):
+    ran = scenario("shared_memory")
+    assert (ran.status, ran.stdout) == (0, "last 1000\n"), ran.stderr
+
+
 def test_two_gpus_have_memory_of_their_own_and_copy_to_each_other(scenario):
     assert scenario("second_gpu", gpus=2).stdout == "gpus 2 name gfx942 wrong 0 timed 1\n"
     assert scenario("peers", gpus=2).stdout == "last 1000\n"

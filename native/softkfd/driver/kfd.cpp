@@ -24,6 +24,23 @@ constexpr uint32_t kMinor = 17;
 // Newer than the kernel headers of Debian 12 (linux/kfd_ioctl.h of Linux 6.5).
 constexpr unsigned kExportBuffer = 0x24;
 constexpr unsigned kRuntimeEnable = 0x25;
+// Not in the kernel's own header: sharing between processes of the driver that AMD ships.
+constexpr unsigned kImportOfProcess = 0x80;
+constexpr unsigned kExportToProcess = 0x81;
+struct ImportArguments {
+  uint64_t handle;
+  uint64_t address;
+  uint64_t mmap_offset;
+  ShareToken token;
+  uint32_t gpu_id;
+  uint32_t flags;
+};
+struct ExportToProcessArguments {
+  uint64_t handle;
+  ShareToken token;
+  uint32_t gpu_id;
+  uint32_t flags;
+};
 struct ExportArguments {
   uint64_t handle;
   uint32_t flags;
@@ -45,14 +62,6 @@ uint64_t nanoseconds(clockid_t clock) {
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
-
-// What a descriptor of a shared buffer holds: memory of another process can't be reached through it.
-struct SharedBuffer {
-  uint64_t magic;
-  int64_t process;
-  uint64_t handle;
-};
-constexpr uint64_t kSharedMagic = 0x66756264666b7473;
 
 Kind kind_of(uint32_t flags) {
   if ((flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) return Kind::kUserPointer;
@@ -136,6 +145,10 @@ int Kfd::call(unsigned number, void* arguments) {
       return available_memory(arguments);
     case kExportBuffer:
       return export_buffer(arguments);
+    case kExportToProcess:
+      return export_to_process(arguments);
+    case kImportOfProcess:
+      return import_of_process(arguments);
     case number_of(AMDKFD_IOC_SET_XNACK_MODE):
       // Asking (-1) answers "off", and off it stays: pages don't move here.
       if (as<kfd_ioctl_set_xnack_mode_args>(arguments).xnack_enabled > 0) return -EPERM;
@@ -370,11 +383,11 @@ int Kfd::available_memory(void* arguments) {
 
 int Kfd::export_buffer(void* arguments) {
   auto& wanted = as<ExportArguments>(arguments);
-  if (allocations_.find(wanted.handle) == nullptr) return -EINVAL;
+  const auto token = shared_.publish(wanted.handle);
+  if (!token) return -EINVAL;
   const int descriptor = memfd_create("softkfd-buffer", MFD_CLOEXEC);
   if (descriptor < 0) return -errno;
-  const SharedBuffer shared{kSharedMagic, getpid(), wanted.handle};
-  if (pwrite(descriptor, &shared, sizeof(shared), 0) != sizeof(shared)) {
+  if (pwrite(descriptor, token->data(), sizeof(*token), 0) != sizeof(*token)) {
     close(descriptor);
     return -EIO;
   }
@@ -383,10 +396,37 @@ int Kfd::export_buffer(void* arguments) {
 }
 
 std::shared_ptr<Buffer> Kfd::buffer_of(int descriptor) const {
-  SharedBuffer shared{};
-  const bool read = pread(descriptor, &shared, sizeof(shared), 0) == sizeof(shared);
-  if (!read || shared.magic != kSharedMagic || shared.process != getpid()) return nullptr;
-  return allocations_.find(shared.handle);
+  ShareToken token{};
+  const bool read = pread(descriptor, token.data(), sizeof(token), 0) == sizeof(token);
+  return read ? shared_.open(token) : nullptr;
+}
+
+int Kfd::export_to_process(void* arguments) {
+  auto& wanted = as<ExportToProcessArguments>(arguments);
+  const auto token = shared_.publish(wanted.handle);
+  if (!token) return -EINVAL;
+  wanted.token = *token;
+  return 0;
+}
+
+int Kfd::import_of_process(void* arguments) {
+  auto& wanted = as<ImportArguments>(arguments);
+  const auto original = shared_.open(wanted.token);
+  if (original == nullptr || gpu_by_id(wanted.gpu_id) == nullptr) return -EINVAL;
+  Buffer buffer;
+  buffer.kind = Kind::kForeign;
+  buffer.gpu = gpu_of_id(wanted.gpu_id);
+  buffer.address = wanted.address;
+  buffer.bytes = original->bytes;
+  buffer.host = original->host;
+  buffer.original = original;
+  const auto window = shared_.window(original);
+  if (!window) return -ENOMEM;
+  const auto handle = allocations_.create(std::move(buffer));
+  if (!handle) return -ENOMEM;
+  wanted.handle = *handle;
+  wanted.mmap_offset = *window;
+  return 0;
 }
 
 }  // namespace softkfd

@@ -12,6 +12,7 @@
 #include "executor/executor.h"
 #include "memory/allocations.h"
 #include "memory/backing_store.h"
+#include "memory/shared_buffers.h"
 #include "queue/events.h"
 #include "queue/faults.h"
 #include "queue/log.h"
@@ -38,6 +39,11 @@ class Kfd {
   // By number of the call (_IOC_NR); 0 or a negative error number.
   int call(unsigned number, void* arguments);
 
+  // Where what is at an offset of that file really lies, when that is in another process's file.
+  [[nodiscard]] std::optional<SharedBuffers::Place> foreign(uint64_t offset) const {
+    return shared_.foreign(offset);
+  }
+
   // Buffers by file descriptor (dma-buf), for libdrm.
   [[nodiscard]] std::shared_ptr<Buffer> buffer_of(int descriptor) const;
   int map_buffer(uint32_t gpu, const Buffer& buffer, uint64_t offset, uint64_t bytes, uint64_t address,
@@ -58,6 +64,8 @@ class Kfd {
   int shared_virtual_memory(void* arguments);
   int available_memory(void* arguments);
   int export_buffer(void* arguments);
+  int export_to_process(void* arguments);
+  int import_of_process(void* arguments);
   Gpu* gpu_by_id(uint32_t id);
 
   Log log_;
@@ -65,6 +73,7 @@ class Kfd {
   Events events_;
   BackingStore store_;
   Allocations allocations_{store_};
+  SharedBuffers shared_{store_, allocations_};  // the first to allocate: others find its list there
   Executors executors_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
 };

@@ -134,6 +134,12 @@ SOFTKFD_EXPORT void* mmap(void* address, size_t bytes, int protection, int flags
     address = nullptr;
     flags &= ~MAP_FIXED_NOREPLACE;
   }
+  if (descriptor >= 0 && softkfd::is_device_file(descriptor)) {
+    if (const auto foreign = softkfd::process_driver().foreign(static_cast<uint64_t>(offset))) {
+      descriptor = foreign->file;
+      offset = static_cast<off_t>(foreign->offset);
+    }
+  }
   const long place = syscall(SYS_mmap, address, bytes, protection, flags, descriptor, offset);
   return reinterpret_cast<void*>(place);
 }

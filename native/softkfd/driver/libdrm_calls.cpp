@@ -83,11 +83,11 @@ SOFTKFD_EXPORT int amdgpu_bo_import(amdgpu_device_handle device, amdgpu_bo_handl
                                     amdgpu_bo_import_result* result) {
   if (type != amdgpu_bo_handle_type_dma_buf_fd) return -EINVAL;
   auto buffer = softkfd::process_driver().buffer_of(static_cast<int>(shared));
-  if (buffer == nullptr || !buffer->offset) return -EINVAL;
+  if (buffer == nullptr) return -EINVAL;
   NamedBuffers& named = named_buffers();
   const std::scoped_lock lock(named.mutex);
   const uint32_t name = named.next++;
-  named.offsets.emplace(name, *buffer->offset);
+  if (buffer->offset) named.offsets.emplace(name, *buffer->offset);
   result->alloc_size = buffer->bytes;
   result->buf_handle = new amdgpu_bo{device->gpu, name, std::move(buffer)};
   return 0;

@@ -4,6 +4,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <exception>
@@ -59,9 +60,9 @@ Kfd* make_driver() {
 }
 
 struct Owned {
-  std::mutex mutex;
-  Kfd* driver = nullptr;
-  pid_t owner = 0;
+  std::mutex making;
+  std::atomic<Kfd*> driver = nullptr;
+  std::atomic<pid_t> owner = 0;
 };
 
 Owned& owned() {
@@ -73,18 +74,18 @@ Owned& owned() {
 
 Kfd& process_driver() {
   Owned& state = owned();
-  const std::scoped_lock lock(state.mutex);
-  if (state.driver == nullptr || state.owner != getpid()) {
-    state.driver = make_driver();
-    state.owner = getpid();
-  }
-  return *state.driver;
+  const std::scoped_lock lock(state.making);
+  if (Kfd* driver = existing_driver()) return *driver;
+  Kfd* made = make_driver();
+  state.driver = made;
+  state.owner = getpid();
+  return *made;
 }
 
+// Without a lock: the making of a driver itself calls mmap, which asks here.
 Kfd* existing_driver() {
-  Owned& state = owned();
-  const std::scoped_lock lock(state.mutex);
-  return state.owner == getpid() ? state.driver : nullptr;
+  const Owned& state = owned();
+  return state.owner == getpid() ? state.driver.load() : nullptr;
 }
 
 const std::string& topology_folder() {

@@ -1,5 +1,8 @@
 #include "memory/allocations.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "memory/backing_store.h"
@@ -12,6 +15,10 @@ constexpr uint64_t kLargePage = 2ULL << 20;
 }  // namespace
 
 Buffer::~Buffer() {
+  if (file >= 0) {
+    munmap(host, bytes);
+    close(file);
+  }
   if (store != nullptr && offset) store->release(*offset, bytes);
 }
 
@@ -20,7 +27,7 @@ std::optional<uint64_t> Allocations::create(Buffer&& wanted, std::optional<uint6
   std::swap(*buffer, wanted);
   if (shared_offset) {
     buffer->host = store_.at(*shared_offset);
-  } else if (buffer->kind != Kind::kUserPointer) {
+  } else if (buffer->kind != Kind::kUserPointer && buffer->original == nullptr) {
     buffer->offset = store_.allocate(buffer->bytes, buffer->bytes >= kLargePage ? kLargePage : 0);
     if (!buffer->offset) return std::nullopt;
     buffer->store = &store_;

@@ -14,7 +14,8 @@ namespace softkfd {
 
 class BackingStore;
 
-enum class Kind { kVram, kSystem, kUserPointer, kDoorbell, kRegisters };
+// kForeign: bytes of another process, mapped here.
+enum class Kind { kVram, kSystem, kUserPointer, kDoorbell, kRegisters, kForeign };
 
 struct Buffer {
   ~Buffer();
@@ -27,6 +28,11 @@ struct Buffer {
   bool writable = true;
   std::optional<uint64_t> offset;  // in the backing store; a user pointer has none
   std::byte* host = nullptr;
+  // Of bytes of another process: its file, held open, and where in it they lie.
+  int file = -1;
+  uint64_t file_offset = 0;
+  // What this buffer shows another place of; that lives as long.
+  std::shared_ptr<Buffer> original;
 };
 
 // A buffer lives while somebody holds it: the handle of its owner, or an import through a file descriptor.

@@ -229,6 +229,40 @@ int peers(HsaSession& session, const std::string&) {
   return host[kCount - 1] == static_cast<int>(kCount) ? 0 : 1;
 }
 
+// Memory of the parent, which the child maps and reads.
+int give_to(pid_t child, int to_child, HsaSession& session) {
+  int* device = session.device_array<int>(kCount);
+  int* host = session.host_array<int>(kCount);
+  std::iota(host, host + kCount, 1);
+  HsaSession::copy(device, session.gpu().agent, host, session.cpu(), kBytes);
+  hsa_amd_ipc_memory_t shared{};
+  CHECK(hsa_amd_ipc_memory_create(device, 4096, &shared));
+  if (write(to_child, &shared, sizeof(shared)) != sizeof(shared)) return 1;
+  int status = 1;
+  return waitpid(child, &status, 0) == child ? status : 1;
+}
+
+int take_from(int parent, HsaSession& session) {
+  const hsa_agent_t gpu = session.gpu().agent;
+  hsa_amd_ipc_memory_t shared{};
+  if (read(parent, &shared, sizeof(shared)) != sizeof(shared)) return 1;
+  void* mapped = nullptr;
+  CHECK(hsa_amd_ipc_memory_attach(&shared, 4096, 1, &gpu, &mapped));
+  int* host = session.host_array<int>(kCount);
+  HsaSession::copy(host, session.cpu(), mapped, gpu, kBytes);
+  CHECK(hsa_amd_ipc_memory_detach(mapped));
+  std::printf("last %d\n", host[kCount - 1]);
+  return host[kCount - 1] == static_cast<int>(kCount) ? 0 : 1;
+}
+
+int shared_memory() {
+  int ends[2] = {};
+  if (pipe(ends) != 0) return 1;
+  const pid_t child = fork();
+  HsaSession session;
+  return child != 0 ? give_to(child, ends[1], session) : take_from(ends[0], session);
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -248,6 +282,7 @@ int main(int, char** arguments) {
   };
   // Parent and child of a fork each have a driver of their own.
   const std::string scenario = arguments[1];
+  if (scenario == "shared_memory") return shared_memory();
   const pid_t child = scenario == "forked" ? fork() : 0;
   // The runtime is shut down only by those that ended well: what a lost kernel holds can't be given back.
   auto* session = new HsaSession;
