@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace softkfd {
 namespace {
@@ -40,8 +41,7 @@ std::optional<ShareToken> SharedBuffers::publish(uint64_t handle) {
 
 std::shared_ptr<Buffer> SharedBuffers::open(const ShareToken& token) const {
   if (token[kMagicWord] != kMagic || token[kEntry] >= kEntries) return nullptr;
-  if (token[kProcess] == static_cast<uint32_t>(getpid()))
-    return allocations_.find(entries_[token[kEntry]].handle);
+  if (std::cmp_equal(token[kProcess], getpid())) return allocations_.find(entries_[token[kEntry]].handle);
   return open_of_process(token);
 }
 
