@@ -62,10 +62,12 @@ def test_the_device_of_a_thread_is_the_one_that_it_chose_first_too(edges_of) -> 
     program = RecordedProgram(gpus=2)
     program.call("hipSetDevice", device=1, thread=1)
     program.launch("on 1", 0, 10, stream=1, gpu=1, queue=1, thread=1)
-    program.launch("on 0", 0, 10, stream=2, gpu=0, queue=2, thread=2)
+    for i in range(3):
+        program.launch(f"on 0, {i}", 3 * i, 3 * i + 1, stream=2, gpu=0, queue=2, thread=2)
     program.call("hipDeviceSynchronize", until_us=12, thread=1)
     program.launch("after", 30, 40, stream=3, gpu=1, queue=1, thread=1)
-    assert edges_of(program).between_work() == {("on 1", "after")}
+    in_stream = {("on 0, 0", "on 0, 1"), ("on 0, 1", "on 0, 2")}
+    assert edges_of(program).between_work() == {("on 1", "after"), *in_stream}
 
 
 def test_guesses_stay_inside_a_process_whichever_it_is(edges_of) -> None:
