@@ -82,7 +82,7 @@ def test_what_the_calls_prove_is_certain_and_what_is_certain_is_true(threads, rn
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(rng=RANDOM)
 def test_the_same_of_thousands_of_programs(threads, rng) -> None:
     _check_edges(rng, threads)
@@ -130,7 +130,7 @@ def test_a_prediction_is_what_happens_when_the_kernel_is_made_faster(rng) -> Non
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(rng=RANDOM)
 def test_the_same_of_thousands_of_predictions(rng) -> None:
     _check_prediction(rng)

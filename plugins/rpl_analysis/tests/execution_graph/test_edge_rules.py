@@ -59,7 +59,7 @@ def _edges(found) -> set[str]:
             for work, doubt in into.get(
                 source, {source: 0} if not source.startswith("sync ") else {}
             ).items():
-                waited[work] = max(doubt, sure)
+                waited[work] = min(waited.get(work, Confidence.GUESS), max(doubt, sure))
     for source, target, kind, sure in between:
         if not target.startswith("sync "):
             through = into[source] if source.startswith("sync ") else {source: 0}
