@@ -18,7 +18,7 @@ __all__ = ["OptunaStrategy"]
 
 #: Optuna draws parameters one by one and knows no constraints: draws outside the space, or repeated ones,
 #: are told as failures, and after so many of them a free configuration near the last draw is taken.
-_MOST_DRAWS = 20
+_MOST_DRAWS = 5
 
 
 class OptunaStrategy(Strategy):
