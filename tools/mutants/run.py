@@ -174,11 +174,12 @@ def _report(path: Path) -> int:
     rows = content["mutants"]
     equivalent = [row for row in rows if row.get("equivalent")]
     caught = [row for row in rows if row["outcome"] == CAUGHT]
-    share = len(caught) / (len(rows) - len(equivalent))
+    tried = [row for row in rows if row["outcome"] in (CAUGHT, SURVIVED, UNTESTED)]
+    share = len(caught) / max(1, len(tried) - len(equivalent))
     print(
         f"seed {content['seed']}, commit {content['commit'][:8]}: {dict(_outcomes(content))} of {len(rows)}"
     )
-    print(f"equivalent: {len(equivalent)}; caught of the others: {share:.1%}")
+    print(f"tried: {len(tried)}; equivalent: {len(equivalent)}; caught of the others: {share:.1%}")
     for row in rows:
         if row["outcome"] not in (None, CAUGHT):
             print(f"\n{row['outcome']}: {row['path']}:{row['line']} ({row.get('tests')} tests)")
