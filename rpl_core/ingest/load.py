@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Two years (chosen): sums of nanoseconds fit into 64 bits however many passes are added up.
 _LONGEST_SUM_NS = 1 << 56
-#: Analysing takes half a millisecond and 8 kB for each (measured); applications have some thousands.
+#: Analysing takes half a millisecond and 12 kB for each (measured); applications have some thousands.
 _MOST_KERNELS = 100_000
 
 _NOT_CLEANED = Diagnostic(
