@@ -12,15 +12,21 @@ from rpl_core.values import frozen
 __all__ = ["DeclaredChange", "LaunchBounds", "LoopHints", "ResizedArray", "RestrictedParameter"]
 
 
+class DeclaredChange:
+    """One of the changes below; the judge knows no others."""
+
+    __slots__ = ()
+
+
 @frozen
-class LoopHints:
+class LoopHints(DeclaredChange):
     """``count`` loops of one function get a hint (``#pragma unroll``, ``_Pragma``)."""
 
     count: int = 1
 
 
 @frozen
-class LaunchBounds:
+class LaunchBounds(DeclaredChange):
     """The kernel's launch bounds become ``threads``, and ``blocks`` where that is given."""
 
     threads: int
@@ -28,17 +34,14 @@ class LaunchBounds:
 
 
 @frozen
-class RestrictedParameter:
+class RestrictedParameter(DeclaredChange):
     """The pointer parameter ``name`` gets ``__restrict__``."""
 
     name: str
 
 
 @frozen
-class ResizedArray:
+class ResizedArray(DeclaredChange):
     """The array variable ``name``, declared in the body, gets other extents."""
 
     name: str
-
-
-DeclaredChange = LoopHints | LaunchBounds | RestrictedParameter | ResizedArray
