@@ -9,8 +9,13 @@ import signal
 import threading
 
 _WATCHED = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
-#: Whether a signal came, once somebody looks after them.
-_came: bool | None = None
+
+
+class _Signals:
+    """Signals belong to the process, so there is one of these."""
+
+    watched = False
+    came = False
 
 
 def treat_termination_as_interrupt() -> None:
@@ -18,20 +23,18 @@ def treat_termination_as_interrupt() -> None:
 
     A signal that rpl was told to ignore (``nohup``) stays ignored.
     """
-    global _came
     if threading.current_thread() is threading.main_thread():
-        _came = False
+        _Signals.watched, _Signals.came = True, False
         for number in _WATCHED:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, _interrupt)
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    global _came
-    _came = True
+    _Signals.came = True
     raise KeyboardInterrupt
 
 
 def is_ctrl_c(error: BaseException) -> bool:
     """Whether a signal is behind ``error``: plugins raise KeyboardInterrupt too."""
-    return isinstance(error, KeyboardInterrupt) and _came is not False
+    return isinstance(error, KeyboardInterrupt) and (_Signals.came or not _Signals.watched)

@@ -65,6 +65,7 @@ from rocm_perf_lab.demo import RECORDED_RUNS
 from rpl_amdgpu.products import Family
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
+from rpl_autotune.interfaces.strategy import Strategy
 from rpl_codeobject.kernel_code import KERNEL_CODE
 from rpl_compare.statistics.holm import holm_adjusted
 from rpl_core import hookimpl
@@ -83,6 +84,7 @@ from rpl_rocprofv3.plugin import rpl_readers
 from rpl_testkit.contracts import assert_analyzer
 from rpl_testkit.traces import make_trace
 from rpl_transforms.plugin import rpl_transformations
+from rpl_vmreplay.cli.capture import capture
 
 RPL_API = 1
 SLOWEST: KernelFigure = KernelFigure("slowest_ms")

@@ -53,6 +53,7 @@ def place(make_runs, steady, rpl_standin_rocprofv3, synthetic_counts, monkeypatc
             steady(gemm_ns, 3, spread=0.002 + 0.0002 * day, kernel="gemm_f16", stream_triad=205_000),
             created_utc=f"2026-03-{day:02d}T01:00:00Z",
         )
+    monkeypatch.setattr("secrets.randbits", lambda _bits: 7)  # the order of the pairs
     (tmp_path / "scenario.py").write_text(SCENARIO)
     monkeypatch.setenv("RPL_STANDIN_SCENARIO", str(tmp_path / "scenario.py"))
     monkeypatch.setenv("RPL_STANDIN_STATE", str(tmp_path / "state"))

@@ -216,7 +216,7 @@ def test_a_profiler_without_space_ends_it_and_it_goes_on_later(loop, tmp_path: P
     assert loop.is_untouched
     loop.verify()
     loop.resume().assert_exit(REJECTED)
-    _completed(loop, "does not build", "build")
+    _completed(loop, "does not build", "source_guards")
 
 
 def _completed(loop, kind: str, stage: str) -> None:

@@ -129,7 +129,9 @@ def _outermost(paths: Iterable[Path]) -> list[str]:
 
 
 def _bubblewrap(readable: list[str], writable: list[str], place: Path) -> tuple[str, ...]:
-    words = ["bwrap", "--die-with-parent", "--unshare-all", "--tmpfs", "/tmp", "--dev", "/dev"]  # noqa: S108
+    # Started by root, bubblewrap would keep root's capabilities, which can mount what is read-only for writing.
+    words = ["bwrap", "--die-with-parent", "--unshare-all", "--unshare-user", "--cap-drop", "ALL"]
+    words += ["--new-session", "--tmpfs", "/tmp", "--dev", "/dev"]  # noqa: S108
     for path in readable:
         link = Path(path)
         words += ["--symlink", str(link.readlink())] if link.is_symlink() else ["--ro-bind", path]
