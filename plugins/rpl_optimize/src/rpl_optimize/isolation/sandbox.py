@@ -129,7 +129,7 @@ def _outermost(paths: Iterable[Path]) -> list[str]:
 
 
 def _bubblewrap(readable: list[str], writable: list[str], place: Path) -> tuple[str, ...]:
-    # Started by root, bubblewrap would keep root's capabilities, which can mount what is read-only for writing.
+    # Started by root, bubblewrap would keep its capabilities: they can make mounts writable again.
     words = ["bwrap", "--die-with-parent", "--unshare-all", "--unshare-user", "--cap-drop", "ALL"]
     words += ["--new-session", "--tmpfs", "/tmp", "--dev", "/dev"]  # noqa: S108
     for path in readable:
