@@ -27,9 +27,9 @@ NOISE = {"cv": 0.005, "drift": 0.25, "build_offset": 0.0005, "outliers": 0.01}
 #: `unroll 4` and `unroll 8` gain 10 %, and `unroll 8` moves a fifth more; `unroll 3` gains so much that
 #: the other kernel dominates afterwards.
 SPEED = (
-    {"source_matches": "#pragma unroll [48]", "kernel": SMOOTH, "factor": 0.9},
-    {"source_matches": "#pragma unroll 8", "kernel": SMOOTH, "hbm_factor": 1.2},
-    {"source_matches": "#pragma unroll 3", "kernel": SMOOTH, "factor": 0.1},
+    {"source_matches": r"unroll [48]\b", "kernel": SMOOTH, "factor": 0.9},
+    {"source_matches": r"unroll 8\b", "kernel": SMOOTH, "hbm_factor": 1.2},
+    {"source_matches": r"unroll 3\b", "kernel": SMOOTH, "factor": 0.1},
 )
 _LOOP = "    for (int k = 0; k < taps; ++k) {\n"
 _SPILL = "    float kept[600];\n    for (int k = 0; k < 600; ++k) kept[(k * taps) % 600] = in[i] + k;\n"

@@ -50,7 +50,8 @@ class SessionFiles:
             self._decided[data.candidate] = (data.source_sha256, "accepted")
         elif isinstance(data, RolledBackData):
             self._decided[data.candidate] = (self._sources.get(data.candidate, ""), data.verdict)
-        self._finished = isinstance(data, FinishedData)
+        # Without a verdict it was interrupted: the result may be behind the decisions.
+        self._finished = isinstance(data, FinishedData) and data.verdict is not None
 
     def _compare(self, line: int, name: str, digest: str) -> None:
         path = (self.root / name).resolve()
@@ -72,7 +73,11 @@ class SessionFiles:
             self.problems.append((line, f"{DOCUMENT} can't be read: {type(error).__name__}"))
             return
         found = {c.number: (c.source_sha256, c.judgement.verdict) for c in document.candidates}
-        different = [n for n, fact in found.items() if self._decided.get(n) != fact]
+        different = [n for n, fact in found.items() if self._decided.get(n, fact) != fact]
+        # An interrupted session writes candidates without a decision; none of them is an accepted one.
+        different += [
+            n for n, (_, verdict) in found.items() if n not in self._decided and verdict == "accepted"
+        ]
         missing = [n for n in self._decided if n not in found and self._finished]
         for number in sorted((*different, *missing)):
             self.problems.append((line, f"{DOCUMENT} says something else of candidate {number}"))
