@@ -34,6 +34,13 @@ def missing_provider(kind: str, name: str) -> str | None:
     return None
 
 
+def missing_providers(kind: str) -> dict[str, str]:
+    """All names of ``kind`` whose distribution is not installed, sorted, each with that distribution."""
+    entry = _table().get(kind, {})
+    names = sorted(entry) if isinstance(entry, dict) else ()
+    return {name: provider for name in names if (provider := missing_provider(kind, name)) is not None}
+
+
 def distribution_of(module: str) -> str | None:
     """The distribution with ``module``, if it is one of those in the data file."""
     name = module.partition(".")[0].replace("_", "-")

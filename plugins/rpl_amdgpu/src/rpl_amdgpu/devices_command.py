@@ -47,11 +47,11 @@ def devices(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from rpl_amdgpu.known_packages import devices_of_absent_packages
+    from rpl_core.plugins.packages import missing_providers
 
     session = session_of(context)
     known = session.host.catalog.devices().contributions
-    absent = devices_of_absent_packages()
+    absent = missing_providers("devices")
     if as_json:
         rows = [_document(one) for one in known]
         session.output.json({"devices": rows, "not_installed": absent})

@@ -6,15 +6,12 @@ nobody knows, and nothing is said.
 
 from __future__ import annotations
 
-import json
-from importlib import metadata, resources
-
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.plugins.packages import PACKAGES_GROUP, missing_provider
+from rpl_core.plugins.packages import missing_provider
 
-__all__ = ["DEVICE_PACKAGE", "DevicePackageAnalyzer", "devices_of_absent_packages"]
+__all__ = ["DEVICE_PACKAGE", "DevicePackageAnalyzer"]
 
 #: The package to install for the device of a recording that no installed plugin knows.
 DEVICE_PACKAGE: Fact[str | None] = Fact("device_package", str)
@@ -42,23 +39,3 @@ class DevicePackageAnalyzer(Analyzer):
             remedy=f"pip install {package}",
         )
         return AnalysisOutcome({DEVICE_PACKAGE: package}, (found,))
-
-
-def devices_of_absent_packages() -> dict[str, str]:
-    """Device or architecture -> the package to install for it."""
-    found = {}
-    for name in _listed_devices():
-        package = missing_provider("devices", name)
-        if package is not None:
-            found[name] = package
-    return found
-
-
-def _listed_devices() -> list[str]:
-    for entry in metadata.entry_points(group=PACKAGES_GROUP):
-        try:
-            table = json.loads(resources.files(entry.value).joinpath("packages.json").read_text("utf-8"))
-            return sorted(table["devices"])
-        except (ImportError, OSError, ValueError, TypeError, KeyError):
-            continue
-    return []
