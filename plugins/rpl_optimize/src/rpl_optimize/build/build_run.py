@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import time
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from rpl_core.process.outcome import describe_exit
 from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
-from rpl_optimize.interfaces.builder import Build, BuildFailure
+from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 from rpl_optimize.isolation.sandbox import Reach, find_sandbox, needed_paths
 
 if TYPE_CHECKING:
@@ -37,6 +38,20 @@ _MOST_LINES = 1000
 
 #: Where a compiler says that an error is. Its message quotes what stands there.
 _PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):\d+(?::\d+)?:\s")
+
+
+class TextBuilder(Builder):
+    """A builder that takes the same steps for the user's own text and for a candidate."""
+
+    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(text, None, directory)
+
+    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
+        return self._built(candidate, original, directory)
+
+    @abstractmethod
+    def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
+        """Build ``text``; ``original`` is the user's where ``text`` is a candidate."""
 
 
 class FirstError:

@@ -13,7 +13,7 @@ from rpl_core.errors import UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
-from rpl_optimize.build.build_run import BuildRun, StepFailedError
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.compile_database import Entry, find_database, read_database
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.objects import CompiledObject, compile_command, link_command, objects_to_link
@@ -47,7 +47,7 @@ class DatabaseBuilds(BuildSystem):
 
 
 @attrs.define(eq=False)
-class DatabaseBuilder(Builder):
+class DatabaseBuilder(TextBuilder):
     """Compilers run in the directory that their entry names, with objects in the scratch directory.
 
     Other files are compiled from the user's tree as it is at the first build; later builds link the same
@@ -88,12 +88,6 @@ class DatabaseBuilder(Builder):
             program=program,
             time_limit_s=request.time_limit_s,
         )
-
-    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(text, None, directory)
-
-    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s, self._readable())) as run:

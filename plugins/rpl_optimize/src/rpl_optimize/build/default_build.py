@@ -11,7 +11,7 @@ from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.program_word import Program, find_program
 from rpl_optimize.build.separate_compile import SeparateCompile, unit_id
@@ -63,7 +63,7 @@ class Compiler:
 
 
 @frozen
-class OneFileBuilder(Builder):
+class OneFileBuilder(TextBuilder):
     """Compiles the one source in two steps and links it, in ``place``, the user's working directory."""
 
     compiler: Compiler
@@ -81,12 +81,6 @@ class OneFileBuilder(Builder):
         compiling = self._compile(Path(self.source.name), Path(f"{self.source.stem}.o"))
         linking = self._link(Path(f"{self.source.stem}.o"), Path(self.program.path.name))
         return f"{' '.join(compiling)}; {' '.join(linking)}"
-
-    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(text, None, directory)
-
-    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s, (self.source.parent,))) as run:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import UsageError
 from rpl_core.process.launch import require_program
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.host_comparison import HostComparison, watching
 from rpl_optimize.build.program_word import Program, find_program
@@ -30,7 +30,7 @@ _TOOL_PATHS = frozenset(("PATH", "HOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_P
 
 
 @frozen
-class ProjectBuilder(Builder):
+class ProjectBuilder(TextBuilder):
     """``words`` run in the counterpart of ``place`` (the user's working directory) in a copy of ``root``.
 
     The project's absolute path in words and in variables is led to the copy. The program is taken away
@@ -46,12 +46,6 @@ class ProjectBuilder(Builder):
     root: Path
     place: Path
     time_limit_s: float
-
-    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(text, None, directory)
-
-    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s)) as run:

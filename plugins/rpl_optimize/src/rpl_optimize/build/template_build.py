@@ -11,7 +11,7 @@ from rpl_core.errors import UsageError
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.host_comparison import HostComparison, watching
 from rpl_optimize.build.program_word import find_program
@@ -85,7 +85,7 @@ def is_header(path: Path) -> bool:
 
 
 @frozen
-class TemplateBuilder(Builder):
+class TemplateBuilder(TextBuilder):
     """Runs ``words`` in ``place`` (the user's working directory), without a shell.
 
     The candidate keeps its file name, in a scratch directory. The directory of the user's source is searched
@@ -102,12 +102,6 @@ class TemplateBuilder(Builder):
     program: Program
     place: Path
     time_limit_s: float
-
-    def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(text, None, directory)
-
-    def build_candidate(self, candidate: bytes, original: bytes, directory: Path) -> Build | BuildFailure:
-        return self._built(candidate, original, directory)
 
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         with closing(BuildRun(directory, self.time_limit_s, (self.source.parent,))) as run:
