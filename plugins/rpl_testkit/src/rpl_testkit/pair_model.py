@@ -146,7 +146,7 @@ def judge_modelled(
     return trial.judgement
 
 
-@attrs.frozen
+@frozen
 class ModelledTrial:
     """``runs`` are those of the application with warm-ups, without the baseline's profile and placement."""
 

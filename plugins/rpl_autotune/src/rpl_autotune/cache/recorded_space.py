@@ -11,10 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rpl_autotune.contracts.space_file import SpaceDescription
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +45,7 @@ _ERRORS = {
 }
 
 
-@attrs.frozen
+@frozen
 class RecordedResult:
     """``time_ms`` is ``None`` where the configuration failed."""
 
@@ -55,7 +54,7 @@ class RecordedResult:
     reason: str | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RecordedSpace:
     """A recorded space: parameters and a result for each configuration, in file order."""
 

@@ -12,13 +12,13 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from pydantic import ValidationError
 
 from rpl_autotune.evaluation.digests import text_digest
 from rpl_autotune.interfaces.job import Reading
 from rpl_core.errors import BadDataError
 from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ __all__ = ["Cache", "CacheKey", "CachedReading"]
 _VERSION = 1
 
 
-@attrs.frozen
+@frozen
 class CacheKey:
     """What a measurement depends on: configuration, command, program, device and how it was timed."""
 
@@ -55,7 +55,7 @@ class CacheKey:
         )
 
 
-@attrs.frozen
+@frozen
 class CachedReading:
     """A reading and what it was measured under."""
 

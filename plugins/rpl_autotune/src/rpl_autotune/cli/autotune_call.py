@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import MissingError, UsageError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.cache.store import Cache
@@ -26,7 +27,7 @@ _TIME_LIMIT_S = 600.0
 _CACHE_NAME = "autotune-cache.jsonl"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AutotuneCall:
     """The options of one ``rpl autotune``."""
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError, TimeLimitError
 from rpl_core.files.atomic import write_atomic
@@ -19,6 +16,7 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import describe_exit
 from rpl_core.process.storage import make_directory
 from rpl_core.text.safety import printable, shorten
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +29,7 @@ _PROGRAM, _RESULT, _LOG = "program", "result.json", "build.log"
 _LONGEST_REASON = 300
 
 
-@attrs.frozen
+@frozen
 class Built:
     """A program with its digest, or the reason why there is none."""
 
@@ -109,8 +107,3 @@ def file_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def forget_builds(scratch: Path) -> None:
-    """Remove all programs of a session; what was measured stays."""
-    shutil.rmtree(scratch / "builds", ignore_errors=True)

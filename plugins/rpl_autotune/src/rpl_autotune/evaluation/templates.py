@@ -6,11 +6,10 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_autotune.evaluation.digests import text_digest
 from rpl_autotune.interfaces.job import Variant
 from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ _OUTPUT, _DEFINES = "{output}", "{defines}"
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-@attrs.frozen
+@frozen
 class Templates:
     """Words of the commands; ``defines`` are the parameters that ``{defines}`` stands for.
 

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import ApplicationExitError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces.job import Timing
@@ -29,7 +28,7 @@ class TimesUnknownError(BadDataError):
     """The program ran well, and there is no time."""
 
 
-@attrs.frozen
+@frozen
 class TimedRun:
     """What to run. A relative program is looked up in ``place``, where the command starts."""
 
@@ -39,7 +38,7 @@ class TimedRun:
     runs: int
 
 
-@attrs.frozen
+@frozen
 class RunTimes:
     """Milliseconds of each run and where they come from."""
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -20,7 +22,7 @@ def _say_nothing(_line: str) -> None:
     return None
 
 
-@attrs.frozen
+@frozen
 class ExecutorRequest:
     """What the user said about where to measure.
 

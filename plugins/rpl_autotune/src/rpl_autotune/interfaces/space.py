@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -20,7 +22,7 @@ Value: TypeAlias = "bool | int | float | str"
 Configuration: TypeAlias = "tuple[Value, ...]"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Features:
     """Static numbers of each configuration, each column scaled to 0..1. Rows are configurations.
 
@@ -36,7 +38,7 @@ class Features:
     product_names: tuple[str, ...]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SearchSpace:
     """All configurations that the constraints permit. ``default`` is the index of the usual one.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces.space import SearchSpace
@@ -21,7 +21,7 @@ class Phase(str, Enum):
     EXPLORE = "explore"  # without a prediction: there is none, or it is not trusted
 
 
-@attrs.frozen
+@frozen
 class StrategyRequest:
     """``budget`` is the most evaluations; ``seed`` makes equal searches equal.
 
@@ -36,7 +36,7 @@ class StrategyRequest:
     prune_factor: float = 1.75
 
 
-@attrs.frozen
+@frozen
 class Evaluated:
     """A measured configuration by its index; ``runtime_ms`` is ``None`` where it failed or was wrong."""
 
@@ -44,7 +44,7 @@ class Evaluated:
     runtime_ms: float | None
 
 
-@attrs.frozen
+@frozen
 class Proposed:
     """``predicted_ms`` is the model's expectation where one was asked."""
 

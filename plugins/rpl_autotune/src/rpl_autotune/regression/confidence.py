@@ -10,6 +10,7 @@ import numpy as np
 
 from rpl_autotune.regression.model import TimeModel, Training
 from rpl_compare.statistics.signed_rank import signed_rank_test
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class Trust(str, Enum):
     CLEAR = "clear"
 
 
-@attrs.frozen
+@frozen
 class HeldOut:
     """``r2`` and ``residual_std`` are of ln(time); 0.1 means errors of about 10 %."""
 

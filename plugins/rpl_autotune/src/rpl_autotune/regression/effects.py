@@ -11,8 +11,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_PAIRS = 10
 
 
-@attrs.frozen
+@frozen
 class Effects:
     """Parts of the variance, largest first; ``best_pair`` holds a grid of mean times for the first pair."""
 

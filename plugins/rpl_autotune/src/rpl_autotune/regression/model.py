@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +48,7 @@ _STEPS = 20
 _BLOCK = 20_000
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Training:
     """Measured rows: ``rows`` are indices of configurations, ``log_times`` ln of milliseconds."""
 
@@ -56,7 +57,7 @@ class Training:
     failed: Rows
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Prediction:
     """Mean and standard deviation of ln(time) for every configuration that was asked about."""
 

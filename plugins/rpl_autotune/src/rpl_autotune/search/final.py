@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_autotune.contracts.autotune import BestPart, ComparisonPart, FinalPart, MeasuredPart
 from rpl_compare.statistics.robust import median, pseudo_median
 from rpl_compare.statistics.signed_rank import signed_rank_interval
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +28,7 @@ _CONFIDENCE = 0.95
 KEPT_RUN = "best"
 
 
-@attrs.frozen
+@frozen
 class FinalResult:
     """The winner and its fresh measurement, or the reason why there is none."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.cache.store import Cache
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_autotune.interfaces.strategy import Strategy
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TuningRequest:
     """One search. ``budget`` counts evaluations; ``final_rounds`` 0 leaves the final measurement out.
 
@@ -48,7 +48,7 @@ def _say_nothing(_line: str) -> None:
     return None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TuningTools:
     """The plugins and sinks of a search. ``cache`` is ``None`` where nothing is measured."""
 

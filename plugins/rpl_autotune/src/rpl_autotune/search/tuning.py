@@ -17,6 +17,7 @@ from rpl_autotune.search.devices import Devices
 from rpl_compare.statistics.robust import median
 from rpl_core.errors import ApplicationError, BadDataError, PluginError
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.contracts.autotune import EndName, PhaseName
@@ -31,7 +32,7 @@ __all__ = ["Tuning"]
 _LOOK_S = 2.0
 
 
-@attrs.frozen
+@frozen
 class _Asked:
     """A configuration on its way. ``counts`` is false for references that only calibrate a device."""
 

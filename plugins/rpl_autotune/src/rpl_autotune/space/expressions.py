@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces.space import Value
@@ -59,7 +60,7 @@ class ExpressionError(BadDataError):
     """An expression can't be understood, or has no value for a configuration."""
 
 
-@attrs.frozen
+@frozen
 class Expression:
     """A checked expression. ``names`` are the parameters that it needs."""
 

@@ -28,7 +28,6 @@ _STORING = (
 _EXCHANGING = re.compile(r"CAS|Exch|exchange|swap|lock_test_and_set")
 _LOADING = re.compile(r"[lL]oad")
 _INDICES = ("subscript_argument_list",)
-_INNER = (*_INDICES, "argument_list", "parameter_list")
 _LOCAL_DECLARATORS = frozenset({"array_declarator"})
 _INDIRECT = frozenset({"pointer_declarator", "reference_declarator"})
 

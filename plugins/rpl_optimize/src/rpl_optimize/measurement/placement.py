@@ -58,13 +58,6 @@ def placement_share(evidence: EvidencePart) -> float | None:
     return max(gains) - min(gains) if len(gains) > 1 else None
 
 
-def least_gain_of_places(evidence: EvidencePart) -> float | None:
-    """The smallest gain among the shifted builds."""
-    placed = evidence.placement
-    gains = () if placed is None else tuple(_gain(shift.measurement) for shift in placed.shifts)
-    return min((gain for gain in gains if gain is not None), default=None)
-
-
 def placement_sentence(evidence: EvidencePart) -> str:
     """What the verdict says about placement."""
     placed, share = evidence.placement, placement_share(evidence)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
 from rpl_optimize.source_meaning.effects import Effects
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from rpl_optimize.source_meaning.unit import Unit
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Compared:
     """``before`` and ``after`` are the unit with either text; texts are those of the edited file."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import LaunchBounds, ResizedArray, RestrictedParameter
 from rpl_optimize.source_meaning.functions import canonical, digest
 
@@ -22,7 +21,7 @@ _OF_LAUNCHES = frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr",
 _WORDS = ("storageClass", "inline", "constexpr", "virtual", "pure", "explicitlyDeleted", "variadic")
 
 
-@attrs.frozen
+@frozen
 class Difference:
     """``guard`` refuses; ``reason`` says what differs."""
 

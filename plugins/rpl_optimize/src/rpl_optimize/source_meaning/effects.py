@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.functions import Event, digest
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _MEMORY = re.compile(
 )
 
 
-@attrs.frozen
+@frozen
 class Step:
     """One event with an effect. ``label`` is for people, ``meaning`` is compared."""
 

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
 
 Side = Literal["device", "host"]
@@ -41,7 +40,7 @@ _SIDES: Mapping[Side, str] = {"device": "--cuda-device-only", "host": "--cuda-ho
 _MESSAGES = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-Qunused-arguments")
 
 
-@attrs.frozen
+@frozen
 class FrontEnd:
     """``words`` are compiler and options; ``unit`` is compiled, ``source`` (it or its header) edited."""
 
@@ -67,7 +66,7 @@ class FrontEnd:
             yield Pass(self, overlay, Path(scratch))
 
 
-@attrs.frozen
+@frozen
 class Pass:
     """The unit as it would be with one text of the source."""
 

@@ -14,8 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.syntax_dump import Node
 
 Path = tuple[str, ...]
@@ -52,7 +51,7 @@ _DROPPED = frozenset(
 _PLACE_IN_NAME = re.compile(r"(\((?:lambda|unnamed|anonymous)[^()]*?) at [^()]*\)")
 
 
-@attrs.frozen
+@frozen
 class Event:
     """``callee`` is the id of a declaration, ``type_name`` that of a class whose members run."""
 

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, get_args
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.compared import Compared
 from rpl_optimize.source_meaning.declaration import Difference
@@ -68,7 +69,7 @@ _PASSED = {
 }
 
 
-@attrs.frozen
+@frozen
 class Meaning:
     """``mangled`` are the linker's names of what the edit changes, one per instance of a template."""
 
@@ -80,7 +81,7 @@ class Meaning:
         return all(verdict.passed for verdict in self.verdicts)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Reading:
     unit: Unit
     warnings: tuple[str, ...]

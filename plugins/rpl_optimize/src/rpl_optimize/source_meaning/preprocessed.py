@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.line_numbers import shown_line
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _SPLICE = re.compile(rb"\\[ \t\v\f\r]*\n")
 _HASH = re.compile(rb"#|%:|\?\?=")
 
 
-@attrs.frozen
+@frozen
 class Preprocessed:
     """``before`` and ``behind`` are digests of the text around a function, ``pragmas`` those in it."""
 

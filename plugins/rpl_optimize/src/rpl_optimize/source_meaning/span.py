@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.functions import FUNCTIONS
 from rpl_optimize.source_meaning.line_numbers import line_directive
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 _LINE = re.compile(rb"\r?\n#line \d+")
 
 
-@attrs.frozen
+@frozen
 class Span:
     """Bytes of the function: ``[begin, end)`` of the original, ``[begin, new_end)`` of the edited text."""
 

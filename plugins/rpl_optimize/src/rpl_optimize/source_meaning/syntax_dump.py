@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
 
 Node = dict[str, Any]
@@ -41,7 +42,7 @@ def write_dump(blocks: Iterable[bytes], path: Path) -> None:
             file.write(block)
 
 
-@attrs.frozen
+@frozen
 class Place:
     """A byte of a file. ``macro``: it comes out of a macro that is used there."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, events_of, type_name
 from rpl_optimize.source_meaning.syntax_dump import SyntaxDump, write_dump
 
@@ -27,7 +28,7 @@ _NO_CLASS = re.compile(
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Function:
     """``defined``: with a body. ``harmless``: declared to compute only (``const``, ``pure``)."""
 
@@ -39,7 +40,7 @@ class Function:
     virtual: bool
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OwnDeclaration:
     """A declaration of the edited file; ``node`` is whole for functions that stand in no other.
 

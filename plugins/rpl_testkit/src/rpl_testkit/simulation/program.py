@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-import attrs
+from rpl_core.values import frozen
 
 __all__ = ["Costs", "HostThread", "Kind", "Step"]
 
@@ -30,7 +30,7 @@ Kind = Literal[
 ]
 
 
-@attrs.frozen
+@frozen
 class Step:
     """``before_ns`` and ``after_ns``: time inside the call until it takes effect, and from then on.
 
@@ -50,7 +50,7 @@ class Step:
 HostThread = tuple[Step, ...]
 
 
-@attrs.frozen
+@frozen
 class Costs:
     """What the machine adds: between two calls of a thread, from ready to begin of work, to come back."""
 

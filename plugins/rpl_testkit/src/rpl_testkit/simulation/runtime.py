@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 import attrs
 
+from rpl_core.values import frozen
 from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
 from rpl_testkit.simulation.program import Costs, HostThread, Step
 
@@ -61,7 +62,7 @@ class _Stream:
     last_work: _Command | None = None
 
 
-@attrs.frozen
+@frozen
 class Work:
     """One piece of work as it ran. ``held_by``: what it waited for last; "launch" if nothing else did."""
 
@@ -72,7 +73,7 @@ class Work:
     launched_ns: int
 
 
-@attrs.frozen
+@frozen
 class Played:
     """``after[i]``: every piece of work that had to end before work i could begin, directly or not.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
-import attrs
-
+from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 20
 
 
-@attrs.frozen
+@frozen
 class BytesDifference:
     """Bytes of the same place that are not the same."""
 
@@ -27,7 +26,7 @@ class BytesDifference:
     count: int
 
 
-@attrs.frozen
+@frozen
 class Difference:
     """Everything in which two captures differ; nothing when they are alike."""
 

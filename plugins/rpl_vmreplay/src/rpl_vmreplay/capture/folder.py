@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import (
     CODE_OBJECT,
     DISPATCH,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 ELF_MAGIC = b"\x7fELF"
 
 
-@attrs.frozen
+@frozen
 class Capture:
     """What a capture folder says. The bytes of regions stay on disk."""
 

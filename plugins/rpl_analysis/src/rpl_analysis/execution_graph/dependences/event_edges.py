@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import carried_max
@@ -23,6 +22,7 @@ from rpl_analysis.execution_graph.host_program.overlapping_calls import (
 )
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ __all__ = ["EventRecords", "EventWaits", "find_records", "find_waits", "wait_edg
 _FORGOTTEN = -2
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EventRecords:
     """Marks in the life of events, ascending by ``key`` (event, then row of the call).
 
@@ -91,7 +91,7 @@ class EventRecords:
         return number
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EventWaits:
     """One entry per wait call, ascending by ``row``: the record it meets, and the first node behind it.
 

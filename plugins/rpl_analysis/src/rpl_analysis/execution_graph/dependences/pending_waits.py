@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import running_max
@@ -18,6 +17,7 @@ from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys
 from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_before
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ __all__ = ["PendingWork", "pending_work"]
 _MOST_LOOKS = 2**20
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PendingWork:
     """Nodes beside the last one of its stream that a call stands for, with ``Confidence``.
 
@@ -72,7 +72,7 @@ def _columns(
     return table[:, 0], table[:, 1], table[:, 2].astype(np.int8)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Behind:
     """Calls that stand for what their stream held before them: its last node, and waits behind that."""
 
