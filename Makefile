@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long mutants check native dev system schemas docs clean
+.PHONY: demo test test-long mutants check native dev system metadata schemas docs dist site clean
 
 demo: $(STAMP)            ## set up and profile a synthetic application, start to end
 	$(BIN)/rpl demo
@@ -43,6 +43,9 @@ $(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml
 	$(BIN)/python -m pip install -q -r requirements-dev.txt
 	touch $(STAMP)
 
+metadata: $(STAMP)        ## write version, addresses and pins into every distribution; VERSION=0.2.0 sets a new one
+	$(BIN)/python tools/write_metadata.py $(if $(VERSION),--version $(VERSION))
+
 schemas: $(STAMP)         ## write the committed JSON schemas anew
 	$(BIN)/python tools/write_schemas.py
 
@@ -50,6 +53,13 @@ docs: $(STAMP)            ## write the generated parts of the documentation anew
 	$(BIN)/python tools/generate_hook_docs.py
 	$(BIN)/python tools/generate_public_api.py
 	$(BIN)/python tools/generate_cli_reference.py
+
+dist: $(STAMP)            ## every wheel and source distribution in dist/, built twice with the same bytes
+	rm -rf dist
+	$(BIN)/python tools/build_distributions.py
+
+site: $(STAMP)            ## the documentation as a site in build/site; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

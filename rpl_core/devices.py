@@ -44,7 +44,7 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
         )
     raise MissingError(
         f"device {name!r} is unknown; known: {', '.join(known)}",
-        next_step="write a device plugin: docs/plugins/tutorial.md",
+        next_step="write a device plugin: `rpl docs plugins/device`",
     )
 
 
@@ -89,7 +89,7 @@ def _detected(detected: DeviceModel | None, agents: tuple[Agent, ...]) -> Resolv
         else "the device is not recorded"
     )
     remedy = (
-        "install the device's plugin, or write one: docs/plugins/tutorial.md"
+        "install the device's plugin, or write one: `rpl docs plugins/device`"
         if names
         else "name it with --device"
     )

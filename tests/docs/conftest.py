@@ -123,7 +123,9 @@ def string_templates() -> tuple[str, ...]:
 
 def pages() -> tuple[Path, ...]:
     """All pages of this documentation, those that others generate included."""
-    roots = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md")]
+    roots = [
+        ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md")
+    ]
     return (*roots, *sorted((ROOT / "docs").rglob("*.md")), *(plugin / "README.md" for plugin in PLUGINS))
 
 

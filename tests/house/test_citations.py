@@ -19,6 +19,8 @@ _PUT_TOGETHER = re.compile(r"""/ ["']$|\]\($|\[$""")
 _OTHER_PROJECT = re.compile(r"@[0-9a-f]{7,40}\s|https?://\S*$|\b[\w-]+/[\w.-]+,? (?:commit |@)")
 #: Pages that list their sources by short names, which a table at their head explains.
 _SOURCES_BY_NAME = ROOT / "docs" / "reference"
+#: Where builds put pages of ours: into the wheel of the core, and onto the site.
+_BUILT = ("rpl_core/pages/", "project/")
 _NUMBERED = re.compile(r"(docs/reference/[\w-]+\.md), (?:section )?(\d+(?:\.\d+)*)")
 
 
@@ -45,7 +47,7 @@ def _cited(path: Path, text: str) -> Iterator[str]:
 def _exists(path: Path, page: str) -> bool:
     """From the root, or relative to the citing file; names in pages also among the pages beside them."""
     places = [ROOT, path.parent, *([ROOT / "docs"] if path.suffix == ".md" else [])]
-    return "{" in page or any((place / page).is_file() for place in places)
+    return "{" in page or page.startswith(_BUILT) or any((place / page).is_file() for place in places)
 
 
 def test_every_page_that_is_cited_exists():

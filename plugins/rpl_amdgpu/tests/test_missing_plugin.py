@@ -63,7 +63,7 @@ def test_a_gpu_that_no_package_knows_leads_to_the_guide(tmp_path, providers):
     node.mkdir()
     (node / "properties").write_text("gfx_target_version 125000\n")
     report = DevicePluginCheck(frozenset, tmp_path).check()
-    assert (report.status, report.remedy) == (DoctorStatus.MISSING, "write one: docs/plugins/device.md")
+    assert (report.status, report.remedy) == (DoctorStatus.MISSING, "write one: `rpl docs plugins/device`")
 
 
 def _context(architecture, device=None):

@@ -39,7 +39,9 @@ class DevicePluginCheck(DoctorCheck):
             return DoctorReport(DoctorStatus.OK, f"installed plugins know {', '.join(here)}", _NEEDED_FOR)
         packages = {package for name in unknown if (package := missing_provider("devices", name))}
         remedy = (
-            f"pip install {' '.join(sorted(packages))}" if packages else "write one: docs/plugins/device.md"
+            f"pip install {' '.join(sorted(packages))}"
+            if packages
+            else "write one: `rpl docs plugins/device`"
         )
         return DoctorReport(
             DoctorStatus.MISSING, f"no installed plugin knows {', '.join(unknown)}", _NEEDED_FOR, remedy

@@ -92,5 +92,5 @@ def _unstable(cv: float) -> Diagnostic:
         "time.unstable",
         f"the runtime varies by {cv:.1%} (CV) over the runs",
         cause="clock or thermal changes, other load, or too few runs",
-        remedy="see the reproducibility checklist in docs/USER_GUIDE.md, and raise --runs",
+        remedy="see the reproducibility checklist of `rpl docs user-guide`, and raise --runs",
     )

@@ -51,7 +51,7 @@ def _description(path: Path) -> SpaceDescription:
         place = ".".join(map(str, first["loc"])) or "the whole file"
         raise BadDataError(
             f"{path} is no space file: {place}: {first['msg']}",
-            next_step="see `rpl schema search-space` and docs/autotune.md",
+            next_step="see `rpl schema search-space` and `rpl docs autotune`",
         ) from None
 
 

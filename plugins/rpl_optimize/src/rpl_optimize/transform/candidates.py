@@ -74,7 +74,7 @@ def require_transformations(source: KernelSource, transformations: Sequence[Inst
     if not transformations:
         raise MissingError(
             "no loaded plugin offers transformations",
-            next_step="install one (see docs/plugins/index.md), then check `rpl plugins list`",
+            next_step="install one (see `rpl docs plugins`), then check `rpl plugins list`",
         )
     if not able_to_read(source, transformations):
         suffix = PurePath(source.path).suffix

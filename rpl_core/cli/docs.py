@@ -1,0 +1,66 @@
+"""``rpl docs``: the pages of the documentation that were installed with the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rpl_core.cli.session import session_of
+
+
+@click.command("docs")
+@click.argument("page", required=False)
+@click.option("--path", "only_path", is_flag=True, help="Print where the page lies instead of its text.")
+@click.pass_context
+def docs(context: click.Context, page: str | None, only_path: bool) -> None:
+    """Print PAGE (Markdown), through a pager on a terminal; without a page, list what there is.
+
+    docs/plugins/tutorial.md, plugins/tutorial and tutorial are the same page.
+    """
+    pages, output = installed_pages(), session_of(context).output
+    if page is None:
+        output.table(("PAGE", "TITLE"), [(name, _title(path)) for name, path in pages.items()])
+        return
+    found = pages[_named(page, tuple(pages))]
+    if only_path:
+        output.line(str(found))
+    else:
+        click.echo_via_pager(found.read_text(encoding="utf-8"))
+
+
+def installed_pages() -> dict[str, Path]:
+    """Name -> file: those of the wheel, or of the checkout that the core runs from."""
+    package = Path(__file__).resolve().parent.parent
+    root = package / "pages" if (package / "pages").is_dir() else package.parent
+    top = {path.stem: path for path in sorted(root.glob("[A-Z]*.md")) if path.stem != "AGENTS"}
+    names = {path: path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md")}
+    return top | {_short(name): path for path, name in sorted(names.items())}
+
+
+def _named(asked: str, names: tuple[str, ...]) -> str:
+    from rpl_core.errors import UsageError
+
+    wanted = _plain(_short(asked.partition("#")[0].removeprefix("docs/")))
+    plain = {_plain(name): name for name in names}
+    last = [name for name in names if _plain(name).rpartition("/")[2] == wanted]
+    if wanted in plain or len(last) == 1:
+        return plain.get(wanted) or last[0]
+    from difflib import get_close_matches
+
+    near = [plain[name] for name in get_close_matches(wanted, plain)]
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise UsageError(f"no page is called {asked!r}", next_step=f"{hint}`rpl docs` lists the pages")
+
+
+def _short(name: str) -> str:
+    return name.removesuffix(".md").removesuffix("/index")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def _title(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((line[2:] for line in lines if line.startswith("# ")), "")

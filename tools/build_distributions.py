@@ -1,0 +1,75 @@
+"""Build the wheel and the source distribution of every project into ``dist/``, twice, and compare the bytes.
+
+``python tools/build_distributions.py [FOLDER]``. What is published has to be what anybody else builds from the
+same sources; a difference ends with exit code 1 and the name of the file. ``twine`` checks the metadata.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Archives state this time for every file (2 February 2020, the default of hatchling): any fixed one does.
+_TIME = "1580601600"
+
+
+def projects() -> list[Path]:
+    """Folders of all distributions: the core at the root, the plugins, the one that requires them all."""
+    plugins = [path.parent for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+    return [ROOT, *plugins, ROOT / "metapackage"]
+
+
+def build(project: Path, folder: Path, *kinds: str) -> None:
+    """Build "wheel" or "sdist" with the tools of this environment; both without ``kinds``."""
+    wanted = kinds or ("sdist", "wheel")
+    options = [*(f"--{kind}" for kind in wanted), "--no-isolation", "-o", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "build", *options, str(project)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SOURCE_DATE_EPOCH": _TIME},
+    )
+    if done.returncode:
+        raise SystemExit(f"{project.name} can't be built:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+
+
+def different(first: Path, second: Path) -> list[str]:
+    """Names of files of two folders that one of them lacks, or whose bytes differ."""
+    names = sorted({path.name for folder in (first, second) for path in folder.iterdir()})
+    _, mismatch, errors = filecmp.cmpfiles(first, second, names, shallow=False)
+    return sorted((*mismatch, *errors))
+
+
+def check_metadata(folder: Path) -> int:
+    """What an index would refuse or could not show: 0 when all is well."""
+    files = sorted(map(str, folder.iterdir()))
+    return subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *files], check=False
+    ).returncode
+
+
+def main() -> int:
+    """Build, compare, check; returns the exit code."""
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist"
+    target.mkdir(parents=True, exist_ok=True)
+    if any(target.iterdir()):
+        raise SystemExit(f"{target} is not empty: remove what an earlier build left there")
+    with tempfile.TemporaryDirectory() as again:
+        for project in projects():
+            for folder in (target, Path(again)):
+                build(project, folder)
+            print(f"built {project.relative_to(ROOT.parent)}", flush=True)
+        changed = different(target, Path(again))
+    for name in changed:
+        print(f"{name}: the second build gave other bytes", file=sys.stderr)
+    return 1 if changed else check_metadata(target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
