@@ -1,7 +1,7 @@
 """Build the wheel and the source distribution of every project into ``dist/``, twice, and compare the bytes.
 
-``python tools/build_distributions.py [FOLDER]``. What is published has to be what anybody else builds from the
-same sources; a difference ends with exit code 1 and the name of the file. ``twine`` checks the metadata.
+``python tools/build_distributions.py [FOLDER]``. What is published has to be what anybody else builds from
+the same sources; a difference ends with exit code 1 and the name of the file. ``twine`` checks the metadata.
 """
 
 from __future__ import annotations

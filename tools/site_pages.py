@@ -34,7 +34,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Links between files of the repository as links between pages."""
     here = page.file.src_uri
     file = _FILE_OF.get(here, f"docs/{here}")
