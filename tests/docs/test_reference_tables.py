@@ -69,7 +69,7 @@ def test_the_table_of_commands_is_complete(documentation):
 def test_commands_that_the_guide_calls_absent_are_absent(documentation):
     text = documentation.page(GUIDE).read_text(encoding="utf-8")
     absent = set(documentation.spans(text.split("Not in this release:", 1)[1].split("\n\n", 1)[0]))
-    assert "isolate" in absent
+    assert "replay" in absent
     assert not absent & (set(COMMANDS) | set(_BROUGHT["commands"]) | _options_of(profile))
 
 

@@ -26,7 +26,8 @@ ALLOWED = {
     "rpl_gfx1100": {"rpl_core", "rpl_amdgpu"},
     "rpl_gfx1030": {"rpl_core", "rpl_amdgpu"},
     "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
-    "rpl_vmreplay": {"rpl_core"},
+    "rpl_native": set(),
+    "rpl_vmreplay": {"rpl_core", "rpl_native"},
     "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
     "rpl_transforms": {"rpl_core", "rpl_codeobject", "rpl_optimize"},
     "rocm_perf_lab": {"rpl_core"},
@@ -86,6 +87,7 @@ _KEYS_OF_FACTS = "facts"
 
 def _packages() -> dict[str, Path]:
     found = {"rpl_core": ROOT / "rpl_core", "rocm_perf_lab": ROOT / "metapackage" / "src" / "rocm_perf_lab"}
+    found["rpl_native"] = ROOT / "native" / "python" / "rpl_native"
     for folder in sorted((ROOT / "plugins").iterdir()):
         source = folder / "src" / folder.name
         if source.is_dir():

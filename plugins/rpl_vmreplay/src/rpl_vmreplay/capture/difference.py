@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
+from rpl_vmreplay.capture.contents import BLOCK_BYTES, blocks_with_data
 from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
 
 if TYPE_CHECKING:
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_vmreplay.capture.folder import Capture
-
-_BLOCK_BYTES = 1 << 20
 
 
 @frozen
@@ -63,52 +61,72 @@ def _bytes_differences(
     before: Capture, after: Capture, places: set[tuple[int, int]]
 ) -> Iterator[BytesDifference]:
     for name in (KERNARG, CODE_OBJECT):
-        if found := _compare(before.folder / name, after.folder / name):
+        if found := _compare(_plain(before.folder / name), _plain(after.folder / name)):
             yield BytesDifference(name, *found)
+    others = {region.base: region for region in after.regions}
     for region in before.regions:
-        if (region.base, region.size) in places and (
-            found := _compare(before.path_of(region), after.path_of(region))
-        ):
-            first, count = found
-            yield BytesDifference(f"region 0x{region.base:x}", region.base + first, count)
+        if (region.base, region.size) not in places:
+            continue
+        other = others[region.base]
+        pair = (before.path_of(region), region.size), (after.path_of(other), region.size)
+        if found := _compare(*pair):
+            yield BytesDifference(f"region 0x{region.base:x}", region.base + found[0], found[1])
+        kept = before.path_after(region), after.path_after(other)
+        if kept[0] and kept[1] and (found := _compare((kept[0], region.size), (kept[1], region.size))):
+            yield BytesDifference(
+                f"region 0x{region.base:x} after the launch", region.base + found[0], found[1]
+            )
+    yield from _variable_differences(before, after)
 
 
-def _compare(before: Path, after: Path) -> tuple[int, int] | None:
+def _variable_differences(before: Capture, after: Capture) -> Iterator[BytesDifference]:
+    others = {(variable.name, variable.size): variable for variable in after.variables}
+    for variable in before.variables:
+        other = others.get((variable.name, variable.size))
+        if other is None:
+            continue
+        pair = _plain(before.folder / variable.blob), _plain(after.folder / other.blob)
+        if found := _compare(*pair):
+            yield BytesDifference(f"variable {variable.name}", *found)
+
+
+_Contents = tuple["Path", int]  # a file and how many bytes it stands for
+
+
+def _plain(path: Path) -> _Contents:
+    return path, path.stat().st_size
+
+
+def _compare(before: _Contents, after: _Contents) -> tuple[int, int] | None:
     """Offset of the first difference and how many bytes differ; a longer file differs in its end."""
     first: int | None = None
-    count = 0
-    sizes = before.stat().st_size, after.stat().st_size
-    with before.open("rb") as old, after.open("rb") as new:
-        for offset in _places_with_data(old, new, min(sizes)):
-            old.seek(offset)
-            new.seek(offset)
-            pair = old.read(_BLOCK_BYTES), new.read(_BLOCK_BYTES)
-            if pair[0] == pair[1]:
-                continue
-            differing = [i for i, (a, b) in enumerate(zip(*pair, strict=False)) if a != b]
-            count += len(differing)
-            if first is None and differing:
-                first = offset + differing[0]
-    if sizes[0] != sizes[1]:
-        count += abs(sizes[0] - sizes[1])
-        first = min(sizes) if first is None else first
+    common = min(before[1], after[1])
+    count = abs(before[1] - after[1])
+    for offset, old, new in _blocks_of_both(before, after):
+        pair = old[: common - offset], new[: common - offset]
+        if pair[0] == pair[1]:
+            continue
+        differing = [i for i, (a, b) in enumerate(zip(*pair, strict=True)) if a != b]
+        count += len(differing)
+        first = offset + differing[0] if first is None else first
+    if count and first is None:
+        first = common
     return None if first is None else (first, count)
 
 
-def _places_with_data(old: BinaryIO, new: BinaryIO, size: int) -> Iterator[int]:
-    """Offsets of blocks; those that are holes in both files are passed over, gigabytes at a time."""
-    offset = 0
-    while offset < size:
-        data = min(_next_data(old, offset, size), _next_data(new, offset, size))
-        offset = data // _BLOCK_BYTES * _BLOCK_BYTES if data > offset else offset
-        if offset >= size or data >= size:
+def _blocks_of_both(before: _Contents, after: _Contents) -> Iterator[tuple[int, bytes, bytes]]:
+    """Blocks where one of them has data, filled with zeros where the other has none."""
+    streams = blocks_with_data(*before), blocks_with_data(*after)
+    common = min(before[1], after[1])
+    old, new = next(streams[0], None), next(streams[1], None)
+    while old or new:
+        offset = min(one[0] for one in (old, new) if one)
+        if offset >= common:
             return
-        yield offset
-        offset += _BLOCK_BYTES
-
-
-def _next_data(stream: BinaryIO, offset: int, size: int) -> int:
-    try:
-        return os.lseek(stream.fileno(), offset, os.SEEK_DATA)
-    except OSError:  # nothing but holes up to the end
-        return size
+        zeros = bytes(min(BLOCK_BYTES, common - offset))
+        pair = [zeros, zeros]
+        if old and old[0] == offset:
+            pair[0], old = old[1], next(streams[0], None)
+        if new and new[0] == offset:
+            pair[1], new = new[1], next(streams[1], None)
+        yield offset, pair[0], pair[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rpl_core.errors import BadDataError, MissingError
 
@@ -33,44 +33,44 @@ ADDRESSES = 1 << 64
 LARGEST_KERNARG_BYTES = 1 << 20
 LONGEST_NAME = 1 << 16
 
-_Count = Annotated[int, Field(ge=0, lt=1 << 32)]
-_Address = Annotated[int, Field(ge=0, lt=ADDRESSES)]
-_Sizes = Annotated[tuple[_Count, _Count, _Count], Field(strict=False)]
-_Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Count = Annotated[int, Field(ge=0, lt=1 << 32)]
+Address = Annotated[int, Field(ge=0, lt=ADDRESSES)]
+Sizes = Annotated[tuple[Count, Count, Count], Field(strict=False)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-class Dispatch(_Part):
+class Dispatch(Part):
     """``dispatch.json``: the launch."""
 
-    mangled_name: _Name
-    demangled_name: _Name
-    agent_name: _Name
-    isa_name: _Name
-    wavefront_size: _Count
+    mangled_name: Name
+    demangled_name: Name
+    agent_name: Name
+    isa_name: Name
+    wavefront_size: Count
     #: Address of the descriptor in the captured process; kerncap doesn't tell it.
-    kernel_object: _Address | None = None
-    grid: _Sizes
-    block: _Sizes
-    group_segment_size: _Count
-    private_segment_size: _Count
+    kernel_object: Address | None = None
+    grid: Sizes
+    block: Sizes
+    group_segment_size: Count
+    private_segment_size: Count
     kernarg_size: Annotated[int, Field(ge=0, le=LARGEST_KERNARG_BYTES)]
-    dispatch_index: _Count
+    dispatch_index: Count
 
 
-class Region(_Part):
+class Region(Part):
     """One entry of ``memory_regions.json``; its bytes are in ``memory/region_<base in hexadecimal>.bin``."""
 
-    base: _Address
+    base: Address
     size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
     is_pool: bool
     is_vmem: bool
     contains_kernarg: bool
-    handle: _Address = 0
-    access: _Count = 0
+    handle: Address = 0
+    access: Count = 0
 
     @property
     def end(self) -> int:
@@ -87,34 +87,37 @@ class Region(_Part):
         return self
 
 
-class Regions(_Part):
+class Regions(Part):
     """``memory_regions.json``."""
 
     regions: Annotated[tuple[Region, ...], Field(strict=False)]
 
 
-class Variable(_Part):
+def _in_its_folder(name: str) -> str:
+    parts = PurePosixPath(name).parts
+    if len(parts) != 2 or parts[0] != VARIABLES_FOLDER or parts[1] == "..":
+        raise ValueError(f"its file is not in {VARIABLES_FOLDER}/")
+    return name
+
+
+VariableFile = Annotated[Name, AfterValidator(_in_its_folder)]
+
+
+class Variable(Part):
     """One variable of a module, as kerncap keeps it."""
 
-    name: _Name
+    name: Name
     size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
-    blob: _Name
-
-    @model_validator(mode="after")
-    def _stays_in_its_folder(self) -> Variable:
-        parts = PurePosixPath(self.blob).parts
-        if len(parts) != 2 or parts[0] != VARIABLES_FOLDER or parts[1] == "..":
-            raise ValueError(f"its file is not in {VARIABLES_FOLDER}/")
-        return self
+    blob: VariableFile
 
 
-class Variables(_Part):
+class Variables(Part):
     """``module_variables.json``."""
 
     variables: Annotated[tuple[Variable, ...], Field(strict=False)]
 
 
-_Model = TypeVar("_Model", bound=_Part)
+_Model = TypeVar("_Model", bound=Part)
 
 
 def read_json(folder: Path, name: str, model: type[_Model]) -> _Model:

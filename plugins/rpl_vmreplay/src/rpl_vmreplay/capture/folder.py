@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
+from rpl_vmreplay.capture.contents import PACKED_SUFFIX
+from rpl_vmreplay.capture.extras import AFTER_FOLDER, EXTRAS, SENTINEL, Extras, MemoryRegion
 from rpl_vmreplay.capture.files import (
-    CODE_OBJECT,
     DISPATCH,
-    KERNARG,
     KERNCAP_COMPLETE,
     KERNCAP_METADATA,
     REGIONS,
@@ -23,10 +23,7 @@ from rpl_vmreplay.capture.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-ELF_MAGIC = b"\x7fELF"
 
 
 @frozen
@@ -34,20 +31,41 @@ class Capture:
     """What a capture folder says. The bytes of regions stay on disk."""
 
     folder: Path
-    #: Which tool's layout it is: ``rocm-perf-lab`` or ``kerncap``.
+    #: Which tool's layout it is: ``rpl``, ``rocm-perf-lab`` or ``kerncap``.
     layout: str
     dispatch: Dispatch
     regions: tuple[Region, ...]
     variables: tuple[Variable, ...]
     #: Whether the tool says that it finished; None: its layout can't say.
     complete: bool | None
+    #: What rpl's own tool tells beside; None: another tool's, or cut short before it was written.
+    extras: Extras | None = None
 
     @property
     def bytes(self) -> int:
         return sum(region.size for region in self.regions)
 
     def path_of(self, region: Region) -> Path:
-        return self.folder / region.file_name
+        """Where the bytes before the launch are."""
+        packed = self.extras is not None and self.extras.memory.compression == "zstd"
+        return self.folder / (region.file_name + (PACKED_SUFFIX if packed else ""))
+
+    def path_after(self, region: Region) -> Path | None:
+        """Where the bytes after the launch are, when they were kept."""
+        kept = self.extras is not None and self.extras.memory.post == "bytes"
+        return self.folder / AFTER_FOLDER / region.file_name.partition("/")[2] if kept else None
+
+    def hashes_of(self, region: Region, moment: str) -> Path | None:
+        """Where the hashes of ``"pre"`` or ``"post"`` are, when they were kept."""
+        if self.extras is None or self.extras.memory.hash == "none":
+            return None
+        if moment == "post" and self.extras.memory.post == "none":
+            return None
+        return self.folder / f"{region.file_name.removesuffix('.bin')}.{moment}.xxh3"
+
+    def extras_of(self, region: Region) -> MemoryRegion | None:
+        regions = () if self.extras is None else self.extras.memory.regions
+        return next((one for one in regions if one.base == region.base), None)
 
 
 def open_capture(folder: Path) -> Capture:
@@ -57,17 +75,31 @@ def open_capture(folder: Path) -> Capture:
     """
     dispatch = read_json(folder, DISPATCH, Dispatch)
     regions = _without_repetitions(read_json(folder, REGIONS, Regions).regions, folder)
-    has_variables = (folder / VARIABLES).exists()
-    variables = read_json(folder, VARIABLES, Variables).variables if has_variables else ()
-    kerncap = (folder / KERNCAP_METADATA).exists() or (folder / KERNCAP_COMPLETE).exists()
+    layout = _layout(folder)
+    extras = read_json(folder, EXTRAS, Extras) if (folder / EXTRAS).exists() else None
+    sentinel = {"rpl": SENTINEL, "kerncap": KERNCAP_COMPLETE}.get(layout)
     return Capture(
         folder=folder,
-        layout="kerncap" if kerncap else "rocm-perf-lab",
+        layout=layout,
         dispatch=dispatch,
         regions=regions,
-        variables=variables,
-        complete=(folder / KERNCAP_COMPLETE).exists() if kerncap else None,
+        variables=_variables(folder, extras),
+        complete=(folder / sentinel).exists() if sentinel else None,
+        extras=extras,
     )
+
+
+def _layout(folder: Path) -> str:
+    if (folder / EXTRAS).exists() or (folder / SENTINEL).exists():
+        return "rpl"
+    kerncap = (folder / KERNCAP_METADATA).exists() or (folder / KERNCAP_COMPLETE).exists()
+    return "kerncap" if kerncap else "rocm-perf-lab"
+
+
+def _variables(folder: Path, extras: Extras | None) -> tuple[Variable, ...]:
+    if extras is not None:
+        return tuple(Variable(name=one.name, size=one.size, blob=one.file) for one in extras.module_variables)
+    return read_json(folder, VARIABLES, Variables).variables if (folder / VARIABLES).exists() else ()
 
 
 def _without_repetitions(regions: tuple[Region, ...], folder: Path) -> tuple[Region, ...]:
@@ -83,38 +115,3 @@ def _without_repetitions(regions: tuple[Region, ...], folder: Path) -> tuple[Reg
             )
         found.append(region)
     return tuple(found)
-
-
-def problems_of(capture: Capture) -> Iterator[str]:
-    """Every reason why the capture can't be replayed as it is, from the sizes and kinds of its files."""
-    if capture.complete is False:
-        yield "the capture was cut short: the tool did not say that it finished"
-    yield from _file_problems(capture.folder, KERNARG, capture.dispatch.kernarg_size)
-    yield from _code_object_problems(capture.folder)
-    for region in capture.regions:
-        yield from _file_problems(capture.folder, region.file_name, region.size)
-    for variable in capture.variables:
-        yield from _file_problems(capture.folder, variable.blob, variable.size)
-    if 0 in capture.dispatch.grid or 0 in capture.dispatch.block:
-        yield f"{DISPATCH}: a launch of no work-items"
-
-
-def _file_problems(folder: Path, name: str, size: int | None) -> Iterator[str]:
-    path = folder / name
-    if path.parent != folder and path.parent.is_symlink():
-        yield f"{path.parent.name} is a link: it could lead out of the capture"
-    elif not path.exists() and not path.is_symlink():
-        yield f"{name} is absent"
-    elif path.is_symlink() or not path.is_file():
-        yield f"{name} is not a plain file"
-    elif size is not None and (found := path.stat().st_size) != size:
-        yield f"{name} has {found} bytes, {size} are said to be in it"
-
-
-def _code_object_problems(folder: Path) -> Iterator[str]:
-    found = tuple(_file_problems(folder, CODE_OBJECT, None))
-    yield from found
-    if not found:
-        with (folder / CODE_OBJECT).open("rb") as stream:
-            if stream.read(len(ELF_MAGIC)) != ELF_MAGIC:
-                yield f"{CODE_OBJECT} is no code object"

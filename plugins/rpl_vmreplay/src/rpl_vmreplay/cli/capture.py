@@ -12,6 +12,7 @@ from rpl_core.cli.session import session_of
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_vmreplay.capture.difference import Difference
+    from rpl_vmreplay.capture.extras import Extras
     from rpl_vmreplay.capture.files import Region
     from rpl_vmreplay.capture.folder import Capture
 
@@ -22,7 +23,7 @@ _FOLDER = click.Path(path_type=Path)
 def capture() -> None:
     """Look into captures of one kernel launch, check them, and compare two.
 
-    Captures of the first rocm-perf-lab and of kerncap are read. No GPU and no ROCm is needed.
+    Those of `rpl isolate`, of the first rocm-perf-lab and of kerncap are read. No GPU and no ROCm is needed.
     """
 
 
@@ -49,10 +50,12 @@ def info(context: click.Context, folder: Path, as_json: bool) -> None:
 def verify(context: click.Context, folder: Path, as_json: bool) -> int:
     """Check that FOLDER is a whole capture: every file is there, plain, and as large as the lists say.
 
-    Exit code 0: whole; 65: not, with every reason.
+    Where there are hashes, all bytes are read and compared with them. Exit code 0: whole; 65: not, with every
+    reason.
     """
     from rpl_core.exit_codes import ExitCode
-    from rpl_vmreplay.capture.folder import open_capture, problems_of
+    from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.capture.wholeness import problems_of
 
     output = session_of(context).output
     opened = open_capture(folder)
@@ -94,10 +97,11 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> in
 
 def _whole(folder: Path) -> Capture:
     from rpl_core.errors import BadDataError
-    from rpl_vmreplay.capture.folder import open_capture, problems_of
+    from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.capture.wholeness import problems_of
 
     opened = open_capture(folder)
-    if problem := next(problems_of(opened), None):
+    if problem := next(problems_of(opened, contents=False), None):
         raise BadDataError(
             f"{folder} is not a whole capture: {problem}",
             next_step=f"rpl capture verify {folder} names all reasons",
@@ -115,8 +119,30 @@ def _print_capture(output: Output, opened: Capture) -> None:
     output.line(f"LDS        {launch.group_segment_size} bytes, private {launch.private_segment_size} bytes")
     output.line(f"arguments  {launch.kernarg_size} bytes")
     output.line(f"layout     {opened.layout}, {_completeness(opened)}")
-    rows = [(f"0x{one.base:x}", str(one.size), _kind(one), _note(one)) for one in opened.regions]
+    if opened.extras is not None:
+        _print_extras(output, opened.extras)
+    rows = [
+        (f"0x{one.base:x}", str(one.size), _kind(opened, one), _note(opened, one)) for one in opened.regions
+    ]
     output.table(("ADDRESS", "BYTES", "KIND", "NOTE"), rows, right=(1,))
+
+
+def _print_extras(output: Output, extras: Extras) -> None:
+    from rpl_core.text.safety import readable
+
+    agent, launch = extras.agent, extras.dispatch
+    output.line(f"by         {readable(extras.tool.name)} {readable(extras.tool.version)}")
+    output.line(f"GPU        {readable(agent.product or agent.name)}, number {agent.number}")
+    output.line(f"launch     {launch.launch_index} of the process, {launch.match_index} of those that match")
+    if launch.duration_ns is not None:
+        output.line(f"took       {launch.duration_ns} ns")
+    for argument in extras.kernel.arguments or ():
+        name = readable(argument.name or argument.value_kind)
+        output.line(f"argument   {name}, {argument.size} bytes at {argument.offset}")
+    if extras.host_writers:
+        output.line("warning    the program wrote to memory while it was captured")
+    for warning in extras.warnings:
+        output.line(f"warning    {readable(warning)}")
 
 
 def _sizes(sizes: tuple[int, int, int]) -> str:
@@ -129,12 +155,21 @@ def _completeness(opened: Capture) -> str:
     return "finished" if opened.complete else "cut short"
 
 
-def _kind(region: Region) -> str:
+def _kind(opened: Capture, region: Region) -> str:
+    told = opened.extras_of(region)
+    if told is not None:
+        return told.kind.replace("_", " ")
     return "virtual memory" if region.is_vmem else "pool" if region.is_pool else "other"
 
 
-def _note(region: Region) -> str:
-    return "kernel arguments" if region.contains_kernarg else ""
+def _note(opened: Capture, region: Region) -> str:
+    told = opened.extras_of(region)
+    notes = {
+        "kernel arguments": region.contains_kernarg,
+        "changed by the launch": told is not None and told.changed_by_launch,
+        "written by the host meanwhile": told is not None and told.written_by_host,
+    }
+    return ", ".join(note for note, holds in notes.items() if holds)
 
 
 def _plain(opened: Capture) -> dict[str, Any]:
@@ -145,6 +180,7 @@ def _plain(opened: Capture) -> dict[str, Any]:
         "dispatch": opened.dispatch.model_dump(mode="json"),
         "regions": [region.model_dump(mode="json") for region in opened.regions],
         "variables": [variable.model_dump(mode="json") for variable in opened.variables],
+        "extras": None if opened.extras is None else opened.extras.model_dump(mode="json"),
     }
 
 

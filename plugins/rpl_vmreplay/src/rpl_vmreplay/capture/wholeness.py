@@ -1,0 +1,203 @@
+"""Whether a capture is whole: every file is there, plain, as large as said, with the bytes of its hashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import BadDataError
+from rpl_vmreplay.capture.contents import (
+    BLOCK_BYTES,
+    PACKED_SUFFIX,
+    blocks_with_data,
+    packed_size_problem,
+)
+from rpl_vmreplay.capture.extras import EXTRAS, HASH_BYTES, SENTINEL, Sentinel
+from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rpl_vmreplay.capture.files import Region
+    from rpl_vmreplay.capture.folder import Capture
+
+ELF_MAGIC = b"\x7fELF"
+#: Hashes of a region of 8 TiB: no GPU has as much, and they are read at once.
+_LARGEST_HASHES = 64 << 20
+#: Every file whose hash the sentinel holds.
+_SEALED = (DISPATCH, REGIONS, EXTRAS, KERNARG, CODE_OBJECT)
+
+
+def problems_of(capture: Capture, *, contents: bool = True) -> Iterator[str]:
+    """Every reason why the capture can't be replayed as it is.
+
+    Without ``contents`` only from the names, kinds and sizes of its files, which takes no time.
+    """
+    found = False
+    for problem in _outer_problems(capture):
+        found = True
+        yield problem
+    if contents and not found and capture.extras is not None:
+        yield from _content_problems(capture)
+
+
+def _outer_problems(capture: Capture) -> Iterator[str]:
+    if capture.complete is False:
+        yield "the capture was cut short: the tool did not say that it finished"
+    yield from _file_problems(capture.folder, KERNARG, capture.dispatch.kernarg_size)
+    yield from _code_object_problems(capture.folder)
+    for region in capture.regions:
+        yield from _region_problems(capture, region)
+    for variable in capture.variables:
+        yield from _file_problems(capture.folder, variable.blob, variable.size)
+    if 0 in capture.dispatch.grid or 0 in capture.dispatch.block:
+        yield f"{DISPATCH}: a launch of no work-items"
+    if capture.extras is not None:
+        yield from _disagreements(capture)
+    elif capture.layout == "rpl":
+        yield f"{EXTRAS} is absent"
+
+
+def _region_problems(capture: Capture, region: Region) -> Iterator[str]:
+    path = capture.path_of(region)
+    packed = path.suffix == PACKED_SUFFIX
+    found = tuple(_file_problems(capture.folder, _name(capture, path), None if packed else region.size))
+    yield from found
+    if packed and not found and (problem := packed_size_problem(path, region.size)):
+        yield problem
+    chunks = -(-region.size // BLOCK_BYTES)
+    if capture.extras is not None and chunks * HASH_BYTES > _LARGEST_HASHES:
+        yield f"the region at 0x{region.base:x} is larger than the memory of any GPU"
+    for moment in ("pre", "post"):
+        if hashes := capture.hashes_of(region, moment):
+            yield from _file_problems(capture.folder, _name(capture, hashes), chunks * HASH_BYTES)
+    if after := capture.path_after(region):
+        yield from _file_problems(capture.folder, _name(capture, after), region.size)
+
+
+def _name(capture: Capture, path: Path) -> str:
+    return path.relative_to(capture.folder).as_posix()
+
+
+def _disagreements(capture: Capture) -> Iterator[str]:
+    """Where ``capture.json`` and the other lists say different things."""
+    extras = capture.extras
+    assert extras is not None
+    listed = {(one.base, one.size) for one in capture.regions}
+    told = {(one.base, one.size) for one in extras.memory.regions}
+    if listed != told:
+        base = min(base for base, _ in listed ^ told)
+        yield f"{EXTRAS} and {REGIONS} list different regions, the first at 0x{base:x}"
+    launched = extras.dispatch.group_segment
+    if launched is not None and launched.launched != capture.dispatch.group_segment_size:
+        yield f"{EXTRAS} and {DISPATCH} tell different bytes of LDS"
+
+
+def _content_problems(capture: Capture) -> Iterator[str]:
+    yield from _seal_problems(capture.folder)
+    for region in capture.regions:
+        try:
+            yield from _hash_problems(capture, region)
+        except BadDataError as error:
+            yield error.fact
+
+
+def _seal_problems(folder: Path) -> Iterator[str]:
+    sentinel = read_json(folder, SENTINEL, Sentinel)
+    for name in _SEALED:
+        sealed = sentinel.files.get(name)
+        if sealed is None:
+            yield f"{SENTINEL} does not name {name}"
+            continue
+        if (folder / name).stat().st_size != sealed.size or _hash_of(folder / name) != sealed.xxh3:
+            yield f"{name} was changed since it was written"
+
+
+def _hash_of(path: Path) -> str:
+    import xxhash
+
+    digest = xxhash.xxh3_64()
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _hash_problems(capture: Capture, region: Region) -> Iterator[str]:
+    """The bytes against the hashes; what is unchanged after the launch against what is said of it."""
+    places = ((capture.path_of(region), "pre"), (capture.path_after(region), "post"))
+    for path, moment in places:
+        hashes = capture.hashes_of(region, moment)
+        if path is None:
+            continue
+        if hashes is None:
+            if path.suffix == PACKED_SUFFIX:  # else its size says all that can be known
+                for _ in blocks_with_data(path, region.size):
+                    pass
+        elif (wrong := _first_wrong_chunk(path, region.size, hashes.read_bytes())) is not None:
+            yield f"{_name(capture, path)} does not match its hash in the chunk at 0x{region.base + wrong:x}"
+    told = capture.extras_of(region)
+    before, after = capture.hashes_of(region, "pre"), capture.hashes_of(region, "post")
+    if told is None or told.changed_by_launch is None or before is None or after is None:
+        return
+    if told.changed_by_launch != (before.read_bytes() != after.read_bytes()):
+        yield f"{EXTRAS} and the hashes disagree whether the launch changed 0x{region.base:x}"
+
+
+def _first_wrong_chunk(path: Path, size: int, hashes: bytes) -> int | None:
+    """The offset of the first chunk that isn't what its hash says; holes are zeros and are not read."""
+    import xxhash
+
+    zeros = _hash_of_zeros(BLOCK_BYTES)
+    expected = 0
+    for offset, block in blocks_with_data(path, size):
+        if (hole := _first_that_is_not(zeros, hashes, expected, offset)) is not None:
+            return hole
+        index = offset // BLOCK_BYTES
+        digest = int(xxhash.xxh3_64_intdigest(block)).to_bytes(HASH_BYTES, "little")
+        if hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] != digest:
+            return offset
+        expected = offset + len(block)
+    last = size // BLOCK_BYTES * BLOCK_BYTES
+    if (hole := _first_that_is_not(zeros, hashes, expected, last)) is not None:
+        return hole
+    if expected < size and size % BLOCK_BYTES and hashes[-HASH_BYTES:] != _hash_of_zeros(size % BLOCK_BYTES):
+        return last
+    return None
+
+
+def _hash_of_zeros(size: int) -> bytes:
+    import xxhash
+
+    return int(xxhash.xxh3_64_intdigest(bytes(size))).to_bytes(HASH_BYTES, "little")
+
+
+def _first_that_is_not(digest: bytes, hashes: bytes, begin: int, end: int) -> int | None:
+    """The first whole chunk from ``begin`` to ``end`` with another hash; both are multiples of a chunk."""
+    first, last = begin // BLOCK_BYTES, end // BLOCK_BYTES
+    part = hashes[first * HASH_BYTES : last * HASH_BYTES]
+    if part == digest * (last - first):
+        return None
+    places = range(0, len(part), HASH_BYTES)
+    return begin + next(i for i in places if part[i : i + HASH_BYTES] != digest) // HASH_BYTES * BLOCK_BYTES
+
+
+def _file_problems(folder: Path, name: str, size: int | None) -> Iterator[str]:
+    path = folder / name
+    if path.parent != folder and path.parent.is_symlink():
+        yield f"{path.parent.name} is a link: it could lead out of the capture"
+    elif not path.exists() and not path.is_symlink():
+        yield f"{name} is absent"
+    elif path.is_symlink() or not path.is_file():
+        yield f"{name} is not a plain file"
+    elif size is not None and (found := path.stat().st_size) != size:
+        yield f"{name} has {found} bytes, {size} are said to be in it"
+
+
+def _code_object_problems(folder: Path) -> Iterator[str]:
+    found = tuple(_file_problems(folder, CODE_OBJECT, None))
+    yield from found
+    if not found:
+        with (folder / CODE_OBJECT).open("rb") as stream:
+            if stream.read(len(ELF_MAGIC)) != ELF_MAGIC:
+                yield f"{CODE_OBJECT} is no code object"
