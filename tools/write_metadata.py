@@ -28,7 +28,8 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
 def projects(root: Path = ROOT) -> list[Path]:
     """Folders of all distributions but the core's, which stands at the root."""
-    return [path.parent for path in sorted(root.glob("plugins/*/pyproject.toml"))] + [root / "metapackage"]
+    plugins = [path.parent for path in sorted(root.glob("plugins/*/pyproject.toml"))]
+    return [*plugins, root / "native", root / "metapackage"]
 
 
 def stated_version(root: Path = ROOT) -> str:
