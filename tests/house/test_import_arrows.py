@@ -64,8 +64,9 @@ LAYERS = {
     "rpl_optimize": (
         ("contracts", "interfaces", "isolation", "session_layout"),
         ("hookspecs",),
-        ("source_meaning",),
+        ("source_meaning", "running"),
         ("transform", "build"),
+        ("projects",),
         ("measurement",),
         ("ledger", "equivalence"),
         ("loop",),

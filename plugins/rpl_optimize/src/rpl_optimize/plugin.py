@@ -34,10 +34,15 @@ def rpl_proposers() -> tuple[Proposer, ...]:
 def rpl_builders() -> tuple[BuildSystem, ...]:
     from rpl_optimize.build.database_build import DatabaseBuilds
     from rpl_optimize.build.default_build import CompilerBuilds
-    from rpl_optimize.build.project_build import ProjectBuilds
     from rpl_optimize.build.template_build import CommandBuilds
+    from rpl_optimize.projects.cmake import CMakeBuilds
+    from rpl_optimize.projects.extension import NinjaBuilds, SetupBuilds
+    from rpl_optimize.projects.makefile import MakeBuilds
+    from rpl_optimize.projects.project_build import ProjectBuilds
 
-    return (CommandBuilds(), ProjectBuilds(), DatabaseBuilds(), CompilerBuilds())
+    told = (CommandBuilds(), ProjectBuilds(), DatabaseBuilds())
+    found = (CMakeBuilds(), NinjaBuilds(), MakeBuilds(), SetupBuilds(), CompilerBuilds())
+    return (*told, *found)
 
 
 @hookimpl

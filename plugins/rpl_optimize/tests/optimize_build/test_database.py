@@ -10,6 +10,7 @@ import pytest
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_optimize.build.compile_database import read_database
 from rpl_optimize.build.database_build import DatabaseBuilder
+from rpl_optimize.build.model import BuiltProgram
 from rpl_optimize.build.objects import compile_command, link_command
 
 pytestmark = pytest.mark.clang
@@ -141,3 +142,27 @@ def test_a_missing_database_says_how_to_make_one(tmp_path):
     with pytest.raises(MissingError, match="no compile database") as caught:
         read_database(tmp_path)
     assert "CMAKE_EXPORT_COMPILE_COMMANDS" in caught.value.one_line()
+
+
+def test_files_that_include_a_header_are_compiled_with_the_candidate_in_its_place(
+    hipcc, project, built, tmp_path
+):
+    database = project.write_database(project.root / "compile_commands.json")
+    header, before = project.root / "src" / "local.h", project.hash
+    builder = project.builder(source=header, compile_database=database)
+    original = header.read_bytes()
+    for name, text, passed in (
+        ("same", original.replace(b"1.0f", b"11.0f"), True),
+        ("more", original.replace(b"1.0f", b"11.0f") + b"inline int unused;\nint host = 1;\n", False),
+    ):
+        build = builder.build(text, tmp_path / name, original)
+        assert isinstance(build, BuiltProgram), build
+        assert project.printed((str(build.binary),)) == "13", "device code of the candidate"
+        assert build.host_code.passed is passed, build.host_code
+        assert project.hash == before
+    assert not any("main.cpp" in word for command in build.commands for word in command), (
+        "it was compiled once"
+    )
+    database.write_text(json.dumps(json.loads(database.read_text())[1:]))
+    failure = built(project.builder(source=header, compile_database=database), original)
+    assert failure.reason == "no file of the compile database includes local.h"

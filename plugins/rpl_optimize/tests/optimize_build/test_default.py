@@ -10,6 +10,12 @@ from rpl_optimize.build import default_build
 pytestmark = pytest.mark.clang
 
 
+@pytest.fixture(autouse=True)
+def without_makefile(project):
+    """Or make would be asked."""
+    (project.root / "Makefile").unlink()
+
+
 def test_hipcc_builds_one_file_for_the_given_architecture(hipcc, project, build_ok):
     before = project.hash
     build = build_ok(project.builder(architecture="gfx942", link_flags=("-lm",)), project.whole)

@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_optimize.build import project_copy
 from rpl_optimize.build.model import BuiltProgram
-from rpl_optimize.build.project_build import ProjectBuilder
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.isolation.sandbox import find_sandbox
+from rpl_optimize.projects import project_build, project_copy
+from rpl_optimize.projects.project_build import ProjectBuilder
 
 pytestmark = pytest.mark.clang
 _CHANGED = (b"FACTOR + LOCAL", b"FACTOR + LOCAL + 10")
@@ -20,6 +20,12 @@ _CHANGED = (b"FACTOR + LOCAL", b"FACTOR + LOCAL + 10")
 
 def changed(project) -> bytes:
     return project.source.read_bytes().replace(*_CHANGED)
+
+
+@pytest.fixture
+def only_copied(monkeypatch):
+    """A machine on which nothing can be mounted: the build sees the copy at its own place."""
+    monkeypatch.setattr(project_build, "why_no_mounts", lambda: "it is not allowed")
 
 
 @pytest.fixture
@@ -55,7 +61,7 @@ def test_a_program_that_the_build_does_not_write_is_a_failure(hipcc, project, bu
 
 
 def test_the_projects_own_path_in_words_and_variables_leads_to_the_copy(
-    hipcc, make, project, build_ok, monkeypatch
+    hipcc, make, project, build_ok, monkeypatch, only_copied
 ):
     monkeypatch.setenv("APP_ROOT", str(project.root))
     monkeypatch.setenv("APP_ROOTS", f"{project.root}-other:{project.root}/src")
@@ -69,7 +75,7 @@ def test_the_projects_own_path_in_words_and_variables_leads_to_the_copy(
 
 
 @pytest.mark.parametrize("sandbox", ["off", "on"])
-def test_a_build_that_reaches_back_is_found_out(project, built, monkeypatch, sandbox):
+def test_a_build_that_reaches_back_is_found_out(only_copied, project, built, monkeypatch, sandbox):
     monkeypatch.setenv("RPL_SANDBOX", sandbox)
     (project.root / "sub").mkdir()
     (project.root / "sub" / "build.sh").write_text(f"echo x >> $(echo {project.root})/trace.txt; exit 3\n")
@@ -82,7 +88,7 @@ def test_a_build_that_reaches_back_is_found_out(project, built, monkeypatch, san
         assert "trace.txt" in failure.reason
 
 
-def test_what_does_not_belong_into_a_copy_is_left_out(project, built):
+def test_what_does_not_belong_into_a_copy_is_left_out(only_copied, project, built):
     root = project.root
     for name, mark in (
         (".git", "HEAD"),
@@ -136,7 +142,9 @@ def test_a_tree_that_is_too_large_is_refused_with_a_way_out(project, built, monk
     assert "--project" in caught.value.one_line()
 
 
-def test_the_git_root_is_the_project_and_a_subdirectory_keeps_its_counterpart(project, built, monkeypatch):
+def test_the_git_root_is_the_project_and_its_subdirectory_keeps_its_counterpart(
+    only_copied, project, built, monkeypatch
+):
     (project.root / ".git").mkdir()
     monkeypatch.chdir(project.root / "src")
     builder = project.builder(build_command="sh -c 'pwd; echo $PWD'", command=("../app",))
@@ -147,7 +155,7 @@ def test_the_git_root_is_the_project_and_a_subdirectory_keeps_its_counterpart(pr
 
 def test_source_program_and_working_directory_must_lie_in_the_project(project, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="the program that is built"):
-        project.builder(build_command="make app", command=("/bin/true",), project=project.root)
+        project.builder(build_command="make app", command=("/bin/absent",), project=project.root)
     with pytest.raises(UsageError, match=r"the source, .*is not inside"):
         project.builder(build_command="make app", project=project.root / "include")
     monkeypatch.chdir(tmp_path)
@@ -155,13 +163,13 @@ def test_source_program_and_working_directory_must_lie_in_the_project(project, t
         project.builder(build_command="make", command=(str(project.root / "app"),), project=project.root)
 
 
-def test_a_cmake_build_in_the_source_directory_is_refused(project):
+def test_a_cmake_build_in_the_source_directory_is_refused(only_copied, project):
     (project.root / "CMakeCache.txt").write_text("")
     with pytest.raises(UsageError, match="CMake was configured inside"):
         project.builder(build_command="make app", project=project.root)
 
 
-def test_cmake_configures_a_build_directory_of_the_copy(hipcc, project, build_ok, rpl_require):
+def test_cmake_configures_a_build_directory_of_the_copy(only_copied, hipcc, project, build_ok, rpl_require):
     rpl_require("cmake")
     text = "cmake_minimum_required(VERSION 3.16)\nproject(app LANGUAGES CXX)\n"
     text += "add_custom_target(app ALL COMMAND hipcc ${CMAKE_SOURCE_DIR}/src/scale.hip "

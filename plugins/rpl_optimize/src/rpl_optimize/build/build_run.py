@@ -18,6 +18,7 @@ from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 from rpl_optimize.isolation.sandbox import Reach, find_sandbox, needed_paths
+from rpl_optimize.running.mounts import mounted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -118,6 +119,7 @@ class BuildRun:
         self.log = self.directory / LOG
         self.commands: list[tuple[str, ...]] = []
         self.readable, self._sandbox = list(readable), find_sandbox()
+        self._over: tuple[tuple[Path, Path], ...] = ()
         self._log_file = LogFile(self.log)
         self._limit_s, self._begin = time_limit_s, time.monotonic()
         self.begin_ns = (self.directory / MARKER).stat().st_mtime_ns  # as file systems tell it
@@ -190,8 +192,21 @@ class BuildRun:
         self, command: Sequence[str], place: Path, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
         named = tuple(needed_paths(command, environment))
-        reach = Reach((*self.readable, place, *named), (self.directory,), self.temporary)
-        return self._sandbox.wrapped(command, place, reach)
+        places = tuple(at for _, at in self._over)
+        reach = Reach((*self.readable, place, *named), (self.directory, *places), self.temporary)
+        confined = self._sandbox.wrapped(command, place, reach)
+        return mounted(confined, self._over) if self._over else confined
+
+    def stand_in_for(self, tree: Path, copy: Path) -> None:
+        """From now on commands see ``copy``, which lies in this build's directory, where ``tree`` is.
+
+        Inside of it this build's directory stays where it is, so that what commands are told is found.
+        """
+        self._over = (*self._over, (copy, tree))
+        if self.directory.is_relative_to(tree):
+            inside = copy / self.directory.relative_to(tree)
+            make_directory(inside)
+            self._over = ((self.directory, inside), *self._over)
 
     def note(self, line: str) -> None:
         """Put a line into the log."""

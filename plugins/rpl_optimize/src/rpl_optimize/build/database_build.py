@@ -16,15 +16,18 @@ from rpl_core.process.storage import make_directory
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.compile_database import Entry, find_database, read_database
 from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.including import including
 from rpl_optimize.build.objects import CompiledObject, compile_command, link_command, objects_to_link
-from rpl_optimize.build.program_word import Program, find_program
-from rpl_optimize.build.separate_compile import SeparateCompile, unit_id
+from rpl_optimize.build.separate_compile import SeparateCompile, overlay, unit_id
+from rpl_optimize.build.template_build import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.running.program_word import Program, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
+    from rpl_optimize.interfaces.transformation import GuardVerdict
 
 
 class DatabaseBuilds(BuildSystem):
@@ -41,7 +44,8 @@ class DatabaseBuilds(BuildSystem):
         if database is None:
             return None
         entries = read_database(database)
-        if named is None and not any(entry.file == request.source for entry in entries):
+        own = any(entry.file == request.source for entry in entries)
+        if named is None and not own and not is_header(request.source):
             return None
         return DatabaseBuilder.choose(request, database, entries)
 
@@ -50,20 +54,23 @@ class DatabaseBuilds(BuildSystem):
 class DatabaseBuilder(TextBuilder):
     """Compilers run in the directory that their entry names, with objects in the scratch directory.
 
-    Other files are compiled from the user's tree as it is at the first build; later builds link the same
-    objects as long as those lie unchanged where they were made. The database does not say what is linked
-    to what: see ``linked_objects``, and ``--link-flags`` for libraries.
+    ``entry`` is that of the source. A header has none: all files that include it, which the first build finds
+    out, are compiled with the candidate in its place (``-ivfsoverlay``). Other files are compiled from the
+    user's tree as it is at the first build; later builds link the same objects as long as those lie unchanged
+    where they were made. The database does not say what is linked to what: see ``linked_objects``, and
+    ``--link-flags`` for libraries.
     """
 
     summary: str
     command: tuple[str, ...]
     source: Path
-    entry: Entry
+    entry: Entry | None
     others: tuple[Entry, ...]
     link_flags: tuple[str, ...]
     program: Program
     time_limit_s: float
     _cache: dict[Path, tuple[Path, str]] = attrs.field(factory=dict, init=False, repr=False)
+    _units: tuple[Entry, ...] = attrs.field(default=(), init=False)  # that the source is part of
 
     @classmethod
     def choose(cls, request: BuildRequest, database: Path, entries: Sequence[Entry]) -> DatabaseBuilder:
@@ -71,15 +78,16 @@ class DatabaseBuilder(TextBuilder):
         program = find_program(request.command, request.binary, request.place)
         by_file = _one_per_file(entries, program.path.name)
         entry = by_file.pop(request.source, None)
-        if entry is None:
+        if entry is None and (not is_header(request.source) or not by_file):
             raise UsageError(
                 f"{database} has no entry for {request.source}",
-                cause="it is a header, or belongs to another project",
+                cause="it belongs to another project",
                 next_step="give the project's own build: --build 'make app'",
             )
-        require_program((_compiler_seen_from_here(entry),))
+        compiler = entry or next(iter(by_file.values()))
+        require_program((_compiler_seen_from_here(compiler),))
         return cls(
-            summary=f"{Path(entry.compiler).name} as in {database}",
+            summary=f"{Path(compiler.compiler).name} as in {database}",
             command=request.command,
             source=request.source,
             entry=entry,
@@ -95,35 +103,65 @@ class DatabaseBuilder(TextBuilder):
             for folder in (output.parent, run.directory / "objects"):
                 make_directory(folder)
             try:
-                device, host = run.write_both(self.source.name, text, original or text)
-                compiling = self._compiling(run)
-                compiled = run.directory / "objects" / f"{self.source.stem}.o"
-                own = CompiledObject(compiling.compile(run, device, host, compiled), self.entry)
-                others = [self._other(run, number, entry) for number, entry in enumerate(self.others)]
-                objects = objects_to_link(own, others, self.program.path.name)
-                link = link_command(self.entry, objects, output, self.link_flags)
-                run.step(link, self.entry.directory, self._environment(run, self.entry))
-                if not output.is_file():
-                    return run.failed("the link ended well, but wrote no program")
-                return run.finished(output, None if original is None else compiling.verdict(run, host, text))
+                return self._linked(run, text, original, output)
             except StepFailedError as error:
                 return run.failed(str(error))
+
+    def _linked(
+        self, run: BuildRun, text: bytes, original: bytes | None, output: Path
+    ) -> Build | BuildFailure:
+        device, host = run.write_both(self.source.name, text, original or text)
+        own: list[CompiledObject] = []
+        verdicts: list[GuardVerdict] = []
+        for number, unit in enumerate(self._own_units(run)):
+            compiling = self._compiling(run, unit, (device, host))
+            target = run.directory / "objects" / f"own-{number}-{unit.file.stem}.o"
+            own.append(CompiledObject(compiling.compile(run, device, host, target), unit))
+            if original is not None:
+                verdicts.append(compiling.verdict(run, host, text))
+        others = [entry for entry in self.others if entry not in self._units]
+        compiled = [self._other(run, number, entry) for number, entry in enumerate(others)]
+        objects = objects_to_link(own, compiled, self.program.path.name)
+        first = own[0].entry
+        link = link_command(first, objects, output, self.link_flags)
+        run.step(link, first.directory, self._environment(run, first))
+        if not output.is_file():
+            return run.failed("the link ended well, but wrote no program")
+        refused = [verdict for verdict in verdicts if not verdict.passed]
+        return run.finished(output, next(iter((*refused, *verdicts)), None))
 
     def command_for(self, build: Build) -> tuple[str, ...]:
         return self.program.replaced(self.command, build.binary)
 
+    def _own_units(self, run: BuildRun) -> tuple[Entry, ...]:
+        if self.entry is not None:
+            self._units = (self.entry,)
+        elif not self._units:
+            self._units = including(run, self.others, self.source)
+        if not self._units:
+            raise StepFailedError(f"no file of the compile database includes {self.source.name}")
+        return self._units
+
     def _readable(self) -> tuple[Path, ...]:
         """Where the project's files are compiled and lie, and objects of earlier builds."""
-        entries = (self.entry, *self.others)
+        entries = (*self.others, *(() if self.entry is None else (self.entry,)))
         places = (place for entry in entries for place in (entry.directory, entry.file.parent))
-        return (*dict.fromkeys(places), *(known for known, _ in self._cache.values()))
+        own = (self.source.parent, *places)
+        return (*dict.fromkeys(own), *(known for known, _ in self._cache.values()))
 
-    def _compiling(self, run: BuildRun) -> SeparateCompile:
-        def command(source: Path, target: Path) -> tuple[str, ...]:
-            return compile_command(self.entry, source, target, beside=self.source.parent)
+    def _compiling(self, run: BuildRun, unit: Entry, texts: tuple[Path, Path]) -> SeparateCompile:
+        def beside(source: Path, target: Path) -> tuple[str, ...]:
+            return compile_command(unit, source, target, beside=self.source.parent)
 
-        environment = self._environment(run, self.entry)
-        return SeparateCompile(command, self.entry.directory, environment, unit_id(self.source))
+        def overlaid(source: Path, target: Path) -> tuple[str, ...]:
+            compiler, *words = compile_command(unit, unit.file, target)
+            return (compiler, f"-ivfsoverlay{_overlay_of(source)}", *words)
+
+        if self.entry is None:
+            for text in texts:
+                run.write(_overlay_of(text), overlay(self.source, text).encode())
+        command = beside if self.entry is not None else overlaid
+        return SeparateCompile(command, unit.directory, self._environment(run, unit), unit_id(unit.file))
 
     def _other(self, run: BuildRun, number: int, entry: Entry) -> CompiledObject:
         known, digest = self._cache.get(entry.file, (None, ""))
@@ -146,6 +184,10 @@ def _one_per_file(entries: Sequence[Entry], program: str) -> dict[Path, Entry]:
         if entry.file not in found or (entry.target == program != found[entry.file].target):
             found[entry.file] = entry
     return found
+
+
+def _overlay_of(text: Path) -> Path:
+    return text.with_name(f"{text.name}.overlay.yaml")
 
 
 def _compiler_seen_from_here(entry: Entry) -> str:

@@ -13,10 +13,10 @@ from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.environment import build_environment
-from rpl_optimize.build.program_word import Program, find_program
 from rpl_optimize.build.separate_compile import SeparateCompile, unit_id
 from rpl_optimize.build.template_build import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.running.program_word import Program, find_program
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest

@@ -94,12 +94,24 @@ def watching(folder: Path) -> dict[str, str]:
 
 @frozen
 class HostComparison:
-    """``edited`` is where the build read the candidate; ``tree`` is searched for dependency files."""
+    """``edited`` is where the candidate is written; dependency files are looked for in ``trees``.
+
+    These are directories with the places where the build's commands see them; one holds ``edited``.
+    """
 
     run: BuildRun
     environment: Mapping[str, str]
     edited: Path
-    tree: Path
+    trees: Mapping[Path, Path]
+
+    @property
+    def _read(self) -> Path:
+        """Where compilers read the candidate."""
+        return self._as_seen(self.edited).resolve()
+
+    def _as_seen(self, path: Path) -> Path:
+        tree = next(tree for tree in self.trees if path.is_relative_to(tree))
+        return self.trees[tree] / path.relative_to(tree)
 
     def verdict(self, original: bytes, candidate: bytes) -> GuardVerdict:
         """Leaves the candidate in its place. A compiler that fails now refuses as well."""
@@ -122,13 +134,13 @@ class HostComparison:
         return GuardVerdict(HOST_CODE, True, f"the host's code of {len(units)} files is bit-identical")
 
     def _reads(self, unit: Compilation) -> bool:
-        if unit.source == self.edited.resolve():
+        if unit.source == self._read:
             return True
         rules = self.run.temporary / "rules.d"
         rules.unlink(missing_ok=True)
         words = ("-Eonly", "-sys-header-deps", "-dependency-file", str(rules), "-MT", "unit")
         self.run.step(unit.again(*words), unit.place, self.environment, recorded=False)
-        return any(path == self.edited.resolve() for path in _prerequisites(rules, unit.place))
+        return any(path == self._read for path in prerequisites(rules, unit.place))
 
     def _changed(self, units: Iterable[Compilation], original: bytes, candidate: bytes) -> Compilation | None:
         objects: list[list[bytes]] = []
@@ -156,13 +168,14 @@ class HostComparison:
         GCC leaves the source itself out where the variable asks for rules; clang knows no such variable.
         """
         known = {unit.source for unit in seen}
-        places = {self.tree, *(unit.place for unit in seen)}
-        begin = self.run.begin_ns
-        written = (path for path in self.tree.rglob("*.d") if path.is_file())
-        files = [path for path in written if path.stat().st_mtime_ns >= begin]
-        for path in (self.run.temporary / _OF_OTHERS, *files):
-            prerequisites = list(_prerequisites(path, path.parent, *places))
-            if self.edited.resolve() in prerequisites and not known & set(prerequisites):
+        places = {*self.trees.values(), *(unit.place for unit in seen)}
+        written = (path for tree in self.trees for path in tree.rglob("*.d") if path.is_file())
+        files = [path for path in written if path.stat().st_mtime_ns >= self.run.begin_ns]
+        rules = {path: self._as_seen(path.parent) for path in files}
+        rules[self.run.temporary / _OF_OTHERS] = self.run.directory
+        for path, place in rules.items():
+            named = list(prerequisites(path, place, *places))
+            if self._read in named and not known & set(named):
                 return True
         return False
 
@@ -184,7 +197,7 @@ def _compilations(log: Path) -> Iterator[Compilation]:
         yield Compilation(words, Path(place))
 
 
-def _prerequisites(rules: Path, *places: Path) -> Iterator[Path]:
+def prerequisites(rules: Path, *places: Path) -> Iterator[Path]:
     """What the rules of a dependency file name, relative to each of ``places``."""
     if not rules.is_file() or rules.stat().st_size > _MOST_RULE_BYTES:
         return

@@ -48,12 +48,23 @@ def compile_command(entry: Entry, source: Path, output: Path, beside: Path | Non
     return (entry.compiler, *options, *includes, "-c", str(source), "-o", str(output))
 
 
+def dependency_command(entry: Entry, rules: Path) -> tuple[str, ...]:
+    """Has the entry's compiler write to ``rules`` which files it reads, and nothing else."""
+    return (entry.compiler, *_options(entry), "-MM", "-MT", "unit", "-MF", str(rules), str(entry.file))
+
+
+def is_library(path: Path) -> bool:
+    """Whether a built file of this name is loaded, not started: ``libx.so``, ``libx.so.2``."""
+    return ".so" in path.suffixes
+
+
 def link_command(
     entry: Entry, objects: Sequence[Path], output: Path, flags: Sequence[str]
 ) -> tuple[str, ...]:
     """Link ``objects`` with the compiler and the fitting options of ``entry``, then ``flags``."""
     # hipcc says so itself; plain clang has to be told to join the device code of all objects.
     hip = () if Path(entry.compiler).name.startswith("hipcc") else ("--hip-link",)
+    hip = (*hip, *(("-shared",) if is_library(output) else ()))
     files = tuple(map(str, objects))
     return (entry.compiler, *_link_options(entry), *hip, *files, "-o", str(output), *flags)
 
@@ -92,15 +103,19 @@ class CompiledObject:
     entry: Entry
 
 
-def objects_to_link(own: CompiledObject, others: Sequence[CompiledObject], program: str) -> list[Path]:
-    """The candidate's object and all others, without those that hold the ``main`` of another program.
+def objects_to_link(
+    own: Sequence[CompiledObject], others: Sequence[CompiledObject], program: str
+) -> list[Path]:
+    """The candidate's objects and all others, without those that hold the ``main`` of another program.
 
     Where several do and the candidate does not, ``main`` is taken from the candidate's CMake target, else
     from the target named like the program. ``StepFailedError`` when neither decides.
     """
     mains = [other for other in others if defines_main(other.path)]
-    kept = [] if defines_main(own.path) else _main(mains, own, program)
-    return [own.path, *(other.path for other in others if other not in mains or other in kept)]
+    has_main = is_library(Path(program)) or any(defines_main(one.path) for one in own)
+    kept = [] if has_main else _main(mains, own[0], program)
+    linked = (other.path for other in others if other not in mains or other in kept)
+    return [*(one.path for one in own), *linked]
 
 
 def _main(mains: list[CompiledObject], own: CompiledObject, program: str) -> list[CompiledObject]:

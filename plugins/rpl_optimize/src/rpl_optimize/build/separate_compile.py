@@ -9,6 +9,7 @@ relocatable device code it joins both with ``clang-offload-bundler`` (clang's "O
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,13 @@ _BUNDLER: Final = "clang-offload-bundler"
 def unit_id(source: Path) -> str:
     """An id of the translation unit that stays the same whatever the candidate and wherever it is built."""
     return hashlib.sha256(os.fsencode(source)).hexdigest()[:16]
+
+
+def overlay(header: Path, text: Path) -> str:
+    """A file for clang's ``-ivfsoverlay``, by which ``text`` is read where ``header`` is."""
+    shown = {"type": "file", "name": header.name, "external-contents": str(text)}
+    place = {"type": "directory", "name": str(header.parent), "contents": [shown]}
+    return json.dumps({"version": 0, "use-external-names": "false", "roots": [place]})
 
 
 @frozen

@@ -14,12 +14,12 @@ from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.environment import build_environment
 from rpl_optimize.build.host_comparison import HostComparison, watching
-from rpl_optimize.build.program_word import find_program
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.running.program_word import find_program
 
 if TYPE_CHECKING:
-    from rpl_optimize.build.program_word import Program
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
+    from rpl_optimize.running.program_word import Program
 
 SOURCE, OUTPUT = "{source}", "{output}"
 _HEADERS = frozenset((".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inc", ".inl", ".ipp", ".tpp"))
@@ -118,7 +118,7 @@ class TemplateBuilder(TextBuilder):
                     return run.failed("the build command ended well, but wrote no {output}")
                 if original is None:
                     return run.finished(output)
-                comparison = HostComparison(run, environment, candidate, run.directory)
+                comparison = HostComparison(run, environment, candidate, {run.directory: run.directory})
                 return run.finished(output, comparison.verdict(original, text))
             except StepFailedError as error:
                 return run.failed(str(error))

@@ -13,7 +13,7 @@ from rpl_core.errors import RplError, UsageError
 from rpl_core.text.safety import printable
 from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import find_database, read_database
-from rpl_optimize.build.program_word import find_program
+from rpl_optimize.running.program_word import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

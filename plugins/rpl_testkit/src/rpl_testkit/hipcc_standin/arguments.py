@@ -23,7 +23,7 @@ _WITH_VALUE: Final = (
 _SOURCES: Final = frozenset((".hip", ".cpp", ".cu", ".cc", ".cxx", ".C"))
 _DEVICE_ONLY: Final = frozenset(("--genco", "--cuda-device-only", "--offload-device-only"))
 _HOST_ONLY: Final = frozenset(("--cuda-host-only", "--offload-host-only"))
-_REFUSED: Final = frozenset(("-E", "-S", "-fgpu-rdc", "-shared"))
+_REFUSED: Final = frozenset(("-E", "-S", "-fgpu-rdc"))
 _DEFAULT_ARCHITECTURE: Final = "gfx942"
 
 

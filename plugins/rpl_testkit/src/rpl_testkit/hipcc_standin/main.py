@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 #: What only reads the source makes no code, so clang itself answers.
-_FRONT_END_ONLY: Final = frozenset(("-fsyntax-only", "-E"))
+_FRONT_END_ONLY: Final = frozenset(("-fsyntax-only", "-E", "-M", "-MM"))
 _VERSION: Final = "HIP version: 7.2.0-rpl-standin (synthetic)"
 #: Where the launcher keeps what all programs share (see install.py).
 KEPT_VARIABLE: Final = "RPL_STANDIN_HIPCC_KEPT"

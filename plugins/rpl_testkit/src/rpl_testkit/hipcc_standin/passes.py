@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,8 @@ _CPU: Final = (
     *("--offload-host-only", "-DRPL_HIP_CPU=1", "-fPIC", "-w", "-Xclang", "-fcuda-is-device"),
     *("-Xclang", "-aux-triple", "-Xclang", _HOST),
 )
+#: A line by which preprocessed text says which file the next ones are of.
+_LINE_OF: Final = re.compile(rb'# \d+ "([^"]*)"')
 #: Relocations of calls (x86-64 psABI): what else is undefined is data.
 _CALLS: Final = frozenset((4,))  # R_X86_64_PLT32
 
@@ -57,9 +60,29 @@ def compile_device(clang: str, source: str, request: Request, scratch: Path, out
     added = {
         KERNELS: _cpu_library(clang, cpu).read_bytes(),
         ARGUMENTS: _argument_sizes(bare),
-        SOURCE: Path(source).read_bytes(),
+        SOURCE: _text_of(clang, source, request),
     }
     output.write_bytes(with_entries(bare.read_bytes(), added))
+
+
+def _text_of(clang: str, source: str, request: Request) -> bytes:
+    """The source as it is, and where it includes files of its own, with what they say."""
+    text = Path(source).read_bytes()
+    if b'#include "' not in text:
+        return text
+    words = (clang, *HIP, "--offload-host-only", *request.host, "-E", "-w", source)
+    # The real one has no such step, so who asks clang what a build does is not told of it.
+    environment = {name: value for name, value in os.environ.items() if name != "CC_PRINT_OPTIONS"}
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, env=environment)
+    if done.returncode != 0:
+        raise CompilationError
+    kept, foreign = [text, b"\n"], True
+    for line in done.stdout.splitlines(keepends=True):
+        if marker := _LINE_OF.match(line):
+            foreign = marker[1].startswith((b"/usr", b"<", os.fsencode(_HERE)))
+        elif not foreign:
+            kept.append(line)
+    return b"".join(kept)
 
 
 def compile_host(clang: str, source: str, request: Request, bundle: Path | None, output: Path) -> None:

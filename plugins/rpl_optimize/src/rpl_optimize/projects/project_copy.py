@@ -34,19 +34,22 @@ Snapshot = dict[Path, tuple[int, int, int]]
 class Project:
     """The tree below ``root``, which is resolved; ``source`` is absolute and inside.
 
+    ``whole``: build directories of CMake too, for a copy that is seen at the project's own place.
     ``outside`` fills up with what links of a copy lead to outside of it.
     """
 
     root: Path
     source: Path
+    whole: bool = False
     outside: list[Path] = attrs.field(factory=list, eq=False)
 
     def copy(self, target: Path) -> Snapshot:
         """Copy the tree to ``target`` (made here), times and modes kept; returns what the original was.
 
-        Left out: ``.git``, runs, sessions and builds of rpl, special files, and build directories of CMake,
-        whose absolute paths would lead back into the original. Links are copied as links: inside the project
-        they lead to the copy, others to where they led. A build that writes through such a link writes there.
+        Left out: ``.git``, runs, sessions and builds of rpl, special files, and unless it is ``whole`` build
+        directories of CMake, whose absolute paths would lead back into the original. Links are copied as
+        links: inside the project they lead to the copy, others to where they led. A build that writes
+        through such a link writes there.
 
         Raises ``UsageError`` for a tree that is too large or can't be read, and as ``storage_error`` says.
         """
@@ -96,7 +99,7 @@ class Project:
     def _left_out(self, folder: Path) -> bool:
         if (folder / MARKER).is_file() or is_run_directory(folder) or is_session_directory(folder):
             return True
-        return (folder / _CMAKE_CACHE).is_file() and folder not in self.source.parents
+        return not self.whole and (folder / _CMAKE_CACHE).is_file() and folder not in self.source.parents
 
     def _copy_file(self, entry: os.DirEntry[str], target: Path, below: Path) -> None:
         try:

@@ -1,0 +1,270 @@
+"""Build a project by its own command, in a copy of its tree."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import UsageError
+from rpl_core.process.launch import require_program
+from rpl_core.values import frozen
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
+from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.host_comparison import HostComparison, watching
+from rpl_optimize.build.including import including
+from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words
+from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.projects.project_copy import Project, Snapshot, refuse_in_source_build
+from rpl_optimize.running.mounts import why_no_mounts
+from rpl_optimize.running.program_word import Program, find_program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_optimize.build.compile_database import Entry
+    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
+
+#: Variables in which a path of the project names a tool, not the project.
+_TOOL_PATHS = frozenset(("PATH", "HOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"))
+
+
+@frozen
+class ProjectBuilder(TextBuilder):
+    """``words`` run in ``place`` (inside of ``root``) while a copy of ``root`` stands in for it.
+
+    Where nothing can be mounted, they run in the copy itself: the project's absolute path in words and in
+    variables is led there, and build directories of CMake are left out. The program is taken away before
+    the build, so that an old one is never taken for the result. In the user's command only the program is
+    replaced: data files stay the user's, and so does the working directory.
+    """
+
+    summary: str
+    words: tuple[str, ...]
+    command: tuple[str, ...]
+    source: Path
+    program: Program
+    root: Path
+    place: Path
+    time_limit_s: float
+    mounted: bool
+    more_trees: tuple[Path, ...] = ()  # others that the build writes to, where copies can be mounted
+    entries: tuple[Entry, ...] = ()  # of the compile database, where one tells who includes a header
+
+    def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
+        with closing(BuildRun(directory, self.time_limit_s)) as run:
+            copies = self._copied(run)
+            edited = copies.written(self.source)
+            _replace(run, edited, text)
+            binary = copies.written(program_place(self.program.path))
+            _take_away(binary, copies)
+            try:
+                for unit in including(run, self.entries, self.source) if self.mounted else ():
+                    copies.renew(unit.file)
+                watched = {} if original is None else watching(run.temporary)
+                self._run_command(run, copies, watched)
+                built = _result(binary, copies)
+                if original is None:
+                    return run.finished(built)
+                environment = self._environment(run, copies.seen(edited.parent), copies)
+                comparison = HostComparison(run, environment, edited, copies.trees())
+                return run.finished(built, comparison.verdict(original, text))
+            except StepFailedError as error:
+                return run.failed(str(error))
+
+    def command_for(self, build: Build) -> tuple[str, ...]:
+        return self.program.replaced(self.command, build.binary)
+
+    def _copied(self, run: BuildRun) -> Copies:
+        """Copies of all trees; commands see them at the trees' own places, if that is possible."""
+        copies = Copies(mounted=self.mounted)
+        for number, root in enumerate((self.root, *self.more_trees)):
+            copy = run.directory / (f"tree-{number}" if number else "project")
+            project = Project(root, self.source, whole=self.mounted)
+            copies.add(project, copy, project.copy(copy))
+            run.readable += project.outside
+            if self.mounted:
+                run.readable.append(root)
+                run.stand_in_for(root, copy)
+        return copies
+
+    def _run_command(self, run: BuildRun, copies: Copies, watched: Mapping[str, str]) -> None:
+        if not copies.written(self.place).is_dir():
+            raise UsageError(
+                f"{self.place} is not copied: it belongs to a build of CMake or a run of rpl",
+                next_step="start rpl in the project itself, with a --build that configures a build directory",
+            )
+        place = copies.seen(copies.written(self.place))
+        words = tuple(copies.led(word) for word in self.words)
+        try:
+            run.step(words, place, {**self._environment(run, place, copies), **watched})
+        finally:
+            copies.refuse_changes()
+
+    def _environment(self, run: BuildRun, place: Path, copies: Copies) -> dict[str, str]:
+        found = build_environment(run.temporary, place)
+        own = ("PWD", "TMPDIR")
+        return {
+            name: value if name in _TOOL_PATHS or name in own else copies.led(value)
+            for name, value in found.items()
+        }
+
+
+@attrs.define
+class Copies:
+    """Copied trees of one build. ``mounted``: commands see each where its original is."""
+
+    mounted: bool
+    _all: list[tuple[Project, Path, Snapshot]] = attrs.field(factory=list, init=False)
+
+    def add(self, project: Project, copy: Path, before: Snapshot) -> None:
+        self._all.append((project, copy, before))
+
+    def written(self, path: Path) -> Path:
+        """Where a path of an original is written."""
+        project, copy = next((p, c) for p, c, _ in self._all if path.is_relative_to(p.root))
+        return copy / path.relative_to(project.root)
+
+    def holds(self, path: Path) -> bool:
+        """Whether it lies in a copy, links on the way resolved."""
+        return any(path.resolve().is_relative_to(copy.resolve()) for _, copy, _ in self._all)
+
+    def seen(self, path: Path) -> Path:
+        """Where commands see a path of a copy."""
+        tree = next(copy for copy in self.trees() if path.is_relative_to(copy))
+        return self.trees()[tree] / path.relative_to(tree)
+
+    def trees(self) -> dict[Path, Path]:
+        """The copies with the places where commands see them."""
+        return {copy: project.root if self.mounted else copy for project, copy, _ in self._all}
+
+    def led(self, text: str) -> str:
+        """``text`` with paths of originals led to where commands see the copies."""
+        for project, copy, _ in () if self.mounted else self._all:
+            text = _led(text, project.root, copy)
+        return text
+
+    def renew(self, path: Path) -> None:
+        """Have a file of an original look changed: not every makefile knows who includes a header."""
+        if any(path.is_relative_to(project.root) for project, _, _ in self._all):
+            self.written(path).touch()
+
+    def as_built(self, link: Path) -> Path:
+        """Where a link leads that a build made."""
+        named = link.readlink()
+        is_own = any(named.is_relative_to(project.root) for project, _, _ in self._all)
+        return self.written(named) if is_own and self.mounted else link
+
+    def refuse_changes(self) -> None:
+        for project, _, before in self._all:
+            changed = project.first_change(before)
+            if changed is not None:
+                raise StepFailedError(
+                    f"{changed} changed in your own tree while the build ran in a copy: "
+                    "the build command leads back there, or another program writes there"
+                )
+
+
+class ProjectBuilds(BuildSystem):
+    """``--build`` without ``{source}`` and ``{output}``: the project's own build, in a copy of its tree."""
+
+    name = "project"
+    summary = "The project's own build command (--build), in a copy of its tree."
+    priority = 30
+
+    def builder(self, request: BuildRequest) -> Builder | None:
+        words = given_words(request)
+        if not words or any(name in word for name in (SOURCE, OUTPUT) for word in words):
+            return None
+        require_program(words)
+        place = request.place.resolve()
+        if request.project is not None:
+            root = request.project.resolve()
+        else:
+            root = enclosing_tree(request.source, place)
+        return project_builder(request, words, root, place)
+
+
+def project_builder(
+    request: BuildRequest,
+    words: tuple[str, ...],
+    root: Path,
+    place: Path,
+    *,
+    more_trees: tuple[Path, ...] = (),
+    entries: tuple[Entry, ...] = (),
+) -> ProjectBuilder:
+    """``words`` are run in ``place``. ``UsageError`` unless source, program and place lie in the trees."""
+    program = find_program(request.command, request.binary, request.place)
+    if not root.is_dir():
+        raise UsageError(f"--project {root} is not a directory")
+    inside = {
+        "the source": request.source,
+        "the program that is built": program_place(program.path),
+        "the working directory": place,
+    }
+    for what, path in inside.items():
+        if not any(path.is_relative_to(tree) for tree in (root, *more_trees)):
+            raise UsageError(
+                f"{what}, {path}, is not inside the project {root}",
+                next_step="name the project's root with --project DIR, and what it builds with --binary FILE",
+            )
+    can_mount = why_no_mounts() is None
+    if not can_mount:
+        refuse_in_source_build(root, request.source)
+    return ProjectBuilder(
+        summary=f"{shlex.join(words)}, in a copy of {root}",
+        words=words,
+        command=request.command,
+        source=request.source,
+        program=program,
+        root=root,
+        place=place,
+        time_limit_s=request.time_limit_s,
+        mounted=can_mount,
+        more_trees=more_trees,
+        entries=entries,
+    )
+
+
+def enclosing_tree(source: Path, place: Path) -> Path:
+    """The git work tree of the source, else the working directory above it, else its own directory."""
+    found = (folder for folder in source.parents if (folder / ".git").exists())
+    return next(found, place if source.is_relative_to(place) else source.parent)
+
+
+def program_place(program: Path) -> Path:
+    """Where the program lies, links on the way resolved, but not a link that it may be itself."""
+    return program.parent.resolve() / program.name
+
+
+def _led(text: str, root: Path, copy: Path) -> str:
+    return re.sub(re.escape(str(root)) + r"(?![\w.+-])", lambda _: str(copy), text)
+
+
+def _replace(run: BuildRun, edited: Path, text: bytes) -> None:
+    mode = edited.stat().st_mode
+    edited.unlink()  # never through a link
+    run.write(edited, text)
+    edited.chmod(mode & 0o777 | 0o200)
+
+
+def _take_away(binary: Path, copies: Copies) -> None:
+    real = Path(os.path.realpath(binary))
+    (real if copies.holds(real) else binary).unlink(missing_ok=True)
+
+
+def _result(binary: Path, copies: Copies) -> Path:
+    if binary.is_symlink():
+        binary = copies.as_built(binary)
+    if not binary.is_file():
+        hint = "" if binary.parent.is_dir() else f": there is no directory {binary.parent.name}"
+        raise StepFailedError(f"the build command ended well, but did not make {binary.name}{hint}")
+    if not copies.holds(binary):
+        raise StepFailedError(f"{binary.name} is a link out of the project: it was not built in the copy")
+    return binary

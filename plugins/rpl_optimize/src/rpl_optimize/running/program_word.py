@@ -1,0 +1,128 @@
+"""Which file of the user's command is the one that is built, and putting another one in its place.
+
+A word of the command that names it is replaced. What no word names (the library of a Python driver, the
+program that a script starts) is mounted over for the command alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_codeobject.reading.read import read_code_objects
+from rpl_core.errors import RplError, UsageError
+from rpl_core.values import frozen
+from rpl_optimize.running.mounts import mounted, require_mounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: A launcher's command line is short; later words are the application's own data.
+_MAX_WORDS = 64
+_RUNS_OTHERS = (b"\x7fELF", b"#!")
+_NAME_IT = "name the program, library or code object that is built with --binary FILE"
+
+
+@frozen
+class Program:
+    """``path`` is absolute; ``words`` are the places in the command that mean it.
+
+    Without such a word ``place`` is the working directory to which the command's paths are relative.
+    """
+
+    path: Path
+    words: tuple[int, ...]
+    place: Path | None = None
+
+    def replaced(self, command: Sequence[str], built: Path) -> tuple[str, ...]:
+        """``command`` with ``built`` for the program; every other word stays what the user wrote."""
+        if not self.words:
+            return mounted(command, ((built.absolute(), self.path),), self.place)
+        return tuple(str(built) if i in self.words else word for i, word in enumerate(command))
+
+
+def find_program(command: Sequence[str], binary: Path | None, place: Path) -> Program:
+    """The program that the build makes: ``binary``, else the first word.
+
+    Where the first word is there and holds no device code (``mpirun``, ``python``), the only other word
+    that names a file with device code; what only starts other programs is never replaced. ``place`` is the
+    working directory. Raises ``UsageError`` when nothing or several could be meant, ``MissingError`` for a
+    file that no word names where none can be mounted.
+    """
+    if not command or not command[0]:
+        raise UsageError("no application was given")
+    if binary is not None:
+        return _named(command, _absolute(binary, place), place)
+    first = _program_path(command[0], place)
+    if not first.exists() or _has_device_code(first):
+        return Program(first, _words(command, first, place))
+    others = {path for word in command[1:_MAX_WORDS] if _has_device_code(path := place / word)}
+    if len(others) > 1:
+        names = ", ".join(sorted(str(path) for path in others))
+        raise UsageError(f"several words of the command hold device code: {names}", next_step=_NAME_IT)
+    if not others and _runs_others(first):
+        raise UsageError(f"{first} holds no device code, so it is not what is built", next_step=_NAME_IT)
+    found = _absolute(others.pop(), place) if others else first
+    return Program(found, _words(command, found, place))
+
+
+def names_program(command: Sequence[str], place: Path) -> bool:
+    """Whether a word of the command is the program, so that nobody needs to look what the command starts."""
+    first = _program_path(command[0], place)
+    if not first.exists() or not _runs_others(first):
+        return True
+    return any(map(_has_device_code, (first, *(place / word for word in command[1:_MAX_WORDS]))))
+
+
+def _named(command: Sequence[str], program: Path, place: Path) -> Program:
+    words = _words(command, program, place)
+    if words:
+        return Program(program, words)
+    if not program.is_file():
+        raise UsageError(
+            f"the command does not name {program}, and there is no such file for a built one to stand in for",
+            next_step="build it once, or give the command as it runs that file, or another --binary",
+        )
+    require_mounts(f"the command does not name {program}", "give the command as it runs that file")
+    return Program(program, (), place)
+
+
+def _words(command: Sequence[str], program: Path, place: Path) -> tuple[int, ...]:
+    return tuple(
+        i
+        for i, word in enumerate(command)
+        if word and _same((_program_path(word, place) if i == 0 else place / word), program)
+    )
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _program_path(word: str, place: Path) -> Path:
+    if os.sep not in word and (found := shutil.which(word)) is not None:
+        return _absolute(Path(found), place)
+    return _absolute(Path(word), place)
+
+
+def _absolute(path: Path, place: Path) -> Path:
+    # Not resolved: in a project the link's own place counts, not where it leads.
+    return Path(os.path.normpath(place / path))
+
+
+def _has_device_code(path: Path) -> bool:
+    try:
+        return path.is_file() and bool(read_code_objects(path))
+    except (RplError, OSError, ValueError):
+        return False
+
+
+def _runs_others(path: Path) -> bool:
+    """Whether it is a finished program or a script, and not what an earlier build left."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4).startswith(_RUNS_OTHERS)
+    except OSError:
+        return False

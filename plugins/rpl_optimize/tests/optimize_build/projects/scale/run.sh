@@ -1,0 +1,2 @@
+#!/bin/sh
+exec ./build/bin/scale_app "$1"

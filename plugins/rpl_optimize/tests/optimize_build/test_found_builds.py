@@ -1,0 +1,161 @@
+"""Projects of which nobody says how they are built: what is found there makes the program anew.
+
+Real CMake, make and ninja with the stand-in for hipcc, on ``projects/scale``, which is built once as its user
+would. Each test edits one kernel and runs the user's command with what was built.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from rpl_core.errors import UsageError
+from rpl_core.plugins.relay import Contribution
+from rpl_optimize.build.choose import choose_builder
+from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+from rpl_optimize.interfaces.builder import BuildRequest
+from rpl_optimize.plugin import rpl_builders
+from rpl_optimize.running.mounts import why_no_mounts
+from rpl_testkit.hipcc_standin import install_hipcc, standin_places
+from rpl_testkit.requirements import require
+
+pytestmark = [
+    pytest.mark.clang,
+    pytest.mark.skipif(why_no_mounts() is not None, reason="nothing can be mounted here"),
+]
+PROJECT = Path(__file__).parent / "projects" / "scale"
+KERNEL, HEADER = "src/kernel.hip", "kernels/sum.hpp"
+QUERY = "build/.cmake/api/v1/query"
+
+
+@attrs.frozen
+class UsersProject:
+    """The project as its user has it in ``root``, who stands there."""
+
+    root: Path
+
+    def run(self, *words: str) -> str:
+        done = subprocess.run(words, cwd=self.root, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def builder(self, source: str, *command: str, binary: str | None = None) -> ProgramBuilder:
+        request = BuildRequest(
+            command=command,
+            source=Path(source),
+            place=self.root,
+            binary=None if binary is None else Path(binary),
+        )
+        systems = [Contribution("optimize", system) for system in rpl_builders()]
+        return choose_builder(request, systems, print)
+
+    def rebuilt(self, builder: ProgramBuilder, source: str, place: Path, more: str = "") -> BuiltProgram:
+        """With a kernel that adds 11 instead of 1, and ``more`` behind it; the user's tree stays as it is."""
+        before, original = self._files(), (self.root / source).read_bytes()
+        assert b"+ 1.0f" in original
+        build = builder.build(original.replace(b"+ 1.0f", b"+ 11.0f") + more.encode(), place, original)
+        assert isinstance(build, BuiltProgram), build
+        assert self._files() == before
+        return build
+
+    def _files(self) -> dict[Path, tuple[int, int]]:
+        files = (path for path in self.root.rglob("*") if path.is_file())
+        return {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files}
+
+
+@pytest.fixture(scope="module")
+def scale(tmp_path_factory):
+    """The example, built with CMake; a stand-in for hipcc is first on PATH."""
+    for program in ("clang++-22", "ld.lld-22", "cmake", "ninja"):
+        require(program)
+    folder = tmp_path_factory.mktemp("found")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RPL_SANDBOX_READ", standin_places())
+        patch.setenv("PATH", str(install_hipcc(folder / "tools").parent), prepend=":")
+        project = UsersProject(Path(shutil.copytree(PROJECT, folder / "scale")))
+        (project.root / QUERY).mkdir(parents=True)
+        (project.root / QUERY / "codemodel-v2").touch()
+        project.run("cmake", "-S", ".", "-B", "build", "-G", "Ninja")
+        project.run("cmake", "--build", "build")
+        yield project
+
+
+def test_the_cmake_target_that_makes_the_program_is_built(scale, tmp_path):
+    builder = scale.builder(KERNEL, "./build/bin/scale_app", "7")
+    assert builder.system == "cmake"
+    build = scale.rebuilt(builder, KERNEL, tmp_path / "b")
+    assert build.commands[0] == ("cmake", "--build", str(scale.root / "build"), "--target", "app")
+    assert scale.run(*builder.command_for(build)) == "18"
+    assert scale.run("./build/bin/scale_app", "7") == "8"
+    assert build.host_code.passed, build.host_code
+    assert "main.cpp" not in build.log.read_text().partition("rpl:")[0], "only what depends on the source"
+
+
+def test_what_a_script_starts_is_exchanged_where_the_script_finds_it(scale, tmp_path):
+    """And where a check runs the command: in a copy of the working directory."""
+    builder = scale.builder(KERNEL, "./run.sh", "7", binary="build/bin/scale_app")
+    build = scale.rebuilt(builder, KERNEL, tmp_path / "b")
+    command = builder.command_for(build)
+    assert command[-2:] == ("./run.sh", "7"), "a script is never replaced"
+    assert scale.run(*command) == "18"
+    copy = UsersProject(Path(shutil.copytree(scale.root, tmp_path / "work")))
+    assert copy.run(*command) == "18"
+    assert (scale.run("./run.sh", "7"), copy.run("./run.sh", "7")) == ("8", "8")
+
+
+def test_a_kernel_in_a_header_of_a_library_that_python_loads(scale, tmp_path):
+    words = (sys.executable, "driver.py", "build/libscale.so", "7")
+    builder = scale.builder(HEADER, *words)
+    build = scale.rebuilt(builder, HEADER, tmp_path / "b")
+    assert builder.system == "cmake"
+    assert build.host_code.passed, build.host_code
+    assert scale.run(*builder.command_for(build)) == "18"
+    assert scale.run(*words) == "8"
+    build = scale.rebuilt(
+        builder, HEADER, tmp_path / "c", more="inline int more() { return 3; } int own = more();"
+    )
+    assert build.host_code.passed is False
+    assert "library.hip" in build.host_code.reason
+
+
+@pytest.mark.long
+def test_make_builds_what_its_makefile_names_and_all_that_includes_a_header(scale, tmp_path):
+    scale.run("make", "out/program", "out/libsum.so")
+    builder = scale.builder(KERNEL, "out/program", "7")
+    assert (builder.system, builder.builder.words) == ("make", ("make", "out/program"))
+    build = scale.rebuilt(builder, KERNEL, tmp_path / "b")
+    assert scale.run(*builder.command_for(build)) == "18"
+    assert build.host_code.passed, build.host_code
+    builder = scale.builder(HEADER, sys.executable, "driver.py", "out/libsum.so", "7")
+    assert scale.run(*builder.command_for(scale.rebuilt(builder, HEADER, tmp_path / "c"))) == "18"
+
+
+def test_several_builds_that_fit_are_a_question(scale, tmp_path):
+    root = Path(shutil.copytree(PROJECT, tmp_path / "scale"))
+    other = UsersProject(root)
+    for name in ("one", "two"):
+        (root / "builds" / name).mkdir(parents=True)
+        (root / "builds" / name / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={root}\n")
+    with pytest.raises(UsageError, match=r"builds/one, builds/two") as caught:
+        other.builder(KERNEL, "bin/scale_app")
+    assert "--build 'cmake --build builds/one'" in caught.value.one_line()
+    shutil.rmtree(root / "builds")
+    for name in ("src", "out"):
+        (root / name).mkdir(exist_ok=True)
+        (root / name / "Makefile").write_text("program:\n")
+    (root / "Makefile").unlink()
+    with pytest.raises(UsageError, match=r"several directories name program: out, src") as caught:
+        other.builder(KERNEL, "out/program")
+    assert "--build 'make -C out'" in caught.value.one_line()
+
+
+def test_what_only_starts_other_programs_is_never_replaced(scale):
+    for words in (("./run.sh", "7"), (sys.executable, "driver.py", "7"), ("sh", "-c", "./run.sh 7")):
+        with pytest.raises(UsageError, match="holds no device code, so it is not what is built") as caught:
+            scale.builder(KERNEL, *words)
+        assert "--binary FILE" in caught.value.one_line()
