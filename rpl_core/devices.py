@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -15,6 +15,7 @@ from rpl_core.values import frozen
 
 #: Recognises agents; the hook ``rpl_detect_device`` behind the host's boundary.
 Detector = Callable[[tuple[Agent, ...]], DeviceModel | None]
+Ceiling = TypeVar("Ceiling", ComputeCeiling, MemoryCeiling)
 _OPTIONAL = ("compute_units", "xcd_count", "clock_mhz", "l2_bytes", "llc_bytes", "l2_channels", "partition")
 
 
@@ -142,40 +143,28 @@ def common_model(architecture: str, models: Sequence[DeviceModel]) -> DeviceMode
         name=architecture,
         product=f"one of {names}",
         chip_ids=tuple(sorted({chip for m in models for chip in m.chip_ids})),
-        compute_ceilings=_common_compute(models),
-        memory_ceilings=_common_memory(models),
+        compute_ceilings=_common([m.compute_ceilings for m in models]),
+        memory_ceilings=_common([m.memory_ceilings for m in models]),
         unknown_facts=unknown,
         **no_longer_known,
     )
 
 
-def _common_compute(models: Sequence[DeviceModel]) -> tuple[ComputeCeiling, ...]:
-    shared = set(models[0].compute_ceilings)
-    for model in models[1:]:
-        shared &= set(model.compute_ceilings)
-    return tuple(c for c in models[0].compute_ceilings if c in shared)
-
-
-def _common_memory(models: Sequence[DeviceModel]) -> tuple[MemoryCeiling, ...]:
-    shared = set(models[0].memory_ceilings)
-    for model in models[1:]:
-        shared &= set(model.memory_ceilings)
-    return tuple(c for c in models[0].memory_ceilings if c in shared)
+def _common(ceilings: Sequence[tuple[Ceiling, ...]]) -> tuple[Ceiling, ...]:
+    shared = set(ceilings[0]).intersection(*ceilings[1:])
+    return tuple(c for c in ceilings[0] if c in shared)
 
 
 def with_ceilings(device: DeviceModel, added: Sequence[ComputeCeiling | MemoryCeiling]) -> DeviceModel:
     """``device`` with ceilings that plugins add; one for the same thing and origin takes its place."""
-    compute = {(c.data_type, c.pipe, c.origin): c for c in device.compute_ceilings}
-    memory = {(c.level, c.origin): c for c in device.memory_ceilings}
-    for ceiling in added:
-        if isinstance(ceiling, ComputeCeiling):
-            compute[ceiling.data_type, ceiling.pipe, ceiling.origin] = ceiling
-        else:
-            memory[ceiling.level, ceiling.origin] = ceiling
     if not added:
         return device
+    compute = (*device.compute_ceilings, *(c for c in added if isinstance(c, ComputeCeiling)))
+    memory = (*device.memory_ceilings, *(c for c in added if isinstance(c, MemoryCeiling)))
     return attrs.evolve(
-        device, compute_ceilings=tuple(compute.values()), memory_ceilings=tuple(memory.values())
+        device,
+        compute_ceilings=tuple({(c.data_type, c.pipe, c.origin): c for c in compute}.values()),
+        memory_ceilings=tuple({(c.level, c.origin): c for c in memory}.values()),
     )
 
 
@@ -201,23 +190,21 @@ def _at_clock(device: DeviceModel, clock_mhz: float) -> DeviceModel:
         )
     ratio = clock_mhz / device.clock_mhz
     note = f"scaled from {device.clock_mhz:g} to {clock_mhz:g} MHz (--clock-mhz)"
-    compute = tuple(
-        attrs.evolve(c, peak_gflops=c.peak_gflops * ratio, source=f"{c.source}; {note}")
-        if c.origin is CeilingOrigin.SPEC
-        else c
-        for c in device.compute_ceilings
-    )
-    memory = tuple(
-        attrs.evolve(c, peak_gbps=c.peak_gbps * ratio, source=f"{c.source}; {note}")
-        if c.origin is CeilingOrigin.SPEC and c.on_engine_clock
-        else c
-        for c in device.memory_ceilings
-    )
+
+    def scaled(ceilings: Sequence[Ceiling], peak: str) -> tuple[Ceiling, ...]:
+        """Those of the data sheet that follow the engine clock, as everything does that computes."""
+        return tuple(
+            attrs.evolve(c, source=f"{c.source}; {note}", **{peak: getattr(c, peak) * ratio})
+            if c.origin is CeilingOrigin.SPEC and getattr(c, "on_engine_clock", True)
+            else c
+            for c in ceilings
+        )
+
     return attrs.evolve(
         device,
         clock_mhz=clock_mhz,
-        compute_ceilings=compute,
-        memory_ceilings=memory,
+        compute_ceilings=scaled(device.compute_ceilings, "peak_gflops"),
+        memory_ceilings=scaled(device.memory_ceilings, "peak_gbps"),
         overrides=(*device.overrides, f"clock_mhz={clock_mhz:g}"),
     )
 

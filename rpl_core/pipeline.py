@@ -181,10 +181,16 @@ def run_directory_of(paths: Sequence[Path]) -> Path | None:
 
 
 def analyse_only(
-    paths: Sequence[Path], request: AnalysisRequest, host: PluginHost, *, each_is_a_run: bool = False
+    paths: Sequence[Path],
+    request: AnalysisRequest,
+    host: PluginHost,
+    *,
+    each_is_a_run: bool = False,
+    ranks: bool = False,
 ) -> Documents:
     """Documents for ``paths``; nothing is written."""
-    recording = load_recording(paths, host.catalog.readers().contributions, each_is_a_run=each_is_a_run)
+    readers = host.catalog.readers().contributions
+    recording = load_recording(paths, readers, each_is_a_run=each_is_a_run, ranks=ranks)
     return analyse(recording, attrs.evolve(request, root=run_directory_of(paths)), host)
 
 
@@ -195,12 +201,13 @@ def analyse_paths(
     *,
     output: Path | None = None,
     each_is_a_run: bool = False,
+    ranks: bool = False,
 ) -> tuple[Documents, Path | None]:
     """Documents for ``paths`` and where they were written (``None``: nowhere).
 
     A single run directory keeps its documents inside.
     """
-    documents = analyse_only(paths, request, host, each_is_a_run=each_is_a_run)
+    documents = analyse_only(paths, request, host, each_is_a_run=each_is_a_run, ranks=ranks)
     directory = output or run_directory_of(paths)
     if directory is not None:
         documents.write(directory)

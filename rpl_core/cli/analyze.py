@@ -19,6 +19,7 @@ from rpl_core.cli.session import session_of
 @click.command("analyze", cls=PluginOptionsCommand)
 @click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the four documents here.")
+@click.option("--ranks", is_flag=True, help="All recordings are processes of one run.")
 @click.option("--each-is-a-run", is_flag=True, help="Every argument is a repeated run, not another process.")
 @analysis_options
 @click.pass_context
@@ -27,6 +28,7 @@ def analyze(
     /,
     recordings: tuple[Path, ...],
     output: Path | None,
+    ranks: bool,
     each_is_a_run: bool,
     as_json: bool,
     quiet: bool,
@@ -34,8 +36,8 @@ def analyze(
 ) -> None:
     """Analyse run directories, files or folders; nothing is executed.
 
-    Files whose processes lived at the same time (ranks) are one run, others are repeated runs;
-    --each-is-a-run makes every argument a run of its own.
+    Recordings that were made at the same time (ranks) are one run, others are repeated runs, and what was
+    assumed is said. --ranks makes all of them processes of one run, --each-is-a-run every argument a run.
 
     A run directory is analysed as it was recorded (device, ceilings) unless an option says otherwise, and
     gets its documents renewed; other recordings write them with -o only.
@@ -52,6 +54,8 @@ def analyze(
     from rpl_core.pipeline import analyse_paths, run_directory_of
 
     require_one_result_form(as_json=as_json, quiet=quiet)
+    if ranks and each_is_a_run:
+        raise click.UsageError("--ranks and --each-is-a-run contradict each other", context)
     session = session_of(context)
     with shown_while_long("analyze", recordings, quiet=quiet):
         documents, directory = analyse_paths(
@@ -60,5 +64,6 @@ def analyze(
             session.host,
             output=output,
             each_is_a_run=each_is_a_run,
+            ranks=ranks,
         )
     show(session, documents, as_json=as_json, quiet=quiet, directory=directory)

@@ -42,15 +42,11 @@ def _named(asked: str, names: tuple[str, ...]) -> str:
     from rpl_core.errors import UsageError
 
     wanted = _plain(_short(asked.partition("#")[0].removeprefix("docs/")))
-    plain = {_plain(name): name for name in names}
-    last = [name for name in names if _plain(name).rpartition("/")[2] == wanted]
-    if wanted in plain or len(last) == 1:
-        return plain.get(wanted) or last[0]
-    from difflib import get_close_matches
-
-    near = [plain[name] for name in get_close_matches(wanted, plain)]
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise UsageError(f"no page is called {asked!r}", next_step=f"{hint}`rpl docs` lists the pages")
+    same = [name for name in names if _plain(name) == wanted]
+    found = same or [name for name in names if _plain(name).endswith(f"/{wanted}")]
+    if len(found) != 1:
+        raise UsageError(f"no page is called {asked!r}", next_step="`rpl docs` lists the pages")
+    return found[0]
 
 
 def _short(name: str) -> str:

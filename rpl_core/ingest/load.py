@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.errors import BadDataError, PluginError, RplError
+from rpl_core.errors import BadDataError, PluginError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
+from rpl_core.ingest.executions import as_ranks, by_evidence
 from rpl_core.ingest.files import expand
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
@@ -36,18 +37,25 @@ _NOT_CLEANED = Diagnostic(
 )
 
 
-def load_recording(paths: Sequence[Path], readers: Readers, *, each_is_a_run: bool = False) -> Recording:
+def load_recording(
+    paths: Sequence[Path], readers: Readers, *, each_is_a_run: bool = False, ranks: bool = False
+) -> Recording:
     """Everything in ``paths`` as one recording.
 
-    Run directories contribute their passes. Among other files and folders the readers tell which are
-    processes of one execution (their lifetimes overlap) and which are repeated runs; ``each_is_a_run``
-    makes every argument a run of its own.
+    Run directories contribute their passes. Among other files and folders times tell which are processes of
+    one run and which are repeated runs; ``each_is_a_run`` makes every argument a run of its own, and with
+    ``ranks`` all are processes of one run.
     """
     run_directories = [path for path in paths if is_run_directory(path)]
     others = [path for path in paths if path not in run_directories]
     parts = [_load_run(path, readers) for path in run_directories]
+    if ranks and parts:
+        raise UsageError(
+            "--ranks is for recordings: a run directory knows its processes", next_step="name what it holds"
+        )
     groups = [[path] for path in others] if each_is_a_run else [others] if others else []
-    parts += [_read(expand(group), group, readers) for group in groups]
+    settle = as_ranks if ranks else by_evidence
+    parts += [settle(_read(expand(group), group, readers)) for group in groups]
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 

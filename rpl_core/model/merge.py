@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Int32Column, Int64Column
 
 Item = TypeVar("Item")
+Rows = TypeVar("Rows")
 
 
 def merge_traces(traces: Sequence[Trace]) -> Trace:
@@ -74,20 +75,35 @@ class _Merge:
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self.traces = traces
-        self.process_offset = _offsets([t.processes for t in traces])
-        self.kernel_offset = _offsets([t.kernels for t in traces])
-        self.stream_offset = _offsets([t.streams for t in traces])
-        self.queue_offset = _offsets([t.queues for t in traces])
-        self.agents, self.agent_maps = _shared([t.agents for t in traces])
-        self.directions, self.direction_maps = _shared([t.copy_directions for t in traces])
-        self.functions, self.function_maps = _shared(
+        processes = _offsets([t.processes for t in traces])
+        queues = _offsets([t.queues for t in traces])
+        self.agents, agents = _shared([t.agents for t in traces])
+        self.directions, directions = _shared([t.copy_directions for t in traces])
+        self.functions, functions = _shared(
             [tuple(zip(t.api_functions, t.meanings(), strict=True)) for t in traces]
         )
-        self.counter_names, self.counter_maps = _shared([t.counter_names for t in traces])
+        self.counter_names, counters = _shared([t.counter_names for t in traces])
+        #: Index column -> what is added to it in each trace.
+        self.offsets = {
+            "process": processes,
+            "kernel": _offsets([t.kernels for t in traces]),
+            "stream": _offsets([t.streams for t in traces]),
+            "queue": queues,
+            "source_queue": queues,
+        }
+        #: Index column -> the new index of each old one, in each trace.
+        self.maps = {
+            "agent": agents,
+            "source_agent": agents,
+            "destination_agent": agents,
+            "direction": directions,
+            "function": functions,
+            "counter": counters,
+        }
 
     def trace(self) -> Trace:
-        shapes, shape_maps = self._shapes()
-        dispatches, row_maps = self._dispatches(shape_maps)
+        shapes, self.maps["shape"] = self._shapes()
+        dispatches, row_maps = self._dispatches()
         return Trace(
             source=self._source(),
             role=TraceRole.COUNTERS
@@ -101,13 +117,15 @@ class _Merge:
             shapes=shapes,
             streams=self._owned("streams"),
             queues=self._owned("queues"),
-            copies=self._copies(),
+            copies=self._rows("copies", Copies, "correlation_id", "process", "end_ns", "begin_ns"),
             copy_directions=self.directions,
             host_api=next((t.host_api for t in self.traces if t.host_api), None),
-            api_calls=self._api_calls(),
+            api_calls=self._rows("api_calls", ApiCalls, "correlation_id", "process", "begin_ns"),
             api_functions=tuple(name for name, _ in self.functions),
             api_meanings=self._api_meanings(),
-            device_events=self._device_events(),
+            device_events=self._rows(
+                "device_events", DeviceEvents, "correlation_id", "process", "end_ns", "begin_ns"
+            ),
             counters=self._counters(row_maps),
             counter_names=self.counter_names,
             grouped_by_queue=any(t.grouped_by_queue for t in self.traces),
@@ -127,7 +145,7 @@ class _Merge:
         """Kernels, streams or queues, whose process index is shifted."""
         return tuple(
             item if item.process < 0 else attrs.evolve(item, process=item.process + offset)
-            for trace, offset in zip(self.traces, self.process_offset, strict=True)
+            for trace, offset in zip(self.traces, self.offsets["process"], strict=True)
             for item in getattr(trace, field)
         )
 
@@ -141,20 +159,16 @@ class _Merge:
         shapes = LaunchShapes(table[:, 0:3], table[:, 3:6], table[:, 6], table[:, 7])
         return shapes, np.split(number.reshape(-1).astype(np.int32), ends)
 
-    def _dispatches(self, shape_maps: list[Int32Column]) -> tuple[Dispatches, list[Int64Column]]:
+    def _renumbered(self, i: int, rows: Any) -> Any:
+        """Rows of trace ``i`` with the indices of the merged trace."""
+        names = [field.name for field in attrs.fields(type(rows))]
+        shifted = {n: _shifted(getattr(rows, n), self.offsets[n][i]) for n in names if n in self.offsets}
+        mapped = {n: _mapped(getattr(rows, n), self.maps[n][i]) for n in names if n in self.maps}
+        return attrs.evolve(rows, **shifted, **mapped)
+
+    def _dispatches(self) -> tuple[Dispatches, list[Int64Column]]:
         """Merged dispatches, and the new row of each old row."""
-        parts = [
-            attrs.evolve(
-                t.dispatches,
-                process=_shifted(t.dispatches.process, self.process_offset[i]),
-                agent=_mapped(t.dispatches.agent, self.agent_maps[i]),
-                kernel=_shifted(t.dispatches.kernel, self.kernel_offset[i]),
-                stream=_shifted(t.dispatches.stream, self.stream_offset[i]),
-                queue=_shifted(t.dispatches.queue, self.queue_offset[i]),
-                shape=_mapped(t.dispatches.shape, shape_maps[i]),
-            )
-            for i, t in enumerate(self.traces)
-        ]
+        parts = [self._renumbered(i, t.dispatches) for i, t in enumerate(self.traces)]
         columns = _stacked(parts, Dispatches)
         keys = ("dispatch_id", "process", "end_ns", "begin_ns")
         order = np.lexsort(tuple(columns[key] for key in keys))
@@ -164,67 +178,19 @@ class _Merge:
         merged = Dispatches(**{name: column[order] for name, column in columns.items()})
         return merged, np.split(new_row, ends)
 
-    def _copies(self) -> Copies | None:
-        parts = [
-            attrs.evolve(
-                t.copies,
-                process=_shifted(t.copies.process, self.process_offset[i]),
-                source_agent=_mapped(t.copies.source_agent, self.agent_maps[i]),
-                destination_agent=_mapped(t.copies.destination_agent, self.agent_maps[i]),
-                stream=_shifted(t.copies.stream, self.stream_offset[i]),
-                direction=_mapped(t.copies.direction, self.direction_maps[i]),
-            )
-            for i, t in enumerate(self.traces)
-            if t.copies is not None
-        ]
-        if not parts:
-            return None
-        return Copies(**_ordered(_stacked(parts, Copies), "correlation_id", "process", "end_ns", "begin_ns"))
-
-    def _api_calls(self) -> ApiCalls | None:
-        parts = [
-            attrs.evolve(
-                t.api_calls,
-                process=_shifted(t.api_calls.process, self.process_offset[i]),
-                function=_mapped(t.api_calls.function, self.function_maps[i]),
-            )
-            for i, t in enumerate(self.traces)
-            if t.api_calls is not None
-        ]
-        if not parts:
-            return None
-        return ApiCalls(**_ordered(_stacked(parts, ApiCalls), "correlation_id", "process", "begin_ns"))
+    def _rows(self, field: str, kind: type[Rows], *keys: str) -> Rows | None:
+        found = [(i, getattr(trace, field)) for i, trace in enumerate(self.traces)]
+        parts = [self._renumbered(i, rows) for i, rows in found if rows is not None]
+        return kind(**_ordered(_stacked(parts, kind), *keys)) if parts else None
 
     def _api_meanings(self) -> tuple[CallMeaning, ...]:
         if not any(t.api_meanings for t in self.traces):
             return ()
         return tuple(meaning for _, meaning in self.functions)
 
-    def _device_events(self) -> DeviceEvents | None:
-        parts = [
-            attrs.evolve(
-                t.device_events,
-                process=_shifted(t.device_events.process, self.process_offset[i]),
-                agent=_mapped(t.device_events.agent, self.agent_maps[i]),
-                queue=_shifted(t.device_events.queue, self.queue_offset[i]),
-                source_queue=_shifted(t.device_events.source_queue, self.queue_offset[i]),
-            )
-            for i, t in enumerate(self.traces)
-            if t.device_events is not None
-        ]
-        if not parts:
-            return None
-        return DeviceEvents(
-            **_ordered(_stacked(parts, DeviceEvents), "correlation_id", "process", "end_ns", "begin_ns")
-        )
-
     def _counters(self, row_maps: list[Int64Column]) -> CounterValues | None:
         parts = [
-            attrs.evolve(
-                t.counters,
-                dispatch=row_maps[i][t.counters.dispatch],
-                counter=_mapped(t.counters.counter, self.counter_maps[i]),
-            )
+            attrs.evolve(self._renumbered(i, t.counters), dispatch=row_maps[i][t.counters.dispatch])
             for i, t in enumerate(self.traces)
             if t.counters is not None
         ]

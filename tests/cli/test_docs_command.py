@@ -33,9 +33,7 @@ def test_the_place_of_a_page(rpl_cli):
 
 
 def test_a_page_that_is_not_there(rpl_cli):
-    message = rpl_cli("docs", "usr-guide").assert_exit(64).stderr
-    assert "did you mean USER_GUIDE?" in message
-    assert "`rpl docs` lists the pages" in message
+    assert "`rpl docs` lists the pages" in rpl_cli("docs", "usr-guide").assert_exit(64).stderr
 
 
 def test_pages_that_messages_and_guides_name_are_installed(rpl_cli):

@@ -75,7 +75,7 @@ def test_unknown_device_names_the_known_ones_and_the_way_to_a_plugin():
 
     line = error.value.one_line()
     assert "gfx942, BIG, SMALL" in line
-    assert "docs/plugins" in line
+    assert "rpl docs plugins/device" in line
 
 
 def test_without_device_plugins_the_next_step_is_to_install_one():

@@ -1,0 +1,87 @@
+"""Which recordings are processes of one run, and which are repeated runs: by evidence, and said.
+
+Processes of one run live at the same time, repeated runs do not. Where lifetimes are not recorded the times
+of the work stand for them. A process id that occurs twice means two runs, and clocks of different machines
+can't be compared; what that leaves open counts as repeated runs until the user says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.merge import merge_traces
+from rpl_core.model.trace import TraceRole
+
+if TYPE_CHECKING:
+    from rpl_core.model.recording import Recording
+    from rpl_core.model.trace import Trace
+
+    Life = tuple[str, int, int]  # clock, begin, end
+
+
+def by_evidence(recording: Recording) -> Recording:
+    """``recording`` with the traces of one run as one trace, and a word on what was assumed."""
+    runs = recording.timing_runs
+    if len(runs) < 2:
+        return recording
+    lives = [_life(run) for run in runs]
+    groups = _groups(runs, lives)
+    merged = tuple(merge_traces([runs[i] for i in group]) for group in groups)
+    return _with_runs(recording, merged, _assumed(groups, lives))
+
+
+def as_ranks(recording: Recording) -> Recording:
+    """The user's word: all are processes of one run."""
+    return _with_runs(recording, (merge_traces(recording.timing_runs),) if recording.timing_runs else ())
+
+
+def _with_runs(recording: Recording, runs: tuple[Trace, ...], *said: Diagnostic) -> Recording:
+    others = tuple(trace for trace in recording.traces if trace.role is not TraceRole.TIMING)
+    return attrs.evolve(recording, traces=(*runs, *others), diagnostics=(*recording.diagnostics, *said))
+
+
+def _groups(runs: Sequence[Trace], lives: Sequence[Life | None]) -> list[list[int]]:
+    """Places of traces that overlaps on one clock connect, each group and the groups in their order."""
+    groups = [[i] for i, life in enumerate(lives) if life is None]
+    clock, latest = None, 0
+    for (node, begin, end), i in sorted((life, i) for i, life in enumerate(lives) if life is not None):
+        if node == clock and begin < latest:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+            clock, latest = node, 0
+        latest = max(latest, end)
+    parts = [[[i] for i in group] if _repeats([runs[i] for i in group]) else [group] for group in groups]
+    return sorted(sorted(group) for part in parts for group in part)
+
+
+def _repeats(runs: Sequence[Trace]) -> bool:
+    pids = [process.pid for run in runs for process in run.processes if process.pid > 0]
+    return len(pids) != len(set(pids))
+
+
+def _life(run: Trace) -> Life | None:
+    clocks = {process.node for process in run.processes}
+    if len(clocks) != 1:
+        return None
+    times = [time for p in run.processes for time in (p.begin_ns, p.end_ns) if time is not None]
+    if len(times) < 2 * len(run.processes):
+        rows = [rows for rows in (run.dispatches, run.copies) if rows is not None and len(rows)]
+        times = [time for r in rows for time in (int(r.begin_ns.min()), int(r.end_ns.max()))]
+    return (clocks.pop(), min(times), max(times)) if times else None
+
+
+def _assumed(groups: Sequence[Sequence[int]], lives: Sequence[Life | None]) -> Diagnostic:
+    known = None not in lives and len({life[0] for life in lives if life}) == 1
+    runs = "one run" if len(groups) == 1 else f"{len(groups)} runs"
+    return Diagnostic(
+        "ingest.runs_assumed",
+        f"{len(lives)} recordings are taken for {runs}: what was made at the same time is one run",
+        severity=Severity.INFO if known else Severity.WARNING,
+        cause=None if known else "clocks of several machines, or times that are not recorded, tell nothing",
+        remedy="`rpl analyze` takes them for one run with --ranks, for repeated runs with --each-is-a-run",
+    )
