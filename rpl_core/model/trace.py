@@ -36,6 +36,14 @@ NOT_RECORDED = -1
 NO_HANDLE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
+def distinct_values(column: NDArray[Any]) -> NDArray[Any]:
+    """What occurs in ``column``, ascending. ``np.unique`` imports ``numpy.ma`` and hashes first."""
+    ordered = np.sort(column, axis=None)
+    first = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
+
+
 class TraceRole(str, Enum):
     """What a trace may be used for.
 

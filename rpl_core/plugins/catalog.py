@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -56,7 +55,9 @@ class NamedContributions(Generic[T]):
         if name in self._entries:
             return self._entries[name].value
         known = ", ".join(self.names) or "none"
-        similar = difflib.get_close_matches(name, self.names, n=1)
+        from difflib import get_close_matches
+
+        similar = get_close_matches(name, self.names, n=1)
         raise MissingError(
             f"unknown {self.noun} {name!r}; known: {known}",
             next_step=f"did you mean {similar[0]!r}?" if similar else "see `rpl plugins list`",

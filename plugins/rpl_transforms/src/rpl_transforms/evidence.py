@@ -7,12 +7,14 @@ that what it mends does not limit the kernel. That is all that is claimed: wheth
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpl_codeobject.kernel_names import is_instance
 from rpl_core.interfaces.rule import Comparison, Condition, Rule
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.transformation import Evidence
+
+if TYPE_CHECKING:  # the rule below is read at each analysis, which needs nothing of the loop
+    from rpl_optimize.interfaces.transformation import Evidence
 
 BANK_CONFLICTS = "lds_bank_conflicts_per_access"
 #: Puts the measured conflicts into ``analysis.json``; the weakest of all rules, so that it decides no label
@@ -88,6 +90,8 @@ def _waits_for_memory(facts: KernelFacts) -> float | None:
 
 def _evidence(facts: KernelFacts, part: float | None, named: str) -> Evidence:
     """``part`` of the kernel's share may be gained; unknown facts bound nothing, and expect nothing."""
+    from rpl_optimize.interfaces.transformation import Evidence
+
     most = None if facts.share is None or part is None else facts.share * part
     told = {"critical_path_score": facts.score, named: getattr(facts, named)}
     return Evidence(None if most is None else (0.0, most), told)

@@ -10,6 +10,7 @@ from rpl_analysis.bottleneck.classify import classify
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
 from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.trace import distinct_values
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
@@ -54,7 +55,7 @@ def _kernels_without_lds(recording: Recording) -> frozenset[str]:
     with_lds: set[str] = set()
     for trace in recording.traces:
         users = _users(trace)
-        names = {trace.kernels[i].name for i in np.unique(trace.dispatches.kernel).tolist() if i >= 0}
+        names = {trace.kernels[i].name for i in distinct_values(trace.dispatches.kernel).tolist() if i >= 0}
         with_lds |= users
         without |= names - users
     return frozenset(without - with_lds)
@@ -65,4 +66,4 @@ def _users(trace: Trace) -> set[str]:
     shape, kernel = trace.dispatches.shape, trace.dispatches.kernel
     lds = np.append(trace.shapes.lds_bytes, -1)  # index -1: no shape
     rows = (lds[shape] != 0) & (kernel >= 0)
-    return {trace.kernels[i].name for i in np.unique(kernel[rows]).tolist()}
+    return {trace.kernels[i].name for i in distinct_values(kernel[rows]).tolist()}

@@ -16,6 +16,7 @@ from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_submitted
 from rpl_analysis.execution_graph.host_program.submission import call_place
 from rpl_core.model.calls import CallKind
+from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _waits_of_threads(
     lanes = program.nodes.lanes
     waits: list[AwaitedPairs] = []
     left_out = 0
-    for number in np.unique(key).tolist():
+    for number in distinct_values(key).tolist():
         own = key == number
         if budget.spent():
             left_out += int(own.sum())

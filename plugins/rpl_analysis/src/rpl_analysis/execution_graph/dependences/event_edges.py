@@ -21,7 +21,7 @@ from rpl_analysis.execution_graph.host_program.overlapping_calls import (
     surely_before,
 )
 from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def find_records(program: HostProgram) -> EventRecords:
     lane = np.full(rows.size, NOT_RECORDED, dtype=np.int64)
     lane[is_record] = streams.lane_at(rows[is_record])
     node = np.where(is_record, last_surely_before(program, lane, rows), _FORGOTTEN)
-    event = np.unique(table.event_handle[rows])
+    event = distinct_values(table.event_handle[rows])
     key, _ = _event_key(calls, rows, event)
     by_key = np.argsort(key, kind="stable")
     return EventRecords(

@@ -18,7 +18,7 @@ from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, join_edges
 from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.model.trace import NOT_RECORDED, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def find_host_syncs(program: HostProgram, awaited: AwaitedWork, begin_ns: Int64C
     """Nodes and edges of all synchronising calls. ``begin_ns`` per process: when its clock's graph begins."""
     calls = program.calls
     assert calls is not None
-    rows = np.unique(awaited.call)
+    rows = distinct_values(awaited.call)
     after = _first_work_after(program, calls, rows)
     consistent = calls.table.end_ns[after.call] <= program.nodes.begin_ns[after.node] + DEFAULT_TOLERANCE_NS
     inconsistent = int((~consistent).sum())
@@ -104,7 +104,7 @@ def _latest_of_thread(
     calls: HostCalls, rows: Int64Column, submitted: Int64Column, thread: NDArray[np.int32]
 ) -> Int64Column:
     """The last of ``rows`` (ascending) that the same thread made before each call, -1 for none."""
-    threads = np.unique(calls.thread[rows])
+    threads = distinct_values(calls.thread[rows])
     if threads.size == 1:
         # The number of calls up to each row, as a table over all rows: no search per node.
         count = np.zeros(len(calls) + 1, dtype=np.int64)
@@ -139,7 +139,7 @@ def _nodes_and_edges(
     begin_ns: Int64Column,
     inconsistent: int,
 ) -> HostSyncs:
-    threads = np.unique(calls.thread[used]).astype(np.int64)
+    threads = distinct_values(calls.thread[used]).astype(np.int64)
     call = np.concatenate([np.full(threads.size, CHAIN_BEGIN), used])
     thread = np.concatenate([threads, calls.thread[used]])
     order = np.lexsort((call, thread))

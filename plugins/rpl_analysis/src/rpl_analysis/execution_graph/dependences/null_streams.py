@@ -15,7 +15,7 @@ import numpy as np
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, no_edges
 from rpl_core.model.calls import NON_BLOCKING, CallKind
-from rpl_core.model.trace import NO_HANDLE
+from rpl_core.model.trace import NO_HANDLE, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _apply_unmatched(
 ) -> None:
     """Lanes without a create call of their own: judged by all creations of their process."""
     process = calls.table.process[creates]
-    for number in np.unique(process).tolist():
+    for number in distinct_values(process).tolist():
         here = process == number
         lanes = (nodes.lanes.process == number) & ~matched & (status == Blocking.ASSUMED)
         if non_blocking[here].all():

@@ -13,7 +13,7 @@ import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys, places
 from rpl_core.model.calls import LEGACY_STREAM, NULL_STREAM, THREAD_STREAM, CallKind
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def learn_stream_handles(
 ) -> StreamHandles:
     """Pair handles and lanes from all nodes whose call is known."""
     lane, first, last = _sightings(nodes, submissions, calls)
-    handles = np.unique(calls.table.stream_handle[first])
+    handles = distinct_values(calls.table.stream_handle[first])
     code = places(calls.table.stream_handle[first], handles)
     key = _range_key(calls, first, code, handles.size)
     order = np.lexsort((lane, first, key))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.model.trace import NOT_RECORDED, distinct_values
 from rpl_rocprofv3.readers.columns.row_groups import is_constant
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def distinct_ids(ids: IntegerColumn) -> Int64Column:
         return ids[:1].astype(np.int64)
     low, span = _span(ids)
     if span > _TABLE_SPAN:
-        return np.unique(ids).astype(np.int64)
+        return distinct_values(ids).astype(np.int64)
     seen = np.zeros(span, np.bool_)
     seen[ids - low] = True
     return np.flatnonzero(seen).astype(np.int64) + low

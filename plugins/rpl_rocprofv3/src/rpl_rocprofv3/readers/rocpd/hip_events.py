@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.trace import NOT_RECORDED, DeviceEvents
+from rpl_core.model.trace import NOT_RECORDED, DeviceEvents, distinct_values
 from rpl_rocprofv3.readers.columns.id_lookup import positions
 from rpl_rocprofv3.readers.rocpd.info import read_strings
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
@@ -87,7 +87,7 @@ def _operations(part: Part, name_id: IntegerColumn) -> tuple[np.ndarray, np.ndar
 def _queue_index(queues: Sequence[Queue], process: Int32Column, ids: IntegerColumn) -> Int32Column:
     """Index into ``queues`` of each (process, queue id); -1 where no dispatch ran on it."""
     index = np.full(len(ids), NOT_RECORDED, np.int32)
-    for number in np.unique(process).tolist():
+    for number in distinct_values(process).tolist():
         own = [i for i, queue in enumerate(queues) if queue.process == number]
         if not own:
             continue

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.origin import ORIGIN_MARK
-from rpl_core.model.trace import NOT_RECORDED, TraceSource
+from rpl_core.model.trace import NOT_RECORDED, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
@@ -96,7 +96,7 @@ def _host_side(
 
 
 def _used(columns: Sequence[IntegerColumn]) -> Int64Column:
-    return np.unique(np.concatenate([distinct_ids(column) for column in columns]))
+    return distinct_values(np.concatenate([distinct_ids(column) for column in columns]))
 
 
 def _origin(part: Part, findings: Findings) -> Origin:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_core.model.trace import distinct_values
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -50,7 +52,7 @@ class PageFile:
         for _ in range(_DEEPEST):
             if not len(level) or level.min() < 1 or level.max() > self.page_count:
                 break
-            if len(np.unique(level)) < len(level):
+            if len(distinct_values(level)) < len(level):
                 break  # every page of a tree has one parent
             if self._page(int(level[0]))[0] == _LEAF:
                 return level

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.origin import Origin
-from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource
+from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
@@ -115,7 +115,7 @@ def _number_handles(
 
     An id of -1 is not recorded and stays -1.
     """
-    processes = np.unique(np.concatenate([distinct_ids(column) for column in process_columns])).tolist()
+    processes = distinct_values(np.concatenate([distinct_ids(column) for column in process_columns])).tolist()
     if len(processes) == 1:
         # All rows belong to it: nothing has to be picked.
         used, indices = _as_indices(id_columns)
@@ -133,6 +133,6 @@ def _number_handles(
 
 def _as_indices(columns: Sequence[IntegerColumn]) -> tuple[list[int], list[Int32Column]]:
     """The ids that occur in any column, ascending without -1, and the columns as indices into them."""
-    distinct = np.unique(np.concatenate([distinct_ids(column) for column in columns]))
+    distinct = distinct_values(np.concatenate([distinct_ids(column) for column in columns]))
     used = distinct[distinct != NOT_RECORDED]
     return used.tolist(), [positions(column, used) for column in columns]
