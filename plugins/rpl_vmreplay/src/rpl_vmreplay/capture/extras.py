@@ -111,7 +111,7 @@ class MemoryRegion(Part):
 
     base: Address
     size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
-    kind: Literal["device_pool", "host_pool", "vmem", "svm", "locked_host", "ipc", "hsa_memory"]
+    kind: Literal["device_pool", "host_pool", "vmem", "svm", "locked_host", "ipc", "interop", "hsa_memory"]
     agent: MemoryAgent | None = None
     allocation_base: Address | None = None
     allocation_size: _Size | None = None

@@ -1,0 +1,117 @@
+#include "capture/memory_reader.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace rpl::isolate {
+namespace {
+
+// The CPU's first pool that allocates: fine-grained before others.
+struct PoolSearch {
+  const hsa::ApiTables* api;
+  hsa::Pool found;
+  uint32_t flags;
+
+  void look_at(hsa::Pool pool) {
+    const auto get = api->original(hsa::amd::kPoolGetInfo);
+    uint32_t segment = 1, its_flags = 0;
+    bool allocates = false;
+    get(pool, hsa::kPoolSegment, &segment);
+    get(pool, hsa::kPoolAllocAllowed, &allocates);
+    if (segment != 0 || !allocates) return;
+    get(pool, hsa::kPoolFlags, &its_flags);
+    if (found.handle == 0 || ((its_flags & hsa::kPoolFineGrained) != 0 && (flags & hsa::kPoolFineGrained) == 0)) {
+      found = pool;
+      flags = its_flags;
+    }
+  }
+};
+
+}  // namespace
+
+MemoryReader::MemoryReader(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents,
+                           hsa::Agent gpu, std::chrono::milliseconds limit)
+    : api_(api), gpu_(gpu), limit_(limit), first_(api, 0), second_(api, 0) {
+  for (const AgentDescription& one : agents) {
+    if (one.device == hsa::kDeviceCpu && cpu_.handle == 0) cpu_ = one.agent;
+  }
+  if (!first_.is_valid() || !second_.is_valid()) error_ = "no signals could be had";
+  if (error_.empty()) allocate(cpu_);
+}
+
+void MemoryReader::allocate(hsa::Agent cpu) {
+  PoolSearch search{&api_, {0}, 0};
+  api_.original(hsa::amd::kIteratePools)(
+      cpu,
+      [](hsa::Pool pool, void* data) {
+        static_cast<PoolSearch*>(data)->look_at(pool);
+        return hsa::kSuccess;
+      },
+      &search);
+  void* memory = nullptr;
+  const bool got =
+      search.found.handle != 0 &&
+      api_.original(hsa::amd::kPoolAllocate)(search.found, 2 * kBlockBytes, 0, &memory) == hsa::kSuccess &&
+      api_.original(hsa::amd::kAllowAccess)(1, &gpu_, nullptr, memory) == hsa::kSuccess;
+  if (!got) error_ = "no memory for copies could be had";
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+MemoryReader::~MemoryReader() {
+  // A copy that never ended may still write there.
+  if (memory_ != nullptr && !stuck_) api_.original(hsa::amd::kPoolFree)(memory_);
+}
+
+bool MemoryReader::start(size_t buffer, uint64_t base, uint64_t size) {
+  TimedSignal& done = buffer == 0 ? first_ : second_;
+  done.set_again();
+  const auto copy = api_.original(hsa::amd::kAsyncCopy);
+  const auto status = copy(memory_ + buffer * kBlockBytes, cpu_, reinterpret_cast<const void*>(base), gpu_, size, 0,
+                           nullptr, done.get());
+  if (status == hsa::kSuccess) return true;
+  api_.original(hsa::core::kSignalStoreRelease)(done.get(), 0);
+  error_ = "a copy was refused with status " + std::to_string(status);
+  return false;
+}
+
+bool MemoryReader::finish(size_t buffer) {
+  TimedSignal& done = buffer == 0 ? first_ : second_;
+  if (done.wait_until(std::chrono::steady_clock::now() + limit_)) return true;
+  stuck_ = true;
+  error_ = "a copy did not end in " + std::to_string(limit_.count()) + " ms";
+  return false;
+}
+
+bool MemoryReader::read(uint64_t base, uint64_t size, const Take& take) {
+  const auto block_at = [size](uint64_t offset) { return std::min<uint64_t>(kBlockBytes, size - offset); };
+  size_t buffer = 0;
+  bool good = size == 0 || start(buffer, base, block_at(0));
+  for (uint64_t offset = 0; good && offset < size; offset += kBlockBytes, buffer ^= 1) {
+    good = finish(buffer);
+    const uint64_t next = offset + kBlockBytes;
+    const bool more = good && next < size;
+    if (more && !start(buffer ^ 1, base + next, block_at(next))) return false;
+    good = good && take(Bytes(memory_ + buffer * kBlockBytes, block_at(offset)));
+    if (!good && more) finish(buffer ^ 1);  // nothing may write to the buffer any more
+  }
+  return good;
+}
+
+bool MemoryReader::read_by_cpu(uint64_t base, uint64_t size, const Take& take) {
+  for (uint64_t offset = 0; offset < size; offset += kBlockBytes) {
+    const uint64_t wanted = std::min<uint64_t>(kBlockBytes, size - offset);
+    const iovec to{memory_, wanted};
+    const iovec from{reinterpret_cast<void*>(base + offset), wanted};
+    // Memory that is gone is an error instead of a fault.
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(wanted)) {
+      error_ = "memory of the program could not be read";
+      return false;
+    }
+    if (!take(Bytes(memory_, wanted))) return false;
+  }
+  return true;
+}
+
+}  // namespace rpl::isolate

@@ -1,0 +1,311 @@
+#include "capture/snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "capture/chunk.h"
+#include "capture/region_file.h"
+
+namespace rpl::isolate {
+namespace {
+
+using nlohmann::json;
+
+std::string region_name(uint64_t base) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "region_%lx", base);
+  return text.data();
+}
+
+// As the runtime knows an address.
+struct Pointer {
+  hsa::PointerInfo info{};
+  std::vector<hsa::Agent> accessible;
+};
+
+Pointer look_up(const hsa::ApiTables& api, uint64_t address) {
+  Pointer found;
+  found.info.size = sizeof(found.info);
+  uint32_t count = 0;
+  hsa::Agent* agents = nullptr;
+  const auto status = api.original(hsa::amd::kPointerInfo)(reinterpret_cast<const void*>(address), &found.info,
+                                                           &std::malloc, &count, &agents);
+  if (status != hsa::kSuccess) found.info.type = hsa::kPointerUnknown;
+  if (agents != nullptr) found.accessible.assign(agents, agents + count);
+  std::free(agents);
+  return found;
+}
+
+// Whose pool it is; the runtime's pointer information knows nothing of virtual memory before ROCm 7.
+hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents, uint64_t pool) {
+  struct Search {
+    uint64_t pool;
+    bool found;
+  } search{pool, false};
+  for (const AgentDescription& one : agents) {
+    api.original(hsa::amd::kIteratePools)(
+        one.agent,
+        [](hsa::Pool its, void* data) {
+          auto* const wanted = static_cast<Search*>(data);
+          wanted->found = wanted->found || its.handle == wanted->pool;
+          return hsa::kSuccess;
+        },
+        &search);
+    if (search.found) return one.agent;
+  }
+  return {};
+}
+
+json agent_named(const std::vector<AgentDescription>& agents, hsa::Agent agent) {
+  for (const AgentDescription& one : agents) {
+    if (one.agent.handle == agent.handle) return {{"name", one.name}, {"node", one.node}};
+  }
+  return nullptr;
+}
+
+const char* kind_name(const CapturedRegion& region) {
+  switch (region.allocation.kind) {
+    case Kind::kPool:
+      return region.on_host ? "host_pool" : "device_pool";
+    case Kind::kHsaMemory:
+      return "hsa_memory";
+    case Kind::kVmem:
+      return "vmem";
+    case Kind::kSvm:
+      return "svm";
+    case Kind::kLockedHost:
+      return "locked_host";
+    case Kind::kIpc:
+      return "ipc";
+    case Kind::kInterop:
+      return "interop";
+  }
+  return "";
+}
+
+json or_null(std::optional<bool> value) { return value ? json(*value) : json(); }
+json unless_zero(uint64_t value) { return value != 0 ? json(value) : json(); }
+
+}  // namespace
+
+std::optional<bool> CapturedRegion::changed() const {
+  if (after.empty() || before.size() != after.size()) return std::nullopt;
+  return before != after;
+}
+
+Snapshot::Snapshot(const hsa::ApiTables& api, const Settings& settings,
+                   const std::vector<AgentDescription>& agents, hsa::Agent gpu)
+    : api_(api), settings_(settings), agents_(agents), gpu_(gpu), reader_(api, agents, gpu, settings.drain_limit) {
+  error_ = reader_.error();
+}
+
+bool Snapshot::fail(const std::string& reason) {
+  if (error_.empty()) error_ = reason;
+  return false;
+}
+
+void Snapshot::find_regions(MemoryMap& memory, const KernelRegistry& registry) {
+  for (const Allocation& one : memory.reachable_by(gpu_.handle)) {
+    CapturedRegion region;
+    region.allocation = one;
+    region.file = "memory/" + region_name(one.base);
+    region.allocation_base = one.base;
+    region.allocation_size = one.size;
+    if (is_reachable(region)) regions_.push_back(std::move(region));
+  }
+  size_t number = 0;
+  for (const Variable& one : registry.variables_of(gpu_.handle)) {
+    CapturedRegion region;
+    region.allocation.base = one.address;
+    region.allocation.size = one.size;
+    region.variable = one.name;
+    region.file = "module_variables/" + std::to_string(number++);
+    region.owner = gpu_;
+    regions_.push_back(std::move(region));
+  }
+}
+
+// Memory that the GPU can't reach is none of the kernel's, and copies of it would be faults.
+bool Snapshot::is_reachable(CapturedRegion& region) const {
+  const Kind kind = region.allocation.kind;
+  if (kind == Kind::kSvm) {
+    region.on_host = true;
+    return true;
+  }
+  const Pointer pointer = look_up(api_, region.allocation.base);
+  region.owner = pointer.info.owner;
+  region.pool_flags = pointer.info.pool_flags;
+  if (kind == Kind::kVmem && region.allocation.pool != 0) {
+    region.owner = owner_of_pool(api_, agents_, region.allocation.pool);
+    api_.original(hsa::amd::kPoolGetInfo)({region.allocation.pool}, hsa::kPoolFlags, &region.pool_flags);
+  }
+  for (const AgentDescription& one : agents_) {
+    if (one.agent.handle == region.owner.handle) region.on_host = one.device == hsa::kDeviceCpu;
+  }
+  if (kind == Kind::kVmem) return true;  // the memory map asked already
+  if (kind == Kind::kLockedHost) region.on_host = true;
+  if (pointer.info.type == hsa::kPointerUnknown) return false;
+  if (pointer.info.bytes != 0 && kind != Kind::kLockedHost) {
+    region.allocation_base = reinterpret_cast<uint64_t>(pointer.info.agent_base);
+    region.allocation_size = pointer.info.bytes;
+  }
+  return std::any_of(pointer.accessible.begin(), pointer.accessible.end(),
+                     [this](hsa::Agent agent) { return agent.handle == gpu_.handle; });
+}
+
+bool Snapshot::stream(const CapturedRegion& region, const MemoryReader::Take& take) {
+  const Allocation& one = region.allocation;
+  const bool read = one.kind == Kind::kSvm ? reader_.read_by_cpu(one.base, one.size, take)
+                                           : reader_.read(one.base, one.size, take);
+  return read || fail(reader_.error().empty() ? "a file of the capture could not be written" : reader_.error());
+}
+
+bool Snapshot::read(uint64_t base, uint64_t size, std::vector<std::byte>& bytes) {
+  const bool read = reader_.read(base, size, [&bytes](Bytes block) {
+    bytes.insert(bytes.end(), block.begin(), block.end());
+    return true;
+  });
+  return read || fail(reader_.error());
+}
+
+bool Snapshot::write_before(Bytes roots) {
+  const bool everything = settings_.regions == Regions::kFull;
+  for (CapturedRegion& region : regions_) region.wanted = everything || region.variable.has_value();
+  if (everything) {
+    return std::all_of(regions_.begin(), regions_.end(),
+                       [this](CapturedRegion& region) { return write_region(region, false); });
+  }
+  scan(roots);
+  for (CapturedRegion& region : regions_) {
+    if (region.variable && !write_region(region, true)) return false;
+  }
+  for (; !to_visit_.empty(); to_visit_.pop_front()) {
+    if (!write_region(regions_[to_visit_.front()], true)) return false;
+  }
+  std::erase_if(regions_, [](const CapturedRegion& region) { return !region.wanted; });
+  return true;
+}
+
+// Words that are addresses in regions: those are wanted too.
+void Snapshot::scan(Bytes bytes) {
+  // Variables stand behind the regions, which are in the order of addresses.
+  const auto last = std::partition_point(regions_.begin(), regions_.end(),
+                                         [](const CapturedRegion& region) { return !region.variable; });
+  if (last == regions_.begin()) return;
+  const uint64_t low = regions_.front().allocation.base;
+  const uint64_t high = std::prev(last)->allocation.base + std::prev(last)->allocation.size;
+  for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof(word));
+    if (word < low || word > high) continue;
+    auto found = std::upper_bound(
+        regions_.begin(), last, word,
+        [](uint64_t address, const CapturedRegion& region) { return address < region.allocation.base; });
+    if (found == regions_.begin()) continue;
+    --found;
+    // One behind the end counts: loops run up to it, and down from it.
+    if (found->wanted || word > found->allocation.base + found->allocation.size) continue;
+    found->wanted = true;
+    to_visit_.push_back(static_cast<size_t>(found - regions_.begin()));
+  }
+}
+
+bool Snapshot::write_region(CapturedRegion& region, bool scan_it) {
+  const std::string name = path(region.file + ".bin");
+  const auto file = RegionFile::create(name, region.variable ? Compression::kNone : settings_.compression);
+  if (!file) return fail(name + " could not be made: " + std::strerror(errno));
+  ChunkHasher hasher;
+  const bool hash = settings_.hash == Hash::kXxh3;
+  const bool streamed = stream(region, [&](Bytes block) {
+    if (hash) hasher.add(block);
+    if (scan_it) scan(block);
+    return file->append(block);
+  });
+  if (!streamed) return false;
+  if (!file->finish(region.stored)) return fail(name + " could not be written: " + std::strerror(errno));
+  region.before = hasher.hashes();
+  return !hash || write_hashes(region, region.before, ".pre.xxh3");
+}
+
+bool Snapshot::write_hashes(const CapturedRegion& region, const std::vector<uint64_t>& hashes,
+                            const char* suffix) {
+  const Bytes bytes(reinterpret_cast<const std::byte*>(hashes.data()), hashes.size() * sizeof(uint64_t));
+  const std::string name = path(region.file + suffix);
+  return write_file(name, bytes) || fail(name + " could not be written");
+}
+
+bool Snapshot::look_for_host_writers() {
+  if (settings_.hash == Hash::kNone) return true;
+  for (CapturedRegion& region : regions_) {
+    if (!region.on_host) continue;
+    ChunkHasher again;
+    if (!stream(region, [&again](Bytes block) { return again.add(block), true; })) return false;
+    region.written_by_host = again.hashes() != region.before;
+  }
+  return true;
+}
+
+bool Snapshot::write_after() {
+  if (settings_.post == Post::kNone) return true;
+  const bool hash = settings_.hash == Hash::kXxh3;
+  for (CapturedRegion& region : regions_) {
+    ChunkHasher hasher;
+    std::unique_ptr<RegionFile> file;
+    if (settings_.post == Post::kBytes && !region.variable) {
+      const std::string name = path("memory_after/" + region_name(region.allocation.base) + ".bin");
+      file = RegionFile::create(name, settings_.compression);
+      if (!file) return fail(name + " could not be made: " + std::strerror(errno));
+    }
+    const bool streamed = stream(region, [&](Bytes block) {
+      if (hash) hasher.add(block);
+      return !file || file->append(block);
+    });
+    uint64_t stored = 0;
+    if (!streamed || (file && !file->finish(stored))) return fail("the memory after the launch could not be written");
+    region.after = hasher.hashes();
+    if (hash && !write_hashes(region, region.after, ".post.xxh3")) return false;
+  }
+  return true;
+}
+
+json told(const CapturedRegion& region, const std::vector<AgentDescription>& agents) {
+  const Allocation& one = region.allocation;
+  if (region.variable) {
+    return {{"name", *region.variable},
+            {"address", one.base},
+            {"size", one.size},
+            {"file", region.file + ".bin"},
+            {"changed_by_launch", or_null(region.changed())}};
+  }
+  const bool vmem = one.kind == Kind::kVmem;
+  return {{"base", one.base},
+          {"size", one.size},
+          {"kind", kind_name(region)},
+          {"agent", agent_named(agents, region.owner)},
+          {"pool_flags", region.pool_flags},
+          {"allocation_base", region.allocation_base},
+          {"allocation_size", region.allocation_size},
+          {"reservation_base", vmem ? unless_zero(one.reservation) : json()},
+          {"reservation_size", vmem ? unless_zero(one.reserved_size) : json()},
+          {"in_offset", vmem ? json(one.in_offset) : json()},
+          {"permissions", vmem ? json(one.permissions) : json()},
+          {"host_address", unless_zero(one.host)},
+          {"changed_by_launch", or_null(region.changed())},
+          {"written_by_host", or_null(region.written_by_host)}};
+}
+
+json listed(const CapturedRegion& region, uint64_t kernarg_address) {
+  const Allocation& one = region.allocation;
+  const bool vmem = one.kind == Kind::kVmem;
+  return {{"base", one.base},
+          {"size", one.size},
+          {"is_pool", one.kind == Kind::kPool || one.kind == Kind::kHsaMemory},
+          {"is_vmem", vmem},
+          {"contains_kernarg", kernarg_address - one.base < one.size},
+          {"handle", vmem ? one.handle : 0},
+          {"access", vmem ? one.permissions : 0}};
+}
+
+}  // namespace rpl::isolate

@@ -1,0 +1,24 @@
+// The tool inside of a process: its state, and the functions that it puts into the runtime's tables.
+#pragma once
+
+#include "capture/capture.h"
+
+namespace rpl::isolate {
+
+// What the hooks work with. Never destroyed: the runtime calls hooks after static objects are gone. nullptr before
+// the runtime loads the tool; in the child of a fork hooks only pass on (`is_passive`).
+Process* process();
+bool is_passive();
+
+// Adopts the tables and puts the hooks in. False: the tables are of an unknown version, nothing was touched.
+bool load(hsa::ApiTable* tables);
+void unload();
+
+void hook_queues(hsa::ApiTables& api);
+void hook_memory(hsa::ApiTables& api);
+void hook_code(hsa::ApiTables& api);
+
+// What the runtime calls with packets of a queue; `record` is a QueueRecord.
+void on_packets(const void* packets, uint64_t count, uint64_t user_index, void* record, hsa::PacketWriter writer);
+
+}  // namespace rpl::isolate
