@@ -19,9 +19,9 @@ from pathlib import Path
 
 from rocm_perf_lab.demo import RECORDED_RUNS
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION
-from rpl_testkit.rocpd_writer.recording import Collection, ProcessIdentity, record
 from rpl_testkit.rocprofv3_standin import install_standin
+from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
+from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
 
 RECORDING = Path(__file__).parent.parent / "metapackage/src/rocm_perf_lab/demo_recording.tar.xz"
 _PROFILE = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"

@@ -12,8 +12,8 @@ import pytest
 from rpl_analysis.contracts.analysis import AnalysisDocument
 from rpl_testkit.command_line import CommandLine
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION
-from rpl_testkit.rocpd_writer.recording import Collection, ProcessIdentity, record
+from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
+from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,9 @@ EXAMPLE = re.compile(
 
 SCENARIO = """
 import sys
-from rpl_testkit.rocpd_writer.application_model import Application, KernelModel, Launch, Repeat, SyncStream
+from rpl_testkit.synthetic_recording.application_model import (
+    Application, KernelModel, Launch, Repeat, SyncStream,
+)
 old = any("app_old" in word for word in sys.argv)
 shape = {"grid": (65536, 1, 1), "workgroup": (256, 1, 1)}
 GEMM = KernelModel(name="gemm_f16", symbol="gemm", nominal_ns=165_000 if old else 151_000, **shape)

@@ -259,7 +259,9 @@ def test_wall_clock_runs_compare_as_process_time(rpl_host, rpl_cli, tmp_path: Pa
 
 SCENARIO = """
 import sys
-from rpl_testkit.rocpd_writer.application_model import Application, KernelModel, Launch, Repeat, SyncStream
+from rpl_testkit.synthetic_recording.application_model import (
+    Application, KernelModel, Launch, Repeat, SyncStream,
+)
 slow = 1.08 if any("slow" in word for word in sys.argv) else 1.0
 shape = {"grid": (65536, 1, 1), "workgroup": (256, 1, 1)}
 K = KernelModel(name="k", symbol="k", nominal_ns=round(100_000 * slow), **shape)

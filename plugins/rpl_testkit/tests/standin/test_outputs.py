@@ -262,7 +262,7 @@ def test_scenario_file_describes_another_application(profiler, results, tmp_path
 def test_python_scenario_is_run(profiler, results, tmp_path: Path) -> None:
     path = tmp_path / "s.py"
     path.write_text(
-        "from rpl_testkit.rocpd_writer.application_model import Application, KernelModel, Launch\n"
+        "from rpl_testkit.synthetic_recording.application_model import Application, KernelModel, Launch\n"
         "k = KernelModel('k', '_k', (64, 1, 1), (64, 1, 1), 10)\n"
         "APPLICATION = Application('one', (k,), (Launch('k'),))\nCHILDREN = 1\n"
     )
@@ -274,7 +274,7 @@ def test_launcher_puts_the_project_and_not_its_own_folder_on_the_path(profiler, 
     path = tmp_path / "s.py"
     path.write_text(
         "import sys\nfrom pathlib import Path\n"
-        "from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION as APPLICATION\n"
+        "from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION as APPLICATION\n"
         "Path('first').write_text(sys.path[0])\n"
     )
     profiler("--kernel-trace", "-d", "o", "--", "true", RPL_STANDIN_SCENARIO=str(path))

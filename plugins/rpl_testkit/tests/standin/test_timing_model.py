@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from rpl_testkit.rocprofv3_standin import timing_model
-from rpl_testkit.rocprofv3_standin.embedded_source import embedded_source
-from rpl_testkit.rocprofv3_standin.scenario import Scenario, ScenarioError
-from rpl_testkit.rocprofv3_standin.timing_model import with_timing_model
+from rpl_testkit.rocprofv3_standin.application import timing_model
+from rpl_testkit.rocprofv3_standin.application.embedded_source import embedded_source
+from rpl_testkit.rocprofv3_standin.application.scenario import Scenario, ScenarioError
+from rpl_testkit.rocprofv3_standin.application.timing_model import with_timing_model
 
 KERNELS = (
     {"name": "big(float*)", "nominal_ns": 1_000_000, "launches": 3, "work": {"read_bytes": 1000}},

@@ -1,8 +1,8 @@
 """rpl's own writer for rocpd schema 3, the SQLite format of rocprofv3.
 
 Used by the test kit, the demo and emulated devices. `write_rocpd` takes plain rows (`rows.py`) and writes
-a file whose tables, views and columns equal those of a real recording. `demo_application` describes a
-small synthetic MI300X program for it.
+a file whose tables, views and columns equal those of a real recording. The package `synthetic_recording`
+plays a small MI300X program for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rpl_testkit.rocpd_writer.rows import (
     StreamedCounterRow,
     StreamRow,
 )
-from rpl_testkit.rocpd_writer.schema_version import SCHEMA_VERSIONS
+from rpl_testkit.rocpd_writer.schema.versions import SCHEMA_VERSIONS
 from rpl_testkit.rocpd_writer.writer import write_rocpd
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rpl_testkit.rocpd_writer.table_model import quoted
+from rpl_testkit.rocpd_writer.schema.table_model import quoted
 
 if TYPE_CHECKING:
     import sqlite3

@@ -17,8 +17,8 @@ from rpl_testkit.rocpd_writer.identifiers import Events, Strings
 from rpl_testkit.rocpd_writer.insert_counters import CounterInsert
 from rpl_testkit.rocpd_writer.insert_info import write_info
 from rpl_testkit.rocpd_writer.insert_work import WorkInsert
-from rpl_testkit.rocpd_writer.schema import create_schema, table_suffix
-from rpl_testkit.rocpd_writer.schema_version import patch_level, recorded_version
+from rpl_testkit.rocpd_writer.schema.create import create_schema, table_suffix
+from rpl_testkit.rocpd_writer.schema.versions import patch_level, recorded_version
 from rpl_testkit.rocpd_writer.table_insert import TableInsert
 
 if TYPE_CHECKING:

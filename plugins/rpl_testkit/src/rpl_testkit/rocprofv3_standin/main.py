@@ -8,19 +8,19 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rpl_testkit.rocprofv3_standin import messages
-from rpl_testkit.rocprofv3_standin.arguments import parse_command_line
+from rpl_testkit.rocprofv3_standin.application.run_index import next_run_index
+from rpl_testkit.rocprofv3_standin.application.scenario import ScenarioError, load_scenario
 from rpl_testkit.rocprofv3_standin.emulated_rocm import emulated_rocm
-from rpl_testkit.rocprofv3_standin.input_file import InputFileError
-from rpl_testkit.rocprofv3_standin.passes import plan_passes
 from rpl_testkit.rocprofv3_standin.profile_pass import Session, profile_pass
-from rpl_testkit.rocprofv3_standin.run_index import next_run_index
-from rpl_testkit.rocprofv3_standin.scenario import ScenarioError, load_scenario
+from rpl_testkit.rocprofv3_standin.request.arguments import parse_command_line
+from rpl_testkit.rocprofv3_standin.request.input_file import InputFileError
+from rpl_testkit.rocprofv3_standin.request.passes import plan_passes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.passes import Pass
+    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 __all__ = ["main"]
 
@@ -51,7 +51,7 @@ def _answer(
     if options.get("pid"):
         return messages.fatal_error("attaching to a process is not part of rpl's stand-in")
     if options.get("list_avail"):
-        from rpl_testkit.rocprofv3_standin.list_avail import list_available
+        from rpl_testkit.rocprofv3_standin.request.list_avail import list_available
 
         print(list_available())
         if not application:

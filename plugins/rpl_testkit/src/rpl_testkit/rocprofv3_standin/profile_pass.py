@@ -9,24 +9,24 @@ import time
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_testkit.rocpd_writer.counter_twin import available_counters
-from rpl_testkit.rocpd_writer.mi300x_agents import GPU_AGENT
 from rpl_testkit.rocprofv3_standin import messages
-from rpl_testkit.rocprofv3_standin.application_run import die_by, run_application
-from rpl_testkit.rocprofv3_standin.behaviour import active_misbehaviours, parse_misbehaviours
-from rpl_testkit.rocprofv3_standin.capacity import overfull_blocks
-from rpl_testkit.rocprofv3_standin.names import NameKeys
-from rpl_testkit.rocprofv3_standin.outputs import DiskFullError, NotEmulatedError, write_outputs
-from rpl_testkit.rocprofv3_standin.recorded_process import record_processes
-from rpl_testkit.rocprofv3_standin.run_index import run_seed
+from rpl_testkit.rocprofv3_standin.application.application_run import die_by, run_application
+from rpl_testkit.rocprofv3_standin.application.behaviour import active_misbehaviours, parse_misbehaviours
+from rpl_testkit.rocprofv3_standin.application.recorded_process import record_processes
+from rpl_testkit.rocprofv3_standin.application.run_index import run_seed
+from rpl_testkit.rocprofv3_standin.outputs.names import NameKeys
+from rpl_testkit.rocprofv3_standin.outputs.result_files import DiskFullError, NotEmulatedError, write_outputs
+from rpl_testkit.rocprofv3_standin.request.capacity import overfull_blocks
+from rpl_testkit.synthetic_recording.counter_twin import available_counters
+from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_testkit.rocprofv3_standin.application_run import ApplicationRun
+    from rpl_testkit.rocprofv3_standin.application.application_run import ApplicationRun
+    from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.passes import Pass
-    from rpl_testkit.rocprofv3_standin.scenario import Scenario
+    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 __all__ = ["Session", "profile_pass"]
 
@@ -71,7 +71,7 @@ def profile_pass(one: Pass, session: Session) -> int:
 
 
 def _decoder_missing(one: Pass, session: Session) -> str | None:
-    from rpl_testkit.rocprofv3_standin.thread_trace import decoder_missing
+    from rpl_testkit.rocprofv3_standin.outputs.thread_trace import decoder_missing
 
     return decoder_missing(one.options, session.environment)
 
@@ -80,7 +80,7 @@ def _scenario(session: Session) -> Scenario:
     """What this run of the application does; a declared timing model counts it."""
     if not session.environment.get("RPL_STANDIN_TIMING_MODEL"):
         return session.scenario
-    from rpl_testkit.rocprofv3_standin.timing_model import with_timing_model
+    from rpl_testkit.rocprofv3_standin.application.timing_model import with_timing_model
 
     return with_timing_model(session.scenario, session.environment, session.application)
 
@@ -131,7 +131,7 @@ def _write(
             keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
             write_outputs(contents, one, keys, session.release, log, failures)
             if one.thread_trace:
-                from rpl_testkit.rocprofv3_standin.thread_trace import write_thread_traces
+                from rpl_testkit.rocprofv3_standin.outputs.thread_trace import write_thread_traces
 
                 write_thread_traces(contents, one, keys, session.environment, log, failures)
     except NotEmulatedError as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 # Imported before the first fork, so that no run pays for it.
-from rpl_testkit.rocprofv3_standin import timing_model  # noqa: E402, F401
+from rpl_testkit.rocprofv3_standin.application import timing_model  # noqa: E402, F401
 from rpl_testkit.rocprofv3_standin.main import main  # noqa: E402
 
 _SIZE = struct.Struct("=I")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.view_model import SqlView
+from rpl_testkit.rocpd_writer.schema.view_model import SqlView
 
 # S608 below: the texts are put together from constants of this module, never from input.
 

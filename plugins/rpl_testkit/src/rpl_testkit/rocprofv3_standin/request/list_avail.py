@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpl_testkit.rocpd_writer.counter_twin import available_counters, counter_definition
+from rpl_testkit.synthetic_recording.counter_twin import available_counters, counter_definition
 
 __all__ = ["list_available"]
 

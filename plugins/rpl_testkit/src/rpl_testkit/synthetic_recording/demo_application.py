@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.application_model import (
+from rpl_testkit.rocpd_writer.rows import RocpdContents
+from rpl_testkit.synthetic_recording.application_model import (
     Allocate,
     Application,
     Copy,
@@ -23,8 +24,7 @@ from rpl_testkit.rocpd_writer.application_model import (
     Wait,
     WorkModel,
 )
-from rpl_testkit.rocpd_writer.recording import Collection, ProcessIdentity, record
-from rpl_testkit.rocpd_writer.rows import RocpdContents
+from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
 
 __all__ = ["DEMO_APPLICATION", "make_demo_contents"]
 

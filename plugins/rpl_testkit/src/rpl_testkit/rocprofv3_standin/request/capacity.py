@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rpl_testkit.rocpd_writer.counter_twin import base_counters, counter_block
+from rpl_testkit.synthetic_recording.counter_twin import base_counters, counter_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

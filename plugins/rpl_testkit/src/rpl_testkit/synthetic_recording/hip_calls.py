@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rpl_testkit.rocpd_writer.rows import RegionArgument
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.application_model import KernelModel
+    from rpl_testkit.synthetic_recording.application_model import KernelModel
 
 __all__ = [
     "HIP_CATEGORY",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, Final
 
-from rpl_testkit.rocprofv3_standin import option_table
+from rpl_testkit.rocprofv3_standin.request import option_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

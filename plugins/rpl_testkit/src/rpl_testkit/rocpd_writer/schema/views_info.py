@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.view_model import View, must, same
+from rpl_testkit.rocpd_writer.schema.view_model import View, must, same
 
 __all__ = ["INFO_VIEWS"]
 

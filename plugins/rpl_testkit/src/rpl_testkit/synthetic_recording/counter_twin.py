@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rpl_testkit.rocpd_writer.counter_formulas import PER_INSTANCE_CYCLES, counter_names, counter_total
 from rpl_testkit.rocpd_writer.rows import CounterDefinitionRow, CounterRow
+from rpl_testkit.synthetic_recording.counter_formulas import PER_INSTANCE_CYCLES, counter_names, counter_total
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.counter_formulas import DispatchLoad
+    from rpl_testkit.synthetic_recording.counter_formulas import DispatchLoad
 
 __all__ = ["available_counters", "base_counters", "counter_block", "counter_definition", "counter_row"]
 

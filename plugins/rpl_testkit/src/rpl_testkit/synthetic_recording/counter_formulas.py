@@ -14,7 +14,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_testkit.rocpd_writer.application_model import KernelModel, WorkModel
+    from rpl_testkit.synthetic_recording.application_model import KernelModel, WorkModel
 
 __all__ = ["PER_INSTANCE_CYCLES", "DispatchLoad", "counter_names", "counter_total"]
 

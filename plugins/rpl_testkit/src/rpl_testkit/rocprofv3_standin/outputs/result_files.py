@@ -14,7 +14,7 @@ import attrs
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.rocprofv3_standin.names import output_file
+from rpl_testkit.rocprofv3_standin.outputs.names import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import RocpdContents
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
     from rpl_testkit.rocprofv3_standin.messages import Log
-    from rpl_testkit.rocprofv3_standin.names import NameKeys
-    from rpl_testkit.rocprofv3_standin.passes import Pass
+    from rpl_testkit.rocprofv3_standin.outputs.names import NameKeys
+    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 __all__ = ["DiskFullError", "NotEmulatedError", "write_outputs"]
 
@@ -57,13 +57,13 @@ def write_outputs(
     kernel_trace = "kernel_trace" in one.traces
     # Each format's writer is imported on demand: most of a run's time is the start of the program.
     if "csv" in one.formats:
-        from rpl_testkit.rocprofv3_standin.outputs_csv import csv_files
+        from rpl_testkit.rocprofv3_standin.outputs.csv_files import csv_files
 
         for ending, text in csv_files(contents, wide=release.wide_csv, kernel_trace=kernel_trace):
             writer.text(ending, text)
         writer.text(f"{ORIGIN_MARK}.json", json.dumps(_ORIGIN_NOTE) + "\n", announced=False)
     if "json" in one.formats:
-        from rpl_testkit.rocprofv3_standin.outputs_json import json_text
+        from rpl_testkit.rocprofv3_standin.outputs.json_file import json_text
 
         writer.text("results.json", json_text(contents, kernel_trace=kernel_trace))
     if "rocpd" in one.formats and release.schema_version:

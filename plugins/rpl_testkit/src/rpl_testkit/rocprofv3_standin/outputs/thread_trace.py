@@ -10,17 +10,17 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_testkit.rocprofv3_standin.kernel_filter import kernel_filter
-from rpl_testkit.rocprofv3_standin.names import output_file
-from rpl_testkit.rocprofv3_standin.thread_trace_folder import Aim, serve_folder
+from rpl_testkit.rocprofv3_standin.outputs.names import output_file
+from rpl_testkit.rocprofv3_standin.outputs.thread_trace_folder import Aim, serve_folder
+from rpl_testkit.rocprofv3_standin.request.kernel_filter import kernel_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
     from rpl_testkit.rocprofv3_standin.messages import Log
-    from rpl_testkit.rocprofv3_standin.names import NameKeys
-    from rpl_testkit.rocprofv3_standin.passes import Pass
+    from rpl_testkit.rocprofv3_standin.outputs.names import NameKeys
+    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 __all__ = ["decoder_missing", "write_thread_traces"]
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from rpl_testkit.rocpd_writer import hip_calls
-from rpl_testkit.rocpd_writer.application_model import (
+from rpl_testkit.rocpd_writer.rows import AllocationRow, CopyRow, DispatchRow, RegionRow
+from rpl_testkit.synthetic_recording import hip_calls
+from rpl_testkit.synthetic_recording.application_model import (
     Allocate,
     Copy,
     GraphLaunch,
@@ -25,14 +26,13 @@ from rpl_testkit.rocpd_writer.application_model import (
     SyncStream,
     Wait,
 )
-from rpl_testkit.rocpd_writer.mi300x_agents import CPU_COUNT, GPU_AGENT
-from rpl_testkit.rocpd_writer.rows import AllocationRow, CopyRow, DispatchRow, RegionRow
+from rpl_testkit.synthetic_recording.mi300x_agents import CPU_COUNT, GPU_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_testkit.rocpd_writer.application_model import Application, KernelModel, Step
     from rpl_testkit.rocpd_writer.rows import RegionArgument
+    from rpl_testkit.synthetic_recording.application_model import Application, KernelModel, Step
 
 __all__ = ["Timeline", "play"]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_testkit.rocpd_writer.schema_tables import tables_at
-from rpl_testkit.rocpd_writer.table_model import create_plain_view, create_table
-from rpl_testkit.rocpd_writer.view_model import create_view
-from rpl_testkit.rocpd_writer.views_counters import counter_views
-from rpl_testkit.rocpd_writer.views_info import INFO_VIEWS
-from rpl_testkit.rocpd_writer.views_regions import REGION_VIEWS
-from rpl_testkit.rocpd_writer.views_summary import SUMMARY_VIEWS
-from rpl_testkit.rocpd_writer.views_work import WORK_VIEWS
+from rpl_testkit.rocpd_writer.schema.table_model import create_plain_view, create_table
+from rpl_testkit.rocpd_writer.schema.tables import tables_at
+from rpl_testkit.rocpd_writer.schema.view_model import create_view
+from rpl_testkit.rocpd_writer.schema.views_counters import counter_views
+from rpl_testkit.rocpd_writer.schema.views_info import INFO_VIEWS
+from rpl_testkit.rocpd_writer.schema.views_regions import REGION_VIEWS
+from rpl_testkit.rocpd_writer.schema.views_summary import SUMMARY_VIEWS
+from rpl_testkit.rocpd_writer.schema.views_work import WORK_VIEWS
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from rpl_testkit.rocpd_writer.view_model import SqlView, View
+    from rpl_testkit.rocpd_writer.schema.view_model import SqlView, View
 
 __all__ = ["create_schema", "table_suffix"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.table_model import Column, Table
+from rpl_testkit.rocpd_writer.schema.table_model import Column, Table
 
 __all__ = ["TABLES", "tables_at"]
 

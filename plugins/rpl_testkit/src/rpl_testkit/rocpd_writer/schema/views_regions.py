@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.view_model import SqlView, View, left, must, same
-from rpl_testkit.rocpd_writer.view_parts import CATEGORY, CORRELATION, duration, event_of, process_thread
+from rpl_testkit.rocpd_writer.schema.view_model import SqlView, View, left, must, same
+from rpl_testkit.rocpd_writer.schema.view_parts import (
+    CATEGORY,
+    CORRELATION,
+    duration,
+    event_of,
+    process_thread,
+)
 
 __all__ = ["REGION_VIEWS"]
 

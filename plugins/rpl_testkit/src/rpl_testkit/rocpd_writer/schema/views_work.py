@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.view_model import View, left, must, same
-from rpl_testkit.rocpd_writer.view_parts import (
+from rpl_testkit.rocpd_writer.schema.view_model import View, left, must, same
+from rpl_testkit.rocpd_writer.schema.view_parts import (
     CATEGORY,
     CORRELATION,
     agent_columns,

@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocpd_writer import application_model as model
-from rpl_testkit.rocprofv3_standin.embedded_source import embedded_source
-from rpl_testkit.rocprofv3_standin.scenario import ScenarioError, kernel_model
+from rpl_testkit.rocprofv3_standin.application.embedded_source import embedded_source
+from rpl_testkit.rocprofv3_standin.application.scenario import ScenarioError, kernel_model
+from rpl_testkit.synthetic_recording import application_model as model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rpl_testkit.rocprofv3_standin.scenario import Scenario
+    from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
 
 __all__ = ["with_timing_model"]
 

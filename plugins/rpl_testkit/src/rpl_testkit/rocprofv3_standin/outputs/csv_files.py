@@ -11,7 +11,7 @@ import io
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from rpl_testkit.rocpd_writer.mi300x_agents import CAPABILITY_WORD
+from rpl_testkit.synthetic_recording.mi300x_agents import CAPABILITY_WORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,8 +6,14 @@ use the instance rows (docs/reference/formats.md, trap 5).
 
 from __future__ import annotations
 
-from rpl_testkit.rocpd_writer.view_model import View, left, must, same
-from rpl_testkit.rocpd_writer.view_parts import CATEGORY, agent_columns, duration, event_of, process_thread
+from rpl_testkit.rocpd_writer.schema.view_model import View, left, must, same
+from rpl_testkit.rocpd_writer.schema.view_parts import (
+    CATEGORY,
+    agent_columns,
+    duration,
+    event_of,
+    process_thread,
+)
 
 __all__ = ["counter_views"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rpl_testkit.rocpd_writer.view_model import left, must, same
+from rpl_testkit.rocpd_writer.schema.view_model import left, must, same
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.view_model import Join
+    from rpl_testkit.rocpd_writer.schema.view_model import Join
 
 __all__ = [
     "CATEGORY",

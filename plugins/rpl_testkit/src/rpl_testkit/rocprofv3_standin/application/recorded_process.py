@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_testkit.rocpd_writer.recording import Collection, ProcessIdentity, record
-from rpl_testkit.rocprofv3_standin.kernel_filter import kernel_filter
+from rpl_testkit.rocprofv3_standin.request.kernel_filter import kernel_filter
+from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
-    from rpl_testkit.rocprofv3_standin.passes import Pass
-    from rpl_testkit.rocprofv3_standin.scenario import Scenario
+    from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
+    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 __all__ = ["record_processes"]
 

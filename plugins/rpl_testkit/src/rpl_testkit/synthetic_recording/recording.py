@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocpd_writer.counter_formulas import DispatchLoad
-from rpl_testkit.rocpd_writer.counter_twin import counter_definition, counter_row
 from rpl_testkit.rocpd_writer.guid import guid_from_seed
-from rpl_testkit.rocpd_writer.mi300x_agents import GPU_AGENT, mi300x_agents
 from rpl_testkit.rocpd_writer.rows import (
     CodeObjectRow,
     KernelRow,
@@ -25,15 +22,18 @@ from rpl_testkit.rocpd_writer.rows import (
     RocpdContents,
     StreamRow,
 )
-from rpl_testkit.rocpd_writer.timeline import play
+from rpl_testkit.synthetic_recording.counter_formulas import DispatchLoad
+from rpl_testkit.synthetic_recording.counter_twin import counter_definition, counter_row
+from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT, mi300x_agents
+from rpl_testkit.synthetic_recording.timeline import play
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rpl_testkit.rocpd_writer.application_model import Application, KernelModel
     from rpl_testkit.rocpd_writer.rows import CounterRow, DispatchRow
-    from rpl_testkit.rocpd_writer.timeline import Timeline
+    from rpl_testkit.synthetic_recording.application_model import Application, KernelModel
+    from rpl_testkit.synthetic_recording.timeline import Timeline
 
 __all__ = ["Collection", "ProcessIdentity", "record"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocpd_writer.table_model import quoted
+from rpl_testkit.rocpd_writer.schema.table_model import quoted
 
 __all__ = ["Join", "SqlView", "View", "create_view", "left", "must", "same"]
 

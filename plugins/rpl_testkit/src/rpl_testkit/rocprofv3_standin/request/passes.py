@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
-from rpl_testkit.rocprofv3_standin.arguments import expand_aggregates, split_counters
-from rpl_testkit.rocprofv3_standin.input_file import merge_options, read_input_file
+from rpl_testkit.rocprofv3_standin.request.arguments import expand_aggregates, split_counters
+from rpl_testkit.rocprofv3_standin.request.input_file import merge_options, read_input_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

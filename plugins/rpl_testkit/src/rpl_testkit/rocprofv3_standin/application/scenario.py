@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocpd_writer import application_model as model
+from rpl_testkit.synthetic_recording import application_model as model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class ScenarioError(Exception):
 
 
 def _demo() -> model.Application:
-    from rpl_testkit.rocpd_writer.demo_application import DEMO_APPLICATION
+    from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
 
     return DEMO_APPLICATION
 

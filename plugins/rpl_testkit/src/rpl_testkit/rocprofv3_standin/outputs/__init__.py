@@ -1,0 +1,1 @@
+"""The files that rocprofv3 leaves, by format."""

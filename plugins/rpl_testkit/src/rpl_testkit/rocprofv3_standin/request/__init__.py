@@ -1,0 +1,1 @@
+"""What the command line asks for: options, input files, passes, which launches are counted."""

@@ -1,0 +1,1 @@
+"""A small synthetic MI300X program, played on a model of its queues and written as a rocpd recording."""
