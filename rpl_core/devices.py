@@ -83,40 +83,24 @@ def _refuse_other_architecture(asked: DeviceModel, agents: tuple[Agent, ...]) ->
 def _detected(detected: DeviceModel | None, agents: tuple[Agent, ...]) -> ResolvedDevice:
     if detected is not None:
         return ResolvedDevice(detected, "recorded agents")
-    names = sorted({name for agent in agents if (name := agent.architecture or agent.product)})
-    fact = (
-        f"no installed plugin knows the device ({', '.join(names)})"
-        if names
-        else "the device is not recorded"
-    )
-    remedy = (
-        "install the device's plugin, or write one: `rpl docs plugins/device`"
-        if names
-        else "name it with --device"
-    )
-    return ResolvedDevice(
-        None, "unknown", (Diagnostic("device.unknown", f"{fact}; ceilings are unknown", remedy=remedy),)
-    )
+    names = ", ".join(sorted({name for agent in agents if (name := agent.architecture or agent.product)}))
+    fact, remedy = "the device is not recorded", "name it with --device"
+    if names:
+        fact = f"no installed plugin knows the device ({names})"
+        remedy = "install the device's plugin, or write one: `rpl docs plugins/device`"
+    told = Diagnostic("device.unknown", f"{fact}; ceilings are unknown", remedy=remedy)
+    return ResolvedDevice(None, "unknown", (told,))
 
 
 def _unconfirmed(asked: DeviceModel, agents: tuple[Agent, ...]) -> tuple[Diagnostic, ...]:
     if any(agent.architecture for agent in agents):
         return ()
-    found = [
-        Diagnostic(
-            "device.not_recorded",
-            f"the recording does not say which device it was made on; {asked.name} is taken from --device",
-        )
-    ]
-    if asked.unknown_facts:
-        found.append(
-            Diagnostic(
-                "device.fact_unknown",
-                f"unknown for {asked.product}: {'; '.join(asked.unknown_facts)}",
-                remedy="name the product with --device",
-            )
-        )
-    return tuple(found)
+    assumed = f"the recording does not say which device it was made on; {asked.name} is taken from --device"
+    found = (Diagnostic("device.not_recorded", assumed),)
+    if not asked.unknown_facts:
+        return found
+    unknown = f"unknown for {asked.product}: {'; '.join(asked.unknown_facts)}"
+    return (*found, Diagnostic("device.fact_unknown", unknown, remedy="name the product with --device"))
 
 
 def _other_product(asked: DeviceModel, detected: DeviceModel) -> Diagnostic:

@@ -134,20 +134,11 @@ def architectures(device: DeviceModel | None, host: PluginHost) -> Callable[[str
 
 
 def _unused_overrides(request: AnalysisRequest) -> tuple[Diagnostic, ...]:
-    given = {
-        "--clock-mhz": request.clock_mhz,
-        "--memory-bandwidth-gbps": request.memory_bandwidth_gbps,
-    }
-    names = [name for name, value in given.items() if value is not None]
-    if not names:
-        return ()
-    return (
-        Diagnostic(
-            "device.override_unused",
-            f"{' and '.join(names)} changed nothing: there are no ceilings without a known device",
-            remedy="name the device with --device",
-        ),
-    )
+    given = {"--clock-mhz": request.clock_mhz, "--memory-bandwidth-gbps": request.memory_bandwidth_gbps}
+    names = " and ".join(name for name, value in given.items() if value is not None)
+    told = f"{names} changed nothing: there are no ceilings without a known device"
+    remedy = "name the device with --device"
+    return (Diagnostic("device.override_unused", told, remedy=remedy),) if names else ()
 
 
 def _all_diagnostics(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.errors import UsageError
 
 
 @click.command("docs")
@@ -34,19 +35,17 @@ def installed_pages() -> dict[str, Path]:
     package = Path(__file__).resolve().parent.parent
     root = package / "pages" if (package / "pages").is_dir() else package.parent
     top = {path.stem: path for path in sorted(root.glob("[A-Z]*.md")) if path.stem != "AGENTS"}
-    names = {path: path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md")}
-    return top | {_short(name): path for path, name in sorted(names.items())}
+    pages = sorted((root / "docs").rglob("*.md"), key=lambda path: path.relative_to(root).as_posix())
+    return top | {_short(path.relative_to(root / "docs").as_posix()): path for path in pages}
 
 
 def _named(asked: str, names: tuple[str, ...]) -> str:
-    from rpl_core.errors import UsageError
-
-    wanted = _plain(_short(asked.partition("#")[0].removeprefix("docs/")))
-    same = [name for name in names if _plain(name) == wanted]
-    found = same or [name for name in names if _plain(name).endswith(f"/{wanted}")]
-    if len(found) != 1:
-        raise UsageError(f"no page is called {asked!r}", next_step="`rpl docs` lists the pages")
-    return found[0]
+    wanted = "/" + _plain(_short(asked.partition("#")[0].removeprefix("docs/")))
+    same = [name for name in names if f"/{_plain(name)}" == wanted]
+    found = same or [name for name in names if _plain(name).endswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(f"no page is called {asked!r}", next_step="`rpl docs` lists the pages")
 
 
 def _short(name: str) -> str:
