@@ -45,6 +45,7 @@ class OccupancyLimits:
     ``scalar_file`` is ``None`` where every wave owns a full set of scalar registers. ``encodable_vgprs`` is
     what an instruction can name without accumulation registers, which start at a multiple of
     ``accum_offset_step``. ``cus_per_workgroup_processor`` is 1 where a workgroup always stays on one unit.
+    ``slot_per_wave``: a workgroup of a single wave takes a workgroup slot too.
     """
 
     register_files: tuple[RegisterFile, ...]
@@ -61,6 +62,7 @@ class OccupancyLimits:
     cus_per_workgroup_processor: int = 1
     encodable_vgprs: int = 256
     accum_offset_step: int = 4
+    slot_per_wave: bool = False
 
     def register_file(self, wave_size: int) -> RegisterFile | None:
         """The file as waves of ``wave_size`` lanes see it; ``None`` if there are no such waves."""

@@ -15,7 +15,7 @@ SAXPY = ROOT / "examples" / "rpl-transform-launch-bounds" / "tests" / "sources" 
 @pytest.mark.timeout(600)
 def test_the_example_plugins_work_as_wheels(wheelhouse, build_wheel, fresh_environment):
     fresh = fresh_environment
-    names = ("rpl-measured-ceilings", "rpl-transform-launch-bounds", "rpl-strategy-annealing")
+    names = ("rpl-measured-ceilings", "rpl-transform-launch-bounds", "rpl-strategy-annealing", "rpl-sm90")
     examples = [ROOT / "examples" / name for name in names]
     built = [build_wheel(example) for example in examples]
     fresh.install(*(f"{name}[test]" for name in names), wheels=[wheelhouse, *built])
@@ -33,6 +33,32 @@ def test_the_example_plugins_work_as_wheels(wheelhouse, build_wheel, fresh_envir
 
     for example in examples:
         fresh.output("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=example)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_another_vendor_needs_no_package_for_amd(wheelhouse, build_wheel, fresh_environment):
+    """Kernels of an H100 in an environment that holds the analyses, the reports and the example."""
+    fresh, example = fresh_environment, ROOT / "examples" / "rpl-sm90"
+    fresh.install("rpl-sm90", "rpl-analysis", "rpl-report", wheels=[wheelhouse, build_wheel(example)])
+    installed = {
+        row["name"] for row in json.loads(fresh.output("python", "-m", "pip", "list", "--format=json"))
+    }
+    own = {name.replace("_", "-") for name in installed if name.startswith(("rpl", "rocm"))}
+    assert own == {"rpl-core", "rpl-codeobject", "rpl-analysis", "rpl-report", "rpl-sm90"}
+    assert fresh.plugins().keys() == {"core", "codeobject", "analysis", "report", "sm90"}
+    write = "import sys; from nsight_writer import program; program().write(sys.argv[1])"
+    export = fresh.folder / "report.sqlite"
+    fresh.output("python", "-c", write, export, cwd=example / "tests")
+    text = fresh.output("rpl", "analyze", export, "-o", "run")
+    assert "NVIDIA H100 SXM" in text
+    assert "critical path  8.1 us of 9.4 us makespan" in text
+    dag = json.loads((fresh.folder / "run" / "dag.json").read_text())
+    assert {("event", "certain"), ("host_sync", "certain")} <= {
+        (e["kind"], e["confidence"]) for e in dag["edges"]
+    }
+    assert "gemm(half*)" in fresh.output("rpl", "report", "run", "--format", "html")
+    assert "1.306x" in fresh.output("rpl", "what-if", "gemm=2", "--run", export)
 
 
 @pytest.mark.long

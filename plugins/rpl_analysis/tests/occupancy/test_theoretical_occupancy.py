@@ -219,3 +219,14 @@ def test_negative_counts_and_empty_workgroups_are_bad_data() -> None:
         shape(0)
     with pytest.raises(BadDataError, match="lds_bytes is -4"):
         shape(lds=-4)
+
+
+def test_where_single_waves_take_slots_too():
+    """As on the SMs of examples/rpl-sm90: no smaller workgroup brings another wave then."""
+    limits = attrs.evolve(GFX942.occupancy, slot_per_wave=True, workgroup_slots_per_cu=16)
+    taking = attrs.evolve(GFX942, occupancy=limits)
+    free = figure(GFX942, used(), shape(workgroup=64))
+    assert (free.workgroups_per_unit, free.waves_per_simd) == (32, 8)
+    found = figure(taking, used(), shape(workgroup=64))
+    assert (found.workgroups_per_unit, found.waves_per_simd, found.limiter) == (16, 4, "workgroup")
+    assert found.next_threshold == ()

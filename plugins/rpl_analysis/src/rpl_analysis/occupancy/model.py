@@ -108,13 +108,13 @@ def _sgpr_threshold(request: Request, waves: int) -> Threshold:
 
 
 def _fitting_workgroup(request: Request, waves: int) -> Request:
-    """The request with the largest workgroup that gains a wave; single-wave workgroups always do."""
+    """The request with the largest workgroup that gains a wave, or as it is where no smaller one does."""
     wave_size = request.file.wave_size
-    return next(
-        smaller
+    smaller = (
+        attrs.evolve(request, workgroup_size=count * wave_size)
         for count in range(request.waves_per_workgroup - 1, 0, -1)
-        if workgroup_waves(smaller := attrs.evolve(request, workgroup_size=count * wave_size)) > waves
     )
+    return next((one for one in smaller if workgroup_waves(one) > waves), request)
 
 
 def _lds_threshold(request: Request, waves: int) -> Threshold:

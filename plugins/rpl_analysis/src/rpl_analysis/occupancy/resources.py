@@ -129,8 +129,9 @@ def _workgroups_in_lds(request: Request) -> int:
 
 def _workgroups_in_slots(request: Request) -> int:
     by_waves = request.wave_slots // request.waves_per_workgroup
-    # A workgroup of one wave needs no barrier and takes no workgroup slot.
-    return by_waves if request.waves_per_workgroup == 1 else min(by_waves, request.workgroup_slots)
+    # Where a workgroup of one wave needs no barrier, it takes no workgroup slot.
+    free = request.waves_per_workgroup == 1 and not request.limits.slot_per_wave
+    return by_waves if free else min(by_waves, request.workgroup_slots)
 
 
 def _waves_of_workgroups(request: Request, workgroups: int) -> int:
