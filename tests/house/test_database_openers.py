@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 OPENER = ROOT / "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py"
-#: The example of another vendor does without every package for AMD, so it opens its files itself, as carefully.
+#: The example of another vendor does without packages for AMD, so it opens its files itself, as carefully.
 EXAMPLE = ROOT / "examples/rpl-sm90/src/rpl_sm90/export.py"
 #: Modules that open databases.
 DRIVERS = {"sqlite3", "apsw", "aiosqlite", "sqlalchemy", "duckdb", "_sqlite3"}
