@@ -80,15 +80,15 @@ class ClosedLoop:
     def source_sha256(self) -> str:
         return hashlib.sha256(self.source.read_bytes()).hexdigest()
 
-    def words(self, *options: str) -> tuple[str, ...]:
+    def words(self, *options: str, command: tuple[str, ...] = ("./smooth", "64", "1")) -> tuple[str, ...]:
         """The command line of a new session."""
         plugin = ("-p", "rpl_testkit.scripted_proposer")
         loop = ("--proposer", "scripted", "--auto-approve", "--runs", "2", "--device", "gfx942")
         place = ("--output", str(self.root))
-        return (*plugin, "optimize", *loop, *place, *options, "./smooth", "64", "1")
+        return (*plugin, "optimize", *loop, *place, *options, *command)
 
-    def __call__(self, *options: str) -> Outcome:
-        return self.cli(*self.words(*options), cwd=self.bench.folder)
+    def __call__(self, *options: str, **command: tuple[str, ...]) -> Outcome:
+        return self.cli(*self.words(*options, **command), cwd=self.bench.folder)
 
     def declare_speed(self, *speed: dict[str, object]) -> None:
         """What makes the example's first kernel faster from now on."""

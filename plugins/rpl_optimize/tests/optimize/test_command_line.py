@@ -54,6 +54,13 @@ def test_what_makes_no_sense_is_said_in_one_line(rpl_cli, tmp_path, words, said:
     assert said in refused(rpl_cli("optimize", "--auto-approve", *words, cwd=tmp_path))
 
 
+def test_sources_of_triton_are_out_of_reach(rpl_cli, tmp_path) -> None:
+    (tmp_path / "kernel.py").write_text("import triton\n\n@triton.jit\ndef add(x):\n    pass\n")
+    for words in (("--source", "kernel.py", "python3 kernel.py"), ("kernel.py", "./app")):
+        line = refused(rpl_cli("optimize", "--auto-approve", *words, cwd=tmp_path))
+        assert "kernel.py is a source of Triton, which is out of reach" in line
+
+
 def test_nobody_to_ask(rpl_cli, tmp_path) -> None:
     assert "--auto-approve" in refused(rpl_cli("optimize", "k.hip", "./app", cwd=tmp_path))
 

@@ -6,20 +6,23 @@ would. Each test edits one kernel and runs the user's command with what was buil
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
-from rpl_core.errors import UsageError
+from rpl_core.errors import MissingError, UsageError
 from rpl_core.plugins.relay import Contribution
 from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
-from rpl_optimize.interfaces.builder import BuildRequest
+from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
+from rpl_optimize.running.launched import Found, Launches, choose_file, mapped_files
 from rpl_optimize.running.mounts import why_no_mounts
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places
 from rpl_testkit.requirements import require
@@ -44,14 +47,22 @@ class UsersProject:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
 
-    def builder(self, source: str, *command: str, binary: str | None = None) -> ProgramBuilder:
+    def builder(
+        self,
+        source: str,
+        *command: str,
+        binary: str | None = None,
+        more: tuple[BuildSystem, ...] = (),
+        **options: Any,
+    ) -> ProgramBuilder:
         request = BuildRequest(
             command=command,
             source=Path(source),
             place=self.root,
             binary=None if binary is None else Path(binary),
+            **options,
         )
-        systems = [Contribution("optimize", system) for system in rpl_builders()]
+        systems = [Contribution("optimize", system) for system in (*rpl_builders(), *more)]
         return choose_builder(request, systems, print)
 
     def rebuilt(self, builder: ProgramBuilder, source: str, place: Path, more: str = "") -> BuiltProgram:
@@ -159,3 +170,118 @@ def test_what_only_starts_other_programs_is_never_replaced(scale):
         with pytest.raises(UsageError, match="holds no device code, so it is not what is built") as caught:
             scale.builder(KERNEL, *words)
         assert "--binary FILE" in caught.value.one_line()
+
+
+@pytest.mark.long
+def test_a_file_of_device_code_that_a_program_loads(scale, tmp_path):
+    """The program stays the user's own, so there is no host code to compare."""
+    scale.run("make", "out/loader", "out/module.co")
+    words = ("out/loader", "out/module.co", "7")
+    assert scale.run(*words) == "8"
+    script = scale.root / "load.sh"
+    script.write_text(f"#!/bin/sh\nexec {' '.join(words)}\n")
+    script.chmod(0o755)
+    builder = scale.builder("src/module.hip", "./load.sh", binary="out/module.co")
+    build = scale.rebuilt(builder, "src/module.hip", tmp_path / "b")
+    assert (builder.system, build.host_code.reason) == ("make", "what is built holds device code alone")
+    assert scale.run(*builder.command_for(build)) == "18"
+    (scale.root / "Makefile").rename(scale.root / "Makefile.away")
+    builder = scale.builder("src/module.hip", *words)
+    (scale.root / "Makefile.away").rename(scale.root / "Makefile")
+    build = scale.rebuilt(builder, "src/module.hip", tmp_path / "c")
+    assert builder.system == "compiler"
+    command = builder.command_for(build)
+    assert (command[0], command[2]) == (words[0], words[2])
+    assert scale.run(*command) == "18"
+
+
+def test_the_file_that_a_command_maps_is_found(scale, tmp_path):
+    """A driver in Python: by what the dynamic linker says, and by what the profiler names."""
+    place, log = scale.root, tmp_path / "mapped"
+    (scale.root / "elsewhere").mkdir(exist_ok=True)
+    words = ("sh", "-c", "cd elsewhere; exec python3 ../driver.py ../build/libscale.so 7")
+    variables = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(log)}
+    subprocess.run(words, cwd=place, env=os.environ | variables, check=True)
+    library = scale.root / "build" / "libscale.so"
+    add = Launches(None, frozenset({"add(float*)"}), frozenset())
+    assert choose_file((add,), mapped_files(log), place, None).path == library
+    assert choose_file((add,), mapped_files(log), place, (scale.root / HEADER).read_bytes()).path == library
+    program = scale.root / "build" / "bin" / "scale_app"
+    named = Launches(1, frozenset({"scale(float*)"}), frozenset({program}))
+    assert choose_file((named,), {}, place, None).path == program
+    with pytest.raises(UsageError, match=r"launches no kernel of the source") as caught:
+        choose_file((named,), {}, place, b"__global__ void other()")
+    assert "scale" in caught.value.one_line()
+    both = Launches(1, named.kernels | add.kernels, frozenset({program, library}))
+    with pytest.raises(UsageError, match=r"several files hold kernels .*scale_app, .*libscale.so"):
+        choose_file((both,), {}, place, None)
+    assert choose_file((Launches(1, frozenset({"rtc"}), frozenset()),), {}, place, None) == Found(
+        None, ("rtc",)
+    )
+
+
+def test_what_no_file_holds_needs_a_plugin_that_overrides_it(scale):
+    with pytest.raises(
+        MissingError, match=r"no file holds rtc: it is compiled while the program runs"
+    ) as caught:
+        scale.builder(KERNEL, "build/bin/scale_app", kernels_in_memory=("rtc",))
+    assert "overrides_code" in caught.value.one_line()
+
+    class Overriding(BuildSystem):
+        name, summary, priority, overrides_code = "device", "exchanges code objects", -1, True
+
+        def builder(self, request: BuildRequest) -> Builder:
+            assert request.kernels_in_memory == ("rtc",)
+            return Exchanging()
+
+    class Exchanging(Builder):
+        summary = "exchanges code objects"
+
+        def build(self, text: bytes, directory: Path) -> BuildFailure:
+            return BuildFailure("for tests", (), 0.0, None)
+
+        def command_for(self, build: Build) -> tuple[str, ...]:
+            return ("with", str(build.binary))
+
+    found = scale.builder(KERNEL, "x", kernels_in_memory=("rtc",), more=(Overriding(),))
+    assert found.system == "device"
+
+
+@pytest.mark.long
+def test_an_extension_of_python_is_built_by_what_its_build_left(scale, tmp_path, monkeypatch):
+    """As PyTorch does it: a file for ninja far from the source, or a setup.py that builds beside itself."""
+    source, cache = scale.root / "src" / "library.hip", tmp_path / "cache" / "torch_extensions" / "sum"
+    cache.mkdir(parents=True)
+    rules = (
+        "ninja_required_version = 1.3",
+        "nvcc = hipcc",
+        "rule cuda_compile",
+        "  depfile = $out.d",
+        "  deps = gcc",
+        "  command = $nvcc -O1 -fPIC -MD -MF $out.d -c $in -o $out",
+        "rule link",
+        "  command = $nvcc $in -shared -o $out",
+        f"build library.cuda.o: cuda_compile {source}",
+        "build sum.so: link library.cuda.o",
+        "default sum.so",
+    )
+    (cache / "build.ninja").write_text("\n".join((*rules, "")))
+    subprocess.run(["ninja"], cwd=cache, check=True, capture_output=True)
+    words = (sys.executable, "driver.py", str(cache / "sum.so"), "7")
+    builder = scale.builder(HEADER, *words)
+    assert (builder.system, builder.builder.more_trees) == ("ninja", (cache,))
+    build = scale.rebuilt(builder, HEADER, tmp_path / "b")
+    assert build.host_code.passed, build.host_code
+    assert (scale.run(*builder.command_for(build)), scale.run(*words)) == ("18", "8")
+    (scale.root / "setup.py").write_text(
+        "import subprocess, sys\n"
+        "assert sys.argv[1:] == ['build_ext', '--inplace']\n"
+        "subprocess.run('hipcc -O1 -fPIC -shared src/library.hip -o sum.so'.split(), check=True)\n"
+    )
+    shutil.copy(cache / "sum.so", scale.root / "sum.so")
+    builder = scale.builder(HEADER, sys.executable, "driver.py", "sum.so", "7")
+    assert builder.system == "setup"
+    build = scale.rebuilt(builder, HEADER, tmp_path / "c")
+    assert build.host_code.passed, build.host_code
+    assert scale.run(*builder.command_for(build)) == "18"
+    (scale.root / "setup.py").unlink()

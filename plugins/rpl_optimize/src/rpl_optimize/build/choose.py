@@ -12,7 +12,7 @@ from rpl_optimize.build.model import ProgramBuilder
 from rpl_optimize.interfaces.builder import Builder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rpl_core.plugins.relay import Contribution
     from rpl_optimize.interfaces.builder import BuildRequest, BuildSystem
@@ -30,6 +30,10 @@ def choose_builder(
     request = attrs.evolve(request, source=(request.place / request.source).resolve())
     if not request.source.is_file():
         raise UsageError(f"no source file at {request.source}", next_step="check --source")
+    if request.kernels_in_memory:
+        systems = [offered for offered in systems if _overrides(offered)]
+        if not systems:
+            raise _in_memory(request.kernels_in_memory)
     for offered in sorted(systems, key=lambda system: (-system.value.priority, system.plugin)):
         try:
             builder = _asked(offered, request)
@@ -41,6 +45,20 @@ def choose_builder(
     raise MissingError(
         f"no installed plugin can build {request.source.name}",
         next_step="give your own build with --build, see `rpl plugins list`",
+    )
+
+
+def _overrides(offered: Contribution[BuildSystem]) -> bool:
+    return offered.value.overrides_code is True
+
+
+def _in_memory(kernels: Sequence[str]) -> MissingError:
+    return MissingError(
+        f"no file holds {', '.join(kernels)}: it is compiled while the program runs (hipRTC, Triton), "
+        "or loaded from memory",
+        cause="no installed plugin gives a running program other code objects (a build system with "
+        "overrides_code)",
+        next_step="have the program load a file with hipModuleLoad, and name that with --binary FILE",
     )
 
 

@@ -13,6 +13,8 @@ from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
 from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.host_comparison import NO_HOST_CODE
+from rpl_optimize.build.objects import is_device_code, is_library
 from rpl_optimize.build.separate_compile import SeparateCompile, unit_id
 from rpl_optimize.build.template_build import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
@@ -50,6 +52,7 @@ class CompilerBuilds(BuildSystem):
             program=program,
             place=request.place,
             time_limit_s=request.time_limit_s,
+            only_device=program.path.is_file() and is_device_code(program.path),
         )
 
 
@@ -74,6 +77,7 @@ class OneFileBuilder(TextBuilder):
     program: Program
     place: Path
     time_limit_s: float
+    only_device: bool = False  # a file for ``hipModuleLoad``
 
     @property
     def summary(self) -> str:  # type: ignore[override]
@@ -90,6 +94,9 @@ class OneFileBuilder(TextBuilder):
             environment = build_environment(run.temporary, self.place)
             compiling = SeparateCompile(self._compile, self.place, environment, unit_id(self.source))
             try:
+                if self.only_device:
+                    run.step(self._compile(device, output, "--offload-device-only"), self.place, environment)
+                    return run.finished(output, None if original is None else NO_HOST_CODE)
                 compiled = compiling.compile(run, device, host, run.directory / f"{self.source.stem}.o")
                 run.step(self._link(compiled, output), self.place, environment)
                 if not output.is_file():
@@ -101,14 +108,15 @@ class OneFileBuilder(TextBuilder):
     def command_for(self, build: Build) -> tuple[str, ...]:
         return self.program.replaced(self.command, build.binary)
 
-    def _compile(self, source: Path, target: Path) -> tuple[str, ...]:
+    def _compile(self, source: Path, target: Path, *more: str) -> tuple[str, ...]:
         # Quoted includes only: a header of the user's must not hide one of the system's.
-        beside = ("-iquote", str(self.source.parent))
-        own = (*self.compiler.compiling, "-c", str(source), "-o", str(target))
+        beside = ("-iquote", str(self.source.parent), *(("-fPIC",) if is_library(self.program.path) else ()))
+        own = (*self.compiler.compiling, *more, "-c", str(source), "-o", str(target))
         return (self.compiler.program, "-O3", *self.targets, *beside, *own)
 
     def _link(self, compiled: Path, output: Path) -> tuple[str, ...]:
-        own = (*self.compiler.linking, str(compiled), "-o", str(output))
+        shared = ("-shared",) if is_library(output) else ()
+        own = (*self.compiler.linking, *shared, str(compiled), "-o", str(output))
         return (self.compiler.program, "-O3", *self.targets, *own, *self.link_flags)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import StepFailedError
+from rpl_optimize.build.objects import is_device_code
 from rpl_optimize.build.separate_compile import HOST_CODE
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
@@ -47,6 +48,10 @@ _NO_CODE: Final = frozenset(("-fsyntax-only", "-Eonly", "-M", "-emit-pch", "-ini
 #: A rule of a makefile: what depends on what.
 _RULE: Final = re.compile(r"^(?:[^\n\\]|\\.|\\\n)*?:(?=\s)((?:[^\n\\]|\\\n|\\.)*)", re.MULTILINE)
 _MOST_RULE_BYTES: Final = 16 << 20
+
+
+#: Of what a program loads by ``hipModuleLoad``: the program itself stays the user's.
+NO_HOST_CODE: Final = GuardVerdict(HOST_CODE, True, "what is built holds device code alone")
 
 
 @frozen
@@ -113,8 +118,10 @@ class HostComparison:
         tree = next(tree for tree in self.trees if path.is_relative_to(tree))
         return self.trees[tree] / path.relative_to(tree)
 
-    def verdict(self, original: bytes, candidate: bytes) -> GuardVerdict:
+    def verdict(self, original: bytes, candidate: bytes, built: Path) -> GuardVerdict:
         """Leaves the candidate in its place. A compiler that fails now refuses as well."""
+        if is_device_code(built):
+            return NO_HOST_CODE
         seen = tuple(_compilations(self.run.temporary / _COMPILATIONS))
         if self._read_by_others(seen):
             return _refused(f"another compiler than clang reads {self.edited.name} as well")

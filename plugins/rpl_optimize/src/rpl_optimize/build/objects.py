@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.reading.bundles import ELF_MAGIC
-from rpl_codeobject.reading.elf_file import guarded, open_elf
+from rpl_codeobject.reading.bundles import BUNDLE_MAGIC, ELF_MAGIC
+from rpl_codeobject.reading.compressed_bundle import COMPRESSED_MAGIC
+from rpl_codeobject.reading.elf_file import guarded, is_device_elf, open_elf
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import StepFailedError
@@ -56,6 +57,18 @@ def dependency_command(entry: Entry, rules: Path) -> tuple[str, ...]:
 def is_library(path: Path) -> bool:
     """Whether a built file of this name is loaded, not started: ``libx.so``, ``libx.so.2``."""
     return ".so" in path.suffixes
+
+
+def is_device_code(path: Path) -> bool:
+    """Whether a file holds device code and nothing for the host: a code object, or a bundle of such."""
+    with path.open("rb") as file:
+        begin = file.read(len(BUNDLE_MAGIC))
+    if begin.startswith((BUNDLE_MAGIC, COMPRESSED_MAGIC)):
+        return True
+    try:
+        return begin.startswith(ELF_MAGIC) and is_device_elf(path.read_bytes(), path.name)
+    except BadDataError:
+        return False
 
 
 def link_command(

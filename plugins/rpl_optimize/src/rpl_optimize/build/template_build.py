@@ -119,7 +119,7 @@ class TemplateBuilder(TextBuilder):
                 if original is None:
                     return run.finished(output)
                 comparison = HostComparison(run, environment, candidate, {run.directory: run.directory})
-                return run.finished(output, comparison.verdict(original, text))
+                return run.finished(output, comparison.verdict(original, text, output))
             except StepFailedError as error:
                 return run.failed(str(error))
 

@@ -16,7 +16,7 @@ from rpl_core.cli.session import session_of
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.exit_codes import ExitCode
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
-from rpl_optimize.cli.optimize_request import Steps, optimize_request, optimize_tools
+from rpl_optimize.cli.optimize_request import Steps, optimize_request, optimize_tools, split_source
 
 if TYPE_CHECKING:
     import click
@@ -80,6 +80,7 @@ def _require_terminal(settings: OptimizeSettings) -> None:
 def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument, Path]:
     from rpl_core.files.atomic import write_atomic
     from rpl_core.run_directory.writer import claim_path, make_empty
+    from rpl_optimize.cli.optimize_binary import with_binary
     from rpl_optimize.isolation.sandbox import find_sandbox
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
@@ -88,6 +89,8 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_optimize.session_layout import LEDGER, REQUEST
     from rpl_optimize.transform.source_file import read_source
 
+    source, command = split_source(call)
+    call = with_binary(session, call, source, command, step)
     request = optimize_request(session, call)
     original = read_source(request.source, None).text
     _require_writable(request)

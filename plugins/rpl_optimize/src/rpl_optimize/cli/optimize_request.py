@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import PolicyPart
     from rpl_optimize.loop.request import OptimizeRequest, Tools
 
-_SOURCE_SUFFIXES = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+_HEADER_SUFFIXES = (".cuh", ".h", ".hh", ".hpp", ".hxx")
+_SOURCE_SUFFIXES = (".cu", ".hip", ".cpp", ".cc", ".cxx", *_HEADER_SUFFIXES)
+_TRITON = re.compile(rb"^\s*@(?:\w+\.)*triton\.(?:jit|autotune)\b", re.MULTILINE)
 #: Seconds for one run of a check, where --time-limit says nothing.
 _CHECK_TIME_LIMIT_S = 600.0
 
@@ -44,7 +47,7 @@ class Steps:
 def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     """The request of a call, with what settings and the working directory say."""
     from rpl_core.cli.command_options import analysis_request, option_values
-    from rpl_core.process.launch import application_command
+    from rpl_optimize.cli.optimize_binary import KERNELS_IN_MEMORY
     from rpl_optimize.equivalence.output_spec import read_outputs
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
@@ -53,8 +56,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
 
     given = call.settings
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate
-    source, words = _split_source(call)
-    command = application_command(words)
+    source, command = split_source(call)
     found = find_source(command, source=source, compile_database=given.compile_database, binary=given.binary)
     session.output.note(f"source: {found.path} ({found.how})")
     path = found.path.resolve()
@@ -69,6 +71,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
             compile_database=given.compile_database,
             project=given.project,
             binary=given.binary,
+            kernels_in_memory=tuple(shlex.split(call.flags.get(KERNELS_IN_MEMORY) or "")),
             link_flags=_link_flags(given.link_flags),
             architecture=_architecture(session, given.device),
             time_limit_s=given.build_time_limit,
@@ -103,20 +106,33 @@ def _link_flags(text: str | None) -> tuple[str, ...]:
         raise UsageError(f"--link-flags can't be split into words: {error}") from None
 
 
-def _split_source(call: Call) -> tuple[Path | None, tuple[str, ...]]:
-    """A first word that names a source file is the source; everything else is the command."""
-    if call.words and call.settings.source is not None:
-        return call.settings.source, call.words
-    if not call.words:
+def split_source(call: Call) -> tuple[Path | None, tuple[str, ...]]:
+    """The source, if one is named, and the command: a first word that names a source file is the source."""
+    from rpl_core.process.launch import application_command
+
+    source, words = call.settings.source, call.words
+    if not words:
         raise UsageError("no application given", next_step='`rpl optimize kernel.hip "./app 100"`')
-    if Path(call.words[0]).suffix in _SOURCE_SUFFIXES:
-        if len(call.words) == 1:
+    if source is None and (Path(words[0]).suffix in _SOURCE_SUFFIXES or _is_triton(Path(words[0]))):
+        source, words = Path(words[0]), words[1:]
+        if not words:
             raise UsageError(
-                f"{call.words[0]} is a source, and no command to measure is given",
+                f"{source} is a source, and no command to measure is given",
                 next_step='`rpl optimize kernel.hip "./app 100"`',
             )
-        return Path(call.words[0]), call.words[1:]
-    return None, call.words
+    if source is not None and _is_triton(source):
+        raise UsageError(
+            f"{source} is a source of Triton, which is out of reach: Triton itself compiles its kernels",
+            next_step="tune it with Triton's own autotuner; `rpl profile` and `rpl explain` read its kernels",
+        )
+    return source, application_command(words)
+
+
+def _is_triton(path: Path) -> bool:
+    try:
+        return path.suffix == ".py" and _TRITON.search(path.read_bytes()) is not None
+    except OSError:
+        return False
 
 
 def _architecture(session: Session, device: str | None) -> str | None:

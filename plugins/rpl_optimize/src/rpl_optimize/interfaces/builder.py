@@ -33,6 +33,8 @@ class BuildRequest:
     link_flags: tuple[str, ...] = ()
     architecture: str | None = None  # of the device, where it is named
     time_limit_s: float = 600.0
+    #: Kernels that the command launches and no file holds: hipRTC compiles them, or memory is loaded.
+    kernels_in_memory: tuple[str, ...] = ()
     options: Options = attrs.field(factory=Options)
 
 
@@ -86,11 +88,16 @@ class Builder(ABC):
 
 
 class BuildSystem(ABC):
-    """A kind of build. The optimizer asks by ``priority``, highest first; the first that answers is used."""
+    """A kind of build. The optimizer asks by ``priority``, highest first; the first that answers is used.
+
+    With ``overrides_code`` its ``Builder.command_for`` gives a program other device code than it loads, so
+    it is also asked where no file holds the kernels (``BuildRequest.kernels_in_memory``).
+    """
 
     name: str
     summary: str
     priority: int = 0
+    overrides_code: bool = False
 
     @abstractmethod
     def builder(self, request: BuildRequest) -> Builder | None:

@@ -73,7 +73,7 @@ class ProjectBuilder(TextBuilder):
                     return run.finished(built)
                 environment = self._environment(run, copies.seen(edited.parent), copies)
                 comparison = HostComparison(run, environment, edited, copies.trees())
-                return run.finished(built, comparison.verdict(original, text))
+                return run.finished(built, comparison.verdict(original, text, built))
             except StepFailedError as error:
                 return run.failed(str(error))
 

@@ -12,9 +12,10 @@ holds: ``--offload-host-only -Xclang -fcuda-include-gpubinary -Xclang FILE`` put
     read_code_objects(folder / "smooth")
 
 What a source may use of HIP is in ``include/``: launches with ``<<<>>>`` and ``hipLaunchKernelGGL``, memory,
-streams, events and error calls (all synchronous), LDS, ``__syncthreads``, shuffles and ballots of 64 lanes,
-atomics, float mathematics (for ``std::`` it includes ``<cmath>`` itself). The bundle keeps the bytes of the
-source it was compiled from: the timing model of the rocprofv3 stand-in looks there.
+streams, events and error calls (all synchronous), modules from files, LDS, ``__syncthreads``, shuffles and
+ballots of 64 lanes, atomics, float mathematics (for ``std::`` it includes ``<cmath>`` itself). The bundle
+keeps the bytes of the source it was compiled from, and what it includes with quotes: the timing model of the
+rocprofv3 stand-in looks there.
 As with hipcc, device code holds an id of the source's path and the options, the output's name among them.
 ``RPL_STANDIN_CLANG`` names another clang++.
 """

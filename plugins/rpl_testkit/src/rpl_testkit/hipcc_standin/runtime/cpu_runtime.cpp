@@ -277,6 +277,29 @@ void read_sizes(Module* module, const char* text, uint64_t size) {
   }
 }
 
+Module* open_module(const char* bundle) {
+  if (memcmp(bundle, "__CLANG_OFFLOAD_BUNDLE__", 24) != 0) fail("device code that is no bundle");
+  services.wait_for_block = wait_for_block;
+  services.exchange = exchange;
+  services.given = given;
+  services.own_lane = own_lane;
+  Module* module = new Module;
+  uint64_t size;
+  if (const char* library = entry_of(bundle, "host-rpl-kernels", &size)) module->library = open_library(library, size);
+  if (const char* text = entry_of(bundle, "host-rpl-arguments", &size)) read_sizes(module, text, size);
+  return module;
+}
+
+bool find_kernel(const Module* module, const char* name, Kernel* kernel) {
+  auto found = module->sizes.find(name);
+  void* entry = module->library ? dlsym(module->library, name) : nullptr;
+  if (!entry || found == module->sizes.end()) return false;
+  void* place = dlsym(module->library, "rpl_hip_services");
+  if (!place) fail("a library of kernels without services");
+  *kernel = {reinterpret_cast<void (*)()>(entry), found->second, static_cast<Services**>(place)};
+  return true;
+}
+
 struct Configuration {
   dim3 grid, block;
   size_t lds;
@@ -292,28 +315,42 @@ extern "C" {
 void** __hipRegisterFatBinary(const void* wrapper) {
   const char* bundle;
   memcpy(&bundle, static_cast<const char*>(wrapper) + 8, sizeof(bundle));
-  if (memcmp(bundle, "__CLANG_OFFLOAD_BUNDLE__", 24) != 0) fail("device code that is no bundle");
-  services.wait_for_block = wait_for_block;
-  services.exchange = exchange;
-  services.given = given;
-  services.own_lane = own_lane;
-  Module* module = new Module;
-  uint64_t size;
-  if (const char* library = entry_of(bundle, "host-rpl-kernels", &size)) module->library = open_library(library, size);
-  if (const char* text = entry_of(bundle, "host-rpl-arguments", &size)) read_sizes(module, text, size);
-  return reinterpret_cast<void**>(module);
+  return reinterpret_cast<void**>(open_module(bundle));
 }
+
+// Device code of a file: a bundle of the stand-in, as `hipcc --genco` writes it.
+hipError_t hipModuleLoad(hipModule_t* module, const char* path) {
+  FILE* file = fopen(path, "rb");
+  if (!file) return hipErrorFileNotFound;
+  std::string content;
+  char block[65536];
+  while (size_t count = fread(block, 1, sizeof(block), file)) content.append(block, count);
+  fclose(file);
+  *module = reinterpret_cast<hipModule_t>(open_module(content.data()));
+  return hipSuccess;
+}
+
+hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t handle, const char* name) {
+  Kernel* kernel = new Kernel;
+  if (!find_kernel(reinterpret_cast<Module*>(handle), name, kernel)) return hipErrorNotFound;
+  *function = reinterpret_cast<hipFunction_t>(kernel);
+  return hipSuccess;
+}
+
+hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned x,
+                                 unsigned y, unsigned z, unsigned lds, hipStream_t, void** arguments, void**) {
+  dim3 blocks{grid_x, grid_y, grid_z}, block{x, y, z};
+  return run_grid(*reinterpret_cast<const Kernel*>(function), blocks, block, arguments, lds);
+}
+
+hipError_t hipModuleUnload(hipModule_t) { return hipSuccess; }
 
 // A kernel that the bundle lacks is no error before its launch, as with HIP.
 int __hipRegisterFunction(void** handle, const void* host, char*, const char* name, unsigned, void*, void*, void*,
                           void*, int*) {
-  Module* module = reinterpret_cast<Module*>(handle);
-  auto found = module->sizes.find(name);
-  void* entry = module->library ? dlsym(module->library, name) : nullptr;
-  if (!entry || found == module->sizes.end()) return 1;
-  void* place = dlsym(module->library, "rpl_hip_services");
-  if (!place) fail("a library of kernels without services");
-  kernels()[host] = {reinterpret_cast<void (*)()>(entry), found->second, static_cast<Services**>(place)};
+  Kernel kernel;
+  if (!find_kernel(reinterpret_cast<Module*>(handle), name, &kernel)) return 1;
+  kernels()[host] = kernel;
   return 0;
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["embedded_source"]
 
 _SECTION: Final = b".hip_fatbin"
+_BUNDLE: Final = b"__CLANG_OFFLOAD_BUNDLE__"  # a file for ``hipModuleLoad``
 #: ELF64, little-endian (System V ABI): e_shoff and e_shentsize, e_shnum, e_shstrndx; fields of Elf64_Shdr.
 _MAGIC: Final = b"\x7fELF\x02\x01"
 _TABLE_OFFSET: Final = struct.Struct("<Q")
@@ -24,7 +25,7 @@ _HEADER: Final = struct.Struct("<IIQQQQ")
 
 
 def embedded_source(command: Sequence[str]) -> bytes | None:
-    """The sources in the first program of `command` that has some; None when none of its words names such."""
+    """The sources in the first file that `command` names and that has some; None when no word names such."""
     for word in command:
         found = shutil.which(word) if word == command[0] else word
         if found and Path(found).is_file():
@@ -37,10 +38,10 @@ def embedded_source(command: Sequence[str]) -> bytes | None:
 def _source_of(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if data[: len(_MAGIC)] != _MAGIC:
-                return None
-            found = (content for name, content in _sections(data) if name == _SECTION)
-            return b"\0".join(sources_in(next(found, b""))) or None
+            section = data[:] if data[: len(_BUNDLE)] == _BUNDLE else b""
+            if data[: len(_MAGIC)] == _MAGIC:
+                section = next((content for name, content in _sections(data) if name == _SECTION), b"")
+            return b"\0".join(sources_in(section)) or None
     except (OSError, ValueError, struct.error):
         return None  # unreadable, empty or cut off: not a program of the stand-in
 

@@ -128,6 +128,8 @@ inline const char* hipGetErrorName(hipError_t error) {
     case hipErrorInvalidSymbol: return "hipErrorInvalidSymbol";
     case hipErrorInvalidDeviceFunction: return "hipErrorInvalidDeviceFunction";
     case hipErrorInvalidDevice: return "hipErrorInvalidDevice";
+    case hipErrorFileNotFound: return "hipErrorFileNotFound";
+    case hipErrorNotFound: return "hipErrorNotFound";
   }
   return "hipErrorUnknown";
 }

@@ -59,6 +59,8 @@ RPL_HIP_VECTOR4(uint4, unsigned)
 struct ihipStream_t;
 struct ihipEvent_t;
 typedef ihipStream_t* hipStream_t;
+typedef struct ihipModule_t* hipModule_t;
+typedef struct ihipModuleSymbol_t* hipFunction_t;
 typedef ihipEvent_t* hipEvent_t;
 
 typedef enum hipError_t {
@@ -69,6 +71,8 @@ typedef enum hipError_t {
   hipErrorInvalidSymbol = 13,
   hipErrorInvalidDeviceFunction = 98,
   hipErrorInvalidDevice = 101,
+  hipErrorFileNotFound = 301,
+  hipErrorNotFound = 500,
 } hipError_t;
 
 typedef enum hipMemcpyKind {
