@@ -15,7 +15,9 @@ import signal
 import stat
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from rpl_core.process import ProcessRequest
 
 _STDIN = 0
+_CHANGE: ContextVar[Callable[[ProcessRequest], ProcessRequest]] = ContextVar("_CHANGE", default=lambda r: r)
 
 
 def require_program(command: Sequence[str]) -> None:
@@ -51,6 +54,16 @@ def require_program(command: Sequence[str]) -> None:
     raise MissingError(f"cannot run {shown}: {where}", next_step=hint)
 
 
+@contextmanager
+def starting_as(change: Callable[[ProcessRequest], ProcessRequest]) -> Iterator[None]:
+    """Start commands as ``change`` makes them, within a ``with``: a sandbox around what others run."""
+    token = _CHANGE.set(change)
+    try:
+        yield
+    finally:
+        _CHANGE.reset(token)
+
+
 def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
     """Start the command; its stdout and stderr share one pipe, in the order in which it writes.
 
@@ -59,6 +72,7 @@ def start(request: ProcessRequest) -> subprocess.Popen[bytes]:
     A session (setsid) rather than only a group: a background group of the terminal's session would be
     stopped by SIGTTIN or SIGTTOU as soon as it touches the terminal.
     """
+    request = _CHANGE.get()(request)
     _let_exit_status_arrive()
     stdin = _open_repeatable_stdin()
     try:

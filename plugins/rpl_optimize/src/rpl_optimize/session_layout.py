@@ -12,6 +12,7 @@ LEDGER = "ledger.jsonl"
 ORIGINAL = "original"
 BASELINES = "baselines"
 CANDIDATES = "candidates"
+RUNS = "runs"
 
 
 def is_session_directory(path: Path) -> bool:

@@ -117,10 +117,10 @@ class ClosedLoop:
 
 
 @contextmanager
-def _open(folder: Path, *, ready: bool = True) -> Iterator[ClosedLoop]:
+def _open(folder: Path, *, ready: bool = True, programs: str = "bench-programs") -> Iterator[ClosedLoop]:
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        open_bench(folder / "bench", folder / "bench-programs", monkeypatch, ready=ready) as bench,
+        open_bench(folder / "bench", folder / programs, monkeypatch, ready=ready) as bench,
     ):
         source = Path(shutil.copy(EXAMPLE, bench.folder))
         bench.build(source)
@@ -141,6 +141,13 @@ def loop(tmp_path: Path) -> Iterator[ClosedLoop]:
 def killable_loop(tmp_path: Path) -> Iterator[ClosedLoop]:
     """The same, with a profiler whose processes belong to whoever starts it."""
     with _open(tmp_path, ready=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def confined_loop(tmp_path: Path) -> Iterator[ClosedLoop]:
+    """The same; the profiler keeps its state in the working directory, where sandboxed runs may write."""
+    with _open(tmp_path, ready=False, programs="bench/programs") as opened:
         yield opened
 
 

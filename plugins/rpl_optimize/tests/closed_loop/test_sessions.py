@@ -103,3 +103,49 @@ def test_the_own_proposer_finds_the_unrolled_loop(loop) -> None:
     assert len(accepted) == 1
     assert accepted[0]["kernel_gain"] == pytest.approx(0.10, abs=0.01)
     loop.verify()
+
+
+_TALLY = rb"""
+#include <cstdio>
+#include <cstdlib>
+static void tally(const char* place) {
+    if (std::FILE* file = std::fopen(place, "a")) {
+        std::fputs("run\n", file);
+        std::fclose(file);
+    }
+}
+struct Tally {
+    Tally() {
+        char home[512];
+        std::snprintf(home, sizeof home, "%s/tally", std::getenv("HOME"));
+        tally(home);
+        tally("tally");
+    }
+};
+static Tally tallied;
+"""
+
+
+@pytest.mark.long
+def test_measured_runs_reach_neither_home_nor_the_working_directory(
+    confined_loop, monkeypatch, tmp_path
+) -> None:
+    """The user's own version is profiled as they run it; afterwards their files stay as they are."""
+    loop = confined_loop
+    monkeypatch.setenv("HOME", str(tmp_path))
+    loop.source.write_bytes(loop.original + _TALLY)
+    loop.script("no faster")
+    outcome = loop("--no-traffic-gate", "--max-iters", "1", *loop.CHECKED).assert_exit(1)
+    assert "without a sandbox" not in outcome.stderr
+    (note,) = [event["text"] for event in loop.events("note")]
+    assert note.startswith(("measured runs: bubblewrap", "measured runs: namespaces"))
+    (candidate,) = loop.document()["candidates"]
+    assert candidate["judgement"]["stage"] == "measurement"
+    own, copied = (
+        place.read_text().count("run")
+        for place in (tmp_path / "tally", loop.root / "runs" / "here" / "tally")
+    )
+    assert own == 2
+    assert copied == 2 + 1 + 8  # what the user's runs left, the one that tried it, and the screening
+    assert (loop.bench.folder / "tally").read_text().count("run") == own
+    loop.verify()

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rpl_optimize.isolation import sandbox
+from rpl_core.process import ProcessRequest, run_command
+from rpl_optimize.isolation import application, sandbox
+from rpl_optimize.isolation.application import ApplicationSandbox
 from rpl_optimize.isolation.sandbox import Reach, Sandbox, find_sandbox, needed_paths
 from rpl_testkit.requirements import absent
 
@@ -100,3 +102,43 @@ def test_what_a_command_and_its_variables_name_is_readable(tmp_path) -> None:
     assert {tmp_path / "include", tmp_path / "rocm", tmp_path / "home" / "bin"} <= found
     assert tmp_path / "home" not in found
     assert tmp_path not in found
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "namespaces"])
+def test_what_a_program_with_a_candidate_can_do(kind, tmp_path, monkeypatch) -> None:
+    """It reads what is there, and writes into its run's directory and a copy of where it was started."""
+    for name in ("home", "work", "copy", "run"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    node = tmp_path / "node"
+    node.write_text("")
+    monkeypatch.setattr(application, "_DEVICES", (node,))
+    seen = ((tmp_path / "work", True, tmp_path / "copy"),)
+    inside = ApplicationSandbox(Sandbox(kind), tmp_path / "run", (tmp_path,), seen)
+    lines: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server, inside.around(tmp_path / "run"):
+        port = server.getsockname()[1]
+        connect = f'import socket; socket.create_connection(("127.0.0.1", {port}), 5)'
+        text = (
+            f"cat file; cat ~/file; echo new > file; echo x > ~/file; echo x > {tmp_path}/run/log; "
+            f"echo x > {node}; echo x > /tmp/ours && echo mine; python3 -c '{connect}' 2>&1 | tail -1"
+        )
+        result = run_command(ProcessRequest(("sh", "-c", text)), lines.append)
+    if result.exit_status == 125:
+        absent("namespaces", str(lines))
+    said = "\n".join(lines)
+    assert "copyhome" in said
+    assert "Read-only file system" in said
+    assert "mine" in lines
+    assert "Error" in lines[-1]
+    texts = {name: (tmp_path / name / "file").read_text() for name in ("home", "work", "copy")}
+    assert texts == {"home": "home", "work": "work", "copy": "new\n"}
+    assert (tmp_path / "run" / "log").read_text() == node.read_text() == "x\n"
+    assert not Path("/tmp/ours").exists()
+
+
+def test_runs_of_programs_may_be_left_out_of_it() -> None:
+    found = application.find_application_sandbox({"RPL_SANDBOX": "builds"})
+    assert ApplicationSandbox(found).summary == "no sandbox (RPL_SANDBOX=builds)"

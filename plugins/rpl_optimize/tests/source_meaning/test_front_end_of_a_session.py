@@ -46,3 +46,15 @@ def test_a_compile_database_names_options_and_directory(project):
     assert found.directory == project / "build"
     given = _found(project, "a.hip", ("cc", "-O1", "s/a.hip"), build_command="cc -O1 {source} -o {output}")
     assert (given.words, given.directory) == (("cc", "-O1"), project), "what was said goes before"
+
+
+def test_without_a_command_for_the_file_the_installed_compiler_reads_it(project, monkeypatch):
+    """``make app`` does not show how it compiles."""
+    compiler = project / "hipcc"
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(project))
+    found = _found(project, "a.hip", ("make", "app"), architecture="gfx942")
+    assert (found.words[:2], found.unit) == (("hipcc", "-O3"), project / "a.hip")
+    assert "--offload-arch=gfx942" in found.words
+    assert project in found.readable

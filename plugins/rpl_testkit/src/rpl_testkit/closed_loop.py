@@ -102,6 +102,7 @@ def open_bench(
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ.get('PATH', '')}")
     bench = ClosedLoopBench(folder, programs, monkeypatch)
     if ready:
+        monkeypatch.setenv("RPL_SANDBOX", "builds")
         with ready_standin(programs, compiler):
             yield bench
         return

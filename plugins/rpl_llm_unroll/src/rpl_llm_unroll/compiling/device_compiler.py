@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_codeobject.values import CodeObject
-from rpl_core.errors import RplError
+from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.values import frozen
+from rpl_optimize.build.environment import build_environment
+from rpl_optimize.isolation.confined_run import run_confined
+from rpl_optimize.isolation.sandbox import Reach
 
-#: In order of preference: the user's ROCm first, then a plain clang.
-COMPILERS = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
 _TIME_LIMIT_S = 120.0
 
 
@@ -42,31 +41,23 @@ class DeviceCompiler:
         return (str(self.program), *standard, target, *self.flags, *places, *files)
 
     def compile(self, text: bytes) -> CodeObject | NotCompiled:
-        """Compile ``text`` as one translation unit for the device only."""
+        """Compile ``text`` as one translation unit for the device only, in the sandbox of the builds."""
         with tempfile.TemporaryDirectory(prefix="rpl-compile-") as scratch:
-            source, output = Path(scratch, "source.hip"), Path(scratch, "source.hsaco")
+            place = Path(scratch)
+            source, output, messages = (place / name for name in ("source.hip", "source.hsaco", "messages"))
             source.write_bytes(text)
+            reach = Reach((() if self.include is None else (self.include,)), (place,), place)
+            environment = build_environment(place, place)
             try:
-                done = subprocess.run(
-                    self.command(source, output),
-                    capture_output=True,
-                    timeout=_TIME_LIMIT_S,
-                    check=False,
-                    cwd=scratch,
-                )
-                if done.returncode != 0 or not output.is_file():
-                    return NotCompiled(_first_error(done.stderr.decode("utf-8", "replace")))
+                command = self.command(source, output)
+                done = run_confined(command, place, reach, environment, _TIME_LIMIT_S, log=messages)
+                if not done.succeeded or not output.is_file():
+                    return NotCompiled(_first_error(messages.read_text(encoding="utf-8", errors="replace")))
                 return code_objects_from(output.read_bytes(), "compiled kernel")[0]
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return NotCompiled(str(error))
+            except InterruptedRunError:
+                raise
             except RplError as error:
                 return NotCompiled(error.fact)
-
-
-def find_compiler() -> Path | None:
-    """The first installed compiler of ``COMPILERS``."""
-    found = (shutil.which(name) for name in COMPILERS)
-    return next((Path(path) for path in found if path is not None), None)
 
 
 def _first_error(text: str) -> str:

@@ -16,8 +16,9 @@ from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_core.errors import RplError
-from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled, find_compiler
+from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled
 from rpl_optimize.build.binary_guards import binary_guards
+from rpl_optimize.build.default_build import CLANG, first_installed
 from rpl_optimize.interfaces.transformation import GuardVerdict, Screening
 
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen
     """A screen with the installed compiler for ``architecture``, or why there is none."""
     if architecture is None:
         return "the documents name no device architecture"
-    program = find_compiler()
+    program = first_installed(CLANG)
     if program is None:
         return "no HIP compiler is installed"
-    compiler = DeviceCompiler(program, architecture, include=Path(source.path).resolve().parent)
+    compiler = DeviceCompiler(Path(program), architecture, include=Path(source.path).resolve().parent)
     return ResourceScreen(compiler, source.text, source.architecture)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import TimeLimitError, UsageError
-from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import describe_exit
 from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
-from rpl_optimize.isolation.sandbox import Reach, find_sandbox, needed_paths
+from rpl_optimize.isolation.confined_run import run_confined
+from rpl_optimize.isolation.sandbox import Reach, find_sandbox
 from rpl_optimize.running.mounts import mounted
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class BuildRun:
         self.write(self.directory / MARKER, b"")
         self.log = self.directory / LOG
         self.commands: list[tuple[str, ...]] = []
-        self.readable, self._sandbox = list(readable), find_sandbox()
+        self.readable = list(readable)
         self._over: tuple[tuple[Path, Path], ...] = ()
         self._log_file = LogFile(self.log)
         self._limit_s, self._begin = time_limit_s, time.monotonic()
@@ -166,15 +166,18 @@ class BuildRun:
             if len(lines) < _MOST_LINES:
                 lines.append(line)
 
-        request = ProcessRequest(
-            self._confined(command, place, environment),
-            environment=environment,
-            working_directory=place,
-            time_limit_s=max(left_s, 0.001),
-            what="the build",
-        )
+        reach = Reach(tuple(self.readable), (self.directory, *(at for _, at in self._over)), self.temporary)
         try:
-            result = run_command(request, sink)
+            result = run_confined(
+                command,
+                place,
+                reach,
+                environment,
+                left_s,
+                what="the build",
+                sink=sink,
+                around=lambda words: mounted(words, self._over) if self._over else words,
+            )
         except TimeLimitError:
             raise StepFailedError(
                 f"the build did not end within {self._limit_s:g} s and was stopped"
@@ -187,15 +190,6 @@ class BuildRun:
         real = Path(os.path.realpath(place / path))
         own = (self.directory, place, *self.readable)
         return any(real.is_relative_to(os.path.realpath(folder)) for folder in own)
-
-    def _confined(
-        self, command: Sequence[str], place: Path, environment: Mapping[str, str]
-    ) -> tuple[str, ...]:
-        named = tuple(needed_paths(command, environment))
-        places = tuple(at for _, at in self._over)
-        reach = Reach((*self.readable, place, *named), (self.directory, *places), self.temporary)
-        confined = self._sandbox.wrapped(command, place, reach)
-        return mounted(confined, self._over) if self._over else confined
 
     def stand_in_for(self, tree: Path, copy: Path) -> None:
         """From now on commands see ``copy``, which lies in this build's directory, where ``tree`` is.
@@ -214,7 +208,7 @@ class BuildRun:
 
     def finished(self, binary: Path, host_code: GuardVerdict | None = None) -> Build:
         """The build whose program is ``binary``."""
-        isolation = self._sandbox.summary
+        isolation = find_sandbox().summary
         return Build(binary, tuple(self.commands), self.wall_s, self.log, host_code, isolation)
 
     def failed(self, reason: str) -> BuildFailure:

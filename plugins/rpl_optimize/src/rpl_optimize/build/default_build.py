@@ -23,8 +23,9 @@ from rpl_optimize.running.program_word import Program, find_program
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
+#: In order of preference: the user's ROCm first, then a plain clang.
 _HIPCC = ("hipcc", "/opt/rocm/bin/hipcc")
-_CLANG = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
+CLANG = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
 
 
 class CompilerBuilds(BuildSystem):
@@ -35,6 +36,10 @@ class CompilerBuilds(BuildSystem):
     priority = 0
 
     def builder(self, request: BuildRequest) -> Builder | None:
+        return self.one_file(request)
+
+    def one_file(self, request: BuildRequest) -> OneFileBuilder:
+        """Raises ``UsageError`` for a header, ``MissingError`` without a compiler."""
         if is_header(request.source):
             raise UsageError(
                 f"{request.source.name} is a header, so no single command builds it",
@@ -82,7 +87,7 @@ class OneFileBuilder(TextBuilder):
     @property
     def summary(self) -> str:  # type: ignore[override]
         """The commands that compile and link."""
-        compiling = self._compile(Path(self.source.name), Path(f"{self.source.stem}.o"))
+        compiling = self.compile_command(Path(self.source.name), Path(f"{self.source.stem}.o"))
         linking = self._link(Path(f"{self.source.stem}.o"), Path(self.program.path.name))
         return f"{' '.join(compiling)}; {' '.join(linking)}"
 
@@ -92,10 +97,12 @@ class OneFileBuilder(TextBuilder):
             make_directory(output.parent)
             device, host = run.write_both(self.source.name, text, original or text)
             environment = build_environment(run.temporary, self.place)
-            compiling = SeparateCompile(self._compile, self.place, environment, unit_id(self.source))
+            compiling = SeparateCompile(self.compile_command, self.place, environment, unit_id(self.source))
             try:
                 if self.only_device:
-                    run.step(self._compile(device, output, "--offload-device-only"), self.place, environment)
+                    run.step(
+                        self.compile_command(device, output, "--offload-device-only"), self.place, environment
+                    )
                     return run.finished(output, None if original is None else NO_HOST_CODE)
                 compiled = compiling.compile(run, device, host, run.directory / f"{self.source.stem}.o")
                 run.step(self._link(compiled, output), self.place, environment)
@@ -108,7 +115,8 @@ class OneFileBuilder(TextBuilder):
     def command_for(self, build: Build) -> tuple[str, ...]:
         return self.program.replaced(self.command, build.binary)
 
-    def _compile(self, source: Path, target: Path, *more: str) -> tuple[str, ...]:
+    def compile_command(self, source: Path, target: Path, *more: str) -> tuple[str, ...]:
+        """Of one file to an object."""
         # Quoted includes only: a header of the user's must not hide one of the system's.
         beside = ("-iquote", str(self.source.parent), *(("-fPIC",) if is_library(self.program.path) else ()))
         own = (*self.compiler.compiling, *more, "-c", str(source), "-o", str(target))
@@ -132,7 +140,7 @@ def offload_architectures(program: Path, architecture: str | None) -> tuple[str,
 
 
 def _compiler(architectures: tuple[str, ...]) -> Compiler:
-    hipcc, clang = _first(_HIPCC), _first(_CLANG)
+    hipcc, clang = first_installed(_HIPCC), first_installed(CLANG)
     if hipcc is not None:
         return Compiler(hipcc)
     if clang is None:
@@ -148,5 +156,6 @@ def _compiler(architectures: tuple[str, ...]) -> Compiler:
     return Compiler(clang, compiling=("-x", "hip"), linking=("--hip-link",))
 
 
-def _first(names: tuple[str, ...]) -> str | None:
+def first_installed(names: tuple[str, ...]) -> str | None:
+    """The first of these programs that is there."""
     return next((name for name in names if shutil.which(name) is not None), None)

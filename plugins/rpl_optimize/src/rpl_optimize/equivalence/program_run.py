@@ -11,9 +11,9 @@ import attrs
 from rpl_core.errors import TimeLimitError
 from rpl_core.process import ProcessRequest
 from rpl_core.process.outcome import describe_exit
-from rpl_core.process.runner import run_command
 from rpl_core.values import frozen
-from rpl_optimize.equivalence.working_copy import make_working_copy
+from rpl_optimize.equivalence.working_copy import levels_up, make_working_copy
+from rpl_optimize.isolation.application import run_application
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +58,12 @@ class RunPlan:
     what: str
     split_output: bool = True
 
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """The user's working directory and the parents that a stand-in leads to, as far as they are near."""
+        original = self.original.resolve()
+        return (original, *tuple(original.parents)[: levels_up(self.command)])
+
 
 def run_program(plan: RunPlan, place: Path) -> ProgramRun:
     """Run inside ``place``, which must be new. A program that fails is a result, not an error.
@@ -81,7 +87,7 @@ def run_in(copy: WorkingCopy, plan: RunPlan, place: Path) -> ProgramRun:
         stdout_path=stdout if plan.split_output else None,
     )
     try:
-        result = run_command(request, last.take)
+        result = run_application(request, last.take, place.absolute(), plan.readable)
     except TimeLimitError as error:
         return ProgramRun(copy, stdout, error.fact, crashed=True, last_line=last.line)
     run = ProgramRun(copy, stdout, stdout_problem=result.stdout_problem, last_line=last.line or _tail(stdout))

@@ -56,7 +56,7 @@ def make_working_copy(
     original = original.resolve()
     try:
         place.mkdir(parents=True, exist_ok=True)
-        directory = _mirror_parents(original, place, _levels_up(command))
+        directory = _mirror_parents(original, place, levels_up(command))
         copier = _Copier(place.resolve(), frozenset(original.joinpath(output) for output in outputs))
         copier.copy(original, directory)
     except PermissionError as error:
@@ -66,7 +66,22 @@ def make_working_copy(
     return WorkingCopy(directory, copier.linked)
 
 
-def _levels_up(command: Sequence[str]) -> int:
+def stand_in_for(original: Path, place: Path, seen_at: Path, written_since_ns: int) -> None:
+    """Copy ``original`` to ``place`` for runs that see the copy in its place, and itself at ``seen_at``.
+
+    What was written since a time is copied whole, however large: programs write their results anew.
+    Raises as ``make_working_copy`` does.
+    """
+    try:
+        place.mkdir(parents=True)
+        _Copier(place.resolve(), frozenset(), (original, seen_at), written_since_ns).copy(original, place)
+    except PermissionError as error:
+        raise MissingError(f"cannot read {error.filename}: {error.strerror}") from error
+    except OSError as error:
+        raise storage_error(place, error) from error
+
+
+def levels_up(command: Sequence[str]) -> int:
     """How far relative paths on the command line climb: ``../data/in.bin`` needs one parent."""
     highest = 0
     for path in (path for word in command for path in _PATHS.split(word) if not path.startswith("/")):
@@ -94,8 +109,15 @@ def _mirror_parents(original: Path, place: Path, levels: int) -> Path:
 class _Copier:
     """Breadth first, so that the limits cost deep directories and not the ones near the program."""
 
-    def __init__(self, scratch: Path, left_out: frozenset[Path]) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        left_out: frozenset[Path],
+        seen_at: tuple[Path, Path] | None = None,
+        copied_since_ns: int | None = None,
+    ) -> None:
         self.linked: dict[Path, Stamp | None] = {}
+        self._seen_at, self._copied_since_ns = seen_at, copied_since_ns
         self._scratch = scratch
         self._left_out = left_out
         self._bytes_left = COPIED_TOTAL_BYTES
@@ -127,12 +149,15 @@ class _Copier:
 
     def _take_over(self, entry: os.DirEntry[str], path: Path, target: Path) -> None:
         if entry.is_file(follow_symlinks=False) and os.access(path, os.R_OK):
-            size = entry.stat(follow_symlinks=False).st_size
-            if size <= min(COPIED_FILE_BYTES, self._bytes_left):
-                self._bytes_left -= size
+            status = entry.stat(follow_symlinks=False)
+            new = self._copied_since_ns is not None and status.st_mtime_ns >= self._copied_since_ns
+            if new or status.st_size <= min(COPIED_FILE_BYTES, self._bytes_left):
+                self._bytes_left -= 0 if new else status.st_size
                 shutil.copy2(path, target)
                 return
-        target.symlink_to(path)
+        target.symlink_to(
+            path if self._seen_at is None else self._seen_at[1] / path.relative_to(self._seen_at[0])
+        )
         if entry.is_file():
             self.linked[path] = _stamp(path)
 

@@ -1,7 +1,7 @@
 """Confine this process as it was told, then become the command: the program that a sandbox starts.
 
 It stands alone, so that ``python -I -S`` runs it. The first argument is a JSON object (see ``sandbox.py``),
-the rest the command. With user namespaces it makes a tree of its own out of what the command may see.
+the rest the command. It makes a tree of its own out of what the command may see.
 Sources: mount(2), pivot_root(2), user_namespaces(7), pid_namespaces(7), capabilities(7).
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
 import warnings  # noqa: F401 - execvp wants it, when the standard library is out of sight
@@ -26,7 +25,7 @@ _NEW_MOUNTS, _NEW_IPC, _NEW_USERS, _NEW_PIDS, _NEW_NETWORK = (
     0x20000000,
     0x40000000,
 )
-_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _UNBINDABLE, _PRIVATE = 1, 32, 4096, 16384, 1 << 17, 1 << 18
 _FLAGS = {
     "ro": 1,
     "nosuid": 2,
@@ -52,9 +51,9 @@ def _mount(source: str, target: str, kind: str | None, flags: int, data: str = "
     _check(_LIBC.mount(*words, ctypes.c_ulong(flags), data.encode()), f"mount {target}")
 
 
-def _bound(path: str, root: str) -> None:
-    """``path`` at its place below ``root``; a link as a link."""
-    target = root + path
+def _bound(path: str, place: str, root: str) -> None:
+    """``path`` at ``place`` below ``root``; a link as a link."""
+    target = root + place
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if os.path.islink(path):
         if not os.path.lexists(target):
@@ -67,30 +66,44 @@ def _bound(path: str, root: str) -> None:
     _mount(path, target, None, _BIND | _RECURSIVE)
 
 
-def _protect(root: str) -> None:
-    """Make all mounts below ``root`` read-only; flags that were locked with them stay."""
+def _protect(top: str) -> None:
+    """Make the mounts at ``top`` and below read-only; flags that were locked with them stay."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         mounts = [line.split()[4:6] for line in table]
     for place, options in mounts:
         path = place.encode("latin-1", "replace").decode("unicode_escape") if "\\" in place else place
-        if path.startswith(root + "/"):
+        if path == top or path.startswith(top + "/"):
             kept = sum(_FLAGS.get(word, 0) for word in options.split(","))
             _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
-def _own_tree(spec: dict[str, list[str]], root: str) -> None:
-    _mount("none", "/", None, _RECURSIVE | _PRIVATE)
-    _mount("tmpfs", root, "tmpfs", _FLAGS["nosuid"], "mode=755")
-    for path in spec["readable"]:
-        _bound(path, root)
-    _protect(root)
-    for place in ("tmp", "proc", "dev", "dev/shm"):
+def _own_places(root: str) -> None:
+    """What every tree has of its own: temporary files, processes, and the devices that do no harm."""
+    for place, kind in (("tmp", "tmpfs"), ("dev", "tmpfs"), ("proc", "proc")):
         os.makedirs(f"{root}/{place}", exist_ok=True)
+        flags = _FLAGS["nosuid"] | (_FLAGS["nodev"] | _FLAGS["noexec"] if kind == "proc" else 0)
+        _mount(kind, f"{root}/{place}", kind, flags)
+    os.makedirs(f"{root}/dev/shm")  # noqa: S108 - of its own
     for name in _DEVICES:
-        _bound(f"/dev/{name}", root)
-    _mount("proc", f"{root}/proc", "proc", _FLAGS["nosuid"] | _FLAGS["nodev"] | _FLAGS["noexec"])
-    for path in spec["writable"]:
-        _bound(path, root)
+        _bound(f"/dev/{name}", f"/dev/{name}", root)
+    for link, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        os.symlink(target, f"{root}/dev/{link}")
+
+
+def _own_tree(mounts: list[list[str]], root: str) -> None:
+    _mount("none", "/", None, _RECURSIVE | _PRIVATE)
+    if mounts[0][2] == "/":
+        _, whole, _ = mounts.pop(0)
+        _mount(whole, root, None, _BIND | _RECURSIVE)
+        _protect(root)
+    else:
+        _mount("tmpfs", root, "tmpfs", _FLAGS["nosuid"], "mode=755")
+    _mount("none", root, None, _UNBINDABLE)  # what shows a directory around it does not show it again
+    _own_places(root)
+    for how, path, place in mounts:
+        _bound(path, place, root)
+        if how == "read" and not os.path.islink(path):
+            _protect(root + place)
     here = os.getcwd()
     os.chdir(root)
     _check(_LIBC.syscall(_PIVOT_ROOT, b".", b"."), "pivot_root")
@@ -132,18 +145,12 @@ def _powerless() -> None:
 
 def main(arguments: list[str]) -> None:
     spec, command = json.loads(arguments[0]), arguments[1:]
-    for kind, most in spec["limits"].items():
-        name = getattr(resource, f"RLIMIT_{kind}")
-        hard = resource.getrlimit(name)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(name, (most, most))
     try:
-        if "root" in spec:
-            _own_namespaces()
-            _forked()  # the first process of the new numbering, which collects the others' ends
-            _own_tree(spec, spec["root"])
-            _forked()
-            _powerless()
+        _own_namespaces()
+        _forked()  # the first process of the new numbering, which collects the others' ends
+        _own_tree(spec["mounts"], spec["root"])
+        _forked()
+        _powerless()
     except OSError as error:
         print(f"sandbox: {error}", file=sys.stderr)
         os._exit(125)

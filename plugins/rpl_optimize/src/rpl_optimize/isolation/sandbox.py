@@ -22,7 +22,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-#: ``off`` runs everything without a sandbox; paths that a build needs beside what it names.
+#: ``off``: everything is run without a sandbox, ``builds``: the runs of programs are; paths that a build
+#: needs beside what it names.
 SWITCH, MORE = "RPL_SANDBOX", "RPL_SANDBOX_READ"
 _SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"),
@@ -35,15 +36,41 @@ _PLACE_ENDINGS: Final = ("_PATH", "_ROOT", "_DIR", "_HOME")
 _LEAST_MEMORY: Final = 4 << 30
 _MOST_FILE_BYTES: Final = 8 << 30
 _PROBE_S: Final = 20.0
+#: Limits of a shell are inherited: memory in KiB and files in blocks of 512 bytes (POSIX, ``ulimit``).
+_LIMITED: Final = (
+    'ulimit -c 0; ulimit -d "$1" 2>/dev/null; ulimit -f "$2" 2>/dev/null; out=$3; shift 3; '
+    'if [ -n "$out" ]; then exec "$@" > "$out"; else exec "$@"; fi'
+)
+_BUBBLEWRAP: Final = {"read": "--ro-bind", "write": "--bind", "device": "--dev-bind"}
 
 
 @frozen
 class Reach:
-    """What a command may read and what it may write; ``scratch`` is an existing directory of its run."""
+    """What a command may read and what it may write; ``scratch`` is an existing directory of its run.
+
+    ``/`` as readable is everything but ``/tmp`` and ``/dev``, of which the other paths show a part.
+    ``seen`` are a place, whether it may be written there, and the directory that is seen there.
+    """
 
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
     scratch: Path
+    devices: tuple[Path, ...] = ()
+    seen: tuple[tuple[Path, bool, Path], ...] = ()
+
+    def mounts(self) -> list[tuple[str, str, str]]:
+        """How (``read``, ``write``, ``device``), what, and where it is seen; parents come first."""
+        system = () if Path("/") in self.readable else map(Path, _SYSTEM)
+        writable, readable = _outermost(self.writable), _outermost((*system, *self.readable))
+        covered = {place for place, _, _ in self.seen}  # what is named inside shows through
+        readable |= {path for path in self.readable if covered.intersection(path.parents)}
+        found = {path: ("read", path) for path in readable if not writable.intersection(path.parents)}
+        found |= {path: ("device", path) for path in self.devices if path.exists()}
+        for place, may_write, real in self.seen:
+            found[place] = ("write" if may_write else "read", real.absolute())
+        found |= {path: ("write", path) for path in writable}
+        ordered = sorted(found.items(), key=lambda item: (len(item[0].parts), item[0]))
+        return [(how, str(real), str(place)) for place, (how, real) in ordered]
 
 
 @frozen
@@ -60,20 +87,31 @@ class Sandbox:
             return f"no sandbox ({self.reason}): memory and files are limited, nothing else"
         return f"{self.kind}: no network, only named files, memory and files limited"
 
-    def wrapped(self, command: Sequence[str], place: Path, reach: Reach) -> tuple[str, ...]:
-        """The command that runs ``command`` inside, in ``place``, where it has to be started."""
-        limits = {"DATA": _memory_limit(), "FSIZE": _MOST_FILE_BYTES, "CORE": 0}
-        readable = _outermost((*map(Path, _SYSTEM), *reach.readable))
-        writable = _outermost(reach.writable)
-        spec: dict[str, object] = {"limits": limits}
+    def wrapped(
+        self,
+        command: Sequence[str],
+        place: Path,
+        reach: Reach,
+        stdout: Path | None = None,
+        *,
+        limited: bool = True,
+    ) -> tuple[str, ...]:
+        """The command that runs ``command`` inside, in ``place``, where it has to be started.
+
+        ``stdout`` is a file that gets its output, as far as files may grow. ``limited``: memory and files.
+        """
         if self.kind == "namespaces":
             root = reach.scratch / "root"
             root.mkdir(exist_ok=True)
-            spec = {**spec, "readable": readable, "writable": writable, "root": str(root)}
+            spec = json.dumps({"root": str(root), "mounts": reach.mounts()})
+            confined = str(Path(__file__).with_name("confined.py"))
+            command = (sys.executable, "-I", "-S", confined, spec, *command)
         elif self.kind == "bubblewrap":
-            command = (*_bubblewrap(readable, writable, place), *command)
-        confined = str(Path(__file__).with_name("confined.py"))
-        return (sys.executable, "-I", "-S", confined, json.dumps(spec), *command)
+            command = (*_bubblewrap(reach.mounts(), place), *command)
+        if not limited:
+            return tuple(command)
+        limits = (str(_memory_limit() >> 10), str(_MOST_FILE_BYTES >> 9))
+        return ("/bin/sh", "-c", _LIMITED, "sandbox", *limits, str(stdout or ""), *command)
 
 
 def find_sandbox(environment: Mapping[str, str] = os.environ) -> Sandbox:
@@ -83,14 +121,21 @@ def find_sandbox(environment: Mapping[str, str] = os.environ) -> Sandbox:
     return _working()
 
 
-def needed_paths(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
-    """Absolute paths that a command's words and variables name, and where its program is installed."""
+def needed_paths(
+    command: Sequence[str], environment: Mapping[str, str], place: Path | None = None
+) -> Iterator[Path]:
+    """Paths that a command's words and variables name, and where its program is installed.
+
+    Words may lead out of ``place``, where the command starts (``-I../include``).
+    """
     home = Path(environment.get("HOME", "/nonexistent"))
     hidden = (home, *home.parents)
-    yield from (path for path in _named_paths(command, environment) if path not in hidden)
+    yield from (path for path in _named_paths(command, environment, place) if path not in hidden)
 
 
-def _named_paths(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
+def _named_paths(
+    command: Sequence[str], environment: Mapping[str, str], place: Path | None
+) -> Iterator[Path]:
     program = shutil.which(next(iter(command), ""), path=environment.get("PATH"))
     if program is not None:
         yield from _installation(Path(program))
@@ -98,6 +143,9 @@ def _named_paths(command: Sequence[str], environment: Mapping[str, str]) -> Iter
         begin = word.find("/")
         if begin >= 0:
             yield from _existing(word[begin:])
+        climb = word.find("..")
+        if climb >= 0 and place is not None:
+            yield from _existing(f"{place.absolute()}/{word[climb:]}")
     for name, value in environment.items():
         if name in _PLACES or name.endswith(_PLACE_ENDINGS):
             for path in (path for part in value.split(os.pathsep) for path in _existing(part)):
@@ -118,27 +166,33 @@ def _existing(text: str) -> Iterator[Path]:
         yield path
 
 
-def _outermost(paths: Iterable[Path]) -> list[str]:
-    """Existing paths in order, without those inside of another one; links with what they lead to."""
+def _outermost(paths: Iterable[Path]) -> set[Path]:
+    """Existing paths without those inside of another one; links with what they lead to."""
     found: set[Path] = set()
     for path in paths:
         if path.is_symlink() or path.exists():
             found |= {path} if path.is_symlink() and path.parent == Path("/") else {path.resolve()}
-    inside = {path for path in found if any(parent in found for parent in path.parents)}
-    return sorted(map(str, found - inside))
+    # The whole tree does not show what lies in places that a sandbox has of its own.
+    whole = found & {Path("/")}
+    around = found - whole
+    return whole | {path for path in around if not any(parent in around for parent in path.parents)}
 
 
-def _bubblewrap(readable: list[str], writable: list[str], place: Path) -> tuple[str, ...]:
+def _bubblewrap(mounts: list[tuple[str, str, str]], place: Path) -> tuple[str, ...]:
     # Started by root, bubblewrap would keep its capabilities: they can make mounts writable again.
     words = ["bwrap", "--die-with-parent", "--unshare-all", "--unshare-user", "--cap-drop", "ALL"]
-    words += ["--new-session", "--tmpfs", "/tmp", "--dev", "/dev"]  # noqa: S108
-    for path in readable:
-        link = Path(path)
-        words += ["--symlink", str(link.readlink())] if link.is_symlink() else ["--ro-bind", path]
-        words.append(path)
-    for path in writable:
-        words += ["--bind", path, path]
-    return (*words, "--proc", "/proc", "--chdir", str(place.absolute()), "--")
+    words.append("--new-session")
+    own = ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]  # noqa: S108
+    if mounts[0][2] != "/":
+        words += own
+    for how, real, seen in mounts:
+        if Path(real).is_symlink():
+            words += ["--symlink", str(Path(real).readlink()), seen]
+        else:
+            words += [_BUBBLEWRAP[how], real, seen]
+        if seen == "/":
+            words += own
+    return (*words, "--chdir", str(place.absolute()), "--")
 
 
 def _memory_limit() -> int:

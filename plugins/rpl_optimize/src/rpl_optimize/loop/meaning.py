@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import attrs
 
 from rpl_core.errors import RplError
 from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.build.default_build import CompilerBuilds
-from rpl_optimize.build.template_build import OUTPUT, SOURCE, TemplateBuilder, is_header
+from rpl_optimize.build.template_build import SOURCE, is_header
 from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.source_meaning.front_end import front_end_of
 from rpl_optimize.source_meaning.judge import MeaningJudge
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rpl_optimize.build.compile_database import Entry
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.declared_change import DeclaredChange
@@ -49,8 +51,21 @@ class SessionMeaning:
 
 
 def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
-    """By the build's command for one file, else the compile database, else the installed compiler."""
+    """By the build's command for one file, else the compile database, else the installed compiler.
+
+    It reads what the build reads: the project, and the folders of the compile database.
+    """
     entries = _entries(request)
+    found = _found_front_end(request, baseline, entries)
+    if isinstance(found, str):
+        return found
+    places = (request.place, *(one.directory for one in entries), *(one.file.parent for one in entries))
+    project = request.project or enclosing_tree(request.source, request.place.resolve())
+    hidden = (Path.home(), *Path.home().parents)
+    return attrs.evolve(found, readable=tuple({p: p for p in (project, *places) if p not in hidden}))
+
+
+def _found_front_end(request: BuildRequest, baseline: Baseline, entries: tuple[Entry, ...]) -> FrontEnd | str:
     unit = _unit(request, entries)
     if unit is None:
         return f"no source was found that includes {request.source.name}"
@@ -90,10 +105,8 @@ def _unit(request: BuildRequest, entries: tuple[Entry, ...]) -> Path | None:
 def _usual_front_end(request: BuildRequest, why: str) -> FrontEnd | str:
     """The installed HIP compiler, where the project's own build does not show how it compiles."""
     try:
-        builder = CompilerBuilds().builder(request)
+        builder = CompilerBuilds().one_file(request)
     except RplError as error:
         return f"{why}; {error.fact}"
-    if not isinstance(builder, TemplateBuilder):
-        return why
-    words = [str(request.source) if word == SOURCE else word for word in builder.words if word != OUTPUT]
-    return front_end_of((tuple(words),), request.source, request.place)
+    words = builder.compile_command(request.source, Path("unit.o"))
+    return front_end_of((words,), request.source, request.place)

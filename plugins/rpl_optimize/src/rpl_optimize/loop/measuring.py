@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +46,16 @@ _OUT_OF_REACH = "no gain of this kernel can be large enough for the application 
 
 @frozen(eq=False)
 class MeasureStage:
-    """``time_left`` gives the rest of the session's time budget in seconds, ``None`` without one."""
+    """``time_left`` gives the rest of the session's time budget in seconds, ``None`` without one.
+
+    ``around`` a directory is the sandbox of what is run and writes there.
+    """
 
     request: OptimizeRequest
     tools: Tools
     root: Path
     time_left: Callable[[], float | None]
+    around: Callable[[Path], AbstractContextManager[None]] = lambda _: nullcontext()
 
     def plan(self, trial: Trial, seed: int) -> PlannedData | MeasurementPart:
         """What the measurement that decides will be, or why there will be none."""
@@ -75,9 +80,10 @@ class MeasureStage:
 
     def measure(self, trial: Trial, plan: PlannedData, directory: Path) -> MeasurementPart:
         """Pairs until a look decides."""
-        part = measure_candidate(
-            self._measurement(trial, plan, directory), self._measure_tools(trial, plan.stage)
-        )
+        with self.around(directory):
+            part = measure_candidate(
+                self._measurement(trial, plan, directory), self._measure_tools(trial, plan.stage)
+            )
         for warning in (noise_diagnostic(part), modes_diagnostic(part)):
             if warning is not None:
                 self.tools.note(f"warning: {warning.fact}")
@@ -110,7 +116,8 @@ class MeasureStage:
         )
         if builds is not None:
             asked = attrs.evolve(asked, base=self._command(builds[0]), new=self._command(builds[1]))
-        return remeasure(asked, self._measure_tools(trial, plan.stage), plan.rule.looks[-1])
+        with self.around(directory):
+            return remeasure(asked, self._measure_tools(trial, plan.stage), plan.rule.looks[-1])
 
     def _fixed_plan(
         self, trial: Trial, stage: PlannedStage, first: MeasurementPart, seed: int, pairs: int
@@ -136,7 +143,8 @@ class MeasureStage:
             device=self._device(trial),
             time_limit_s=self.request.time_limit_s,
         )
-        return measure_traffic(request, self._measure_tools(trial, "traffic"))
+        with self.around(directory):
+            return measure_traffic(request, self._measure_tools(trial, "traffic"))
 
     def _command(self, build: BuiltProgram) -> tuple[str, ...]:
         return self.tools.builder.command_for(build)

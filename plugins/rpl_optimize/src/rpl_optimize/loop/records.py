@@ -146,6 +146,10 @@ class SessionRecords:
         with contextlib.suppress(RplError):
             self._session.record(LedgerEvent.NOTE, {"text": f"stopped: {error.one_line()}"})
 
+    def told(self, text: str) -> None:
+        """Something that who reads the ledger should know."""
+        self._session.record(LedgerEvent.NOTE, {"text": text})
+
     def finished(self, reason: TerminationName, detail: str, verdict: VerdictName | None) -> None:
         self._session.record(
             LedgerEvent.FINISHED,

@@ -18,6 +18,7 @@ from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
 from rpl_optimize.loop.binary_stage import KnownCode
 from rpl_optimize.loop.candidate_gains import CandidateGains, candidate_gains, measured_facts
+from rpl_optimize.loop.confinement import Confinement
 from rpl_optimize.loop.evaluate import Evaluation, Trial
 from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
@@ -63,7 +64,10 @@ class OptimizeLoop:
         self._meaning: SessionMeaning | None = None
         self._started = time.monotonic()
         self._records = SessionRecords(session, tools.proposer.value.name)
-        measuring = MeasureStage(self._request, tools, session.root, self._time_left)
+        self._confinement = Confinement(self._request, tools, session.root, self._records.told)
+        measuring = MeasureStage(
+            self._request, tools, session.root, self._time_left, self._confinement.around
+        )
         self._evaluation = Evaluation(
             self._request, tools, measuring, session.record, session.draw_seed, session.original
         )
@@ -149,7 +153,9 @@ class OptimizeLoop:
 
     def _profiled(self, build: BuiltProgram, part: BuildPart, directory: Path) -> Baseline:
         command = self._tools.builder.command_for(build)
-        documents = profile_baseline(self._request, self._tools, command, directory / "profile")
+        # The first version is the user's own and runs as they run it; later ones were candidates.
+        with self._confinement.around(directory):
+            documents = profile_baseline(self._request, self._tools, command, directory / "profile")
         baseline = Baseline(self._state.baseline, self._state.text, build, part, directory, documents)
         self._records.baseline(baseline)
         shift = self._state.set_dominant(documents.model("dag").dominant_symbol)
@@ -244,7 +250,9 @@ class OptimizeLoop:
             evidence = EvidencePart(source_guards=built.proposed.guards, build=built.part)
         else:
             known = self._known_code(baseline)
-            evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known))
+            self._confinement.prepare(baseline)
+            with self._confinement.of_checks():
+                evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known))
         judgement = judge(evidence, self._request.policy)
         self._records.judgement(built.proposed.number, evidence, judgement)
         gains = candidate_gains(evidence, baseline, target, self._tools.host)

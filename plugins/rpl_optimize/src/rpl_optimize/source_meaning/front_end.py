@@ -11,23 +11,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import subprocess
+import shutil
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
+from rpl_core.errors import RplError, TimeLimitError
+from rpl_core.process.outcome import describe_exit
 from rpl_core.values import frozen
+from rpl_optimize.isolation.confined_run import run_confined
+from rpl_optimize.isolation.sandbox import Reach
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
 
 Side = Literal["device", "host"]
 
 #: Chosen: real HIP headers take a few seconds and some hundred megabytes of tree.
 TIME_LIMIT_S = 120.0
-MOST_OUTPUT_BYTES = 4 << 30
-_BLOCK = 1 << 20
+_MOST_MESSAGES = 1 << 20
 #: Options of a build that say what is made and where; with their value where that is the next word.
 _OF_OUTPUTS = frozenset(
     ("-c", "-S", "-E", "-M", "-MM", "-MD", "-MMD", "-MP", "--genco", "-shared", "--hip-link")
@@ -42,13 +43,17 @@ _MESSAGES = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-Qunused-argum
 
 @frozen
 class FrontEnd:
-    """``words`` are compiler and options; ``unit`` is compiled, ``source`` (it or its header) edited."""
+    """``words`` are compiler and options; ``unit`` is compiled, ``source`` (it or its header) edited.
+
+    The compiler reads ``readable`` beside what the command and the folders of both files hold.
+    """
 
     words: tuple[str, ...]
     unit: Path
     source: Path
     directory: Path
     environment: Mapping[str, str] | None = None
+    readable: tuple[Path, ...] = ()
 
     @contextlib.contextmanager
     def reading(self, text: bytes) -> Iterator[Pass]:
@@ -74,40 +79,44 @@ class Pass:
     overlay: Path
     scratch: Path
 
-    def run(self, side: Side, *actions: str) -> Iterator[bytes]:
-        """Blocks of what the compiler writes. ``NotJudgedError`` when it fails, or writes too much."""
+    def run(self, side: Side, *actions: str) -> Path:
+        """A file with what the compiler writes. ``NotJudgedError`` when it fails, or writes too much."""
         one = self.front_end
         place = f"-ivfsoverlay{self.overlay}"
         command = [*one.words, _SIDES[side], *_MESSAGES, place, *actions, str(one.unit)]
-        with self.messages_file(side).open("wb") as messages, _started(command, one, messages) as process:
-            assert process.stdout is not None
-            size = 0
-            while block := process.stdout.read(_BLOCK):
-                size += len(block)
-                if size > MOST_OUTPUT_BYTES:
-                    raise NotJudgedError(f"the compiler wrote more than {MOST_OUTPUT_BYTES >> 30} GiB")
-                yield block
-            code = process.wait()
-        if code == -signal.SIGKILL:
-            raise NotJudgedError(f"the compiler did not end within {TIME_LIMIT_S:g} s")
-        if code != 0:
-            raise NotJudgedError(self._failure(side, code))
+        written, messages = self.scratch / f"written-{side}", self.messages_file(side)
+        reach = Reach((*one.readable, one.source.parent, one.unit.parent), (self.scratch,), self.scratch)
+        environment = {**os.environ, **(one.environment or {})}
+        try:
+            result = run_confined(
+                command, one.directory, reach, environment, TIME_LIMIT_S, log=messages, stdout=written
+            )
+        except TimeLimitError:
+            raise NotJudgedError(f"the compiler did not end within {TIME_LIMIT_S:g} s") from None
+        except RplError as error:
+            raise NotJudgedError(error.fact) from error
+        if not result.succeeded:
+            raise NotJudgedError(self._failure(side, describe_exit(result)))
+        return written
 
     def messages_file(self, side: Side) -> Path:
         return self.scratch / f"messages-{side}"
 
     def messages(self, side: Side) -> tuple[str, ...]:
         """Warnings of the last run by their words, places left out."""
-        text = self.messages_file(side).read_bytes()[:_BLOCK].decode("utf-8", "replace")
+        text = self.messages_file(side).read_bytes()[:_MOST_MESSAGES].decode("utf-8", "replace")
         found = (line.partition(": warning: ")[2] for line in text.splitlines())
         return tuple(sorted(warning for warning in found if warning))
 
-    def _failure(self, side: Side, code: int) -> str:
+    def _failure(self, side: Side, ending: str) -> str:
         """The first error; what stands in files outside of the project is not repeated."""
-        text = self.messages_file(side).read_bytes()[:_BLOCK].decode("utf-8", "replace")
+        text = self.messages_file(side).read_bytes()[:_MOST_MESSAGES].decode("utf-8", "replace")
         lines = [line for line in text.splitlines() if "error: " in line]
         if not lines:
-            return f"the compiler failed with status {code}"
+            program = self.front_end.words[0]
+            if shutil.which(program) is None:
+                return f"{program} can't be started: it is not there"
+            return f"the compiler {ending}"
         place, _, what = lines[0].partition("error: ")
         source = str(self.front_end.source)
         if not place.startswith(source):
@@ -162,31 +171,3 @@ def _without_bundle(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_input(word: str, unit: Path) -> bool:
     return word.endswith((*_INPUTS, *_SOURCES)) or Path(word).name == unit.name
-
-
-@contextlib.contextmanager
-def _started(
-    command: list[str], front_end: FrontEnd, messages: IO[bytes]
-) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {**os.environ, **(front_end.environment or {})}
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=front_end.directory,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=messages,
-        )
-    except OSError as error:
-        raise NotJudgedError(f"{command[0]} can't be started: {error.strerror}") from error
-    clock = threading.Timer(TIME_LIMIT_S, process.kill)
-    clock.start()
-    try:
-        yield process
-    finally:
-        clock.cancel()
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
@@ -39,8 +38,8 @@ def preprocess(front_end: FrontEnd, side: Side, text: bytes, begin: int, end: in
     parts = {b"": hashlib.sha256(), _END: hashlib.sha256()}
     pragmas: Counter[bytes] = Counter()
     now = b""
-    with front_end.reading(_marked(text, begin, end)) as one:
-        for line in _lines(one.run(side, "-E")):
+    with front_end.reading(_marked(text, begin, end)) as one, one.run(side, "-E").open("rb") as lines:
+        for line in lines:
             words = b" ".join(line.split())
             if words in {_BEGIN, _END}:
                 now = words
@@ -58,14 +57,6 @@ def _marked(text: bytes, begin: int, end: int) -> bytes:
     for mark, place, rest in ((_BEGIN, begin, text[begin:end]), (_END, end, text[end:])):
         parts += [b"\n%s\n#line %d\n" % (mark, shown_line(text, place)), rest]
     return b"".join(parts)
-
-
-def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    waiting = b""
-    for block in blocks:
-        *whole, waiting = (waiting + block).split(b"\n")
-        yield from whole
-    yield waiting
 
 
 def directives(text: bytes) -> Counter[bytes]:

@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,6 @@ _PREVIOUS = re.compile(rb'"previousDecl": "(0x[0-9a-f]+)"')
 _FILE = rb'"file": "([^"\n]*%s)",\n'
 _NAMED = b'"file": "'
 _ID = b'"id": "'
-
-
-def write_dump(blocks: Iterable[bytes], path: Path) -> None:
-    with path.open("wb") as file:
-        for block in blocks:
-            file.write(block)
 
 
 @frozen

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.values import frozen
 from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, events_of, type_name
-from rpl_optimize.source_meaning.syntax_dump import SyntaxDump, write_dump
+from rpl_optimize.source_meaning.syntax_dump import SyntaxDump
 
 if TYPE_CHECKING:
     from rpl_optimize.source_meaning.front_end import Pass, Side
@@ -97,10 +95,9 @@ class Unit:
 
 def read_unit(one: Pass, side: Side) -> Unit:
     """Raises ``NotJudgedError``."""
-    with tempfile.NamedTemporaryFile(dir=one.scratch, prefix="dump-") as file:
-        path = Path(file.name)
-        write_dump(one.run(side, *_DUMP), path)
-        dump = SyntaxDump(path, one.front_end.directory)
+    path = one.run(side, *_DUMP)
+    dump = SyntaxDump(path, one.front_end.directory)
+    path.unlink()  # it stays mapped
     source = str(one.front_end.source.resolve())
     own: list[OwnDeclaration] = []
     for declaration, places in dump.declarations_in(source):
