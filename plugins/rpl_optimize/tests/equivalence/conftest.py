@@ -145,4 +145,6 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     (tmp_path / "home").mkdir()
     monkeypatch.chdir(tmp_path / "home")
+    # Programs of these tests leave traces elsewhere.
+    monkeypatch.setenv("RPL_SANDBOX", "builds")
     return Desk(tmp_path, monkeypatch)

@@ -9,7 +9,9 @@ from attrs import evolve
 
 from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
+from rpl_optimize.isolation.sandbox import find_sandbox
 from rpl_testkit import contracts
+from rpl_testkit.requirements import absent
 
 EQUAL, DIFFERENT, NOT_RUN = (
     EquivalenceVerdict.EQUAL,
@@ -118,3 +120,16 @@ def test_declared_outputs_of_earlier_runs_are_not_there(desk) -> None:
     validate = "sh -c '{command} && grep -q 2 out.txt'"
     report = check(desk, ":", validate, "echo 2 > out.txt", outputs=("out.txt",))
     assert report.verdict is DIFFERENT
+
+
+def test_programs_write_nowhere_else_and_it_is_said_how_they_may(desk, monkeypatch) -> None:
+    if find_sandbox().kind is None:
+        absent("sandbox", find_sandbox().reason)
+    elsewhere = desk.tmp / "elsewhere"
+    elsewhere.write_text("the user's")
+    validate = f"sh -c '{{command}} && cat out.txt > {elsewhere}'"
+    monkeypatch.delenv("RPL_SANDBOX")
+    report = check(desk, "echo 2 > out.txt # other", validate, "echo 2 > out.txt", outputs=("out.txt",))
+    assert report.verdict is NOT_RUN
+    assert "RPL_SANDBOX=builds runs it without" in report.evidence
+    assert elsewhere.read_text() == "the user's"

@@ -19,6 +19,7 @@ from rpl_optimize.equivalence.output_spec import output_paths, read_outputs
 from rpl_optimize.equivalence.places import fresh_place
 from rpl_optimize.equivalence.program_run import RunPlan, run_program
 from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.isolation.application import how_to_do_without
 
 if TYPE_CHECKING:
     from rpl_optimize.equivalence.output_spec import OutputSpec
@@ -127,7 +128,7 @@ def _run_baseline(request: EquivalenceRequest, specs: tuple[OutputSpec, ...]) ->
 
 def _baseline_problem(specs: tuple[OutputSpec, ...], run: ProgramRun) -> str | None:
     if run.failure is not None:
-        return run.explained()
+        return f"{run.explained()}{how_to_do_without()}"
     touched = run.copy.touched()
     if touched is not None:
         return f"the program writes to {touched}, which is not named as an output"

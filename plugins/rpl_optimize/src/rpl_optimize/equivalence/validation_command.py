@@ -14,9 +14,11 @@ from rpl_optimize.equivalence.places import fresh_place
 from rpl_optimize.equivalence.program_run import ProgramRun, RunPlan, program_of, run_in
 from rpl_optimize.equivalence.working_copy import make_working_copy
 from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.isolation.application import how_to_do_without
 
 if TYPE_CHECKING:
-    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
+    from rpl_optimize.isolation.application import how_to_do_without
+from rpl_optimize.interfaces.equivalence import EquivalenceRequest
 
 _PLACEHOLDER = re.compile(r"\{(?:program|directory|command)\}")
 _NAMES_THE_PROGRAM = ("{program}", "{command}")
@@ -76,7 +78,7 @@ class ValidationCommandCheck(EquivalenceCheck):
             return None
         run = _validate(request, _baseline(request))
         if run.failure is not None:
-            return f"it fails for the unchanged program too: {run.explained()}"
+            return f"it fails for the unchanged program too: {run.explained()}{how_to_do_without()}"
         touched = run.copy.touched()
         if touched is not None:
             return f"it writes to {touched}, which is not named as an output"

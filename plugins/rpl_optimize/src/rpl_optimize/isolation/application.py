@@ -9,6 +9,8 @@ machine, so a session tries its sandbox once with the unchanged program.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,13 +29,14 @@ if TYPE_CHECKING:
 
     from rpl_core.process import ProcessRequest, ProcessResult
 
-__all__ = ["ApplicationSandbox", "find_application_sandbox", "run_application"]
+__all__ = ["ApplicationSandbox", "find_application_sandbox", "how_to_do_without", "run_application"]
 
 #: Device files of GPUs, and the place of temporary files, of which a sandbox has its own.
 _DEVICES: Final = (Path("/dev/kfd"), Path("/dev/dri"))
 _TEMPORARY: Final = Path("/tmp")  # noqa: S108 - it is left out
 #: A command or a variable of more words names no files.
 _MOST_NAMED: Final = 2000
+_ABSOLUTE: Final = re.compile(r"/[^\s:;,'\"]*")
 
 
 @frozen
@@ -106,13 +109,24 @@ def run_application(
     """``run_command`` for a program that may be a candidate's; it writes below ``place`` only."""
     of_session = _OF_SESSION.get()
     sandbox = find_application_sandbox() if of_session is None else of_session.sandbox
+    program = request.command[0]
+    where = request.working_directory or Path()
+    if shutil.which(where / program if os.sep in program else program) is None:
+        return run_command(request, sink)  # which says best why it can't be started
     with ApplicationSandbox(sandbox, place, tuple(readable)).around(place):
         return run_command(request, sink)
 
 
+def how_to_do_without() -> str:
+    """For people whose own program failed in it; empty where it had none."""
+    of_session = _OF_SESSION.get()
+    sandbox = find_application_sandbox() if of_session is None else of_session.sandbox
+    return "" if sandbox.kind is None else f" (in a sandbox; {SWITCH}=builds runs it without)"
+
+
 def _below_temporary(words: Sequence[str]) -> Iterator[Path]:
     for word in words[:_MOST_NAMED]:
-        for part in word[word.find("/") :].split(os.pathsep) if "/" in word else ():
+        for part in _ABSOLUTE.findall(word):
             path = Path(os.path.normpath(part))
             if path.is_relative_to(_TEMPORARY) and path != _TEMPORARY and path.exists():
                 yield path
