@@ -187,9 +187,9 @@ bool Session::submit() {
   const bool was_profiled = launch_.queue->profiled;
   if (!was_profiled) profile(launch_.queue->queue, 1);
   hsa::DispatchPacket packet = launch_.packet;
-  packet.completion_signal = timed_.get();
+  packet.completion_signal = timed_.give();
   // The barrier's release makes what the kernel wrote visible to copies, whatever the launch itself asks for.
-  const hsa::BarrierPacket barrier = barrier_packet(finished_.get());
+  const hsa::BarrierPacket barrier = barrier_packet(finished_.give());
   launch_.writer(&packet, 1);
   submitted_ = true;
   launch_.writer(&barrier, 1);
@@ -363,6 +363,7 @@ std::string Process::spool_folder(const std::string& output) {
 }
 
 void capture_launch(Process& process, const Launch& launch) {
+  process.began = true;
   process.status.set("capturing");
   Session session(process, launch);
   bool whole = false;

@@ -30,6 +30,8 @@ struct Process {
   Queues queues;
   // Set by the launch that is captured; nothing is captured twice.
   std::atomic<bool> taken{false};
+  // A capture was tried, however it ended.
+  std::atomic<bool> began{false};
 };
 
 // The launch that is captured, in its batch.

@@ -69,9 +69,9 @@ bool MemoryReader::start(size_t buffer, uint64_t base, uint64_t size) {
   done.set_again();
   const auto copy = api_.original(hsa::amd::kAsyncCopy);
   const auto status = copy(memory_ + buffer * kBlockBytes, cpu_, reinterpret_cast<const void*>(base), gpu_, size, 0,
-                           nullptr, done.get());
+                           nullptr, done.give());
   if (status == hsa::kSuccess) return true;
-  api_.original(hsa::core::kSignalStoreRelease)(done.get(), 0);
+  done.take_back();
   error_ = "a copy was refused with status " + std::to_string(status);
   return false;
 }

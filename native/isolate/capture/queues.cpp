@@ -54,9 +54,12 @@ void Queues::pass(QueueRecord* record, hsa::PacketWriter writer) {
   if (is_helper || owner_.load() == std::this_thread::get_id()) return;
   if (record != nullptr && writer != nullptr) {
     // This thread holds the queue's lock, so that a helper can't bring its barrier in.
+    ++record->drain_barriers;
     if (const uint64_t signal = record->drain_signal.exchange(0); signal != 0) {
       const hsa::BarrierPacket barrier = barrier_packet({signal});
       writer(&barrier, 1);
+    } else {
+      --record->drain_barriers;
     }
   }
   std::unique_lock lock(gate_mutex_);
@@ -67,7 +70,7 @@ bool Queues::drain_own(hsa::PacketWriter writer, std::chrono::milliseconds limit
   const auto start = Clock::now();
   TimedSignal done(api_, 1);
   if (!done.is_valid()) return false;
-  const hsa::BarrierPacket barrier = barrier_packet(done.get());
+  const hsa::BarrierPacket barrier = barrier_packet(done.give());
   writer(&barrier, 1);
   const bool drained = done.wait_until(start + limit);
   nanoseconds = since(start);
@@ -87,8 +90,13 @@ void Queues::open() {
   opened_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
   helpers_.clear();
-  const std::lock_guard lock(mutex_);
-  for (QueueRecord* record : alive_) record->drain_signal = 0;
+  // A signal that may still be counted down is kept for good.
+  const auto deadline = Clock::now() + std::chrono::seconds(1);
+  for (auto& [record, signal] : draining_) {
+    record->drain_signal.exchange(0);
+    signal->wait_until(deadline, 2 - record->drain_barriers.load());
+  }
+  draining_.clear();
 }
 
 std::vector<QueueRecord*> Queues::others(const QueueRecord& own) {
@@ -102,20 +110,21 @@ std::vector<QueueRecord*> Queues::others(const QueueRecord& own) {
 std::vector<Drained> Queues::drain_others(const QueueRecord& own, std::chrono::milliseconds limit) {
   const auto start = Clock::now();
   const std::vector<QueueRecord*> records = others(own);
-  std::vector<std::unique_ptr<TimedSignal>> signals;
+  std::vector<Drained> result;
   for (QueueRecord* record : records) {
-    signals.push_back(std::make_unique<TimedSignal>(api_, record->single_producer ? 0 : 1));
-    if (record->single_producer) continue;
-    const hsa::Signal signal = signals.back()->get();
+    if (record->single_producer) {
+      result.push_back({record->id, true, false, 0});
+      continue;
+    }
+    draining_.emplace_back(record, std::make_unique<TimedSignal>(api_, 1));
+    const hsa::Signal signal = draining_.back().second->give();
+    record->drain_barriers = 0;
     record->drain_signal = signal.handle;
     helpers_.emplace_back([this, record, signal] { inject(*record, signal); });
   }
-  std::vector<Drained> result;
-  for (size_t i = 0; i < records.size(); ++i) {
-    const bool drained = !records[i]->single_producer && signals[i]->wait_until(start + limit);
-    // Two barriers may count it down, one of them later: such a signal is never destroyed.
-    static_cast<void>(signals[i].release());
-    result.push_back({records[i]->id, records[i]->single_producer, drained, since(start)});
+  for (auto& [record, signal] : draining_) {
+    const bool drained = signal->wait_until(start + limit);
+    result.push_back({record->id, false, drained, since(start)});
   }
   return result;
 }
@@ -139,6 +148,7 @@ void Queues::inject(QueueRecord& record, hsa::Signal signal) {
     if (seen == index) break;
     index = seen;
   }
+  ++record.drain_barriers;
   // From here on the place in the ring is ours and has to be filled. The signal stays for the queue's own thread: it
   // may be waiting in the callback, with the lock that our doorbell needs.
   const hsa::BarrierPacket packet = barrier_packet(signal);

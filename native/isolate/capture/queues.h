@@ -21,6 +21,8 @@ struct QueueRecord {
   std::atomic<uint64_t> packets{0};
   // What a barrier shall count down when the queue is to be emptied; taken by who writes the barrier.
   std::atomic<uint64_t> drain_signal{0};
+  // How many barriers were given it: the queue's own thread and a helper may both bring one.
+  std::atomic<int64_t> drain_barriers{0};
 };
 
 struct Drained {
@@ -65,6 +67,7 @@ class Queues {
   std::atomic<bool> closed_{false};
   std::atomic<std::thread::id> owner_{};
   std::vector<std::thread> helpers_;
+  std::vector<std::pair<QueueRecord*, std::unique_ptr<TimedSignal>>> draining_;
 };
 
 }  // namespace rpl::isolate

@@ -100,7 +100,7 @@ std::string library_of(const void* function) {
   return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-TimedSignal::TimedSignal(const hsa::ApiTables& api, int64_t initial) : api_(api), pending_(initial > 0) {
+TimedSignal::TimedSignal(const hsa::ApiTables& api, int64_t initial) : api_(api) {
   if (api.original(hsa::core::kSignalCreate)(initial, 0, nullptr, &signal_) != hsa::kSuccess) signal_ = {};
 }
 
@@ -108,20 +108,19 @@ TimedSignal::~TimedSignal() {
   if (is_valid() && !pending_) api_.original(hsa::core::kSignalDestroy)(signal_);
 }
 
-bool TimedSignal::wait_until(std::chrono::steady_clock::time_point deadline) {
+bool TimedSignal::wait_until(std::chrono::steady_clock::time_point deadline, int64_t below) {
   uint64_t hertz = 0;
   api_.original(hsa::core::kSystemGetInfo)(hsa::kSystemTimestampFrequency, &hertz);
   const auto wait = api_.original(hsa::core::kSignalWait);
   constexpr uint64_t kSlicesPerSecond = 10;
   do {
-    pending_ = wait(signal_, hsa::kConditionLess, 1, hertz / kSlicesPerSecond, hsa::kWaitBlocked) >= 1;
+    pending_ = wait(signal_, hsa::kConditionLess, below, hertz / kSlicesPerSecond, hsa::kWaitBlocked) >= below;
   } while (pending_ && std::chrono::steady_clock::now() < deadline);
   return !pending_;
 }
 
 void TimedSignal::set_again() {
   api_.original(hsa::core::kSignalStoreRelease)(signal_, 1);
-  pending_ = true;
 }
 
 }  // namespace rpl::isolate

@@ -40,9 +40,16 @@ class TimedSignal {
 
   [[nodiscard]] bool is_valid() const { return signal_.handle != 0; }
   [[nodiscard]] hsa::Signal get() const { return signal_; }
-  // Whether it fell below 1 in time.
-  bool wait_until(std::chrono::steady_clock::time_point deadline);
+  // To somebody who will count it down.
+  hsa::Signal give() {
+    pending_ = true;
+    return signal_;
+  }
+  // Whether it fell below the value in time.
+  bool wait_until(std::chrono::steady_clock::time_point deadline, int64_t below = 1);
   void set_again();
+  // Nobody will count it down after all.
+  void take_back() { pending_ = false; }
 
  private:
   const hsa::ApiTables& api_;

@@ -90,24 +90,32 @@ void MemoryMap::unmap(uint64_t base, uint64_t size) {
 
 void MemoryMap::set_access(uint64_t base, uint64_t size, const hsa::MemoryAccess* access, size_t count) {
   const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < count; ++i) {
-    keep(access_.append({base, size, access[i].agent.handle, access[i].permissions}));
+  allocations_.visit(base, size, [&](const Allocation& mapping) {
+    for (size_t i = 0; i < count && mapping.kind == Kind::kVmem; ++i) give_access(mapping.base, access[i]);
+  });
+}
+
+void MemoryMap::give_access(uint64_t mapping, const hsa::MemoryAccess& access) {
+  for (size_t i = 0; i < access_.size(); ++i) {
+    if (access_[i].mapping == mapping && access_[i].agent == access.agent.handle) {
+      access_[i].permissions = access.permissions;
+      return;
+    }
   }
+  keep(access_.append({mapping, access.agent.handle, access.permissions}));
 }
 
 void MemoryMap::forget_access(uint64_t base, uint64_t size) {
   for (size_t i = access_.size(); i-- > 0;) {
-    if (access_[i].base >= base && access_[i].base - base < size) access_.erase(i);
+    if (access_[i].mapping >= base && access_[i].mapping - base < size) access_.erase(i);
   }
 }
 
-// The last word on an address counts.
-uint32_t MemoryMap::permissions_of(uint64_t base, uint64_t agent) const {
-  for (size_t i = access_.size(); i-- > 0;) {
-    const Access& one = access_[i];
-    if (one.agent == agent && base >= one.base && base - one.base < one.size) return one.permissions;
-  }
-  return 0;
+uint32_t MemoryMap::permissions_of(uint64_t mapping, uint64_t agent) const {
+  const auto* const found = std::find_if(access_.begin(), access_.end(), [=](const Access& one) {
+    return one.mapping == mapping && one.agent == agent;
+  });
+  return found == access_.end() ? 0 : found->permissions;
 }
 
 void MemoryMap::give_svm(uint64_t base, uint64_t size) {

@@ -58,11 +58,12 @@ class MemoryMap {
     uint64_t base, size, pool;
   };
   struct Access {
-    uint64_t base, size, agent;
+    uint64_t mapping, agent;
     uint32_t permissions;
   };
   void keep(bool kept) { exhausted_ = exhausted_ || !kept; }
-  uint32_t permissions_of(uint64_t base, uint64_t agent) const;
+  void give_access(uint64_t mapping, const hsa::MemoryAccess& access);
+  [[nodiscard]] uint32_t permissions_of(uint64_t mapping, uint64_t agent) const;
   void forget_access(uint64_t base, uint64_t size);
 
   std::mutex mutex_;

@@ -13,6 +13,8 @@ bool is_passive();
 // Adopts the tables and puts the hooks in. False: the tables are of an unknown version, nothing was touched.
 bool load(hsa::ApiTable* tables);
 void unload();
+// For tests: as if the tool had never been loaded.
+void forget();
 
 void hook_queues(hsa::ApiTables& api);
 void hook_memory(hsa::ApiTables& api);

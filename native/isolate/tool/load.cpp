@@ -35,7 +35,7 @@ bool load(hsa::ApiTable* tables) {
   }
   static const int registered = pthread_atfork(nullptr, nullptr, &in_child);
   static_cast<void>(registered);
-  if (Process* const before = process(); before != nullptr && before->taken) captured_before = true;
+  if (Process* const before = process(); before != nullptr && before->began) captured_before = true;
   auto* const fresh = new Process(api, std::move(settings));
   if (fresh->settings.error.empty() && !fresh->filter.error().empty()) {
     fresh->settings.error = "RPL_ISOLATE_KERNEL: " + fresh->filter.error();
@@ -56,6 +56,11 @@ bool load(hsa::ApiTable* tables) {
 void unload() {
   Process* const found = process();
   if (found != nullptr && !is_passive() && !captured_before) found->status.end();
+}
+
+void forget() {
+  captured_before = false;
+  delete current.exchange(nullptr);
 }
 
 }  // namespace rpl::isolate
