@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -201,5 +203,150 @@ def over_softkfd(native_build: Path, shadows: Path, tmp_path: Path) -> Over:
         )
         lines = log.read_text().splitlines() if log.exists() else []
         return Ran(done.returncode, done.stdout, done.stderr, lines)
+
+    return run
+
+
+@attrs.frozen
+class Captured:
+    """One capture beside what the program wrote down of its memory (programs/known.h)."""
+
+    folder: Path
+    known: Path
+
+    @property
+    def dispatch(self) -> dict[str, Any]:
+        return self._json("dispatch.json")
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return self._json("capture.json")
+
+    def _json(self, name: str) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads((self.folder / name).read_text())
+        return loaded
+
+    def wrong(self, moment: str) -> list[str]:
+        """Places whose bytes "before" or "after" the launch aren't those that the program knows."""
+        files = sorted((self.known / str(self.extras["process"]["pid"])).glob(f"{moment}_*.bin"))
+        assert files, "the program wrote nothing down"
+        return [path.name for path in files if not self._holds(path, moment)]
+
+    def _holds(self, path: Path, moment: str) -> bool:
+        address, size = int(path.stem.partition("_")[2], 16), path.stat().st_size
+        for begin, length, file in self._places(moment):
+            if begin <= address and address + size <= begin + length:
+                return _same_bytes(path, file, address - begin, size)
+        # Of variables only the bytes before are kept.
+        variables = self.extras["module_variables"]
+        inside = any(one["address"] <= address < one["address"] + one["size"] for one in variables)
+        return moment == "after" and inside
+
+    def _places(self, moment: str) -> Iterator[tuple[int, int, Path]]:
+        for region in self._json("memory_regions.json")["regions"]:
+            name = f"region_{region['base']:x}.bin"
+            folder = "memory" if moment == "before" else "memory_after"
+            yield region["base"], region["size"], self.folder / folder / name
+        if moment == "before":
+            for one in self.extras["module_variables"]:
+                yield one["address"], one["size"], self.folder / one["file"]
+
+
+def _same_bytes(known: Path, file: Path, offset: int, size: int) -> bool:
+    """Whether ``file`` holds at ``offset`` what ``known`` holds; holes of ``known`` are not compared."""
+    packed = file.with_name(file.name + ".zst")
+    if packed.exists():
+        import zstandard
+
+        with packed.open("rb") as stream:
+            content = zstandard.ZstdDecompressor().stream_reader(stream).read()
+        return content[offset : offset + size] == known.read_bytes()
+    with known.open("rb") as expected, file.open("rb") as found:
+        place = 0
+        while place < size:
+            try:
+                place = os.lseek(expected.fileno(), place, os.SEEK_DATA)
+            except OSError:
+                return True
+            expected.seek(place)
+            found.seek(offset + place)
+            part = expected.read(1 << 20)
+            if found.read(len(part)) != part:
+                return False
+            place += len(part)
+    return True
+
+
+@attrs.frozen
+class Isolated:
+    """One run of a program below ``rpl isolate``."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    captures: tuple[Captured, ...]
+
+    @property
+    def said(self) -> str:
+        """The program's last line."""
+        return next((line for line in self.stderr.splitlines() if line.startswith("right ")), "")
+
+    @property
+    def capture(self) -> Captured:
+        (one,) = self.captures
+        return one
+
+
+Command = tuple["list[str]", "dict[str, str]", Path]
+
+
+@pytest.fixture
+def isolated_command(native_build: Path, shadows: Path, tmp_path: Path) -> Callable[..., Command]:
+    """The words of ``rpl isolate`` for a program over the software KFD, its environment, and the folder."""
+    if not (native_build / "native" / "isolate" / "librpl_isolate.so").is_file():
+        absent("libxxhash-dev", "without its header the capture tool is not built")
+
+    def command(
+        runtime: Path,
+        program: Path,
+        *arguments: str | Path,
+        kernel: str,
+        dispatch: int = 0,
+        gpus: int = 1,
+        faults: str = "",
+        options: tuple[str, ...] = (),
+    ) -> Command:
+        known = tmp_path / "known"
+        known.mkdir(exist_ok=True)
+        settings = {
+            "KNOWN": str(known),
+            "SOFTKFD_GPUS": str(gpus),
+            "SOFTKFD_FAULTS": faults,
+            "SOFTKFD_SHADOWS": str(shadows),
+        }
+        launcher = native_build / "native" / "softkfd" / "softkfd-run"
+        folder = tmp_path / "out"
+        words = ["isolate", "--native-folder", native_build, "--kernel", kernel, "--dispatch", dispatch]
+        words += ["--after", "bytes", "-o", folder, "--time-limit", 100, *options, "--"]
+        words += [launcher, "--runtime", runtime, program, *arguments]
+        return [str(word) for word in words], {**os.environ, **settings}, folder
+
+    return command
+
+
+@pytest.fixture
+def isolated(
+    isolated_command: Callable[..., Command], rpl_cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Isolated]:
+    """``isolated(runtime, program, *arguments, kernel="walk", dispatch=1, faults="slow=20")``."""
+
+    def run(*program: Any, **settings: Any) -> Isolated:
+        words, environment, folder = isolated_command(*program, **settings)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        ran = rpl_cli(*words)
+        found = sorted(path for path in folder.parent.glob("out*") if (path / "capture.json").exists())
+        captures = tuple(Captured(path, folder.parent / "known") for path in found)
+        return Isolated(ran.exit_code, ran.stdout, ran.stderr, captures)
 
     return run

@@ -38,6 +38,10 @@ Pointer look_up(const hsa::ApiTables& api, uint64_t address) {
   return found;
 }
 
+// Where the driver shares pages with the GPU, locked memory keeps its address and the runtime's pointer
+// information knows nothing of it.
+bool is_shared_lock(const Allocation& one) { return one.kind == Kind::kLockedHost && one.host == one.base; }
+
 // Whose pool it is; the runtime's pointer information knows nothing of virtual memory before ROCm 7.
 hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents, uint64_t pool) {
   struct Search {
@@ -146,6 +150,7 @@ bool Snapshot::is_reachable(CapturedRegion& region) const {
   }
   if (kind == Kind::kVmem) return true;  // the memory map asked already
   if (kind == Kind::kLockedHost) region.on_host = true;
+  if (is_shared_lock(region.allocation)) return true;
   if (pointer.info.type == hsa::kPointerUnknown) return false;
   if (pointer.info.bytes != 0 && kind != Kind::kLockedHost) {
     region.allocation_base = reinterpret_cast<uint64_t>(pointer.info.agent_base);
@@ -157,7 +162,8 @@ bool Snapshot::is_reachable(CapturedRegion& region) const {
 
 bool Snapshot::stream(const CapturedRegion& region, const MemoryReader::Take& take) {
   const Allocation& one = region.allocation;
-  const bool read = one.kind == Kind::kSvm ? reader_.read_by_cpu(one.base, one.size, take)
+  const bool shared = one.kind == Kind::kSvm || is_shared_lock(one);
+  const bool read = shared ? reader_.read_by_cpu(one.base, one.size, take)
                                            : reader_.read(one.base, one.size, take);
   return read || fail(reader_.error().empty() ? "a file of the capture could not be written" : reader_.error());
 }

@@ -118,10 +118,11 @@ class Kernels {
     std::ifstream stream(file, std::ios::binary);
     code_.assign(std::istreambuf_iterator<char>(stream), {});
     CHECK(hsa_code_object_reader_create_from_memory(code_.data(), code_.size(), &reader_));
-    CHECK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
-                                    &executable_));
-    CHECK(hsa_executable_load_agent_code_object(executable_, agent, reader_, nullptr, nullptr));
-    CHECK(hsa_executable_freeze(executable_, nullptr));
+    load();
+  }
+  Kernels(hsa_file_t file, hsa_agent_t agent) : agent_(agent) {
+    CHECK(hsa_code_object_reader_create_from_file(file, &reader_));
+    load();
   }
   ~Kernels() {
     CHECK(hsa_executable_destroy(executable_));
@@ -130,8 +131,7 @@ class Kernels {
 
   // A packet that runs a kernel over `count` work-items.
   hsa_kernel_dispatch_packet_t packet(const std::string& name, uint32_t count, void* kernarg) const {
-    hsa_executable_symbol_t symbol{};
-    CHECK(hsa_executable_get_symbol_by_name(executable_, (name + ".kd").c_str(), &agent_, &symbol));
+    const hsa_executable_symbol_t symbol = this->symbol(name + ".kd");
     hsa_kernel_dispatch_packet_t packet{};
     packet.setup = 1;
     packet.workgroup_size_x = 64;
@@ -145,8 +145,20 @@ class Kernels {
                                          &packet.group_segment_size));
     return packet;
   }
+  hsa_executable_symbol_t symbol(const std::string& name) const {
+    hsa_executable_symbol_t symbol{};
+    CHECK(hsa_executable_get_symbol_by_name(executable_, name.c_str(), &agent_, &symbol));
+    return symbol;
+  }
 
  private:
+  void load() {
+    CHECK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                                    &executable_));
+    CHECK(hsa_executable_load_agent_code_object(executable_, agent_, reader_, nullptr, nullptr));
+    CHECK(hsa_executable_freeze(executable_, nullptr));
+  }
+
   hsa_agent_t agent_;
   std::vector<char> code_;
   hsa_code_object_reader_t reader_{};
@@ -166,23 +178,15 @@ class Queue {
     CHECK(hsa_queue_destroy(queue_));
   }
 
-  void submit(hsa_kernel_dispatch_packet_t packet) {
-    hsa_signal_add_relaxed(done_, 1);
-    packet.completion_signal = done_;
-    const uint64_t index = hsa_queue_add_write_index_relaxed(queue_, 1);
-    while (index - hsa_queue_load_read_index_scacquire(queue_) >= queue_->size) {
+  void submit(const hsa_kernel_dispatch_packet_t& packet) { submit(std::vector{packet}); }
+  // One doorbell for all.
+  void submit(std::vector<hsa_kernel_dispatch_packet_t> packets) {
+    const uint64_t first = hsa_queue_add_write_index_relaxed(queue_, packets.size());
+    const uint64_t last = first + packets.size() - 1;
+    while (last - hsa_queue_load_read_index_scacquire(queue_) >= queue_->size) {
     }
-    auto* slot = static_cast<hsa_kernel_dispatch_packet_t*>(queue_->base_address) + index % queue_->size;
-    constexpr uint32_t kHeader = (HSA_PACKET_TYPE_KERNEL_DISPATCH << HSA_PACKET_HEADER_TYPE) |
-                                 (1U << HSA_PACKET_HEADER_BARRIER) |
-                                 (HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE) |
-                                 (HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
-    constexpr size_t kFirst = sizeof(uint32_t);  // header and setup last, together
-    std::memcpy(reinterpret_cast<char*>(slot) + kFirst, reinterpret_cast<char*>(&packet) + kFirst,
-                sizeof(packet) - kFirst);
-    const uint32_t head = kHeader | (static_cast<uint32_t>(packet.setup) << 16);
-    std::atomic_ref(*reinterpret_cast<uint32_t*>(slot)).store(head, std::memory_order_release);
-    hsa_signal_store_screlease(queue_->doorbell_signal, static_cast<hsa_signal_value_t>(index));
+    for (uint64_t index = first; index <= last; ++index) write(packets[index - first], index);
+    hsa_signal_store_screlease(queue_->doorbell_signal, static_cast<hsa_signal_value_t>(last));
   }
   // False when it did not end in time.
   bool wait(uint64_t timeout_ns = kForever) const {
@@ -198,6 +202,21 @@ class Queue {
   }
 
  private:
+  void write(hsa_kernel_dispatch_packet_t& packet, uint64_t index) {
+    hsa_signal_add_relaxed(done_, 1);
+    packet.completion_signal = done_;
+    auto* slot = static_cast<hsa_kernel_dispatch_packet_t*>(queue_->base_address) + index % queue_->size;
+    constexpr uint32_t kHeader = (HSA_PACKET_TYPE_KERNEL_DISPATCH << HSA_PACKET_HEADER_TYPE) |
+                                 (1U << HSA_PACKET_HEADER_BARRIER) |
+                                 (HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE) |
+                                 (HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
+    constexpr size_t kFirst = sizeof(uint32_t);  // header and setup last, together
+    std::memcpy(reinterpret_cast<char*>(slot) + kFirst, reinterpret_cast<char*>(&packet) + kFirst,
+                sizeof(packet) - kFirst);
+    const uint32_t head = kHeader | (static_cast<uint32_t>(packet.setup) << 16);
+    std::atomic_ref(*reinterpret_cast<uint32_t*>(slot)).store(head, std::memory_order_release);
+  }
+
   hsa_queue_t* queue_ = nullptr;
   hsa_signal_t done_{};
 };

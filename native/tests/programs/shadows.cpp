@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "executor/shadow.h"
+#include "linked_list.h"
 
 namespace {
 
@@ -43,7 +44,38 @@ void add_in_place(const softkfd_launch* launch, const softkfd_memory* memory) {
   for (uint32_t i = 0; i < given.count && i < launch->grid[0]; ++i) values[i] += given.amount;
 }
 
+void accumulate(const softkfd_launch* launch, const softkfd_memory* memory) {
+  struct Arguments {
+    uint64_t values;
+    uint32_t count;
+    uint64_t sum;
+  };
+  const auto given = arguments_of<Arguments>(launch);
+  const int* values = at<int>(memory, given.values, given.count, false);
+  int* sum = at<int>(memory, given.sum, 1, true);
+  if (values == nullptr || sum == nullptr) return;
+  for (uint32_t i = 0; i < given.count; ++i) *sum += values[i];
+}
+
+void follow_list(const softkfd_launch* launch, const softkfd_memory* memory) {
+  struct Arguments {
+    uint64_t first;
+    int32_t amount;
+  };
+  const auto given = arguments_of<Arguments>(launch);
+  for (uint64_t place = given.first; place != 0;) {
+    Node* node = at<Node>(memory, place, 1, true);
+    if (node == nullptr) return;
+    node->value += given.amount;
+    ++node->visits;
+    place = reinterpret_cast<uint64_t>(node->next);
+  }
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const softkfd_shadow softkfd_shadows[] = {
-    {"add_arrays", add_arrays}, {"add_in_place", add_in_place}, {nullptr, nullptr}};
+    {"add_arrays", add_arrays},   {"add_in_place", add_in_place},
+    {"accumulate", accumulate},   {"follow_list", follow_list},
+    {"_ZN4demo4walkIiEEvP4NodeT_", follow_list},  // demo::walk<int>(Node*, int)
+    {nullptr, nullptr}};

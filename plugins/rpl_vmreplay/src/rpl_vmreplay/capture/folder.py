@@ -47,13 +47,18 @@ class Capture:
 
     def path_of(self, region: Region) -> Path:
         """Where the bytes before the launch are."""
-        packed = self.extras is not None and self.extras.memory.compression == "zstd"
-        return self.folder / (region.file_name + (PACKED_SUFFIX if packed else ""))
+        return self.folder / (region.file_name + self._suffix)
 
     def path_after(self, region: Region) -> Path | None:
         """Where the bytes after the launch are, when they were kept."""
         kept = self.extras is not None and self.extras.memory.post == "bytes"
-        return self.folder / AFTER_FOLDER / region.file_name.partition("/")[2] if kept else None
+        name = region.file_name.partition("/")[2] + self._suffix
+        return self.folder / AFTER_FOLDER / name if kept else None
+
+    @property
+    def _suffix(self) -> str:
+        packed = self.extras is not None and self.extras.memory.compression == "zstd"
+        return PACKED_SUFFIX if packed else ""
 
     def hashes_of(self, region: Region, moment: str) -> Path | None:
         """Where the hashes of ``"pre"`` or ``"post"`` are, when they were kept."""

@@ -59,20 +59,18 @@ def _outer_problems(capture: Capture) -> Iterator[str]:
 
 
 def _region_problems(capture: Capture, region: Region) -> Iterator[str]:
-    path = capture.path_of(region)
-    packed = path.suffix == PACKED_SUFFIX
-    found = tuple(_file_problems(capture.folder, _name(capture, path), None if packed else region.size))
-    yield from found
-    if packed and not found and (problem := packed_size_problem(path, region.size)):
-        yield problem
+    for path in filter(None, (capture.path_of(region), capture.path_after(region))):
+        packed = path.suffix == PACKED_SUFFIX
+        found = tuple(_file_problems(capture.folder, _name(capture, path), None if packed else region.size))
+        yield from found
+        if packed and not found and (problem := packed_size_problem(path, region.size)):
+            yield problem
     chunks = -(-region.size // BLOCK_BYTES)
     if capture.extras is not None and chunks * HASH_BYTES > _LARGEST_HASHES:
         yield f"the region at 0x{region.base:x} is larger than the memory of any GPU"
     for moment in ("pre", "post"):
         if hashes := capture.hashes_of(region, moment):
             yield from _file_problems(capture.folder, _name(capture, hashes), chunks * HASH_BYTES)
-    if after := capture.path_after(region):
-        yield from _file_problems(capture.folder, _name(capture, after), region.size)
 
 
 def _name(capture: Capture, path: Path) -> str:

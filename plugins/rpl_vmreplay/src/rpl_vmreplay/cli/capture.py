@@ -137,6 +137,8 @@ def _print_extras(output: Output, extras: Extras) -> None:
     if launch.duration_ns is not None:
         output.line(f"took       {launch.duration_ns} ns")
     for argument in extras.kernel.arguments or ():
+        if argument.value_kind.startswith("hidden_"):  # the compiler's own
+            continue
         name = readable(argument.name or argument.value_kind)
         output.line(f"argument   {name}, {argument.size} bytes at {argument.offset}")
     if extras.host_writers:
