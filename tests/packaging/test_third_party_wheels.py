@@ -65,7 +65,13 @@ def test_another_vendor_needs_no_package_for_amd(wheelhouse, build_wheel, fresh_
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kind", "hooks", "passed"),
-    [("check", ["rpl_doctor_checks"], 6), ("device", ["rpl_detect_device", "rpl_device_models"], 7)],
+    [
+        ("check", ["rpl_doctor_checks"], 6),
+        ("device", ["rpl_detect_device", "rpl_device_models"], 7),
+        ("reader", ["rpl_readers"], 8),
+        ("analyzer", ["rpl_analyzers", "rpl_documents", "rpl_report_sections"], 5),
+        ("transformation", ["rpl_transformations"], 4),
+    ],
 )
 def test_a_baked_plugin_works_as_a_wheel_and_passes_its_own_tests(
     kind, hooks, passed, tmp_path, wheelhouse, build_wheel, fresh_environment

@@ -2,6 +2,18 @@
 
 from pathlib import Path
 
-OTHERS = {"check": "products.py", "device": "free_space.py"}
+KIND = "{{ cookiecutter.kind }}"
+WORK = {
+    "check": "free_space.py",
+    "device": "products.py",
+    "reader": "launches_file.py",
+    "analyzer": "longest.py",
+    "transformation": "unroll_hint.py",
+}
+MODULE, TESTS = Path("src") / "{{ cookiecutter.__module }}", Path("tests")
 
-(Path("src") / "{{ cookiecutter.__module }}" / OTHERS["{{ cookiecutter.kind }}"]).unlink()
+(MODULE / f"plugin_{KIND}.py").rename(MODULE / "plugin.py")
+(TESTS / f"test_{KIND}.py").rename(TESTS / "test_plugin.py")
+for kind in WORK.keys() - {KIND}:
+    for path in (MODULE / f"plugin_{kind}.py", TESTS / f"test_{kind}.py", MODULE / WORK[kind]):
+        path.unlink()

@@ -1,1 +1,2 @@
-"""{{ cookiecutter.summary | capitalize }}."""
+{% set said = cookiecutter.summary.rstrip(".") | replace("\\", "\\\\") | replace('"', '\\"') -%}
+"""{{ said[:1] | upper }}{{ said[1:] }}."""

@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-{%- if cookiecutter.kind == "device" %}
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
-{%- else %}
-    from rpl_core.interfaces.doctor import DoctorCheck
-{%- endif %}
 
 #: The version of rpl's hook contract that this plugin was written for.
 RPL_API = 1
 
 
-{% if cookiecutter.kind == "device" -%}
 @hookimpl
 def rpl_device_models() -> tuple[DeviceModel, ...]:
     """`--device` takes these."""
@@ -40,11 +35,3 @@ def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     from {{ cookiecutter.__module }}.products import FAMILY
 
     return detect_device(FAMILY, agents)
-{%- else -%}
-@hookimpl
-def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
-    """`rpl doctor` runs these."""
-    from {{ cookiecutter.__module }}.free_space import FreeSpaceCheck
-
-    return (FreeSpaceCheck(),)
-{%- endif %}

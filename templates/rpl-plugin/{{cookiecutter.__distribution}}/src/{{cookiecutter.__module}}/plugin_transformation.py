@@ -1,0 +1,24 @@
+"""What {{ cookiecutter.__distribution }} offers to rpl: read it as a table of contents.
+
+Import the work inside the functions, so that `rpl plugins list` stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_optimize.interfaces.transformation import Transformation
+
+#: The version of rpl's hook contract that this plugin was written for.
+RPL_API = 1
+
+
+@hookimpl
+def rpl_transformations() -> tuple[Transformation, ...]:
+    """`rpl transform` and `rpl optimize` ask these for candidates."""
+    from {{ cookiecutter.__module }}.unroll_hint import UnrollHint
+
+    return (UnrollHint(),)
