@@ -15,11 +15,9 @@ test: check native        ## set up, lint, type-check and run the tests: under t
 test-long: $(STAMP) native ## the tests that take long: wheels, fresh environments, sessions that are struck
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
-mutants: $(STAMP)         ## small changes of meaning that tests must notice: hours; docs/validation.md has a report
+mutants: $(STAMP)         ## small changes of meaning that tests must notice: hours, or LIMIT=5; goes on where it stopped
 	$(BIN)/python -m pip install -q cosmic-ray pytest-cov
-	$(BIN)/python tools/mutants/run.py measure
-	$(BIN)/python tools/mutants/run.py draw
-	$(BIN)/python tools/mutants/run.py try
+	$(BIN)/python tools/mutants/run.py all $(if $(LIMIT),--limit $(LIMIT))
 
 check: system $(STAMP)    ## lint and types only
 	$(BIN)/ruff check .

@@ -142,7 +142,7 @@ def require_readable(claims: Claims, named: Sequence[Path], *, has_readers: bool
             )
         raise BadDataError(
             f"{where} holds no recording that rpl knows",
-            cause="the profiler wrote nothing there, or the folder is another one",
+            cause="the profiler wrote nothing there, its files may not be read, or the folder is another one",
             next_step="`rpl plugins list` shows the installed readers",
         )
 

@@ -156,6 +156,8 @@ def test_kill_leaves_a_directory_that_can_be_analysed(workplace, rpl_standin_roc
     document = rpl_cli("analyze", "--json", run_directory(workplace)).assert_ok().json()
     assert document["incomplete"] == "the run did not finish"
     assert document["stability"]["runs"] == 1
+    # What the killed pass left was not emptied: the next command says so.
+    assert "run.not_cleaned" in {finding["code"] for finding in document["diagnostics"]}
 
 
 def _is_alive(pid):

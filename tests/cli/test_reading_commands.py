@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -135,6 +138,49 @@ def test_config_shows_value_and_origin(rpl_cli, workplace):
 def test_unknown_setting_in_the_file_is_a_usage_error(rpl_cli, workplace):
     (workplace / "rpl.toml").write_text("runz = 7\n")
     assert "unknown setting 'runz'" in rpl_cli("config", "show").assert_exit(64).stderr
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("profile", "--dry-run", "--", "true")])
+def test_whoever_runs_a_program_of_a_found_file_says_so(rpl_cli, workplace, program, words):
+    program("#!/bin/sh\ntouch it_ran\necho 'rocprofv3 version 1.1.0'\n", "rocprofv3")
+    (workplace / "rpl.toml").write_text(f"[plugins.rocprofv3]\nexecutable = '{workplace / 'rocprofv3'}'\n")
+    found = rpl_cli(*words)
+    assert (workplace / "it_ran").exists()
+    assert f"settings and names of programs are those of {workplace / 'rpl.toml'}" in found.stderr
+    named = rpl_cli("--config", workplace / "rpl.toml", *words)
+    assert named.exit_code == found.exit_code
+    assert "names of programs" not in named.stderr
+
+
+@pytest.mark.parametrize(
+    ("hidden", "says"),
+    [
+        ("folder", "'folder' is not readable"),
+        ("folder/inner", "Permission denied at folder/inner"),
+        ("folder/run.json", "Permission denied at folder/run.json"),
+        ("folder/inner/1_results.db", "its files may not be read"),
+    ],
+)
+def test_what_may_not_be_read_is_said_in_one_line(tmp_path, rpl_make_rocpd, rpl_require, hidden, says):
+    recording = rpl_make_rocpd([("kernel", 0, 1000)])
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    recording.rename(tmp_path / "folder" / "inner" / "1_results.db")
+    if hidden.endswith("run.json"):
+        (tmp_path / hidden).write_text("{}")
+    start = "import sys; from rpl_core.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, "analyze", "folder"]
+    if os.geteuid() == 0:  # who may read everything
+        rights = "-dac_override,-dac_read_search"
+        command = [str(rpl_require("setpriv")), "--bounding-set", rights, "--inh-caps", rights, *command]
+    (tmp_path / hidden).chmod(0)
+    try:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    finally:
+        (tmp_path / hidden).chmod(0o700)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert says in line
+    assert done.returncode in {64, 65}, line
 
 
 def test_explain_shows_the_roofline_with_levels_types_and_caches(rpl_cli, tmp_path, rpl_shared_data):

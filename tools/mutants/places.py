@@ -9,12 +9,12 @@ import ast
 import difflib
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import attrs
 
-__all__ = ["Mutant", "draw", "mutated"]
+__all__ = ["Mutant", "draw", "in_scope", "mutated"]
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Maths, decisions and readers: folders and files below the root of the repository.
@@ -54,6 +54,8 @@ _WITHOUT = (
     "NotEq_IsNot",
     "IsNot_NotEq",
 )
+#: Arguments that only check the program: `zip` ends evenly, values are never compared, fields are named.
+_CHECKS = ("strict", "eq", "kw_only")
 
 
 @attrs.frozen
@@ -67,8 +69,11 @@ class Mutant:
     after: tuple[str, ...]
 
 
-def draw(seed: int, count: int) -> list[Mutant]:
-    """``count`` mutants: places at random, then one of the changes that are possible there."""
+def draw(seed: int, count: int, known: Collection[tuple[str, tuple[str, ...]]] = ()) -> list[Mutant]:
+    """``count`` mutants: places at random, then one of the changes that are possible there.
+
+    ``known``: path and changed lines of those that are drawn already.
+    """
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
@@ -83,13 +88,15 @@ def draw(seed: int, count: int) -> list[Mutant]:
         source = path.read_text(encoding="utf-8")
         changed = mutate_code(source, get_operator(name)(), occurrence)
         mutant = _mutant(path, name, source, changed or source)
-        if mutant is not None:
+        if mutant is not None and (mutant.path, mutant.after) not in known:
             drawn.append(mutant)
     return sorted(drawn, key=lambda mutant: (mutant.path, mutant.line, mutant.after))
 
 
 def mutated(mutant: Mutant) -> str | None:
     """The source with the change made, where its lines stand now; None if they are not there (once)."""
+    if not (ROOT / mutant.path).exists():
+        return None
     lines = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines(keepends=True)
     before = list(mutant.before)
     found = [i for i in range(len(lines)) if lines[i : i + len(before)] == before]
@@ -99,6 +106,27 @@ def mutated(mutant: Mutant) -> str | None:
         return None
     lines[found[0] : found[0] + len(before)] = mutant.after
     return "".join(lines)
+
+
+def in_scope(mutant: Mutant) -> bool:
+    """Whether the change can be made today, in what programs run."""
+    changed = mutated(mutant)
+    if changed is None:
+        return False
+    source = (ROOT / mutant.path).read_text(encoding="utf-8")
+    return _what_runs(changed) not in ("", _what_runs(source))
+
+
+def _what_runs(source: str) -> str:
+    """The tree of a module without what a draw leaves out; empty if it is no Python."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in _CHECKS]
+    return ast.dump(tree)
 
 
 def _files() -> Iterator[Path]:
@@ -128,7 +156,7 @@ def _places(path: Path) -> dict[tuple[int, int], list[tuple[str, int]]]:
 
 
 def _never_run(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where annotations stand, and what only type checkers import."""
+    """Where annotations stand, what only type checkers import, and what only checks the program itself."""
     spans = []
     for node in ast.walk(ast.parse(source)):
         parts: list[ast.AST | None] = []
@@ -136,6 +164,8 @@ def _never_run(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
             parts.append(node.returns)
         elif isinstance(node, (ast.arg, ast.AnnAssign)):
             parts.append(node.annotation)
+        elif isinstance(node, ast.keyword) and node.arg in _CHECKS:
+            parts.append(node.value)
         elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             parts.append(node)
         spans += [

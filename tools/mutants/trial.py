@@ -15,6 +15,10 @@ from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 __all__ = ["imported_before_forks", "start"]
 
@@ -49,13 +53,26 @@ def start(path: Path, source: str | None, tests: Sequence[str], cpu_s: int, log:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=line"]
         # Imported before pytest could rewrite its assertions, which are none of ours.
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = int(pytest.main([*options, *tests]))
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        code = int(pytest.main([*options, *files], plugins=[_Only(tests)]))
         sys.stdout.flush()
     except BaseException:  # noqa: BLE001
         # The copy of the parent must not go on, whatever happened here.
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+class _Only:
+    """Runs the named tests, in their order. What has other parameters today is none of them."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._place = {test: place for place, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self._place), key=lambda item: self._place[item.nodeid]
+        )
 
 
 def _load_instead(path: Path, source: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ import pytest
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NO_HANDLE, TraceRole
 from rpl_rocprofv3.readers.json import records
+from rpl_rocprofv3.readers.json.number_rows import NumberRows
 from rpl_rocprofv3.readers.json.reader import JsonReader
 
 GPU, CPU = 900, 800
@@ -260,6 +262,36 @@ def test_records_of_other_types_never_crash(write, read, mutate):
     assert 2 in trace.dispatches.dispatch_id.tolist()
 
 
+def test_a_signal_ends_it_at_the_record_that_is_read(write, read):
+    """One record is the longest piece of work, and 8 MiB are the longest record."""
+    decoded = []
+
+    def interrupt_the_third(frame, event, _argument):
+        if event == "call" and frame.f_code.co_name == "raw_decode":
+            decoded.append(frame)
+            if len(decoded) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    path = write()
+    try:
+        sys.setprofile(interrupt_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            read(path)
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGINT, before)
+    assert len(decoded) == 3
+
+
+def test_only_integers_of_64_bits_are_numbers():
+    rows = NumberRows(("first", "second"))
+    for row in ((1, -(1 << 63)), (True, 5), (1 << 63, 6), (7, -(1 << 63) - 1), (1.0, "8"), (None, [])):
+        rows.add(row)
+    assert rows.column("first").tolist() == [1, -1, -1, 7, -1, -1]
+    assert rows.column("second").tolist() == [-(1 << 63), 5, 6, -1, -1, -1]
+
+
 @pytest.mark.parametrize("cut", [0.3, 0.6, 0.95])
 def test_a_cut_file_is_one_clear_line(write, cut):
     path = write(dispatches=[traced(i, 100 * i, 100 * i + 50) for i in range(1, 50)])
@@ -331,6 +363,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from rpl_rocprofv3.readers.json import records
+from rpl_rocprofv3.readers.json.number_rows import NumberRows
 from rpl_rocprofv3.readers.json.reader import JsonReader
 reader = JsonReader()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])

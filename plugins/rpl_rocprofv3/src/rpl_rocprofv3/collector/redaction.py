@@ -1,7 +1,7 @@
 """Emptying the environment that rocprofv3 writes into its databases.
 
 ``rocpd_info_process.environment`` holds every environment variable of the application, API keys included
-(docs/reference/formats.md, trap 9), and run directories are made to be shared. The column is overwritten and
+(docs/reference/formats.md, trap 9), and run directories are passed on. The column is overwritten and
 never read.
 """
 

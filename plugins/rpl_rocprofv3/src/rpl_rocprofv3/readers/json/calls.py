@@ -10,7 +10,8 @@ import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_rocprofv3.readers.columns.handle_text import handle_value, number_values
-from rpl_rocprofv3.readers.json.records import number_at, numbers_at, value_at
+from rpl_rocprofv3.readers.json.number_rows import NumberRows
+from rpl_rocprofv3.readers.json.records import fields, number_at
 from rpl_rocprofv3.readers.trace.api_table import ApiArguments, ordered_api_calls
 from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
 
@@ -23,18 +24,9 @@ __all__ = ["JsonCalls", "JsonCopies"]
 
 _HIP_RUNTIME = "HIP_RUNTIME_API"
 _DEVICES = ("device", "deviceId")
-_TIMES = ("start_timestamp", "end_timestamp")
 #: In the order in which ``add`` takes their values.
 _CALL_COLUMNS = ("operation", "correlation", "thread", "begin", "end")
 _COPY_COLUMNS = ("source", "target", "stream", "operation", "correlation", "size", "begin", "end")
-
-
-def _columns(names: tuple[str, ...]) -> dict[str, array[int]]:
-    return {name: array("q") for name in names}
-
-
-def _column(values: array[int]) -> Int64Column:
-    return np.array(values, np.int64)
 
 
 @attrs.define(eq=False)
@@ -44,8 +36,8 @@ class _Operations:
     numbers: dict[tuple[int, int], int] = attrs.field(factory=dict)
 
     def number(self, record: Any) -> int:
-        kind, operation = numbers_at(record, ("kind", "operation"))
-        return self.numbers.setdefault((kind, operation), len(self.numbers))
+        pair = number_at(record, "kind"), number_at(record, "operation")
+        return self.numbers.setdefault(pair, len(self.numbers))
 
     def named(self, info: JsonInfo) -> list[tuple[str, str]]:
         """Domain and name of each."""
@@ -57,19 +49,16 @@ class JsonCalls:
     """All HIP calls, those of the compiler's interface too: which are which is known at the end."""
 
     operations: _Operations = attrs.field(factory=_Operations)
-    numbers: dict[str, array[int]] = attrs.field(factory=lambda: _columns(_CALL_COLUMNS))
+    numbers: NumberRows = attrs.field(factory=lambda: NumberRows(_CALL_COLUMNS))
     handles: dict[str, array[int]] = attrs.field(factory=lambda: {"stream": array("Q"), "event": array("Q")})
     texts: dict[str, list[Any]] = attrs.field(factory=lambda: {"flags": [], "device": []})
 
     def add(self, record: Any) -> None:
         """Add one record of the HIP API."""
-        values = (
-            self.operations.number(record),
-            number_at(record, "correlation_id", "internal"),
-            *numbers_at(record, ("thread_id", *_TIMES)),
-        )
-        for column, value in zip(self.numbers.values(), values, strict=True):
-            column.append(value)
+        get = fields(record).get
+        operation, correlation = self.operations.number(record), fields(get("correlation_id")).get("internal")
+        times = get("start_timestamp"), get("end_timestamp")
+        self.numbers.add((operation, correlation, get("thread_id"), *times))
         arguments = _arguments(record)
         for name, handles in self.handles.items():
             handle = handle_value(arguments.get(name))
@@ -86,15 +75,15 @@ class JsonCalls:
         ]
         if not names:
             return None
-        of_call = np.array(function, np.int32)[_column(self.numbers["operation"])]
+        of_call = np.array(function, np.int32)[self.numbers.column("operation")]
         rows = np.flatnonzero(of_call >= 0)
         calls = ordered_api_calls(
             process=np.zeros(len(rows), np.int32),
-            thread_id=_column(self.numbers["thread"])[rows],
+            thread_id=self.numbers.column("thread")[rows],
             function=of_call[rows],
-            correlation_id=_column(self.numbers["correlation"])[rows],
-            begin_ns=_column(self.numbers["begin"])[rows],
-            end_ns=_column(self.numbers["end"])[rows],
+            correlation_id=self.numbers.column("correlation")[rows],
+            begin_ns=self.numbers.column("begin")[rows],
+            end_ns=self.numbers.column("end")[rows],
             arguments=ApiArguments(
                 np.array(self.handles["stream"], np.uint64)[rows],
                 np.array(self.handles["event"], np.uint64)[rows],
@@ -108,11 +97,11 @@ class JsonCalls:
 
 def _arguments(record: Any) -> dict[str, Any]:
     """Arguments by name, as text; releases before 7.0 record none."""
-    listed = value_at(record, "args")
+    listed = fields(record).get("args")
     arguments: dict[str, Any] = {}
-    for argument in listed if isinstance(listed, list) else ():
-        value = value_at(argument, "value")
-        arguments[str(value_at(argument, "name"))] = value if isinstance(value, (str, int)) else None
+    for argument in map(fields, listed if isinstance(listed, list) else ()):
+        value = argument.get("value")
+        arguments[str(argument.get("name"))] = value if isinstance(value, (str, int)) else None
     return arguments
 
 
@@ -121,20 +110,20 @@ class JsonCopies:
     """Copies by the copy engines."""
 
     operations: _Operations = attrs.field(factory=_Operations)
-    numbers: dict[str, array[int]] = attrs.field(factory=lambda: _columns(_COPY_COLUMNS))
+    numbers: NumberRows = attrs.field(factory=lambda: NumberRows(_COPY_COLUMNS))
 
     def add(self, record: Any) -> None:
         """Add one record of a copy."""
-        values = (
-            number_at(record, "src_agent_id", "handle"),
-            number_at(record, "dst_agent_id", "handle"),
-            number_at(record, "stream_id", "handle"),
-            self.operations.number(record),
-            number_at(record, "correlation_id", "internal"),
-            *numbers_at(record, ("bytes", *_TIMES)),
+        self.numbers.add(
+            (
+                number_at(record, "src_agent_id", "handle"),
+                number_at(record, "dst_agent_id", "handle"),
+                number_at(record, "stream_id", "handle"),
+                self.operations.number(record),
+                number_at(record, "correlation_id", "internal"),
+                *(number_at(record, key) for key in ("bytes", "start_timestamp", "end_timestamp")),
+            )
         )
-        for column, value in zip(self.numbers.values(), values, strict=True):
-            column.append(value)
 
     def copies(self, info: JsonInfo) -> tuple[CopyRows, Int64Column] | None:
         """The copies with their stream ids, None when there are none."""
@@ -144,8 +133,8 @@ class JsonCopies:
         ]
         if not names:
             return None
-        columns = {name: _column(values) for name, values in self.numbers.items()}
-        count = len(columns["begin"])
+        columns = {name: self.numbers.column(name) for name in _COPY_COLUMNS}
+        count = len(self.numbers)
         rows = CopyRows(
             process=np.zeros(count, np.int32),
             source_agent=info.agent_positions(columns["source"]),

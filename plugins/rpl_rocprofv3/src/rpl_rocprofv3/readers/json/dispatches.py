@@ -11,7 +11,8 @@ import numpy as np
 from rpl_core.model.trace import NOT_RECORDED, Kernel
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
-from rpl_rocprofv3.readers.json.records import number_at, numbers_at, value_at
+from rpl_rocprofv3.readers.json.number_rows import NumberRows
+from rpl_rocprofv3.readers.json.records import fields, number_at, value_at
 from rpl_rocprofv3.readers.trace.counter_table import CounterRows
 from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonCounters", "JsonDispatches", "counter_names"]
 
-_INFO = ("kernel_id", "dispatch_id", "group_segment_size", "private_segment_size")
-_TIMES = ("start_timestamp", "end_timestamp")
 #: In the order in which ``JsonDispatches.add`` takes their values.
 _COLUMNS = (
     *("agent", "queue", "stream", "correlation", "kernel", "dispatch", "lds", "scratch", "begin", "end"),
@@ -37,34 +36,34 @@ _COLUMNS = (
 class JsonDispatches:
     """Dispatch columns that grow record by record, 16 numbers each."""
 
-    columns: dict[str, array[int]] = attrs.field(factory=lambda: {name: array("q") for name in _COLUMNS})
+    numbers: NumberRows = attrs.field(factory=lambda: NumberRows(_COLUMNS))
 
     def __len__(self) -> int:
-        return len(self.columns["begin"])
+        return len(self.numbers)
 
     def column(self, name: str) -> Int64Column:
-        return np.frombuffer(self.columns[name], np.int64) if len(self) else np.empty(0, np.int64)
+        return self.numbers.column(name)
 
     def add(self, data: Any, stream: Any) -> None:
         """Add a record with ``dispatch_info``, times and correlation id."""
-        info = value_at(data, "dispatch_info")
-        correlation = number_at(data, "correlation_id", "internal")
-        values = (
-            number_at(info, "agent_id", "handle"),
-            number_at(info, "queue_id", "handle"),
-            number_at(stream, "handle"),
-            correlation if correlation > 0 else NOT_RECORDED,
-            *numbers_at(info, _INFO),
-            *numbers_at(data, _TIMES),
-            *numbers_at(value_at(info, "workgroup_size"), "xyz"),
-            *numbers_at(value_at(info, "grid_size"), "xyz"),
+        get = fields(data).get
+        info = fields(get("dispatch_info")).get
+        workgroup, grid = fields(info("workgroup_size")).get, fields(info("grid_size")).get
+        self.numbers.add(
+            (
+                *(fields(info("agent_id")).get("handle"), fields(info("queue_id")).get("handle")),
+                *(fields(stream).get("handle"), fields(get("correlation_id")).get("internal")),
+                *(info("kernel_id"), info("dispatch_id")),
+                *(info("group_segment_size"), info("private_segment_size")),
+                *(get("start_timestamp"), get("end_timestamp")),
+                *(workgroup("x"), workgroup("y"), workgroup("z"), grid("x"), grid("y"), grid("z")),
+            )
         )
-        for column, value in zip(self.columns.values(), values, strict=True):
-            column.append(value)
 
     def rows(self, info: JsonInfo, findings: Findings) -> tuple[DispatchRows, tuple[Kernel, ...]]:
         """The rows for the trace; stream and queue are numbered by the caller."""
         column = self.column
+        correlation = column("correlation")
         used = distinct_ids(column("kernel"))
         described = {i: info.symbol(i) for i in used.tolist()}
         kernels = tuple(
@@ -82,7 +81,7 @@ class JsonDispatches:
             stream=np.empty(0, np.int32),
             queue=np.empty(0, np.int32),
             dispatch_id=column("dispatch"),
-            correlation_id=column("correlation"),
+            correlation_id=np.where(correlation > 0, correlation, NOT_RECORDED),
             begin_ns=column("begin"),
             end_ns=column("end"),
             geometry=Geometry(

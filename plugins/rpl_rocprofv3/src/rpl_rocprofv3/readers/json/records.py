@@ -19,13 +19,22 @@ from rpl_core.model.trace import NOT_RECORDED
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_hollow, unpacked_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import BinaryIO
 
 __all__ = [
-    *("METADATA", "entries", "is_results_json", "number_at", "numbers_at", "refusing_depth", "text_at"),
-    "value_at",
+    *(
+        "INT64_LIMIT",
+        "METADATA",
+        "entries",
+        "fields",
+        "int64",
+        "is_results_json",
+        "number_at",
+        "refusing_depth",
+    ),
+    *("text_at", "value_at"),
 ]
 
 #: The section that is one object and not a list of records.
@@ -39,7 +48,7 @@ _LARGEST_VALUE = 8 << 20
 #: A number at the end of the window may go on behind it: up to "e+" can be left of it.
 _NUMBER_TAIL = 2
 _SECTION_DEPTH = 2
-_INTEGER_LIMIT = 1 << 63
+INT64_LIMIT = 1 << 63
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -263,22 +272,20 @@ def value_at(record: Any, *keys: str) -> Any:
     return record
 
 
-def _number(value: Any) -> int:
+def int64(value: Any) -> int:
     """``value`` as a 64-bit integer, -1 where it is none."""
     # True and False are no numbers, though their class is a kind of int.
-    return value if type(value) is int and -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else NOT_RECORDED
+    return value if type(value) is int and -INT64_LIMIT <= value < INT64_LIMIT else NOT_RECORDED
 
 
 def number_at(record: Any, *keys: str) -> int:
     """The number below nested keys."""
-    return _number(value_at(record, *keys))
+    return int64(value_at(record, *keys))
 
 
-def numbers_at(record: Any, keys: Sequence[str]) -> list[int]:
-    """The numbers at several keys of one object."""
-    if not isinstance(record, dict):
-        return [NOT_RECORDED] * len(keys)
-    return [_number(record.get(key)) for key in keys]
+def fields(value: Any) -> dict[str, Any]:
+    """The members of an object; none of anything else."""
+    return value if type(value) is dict else {}
 
 
 def text_at(record: Any, *keys: str) -> str | None:
