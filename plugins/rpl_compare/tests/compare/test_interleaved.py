@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rpl_compare.comparison.acceptance import judge_candidate
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
-from rpl_compare.statistics.sequential import AcceptRule, Decision
-from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, NoVerdictError, UsageError
+from rpl_core.errors import ApplicationError, InterruptedRunError, NoVerdictError, UsageError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
 from rpl_testkit.recordings import RocpdBuilder
@@ -120,21 +118,6 @@ def test_looks_come_after_10_15_20_30_pairs_and_a_decision_ends_it(measure) -> N
 )
 def test_the_last_look_is_at_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
     assert MeasureRequest(("a",), ("b",), Path("x"), most_pairs=most).looks == looks
-
-
-def test_the_optimizer_accepts_a_proven_gain_under_drift(measure) -> None:
-    rule, found = AcceptRule(), []
-
-    def decided(base, new) -> bool:
-        found.append(judge_candidate(base, new, "k", rule))
-        return found[-1].decision is not Decision.CONTINUE
-
-    measured = measure(ScriptedCollector(), decided, base=("app", "106000"), new=("app", "100000"))
-    assert found[-1].decision is Decision.ACCEPTED
-    assert measured.pairs == 10
-    assert found[-1].ratio == pytest.approx(1 / 1.06, abs=0.01)
-    with pytest.raises(BadDataError, match="'absent'"):
-        judge_candidate(measured.base, measured.new, "absent", rule)
 
 
 def test_a_failing_run_ends_it_and_complete_pairs_stay(measure, tmp_path: Path) -> None:

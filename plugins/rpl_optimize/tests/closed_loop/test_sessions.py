@@ -48,7 +48,9 @@ def test_on_time_alone_in_place_and_then_the_next_kernel(loop) -> None:
 def test_a_gain_is_measured_with_shifted_code_too(loop) -> None:
     """The padding moves the kernel and leaves its machine code; the verdict says what placement explains."""
     loop.script("faster")
-    options = ("--placement-check", "--no-traffic-gate", "--max-iters", "1")
+    key = loop.bench.folder / "key"
+    key.write_bytes(b"k" * 32)
+    options = ("--placement-check", "--no-traffic-gate", "--max-iters", "1", "--sign", str(key))
     loop(*options, *loop.CHECKED).assert_ok()
     (placed,) = loop.events("placed")
     assert placed["placement"]["problem"] is None
@@ -60,7 +62,11 @@ def test_a_gain_is_measured_with_shifted_code_too(loop) -> None:
     assert [plan["stage"] for plan in loop.events("planned")] == [
         *("measurement", "remeasurement", "placement", "placement"),
     ]
-    loop.verify()
+    (profiled, _) = loop.events("baseline_profiled")
+    assert list(profiled["recordings"]) == ["baselines/001/profile"]
+    assert len(placed["recordings"]) == 2
+    outcome = loop.cli("ledger", "verify", str(loop.root), "--key", str(key)).assert_ok()
+    assert "signature: made with this key" in outcome.stdout
 
 
 def test_no_time_left(loop) -> None:

@@ -9,7 +9,8 @@ import pytest
 from rpl_core.documents.bundle import to_json
 from rpl_optimize.contracts.optimize import BuildPart, CandidatePart, JudgementPart, OptimizeDocument
 from rpl_optimize.ledger.events import LedgerEvent as Event
-from rpl_optimize.ledger.session_files import verify_session_files
+from rpl_optimize.ledger.session_files import digest_of_recording, verify_session_files
+from rpl_optimize.ledger.signature import sign
 from rpl_optimize.ledger.writer import Ledger
 
 from .conftest import STARTED
@@ -78,3 +79,58 @@ def test_a_ledger_that_lies_alone_has_no_files(session) -> None:
         (session / name).unlink()
     (session / "original").rmdir()
     assert verify_session_files(session).checked == 0
+
+
+def _record(session):
+    """A baseline whose recording the ledger knows."""
+    profile = session / "baselines" / "001" / "profile"
+    (profile / "artifacts").mkdir(parents=True)
+    (profile / "run.json").write_text("{}")
+    (profile / "artifacts" / "trace.db").write_text("times")
+    data = {"number": 1, "directory": "baselines/001", "source_sha256": sha256(b"plain")}
+    with Ledger.open_for_append(session / "ledger.jsonl") as ledger:
+        hashes = {"baselines/001/profile": digest_of_recording(profile)}
+        ledger.append(Event.BASELINE_PROFILED, {**data, "recordings": hashes})
+    return profile
+
+
+def test_a_recording_is_the_one_that_was_made(session) -> None:
+    profile = _record(session)
+    assert verify_session_files(session).problems == []
+    changed = [(5, "the recording baselines/001/profile is not the one that was made")]
+    for spoil in (
+        lambda: (profile / "artifacts" / "trace.db").write_text("other"),
+        lambda: (profile / "artifacts" / "more.db").write_text(""),
+        lambda: (profile / "run.json").rename(profile / "other.json"),
+    ):
+        before = {path: path.read_bytes() for path in profile.rglob("*") if path.is_file()}
+        spoil()
+        assert verify_session_files(session).problems == changed
+        for path in [path for path in profile.rglob("*") if path.is_file()]:
+            path.unlink()
+        for path, content in before.items():
+            path.write_bytes(content)
+    (profile / "artifacts" / "trace.db").unlink()
+    (profile / "run.json").unlink()
+    (profile / "artifacts").rmdir()
+    profile.rmdir()
+    assert "can't be read: No such file or directory" in verify_session_files(session).problems[0][1]
+
+
+def test_a_signature_is_one_of_this_key_over_all_lines(session, rpl_cli, tmp_path_factory) -> None:
+    folder = tmp_path_factory.mktemp("keys")
+    key, other, short = (folder / name for name in ("key", "other", "short"))
+    key.write_bytes(b"k" * 32)
+    other.write_bytes(b"o" * 32)
+    short.write_bytes(b"s" * 31)
+    verify = ("ledger", "verify", str(session), "--key")
+    assert "it is not signed" in rpl_cli(*verify, str(key)).assert_exit(1).stdout
+    with Ledger.open_for_append(session / "ledger.jsonl") as ledger:
+        sign(ledger.path, key.read_bytes(), ledger.entries, ledger.last_sha256)
+    assert "signature: made with this key" in rpl_cli(*verify, str(key)).stdout
+    assert "was not made with this key" in rpl_cli(*verify, str(other)).assert_exit(1).stdout
+    rpl_cli(*verify, str(short)).assert_exit(64)
+    rpl_cli(*verify, str(folder / "none")).assert_exit(69)
+    lines = (session / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+    (session / "ledger.jsonl").write_bytes(b"".join(lines[:-1]))
+    assert "another end than this one with 3" in rpl_cli(*verify, str(key)).assert_exit(1).stdout

@@ -29,23 +29,33 @@ def ledger_group() -> None:
 
 @ledger_group.command("verify")
 @click.argument("path", type=_PATH)
+@click.option("--key", type=_PATH, metavar="KEY", help="The key of --sign; without a signature by it: 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def verify(context: click.Context, path: Path, as_json: bool) -> int:
+def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) -> int:
     """Check the chain of hashes and work out every verdict again from its evidence.
 
-    In a session's directory sources, programs and optimize.json must be the recorded ones too. Exit code 0:
-    everything is as recorded; 1: something differs; 65: a line was changed, lost or torn.
+    In a session's directory sources, programs, recordings and optimize.json must be the recorded ones too.
+    Exit code 0: everything is as recorded; 1: something differs; 65: a line was changed, lost or torn.
     """
     import attrs
 
     from rpl_core.exit_codes import ExitCode
     from rpl_optimize.ledger.session_files import verify_session_files
+    from rpl_optimize.ledger.signature import read_key, signature_problem
     from rpl_optimize.ledger.verify import verify_ledger
     from rpl_optimize.session_layout import ledger_path
 
     output = session_of(context).output
-    found = verify_ledger(ledger_path(path))
+    ledger = ledger_path(path)
+    secret = None if key is None else read_key(key)
+    found = verify_ledger(ledger)
+    if secret is not None:
+        problem = signature_problem(ledger, secret, found.lines, found.last_sha256)
+        if problem is not None:
+            found = attrs.evolve(found, problems=(*found.problems, (found.lines, problem)))
+        elif not as_json:
+            output.line("signature: made with this key, over every line")
     if path.is_dir():
         files = verify_session_files(path)
         found = attrs.evolve(found, problems=(*found.problems, *files.problems))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_optimize.cli.optimize_options import OptimizeSettings
     from rpl_optimize.contracts.optimize import OptimizeDocument
+    from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.request import OptimizeRequest
     from rpl_optimize.loop.resume import Resumed
 
@@ -101,6 +102,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     else:
         make_empty(root)
     root = root.resolve()
+    key = _key(call)
     write_atomic(root / REQUEST, json.dumps(remembered(call), indent=2) + "\n")
     with Ledger.create(root / LEDGER) as ledger:
         running = OptimizeSession.start(root, request, ledger, original, call.proposer)
@@ -110,7 +112,8 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
         if sandbox.kind is None:
             session.output.note(f"warning: candidates are compiled with {sandbox.summary}")
         _warn_of_no_check(session, call.settings)
-        return OptimizeLoop(running, tools, LoopState(original)).run(), root
+        with _signed(ledger, key):
+            return OptimizeLoop(running, tools, LoopState(original)).run(), root
 
 
 def _warn_of_no_check(session: Session, settings: OptimizeSettings) -> None:
@@ -140,6 +143,7 @@ def _resume(
     begun, call = recalled(root, call, context)
     if not (root / LEDGER).exists():
         raise BadDataError(f"{root} stopped before it began", next_step="start a new session")
+    key = _key(call)
     with Ledger.open_for_append(root / LEDGER) as ledger:
         request = optimize_request(session, call)
         resumed = read_session(root, request, begun.plain_options, begun.proposer)
@@ -153,7 +157,27 @@ def _resume(
         _require_writable(request)
         running.record_resumed()
         tools = optimize_tools(session, call, request, step)
-        return OptimizeLoop(running, tools, resumed.state, resumed.open_end).run(), root
+        with _signed(ledger, key):
+            return OptimizeLoop(running, tools, resumed.state, resumed.open_end).run(), root
+
+
+def _key(call: Call) -> bytes | None:
+    """Read before anything runs: at the end it would be too late to say that it is none."""
+    from rpl_optimize.ledger.signature import read_key
+
+    return None if call.settings.sign is None else read_key(call.settings.sign)
+
+
+@contextmanager
+def _signed(ledger: Ledger, key: bytes | None) -> Iterator[None]:
+    """Sign the ledger however the session ends, but for a kill."""
+    from rpl_optimize.ledger.signature import sign
+
+    try:
+        yield
+    finally:
+        if key is not None and ledger.entries:
+            sign(ledger.path, key, ledger.entries, ledger.last_sha256)
 
 
 def _require_writable(request: OptimizeRequest) -> None:

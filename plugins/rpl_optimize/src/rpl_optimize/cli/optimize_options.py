@@ -129,6 +129,12 @@ _LOOP = (
     click.option("--auto-approve", is_flag=True, help="Accept what is proven without asking."),
     click.option("--in-place", is_flag=True, help="Replace the source; a backup is kept beside it."),
     click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with a session."),
+    click.option(
+        "--sign",
+        type=click.Path(path_type=Path),
+        metavar="KEY",
+        help="Sign the ledger at its end with this file of 32 bytes or more (`rpl ledger verify --key`).",
+    ),
     click.option("--allow-occupancy-loss", is_flag=True, help="Permit fewer waves per SIMD."),
     click.option(
         "--traffic-gate/--no-traffic-gate",
@@ -197,6 +203,7 @@ class OptimizeSettings:
     auto_approve: bool
     in_place: bool
     resume: Path | None
+    sign: Path | None
     allow_occupancy_loss: bool
     traffic_gate: bool
     placement_check: bool | None

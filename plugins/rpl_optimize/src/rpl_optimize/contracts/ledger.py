@@ -26,6 +26,8 @@ from rpl_optimize.contracts.optimize import (
 )
 
 Sha256 = str
+#: Directories of recordings, relative to the session's, with a hash over all that they hold.
+Recordings = dict[str, Sha256]
 PlannedStage = Literal["measurement", "remeasurement", "placement"]
 
 
@@ -58,6 +60,7 @@ class BaselineProfiledData(Part):
     runs: int = Field(ge=0, default=0)
     makespan_ns: float | None = None
     build: BuildPart | None = None
+    recordings: Recordings = Field(default_factory=dict)
     device: str | None = None
     dominant: str | None = None  # the kernel with the most of the critical path
 
@@ -137,11 +140,13 @@ class MeasuredData(Part):
     candidate: int
     measurement: MeasurementPart
     architecture_guards: tuple[GuardPart, ...] = ()
+    recordings: Recordings = Field(default_factory=dict)
 
 
 class PlacementData(Part):
     candidate: int
     placement: PlacementPart
+    recordings: Recordings = Field(default_factory=dict)
 
 
 class JudgedData(Part):

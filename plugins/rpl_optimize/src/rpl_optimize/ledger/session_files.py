@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from typing import TYPE_CHECKING
 
 import attrs
 from pydantic import ValidationError
 
+from rpl_core.files.digest import sha256_of
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,
     BuiltData,
     FinishedData,
+    MeasuredData,
+    PlacementData,
     ProposedData,
     RolledBackData,
     SessionStartedData,
@@ -44,6 +49,9 @@ class SessionFiles:
     def take(self, line: int, data: Part) -> None:
         for name, digest in _named(data):
             self._compare(line, name, digest)
+        if isinstance(data, BaselineProfiledData | MeasuredData | PlacementData):
+            for name, digest in data.recordings.items():
+                self._compare_recording(line, name, digest)
         if isinstance(data, ProposedData):
             self._sources[data.candidate] = data.source_sha256
         elif isinstance(data, AcceptedData):
@@ -52,6 +60,17 @@ class SessionFiles:
             self._decided[data.candidate] = (self._sources.get(data.candidate, ""), data.verdict)
         # Without a verdict it was interrupted: the result may be behind the decisions.
         self._finished = isinstance(data, FinishedData) and data.verdict is not None
+
+    def _compare_recording(self, line: int, name: str, digest: str) -> None:
+        path = (self.root / name).resolve()
+        self.checked += 1
+        try:
+            if not path.is_relative_to(self.root.resolve()):
+                self.problems.append((line, f"{name} lies outside of the session"))
+            elif digest_of_recording(path) != digest:
+                self.problems.append((line, f"the recording {name} is not the one that was made"))
+        except OSError as error:
+            self.problems.append((line, f"the recording {name} can't be read: {error.strerror}"))
 
     def _compare(self, line: int, name: str, digest: str) -> None:
         path = (self.root / name).resolve()
@@ -81,6 +100,25 @@ class SessionFiles:
         missing = [n for n in self._decided if n not in found and self._finished]
         for number in sorted((*different, *missing)):
             self.problems.append((line, f"{DOCUMENT} says something else of candidate {number}"))
+
+
+def digest_of_recording(directory: Path) -> str:
+    """A hash over the names and contents of all files below ``directory``, whatever their order on the disk.
+
+    Of a link its target's name counts. Raises ``OSError``.
+    """
+    found = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        if path.is_symlink():
+            content = b"link " + os.fsencode(path.readlink())
+        elif path.is_file():
+            content = sha256_of(path).encode()
+        else:
+            continue
+        found.update(b"%s\0%s\n" % (os.fsencode(path.relative_to(directory)), content))
+    if not directory.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
+    return found.hexdigest()
 
 
 def verify_session_files(root: Path) -> SessionFiles:

@@ -74,6 +74,7 @@ class Evaluation:
     record: Record
     draw_seed: Callable[[], int]
     original: bytes  # the user's source, whose host code every build has
+    recordings: Callable[..., Mapping[str, str]]  # hashes of what was recorded in these directories
     #: Builds of the version to beat with shifted code, by its number and the padding.
     _shifted_bases: dict[tuple[int, int], BuiltProgram | BuildFailure] = attrs.field(factory=dict)
 
@@ -133,17 +134,25 @@ class Evaluation:
         plan = self.measuring.plan(trial, self.draw_seed())
         if isinstance(plan, PlannedData):
             self.record(LedgerEvent.PLANNED, plan.model_dump())
-            measurement = self.measuring.measure(trial, plan, fresh(trial.directory, "measure"))
+            directories = [fresh(trial.directory, "measure")]
+            measurement = self.measuring.measure(trial, plan, directories[0])
         else:
+            directories = []
             measurement = plan
         proven = not any(find_against(measurement, self.request.policy))
         guards: tuple[GuardPart, ...] = ()
         if proven and self.request.policy.traffic_gate:
             self._say(trial, "memory traffic")
-            guards = (self.measuring.traffic(trial, fresh(trial.directory, "traffic")),)
+            directories.append(fresh(trial.directory, "traffic"))
+            guards = (self.measuring.traffic(trial, directories[-1]),)
         self.record(
             LedgerEvent.MEASURED,
-            {"candidate": trial.number, "measurement": measurement, "architecture_guards": guards},
+            {
+                "candidate": trial.number,
+                "measurement": measurement,
+                "architecture_guards": guards,
+                "recordings": self.recordings(*directories),
+            },
         )
         found = evidence.model_copy(update={"measurement": measurement, "architecture_guards": guards})
         possible = is_verified(evidence) or self.request.policy.allow_unverified
@@ -155,8 +164,10 @@ class Evaluation:
         assert first is not None
         plan = self.measuring.plan_again(trial, first, self.draw_seed())
         self.record(LedgerEvent.PLANNED, plan.model_dump())
-        again = self.measuring.again(trial, plan, fresh(trial.directory, "remeasure"))
-        self.record(LedgerEvent.REMEASURED, {"candidate": trial.number, "measurement": again})
+        directory = fresh(trial.directory, "remeasure")
+        again = self.measuring.again(trial, plan, directory)
+        told = {"candidate": trial.number, "measurement": again}
+        self.record(LedgerEvent.REMEASURED, {**told, "recordings": self.recordings(directory)})
         found = evidence.model_copy(update={"remeasurement": again})
         return found, not any(find_against_fresh(again, first, self.request.policy))
 
@@ -167,19 +178,24 @@ class Evaluation:
         self._say(trial, "placement")
         shifts: list[ShiftPart] = []
         problem: str | None = None
+        directories: list[Path] = []
         for padding in PADDINGS:
-            found = self._shifted(trial, evidence, padding)
+            directory = fresh(trial.directory, f"shifted-{padding}")
+            directories.append(directory / "measure")
+            found = self._shifted(trial, evidence, padding, directory)
             if isinstance(found, str):
                 problem = found
                 break
             shifts.append(found)
         placement = PlacementPart(shifts=tuple(shifts), problem=problem)
-        self.record(LedgerEvent.PLACED, {"candidate": trial.number, "placement": placement})
+        told = {"candidate": trial.number, "placement": placement}
+        self.record(LedgerEvent.PLACED, {**told, "recordings": self.recordings(*directories)})
         return evidence.model_copy(update={"placement": placement}), True
 
-    def _shifted(self, trial: Trial, evidence: EvidencePart, padding: int) -> ShiftPart | str:
+    def _shifted(
+        self, trial: Trial, evidence: EvidencePart, padding: int, directory: Path
+    ) -> ShiftPart | str:
         """Base and candidate measured with shifted code, or why they were not."""
-        directory = fresh(trial.directory, f"shifted-{padding}")
         key, text = (trial.baseline.number, padding), trial.built.proposed.text
         assert text is not None
         if key not in self._shifted_bases:

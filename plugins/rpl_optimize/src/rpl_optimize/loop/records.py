@@ -41,6 +41,7 @@ class SessionRecords:
                 "number": baseline.number,
                 "directory": self._session.relative(baseline.directory),
                 "source_sha256": baseline.sha256,
+                "recordings": self._session.recordings(baseline.profile_directory),
                 "origin": dag.origin,
                 "runs": profile.stability.runs or 0,
                 "makespan_ns": dag.makespan_ns,

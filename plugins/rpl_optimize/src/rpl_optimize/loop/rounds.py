@@ -69,7 +69,13 @@ class OptimizeLoop:
             self._request, tools, session.root, self._time_left, self._confinement.around
         )
         self._evaluation = Evaluation(
-            self._request, tools, measuring, session.record, session.draw_seed, session.original
+            self._request,
+            tools,
+            measuring,
+            session.record,
+            session.draw_seed,
+            session.original,
+            session.recordings,
         )
 
     def run(self) -> OptimizeDocument:

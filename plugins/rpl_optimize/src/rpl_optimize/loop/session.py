@@ -15,6 +15,7 @@ from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import OptimizeDocument
 from rpl_optimize.ledger.events import LedgerEvent
 from rpl_optimize.ledger.plans import seed_after
+from rpl_optimize.ledger.session_files import digest_of_recording
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.session_layout import DOCUMENT, ORIGINAL
 
@@ -100,6 +101,10 @@ class OptimizeSession:
 
     def save(self) -> None:
         write_atomic(self.root / DOCUMENT, to_json(self.document))
+
+    def recordings(self, *directories: Path) -> Mapping[str, str]:
+        """Hashes of the recordings that are there, for the ledger."""
+        return {self.relative(path): digest_of_recording(path) for path in directories if path.is_dir()}
 
     def relative(self, path: Path) -> str:
         return str(path.relative_to(self.root))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.acceptance import GUARDS
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_compare.comparison.samples import samples_of
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from rpl_compare.comparison.model import Sample
     from rpl_compare.comparison.side import Side
 
+#: Times of the application that an accepted candidate must not lose (docs/reference/statistics.md, rule 3).
+GUARDS = (Kind.MAKESPAN, Kind.CRITICAL_PATH)
 #: (base, new) per pair, ns.
 Pairs = tuple[tuple[float, float], ...]
 
