@@ -144,6 +144,7 @@ def test_a_missing_database_says_how_to_make_one(tmp_path):
     assert "CMAKE_EXPORT_COMPILE_COMMANDS" in caught.value.one_line()
 
 
+@pytest.mark.long
 def test_files_that_include_a_header_are_compiled_with_the_candidate_in_its_place(
     hipcc, project, built, tmp_path
 ):

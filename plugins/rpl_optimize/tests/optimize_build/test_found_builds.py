@@ -22,6 +22,7 @@ from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
+from rpl_optimize.projects.compile_lines import compilations
 from rpl_optimize.running.launched import Found, Launches, choose_file, mapped_files
 from rpl_optimize.running.mounts import why_no_mounts
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places
@@ -100,18 +101,15 @@ def test_the_cmake_target_that_makes_the_program_is_built(scale, tmp_path):
     builder = scale.builder(KERNEL, "./build/bin/scale_app", "7")
     assert builder.system == "cmake"
     build = scale.rebuilt(builder, KERNEL, tmp_path / "b")
-    assert build.commands[0] == ("cmake", "--build", str(scale.root / "build"), "--target", "app")
+    own = ("cmake", "--build", str(scale.root / "build"), "--target", "app", "--verbose")
+    assert build.commands[0] == own
     assert scale.run(*builder.command_for(build)) == "18"
     assert scale.run("./build/bin/scale_app", "7") == "8"
     assert build.host_code.passed, build.host_code
-    assert "main.cpp" not in build.log.read_text().partition("rpl:")[0], "only what depends on the source"
-
-
-def test_what_a_script_starts_is_exchanged_where_the_script_finds_it(scale, tmp_path):
-    """And where a check runs the command: in a copy of the working directory."""
-    builder = scale.builder(KERNEL, "./run.sh", "7", binary="build/bin/scale_app")
-    build = scale.rebuilt(builder, KERNEL, tmp_path / "b")
-    command = builder.command_for(build)
+    assert "main.cpp" not in build.log.read_text(), "only what depends on the source"
+    # What a script starts is exchanged where the script finds it, in a copy of the directory too.
+    scripted = scale.builder(KERNEL, "./run.sh", "7", binary="build/bin/scale_app")
+    command = scripted.command_for(build)
     assert command[-2:] == ("./run.sh", "7"), "a script is never replaced"
     assert scale.run(*command) == "18"
     copy = UsersProject(Path(shutil.copytree(scale.root, tmp_path / "work")))
@@ -119,6 +117,7 @@ def test_what_a_script_starts_is_exchanged_where_the_script_finds_it(scale, tmp_
     assert (scale.run("./run.sh", "7"), copy.run("./run.sh", "7")) == ("8", "8")
 
 
+@pytest.mark.long
 def test_a_kernel_in_a_header_of_a_library_that_python_loads(scale, tmp_path):
     words = (sys.executable, "driver.py", "build/libscale.so", "7")
     builder = scale.builder(HEADER, *words)
@@ -285,3 +284,23 @@ def test_an_extension_of_python_is_built_by_what_its_build_left(scale, tmp_path,
     assert build.host_code.passed, build.host_code
     assert scale.run(*builder.command_for(build)) == "18"
     (scale.root / "setup.py").unlink()
+
+
+def test_the_compilations_of_a_build_are_read_from_what_it_prints() -> None:
+    lines = (
+        "[1/2] /opt/rocm/bin/hipcc -DX='a b' -c ../src/k.hip -o k.o",
+        "make[1]: Entering directory '/there/sub'",
+        "mkdir -p out && ccache hipcc -Iinclude -c k.hip",
+        "make[1]: Leaving directory '/there/sub'",
+        "cd /else && clang++-22 -x hip k.cpp ; echo k.cpp",
+        "[ 50%] Building CXX object k.hip.o",
+        "hipcc k.o -o app",
+        "g++ -c main.cpp",
+        "echo 'an open quote",
+    )
+    found = [(one.words, str(one.directory)) for one in compilations(lines, Path("/here"))]
+    assert found == [
+        (("/opt/rocm/bin/hipcc", "-DX=a b", "-c", "../src/k.hip", "-o", "k.o"), "/here"),
+        (("hipcc", "-Iinclude", "-c", "k.hip"), "/there/sub"),
+        (("clang++-22", "-x", "hip", "k.cpp"), "/else"),
+    ]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_optimize.interfaces.builder import BuildRequest
+from rpl_optimize.interfaces.builder import BuildRequest, Compilation
 from rpl_optimize.loop.meaning import _front_end
 
 
@@ -18,9 +18,10 @@ def project(tmp_path):
     return tmp_path
 
 
-def _found(project, name, *commands, **changes):
+def _found(project, name, *commands, seen=(), **changes):
     request = BuildRequest(("./app",), project / name, project, **changes)
-    return _front_end(request, SimpleNamespace(build=SimpleNamespace(commands=commands)))
+    build = SimpleNamespace(commands=commands, compilations=seen)
+    return _front_end(request, SimpleNamespace(build=build))
 
 
 def _database(project) -> None:
@@ -48,6 +49,7 @@ def test_a_compile_database_names_options_and_directory(project):
     assert (given.words, given.directory) == (("cc", "-O1"), project), "what was said goes before"
 
 
+
 def test_without_a_command_for_the_file_the_installed_compiler_reads_it(project, monkeypatch):
     """``make app`` does not show how it compiles."""
     compiler = project / "hipcc"
@@ -58,3 +60,13 @@ def test_without_a_command_for_the_file_the_installed_compiler_reads_it(project,
     assert (found.words[:2], found.unit) == (("hipcc", "-O3"), project / "a.hip")
     assert "--offload-arch=gfx942" in found.words
     assert project in found.readable
+
+
+def test_what_a_build_was_seen_to_run_goes_before_a_database(project):
+    _database(project)
+    others = Compilation(("clang++", "-c", "../other/b.hip"), project / "sub")
+    seen = (others, Compilation(("clang++", "-I..", "-c", "../b.hip", "-o", "b.o"), project / "sub"))
+    found = _found(project, "k.h", ("make", "app"), seen=seen)
+    assert (found.words, found.directory) == (("clang++", "-I.."), project / "sub")
+    assert _found(project, "k.h", ("make", "app"), seen=(others,)).words == ("hipcc", "-I", "../x")
+

@@ -105,6 +105,7 @@ def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
         log=build.log,
         host_code=build.host_code,
         isolation=build.isolation,
+        compilations=build.compilations,
         binary_sha256=whole,
         code_sha256=digest,
         code_objects=code_objects,

@@ -11,7 +11,7 @@ from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
-__all__ = ["Build", "BuildFailure", "BuildRequest", "BuildSystem", "Builder"]
+__all__ = ["Build", "BuildFailure", "BuildRequest", "BuildSystem", "Builder", "Compilation"]
 
 
 @frozen
@@ -39,11 +39,20 @@ class BuildRequest:
 
 
 @frozen
+class Compilation:
+    """A command that compiled a file, at paths that still hold the user's own files, and where it ran."""
+
+    words: tuple[str, ...]
+    directory: Path
+
+
+@frozen
 class Build:
     """A finished build of one text of the source; ``binary`` lies in the directory of the build.
 
     ``host_code`` says of a candidate whether its host code is that of the original, ``isolation`` in a
-    sentence what its compilers could reach; ``None``: nobody knows.
+    sentence what its compilers could reach; ``None``: nobody knows. ``compilations`` are those that a
+    project's own build was seen to run, where ``commands`` only start it.
     """
 
     binary: Path
@@ -52,6 +61,7 @@ class Build:
     log: Path
     host_code: GuardVerdict | None = None
     isolation: str | None = None
+    compilations: tuple[Compilation, ...] = ()
 
 
 @frozen

@@ -69,6 +69,9 @@ def _found_front_end(request: BuildRequest, baseline: Baseline, entries: tuple[E
     unit = _unit(request, entries)
     if unit is None:
         return f"no source was found that includes {request.source.name}"
+    for seen in reversed(baseline.build.compilations):
+        if any((seen.directory / word).resolve() == unit for word in seen.words[1:] if word[:1] != "-"):
+            return front_end_of((seen.words,), request.source, seen.directory, unit)
     entry = next((one for one in entries if one.file == unit), None)
     if entry is not None and SOURCE not in (request.build_command or ""):
         return front_end_of((entry.words,), request.source, entry.directory, unit)

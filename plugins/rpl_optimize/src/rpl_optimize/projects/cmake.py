@@ -45,7 +45,7 @@ class CMakeBuilds(BuildSystem):
         if directory is None:
             return None
         require_program(("cmake",))
-        words = ("cmake", "--build", str(directory), *_target_words(directory, program))
+        words = ("cmake", "--build", str(directory), *_target_words(directory, program), "--verbose")
         root = tree_of(request, _home(directory) or directory)
         outside = () if directory.is_relative_to(root) else (directory,)
         return project_builder(request, words, root, directory, more_trees=outside)

@@ -38,7 +38,7 @@ class NinjaBuilds(BuildSystem):
         require_program(("ninja",))
         root = tree_of(request)
         outside = () if folder.is_relative_to(root) else (folder,)
-        return project_builder(request, ("ninja",), root, folder, more_trees=outside)
+        return project_builder(request, ("ninja", "--verbose"), root, folder, more_trees=outside)
 
 
 class SetupBuilds(BuildSystem):

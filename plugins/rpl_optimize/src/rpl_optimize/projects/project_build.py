@@ -20,6 +20,7 @@ from rpl_optimize.build.host_comparison import HostComparison, watching
 from rpl_optimize.build.including import including
 from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.projects.compile_lines import compilations
 from rpl_optimize.projects.project_copy import Project, Snapshot, refuse_in_source_build
 from rpl_optimize.running.mounts import why_no_mounts
 from rpl_optimize.running.program_word import Program, find_program
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_optimize.build.compile_database import Entry
-    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
+    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest, Compilation
 
 #: Variables in which a path of the project names a tool, not the project.
 _TOOL_PATHS = frozenset(("PATH", "HOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"))
@@ -67,13 +68,14 @@ class ProjectBuilder(TextBuilder):
                 for unit in including(run, self.entries, self.source) if self.mounted else ():
                     copies.renew(unit.file)
                 watched = {} if original is None else watching(run.temporary)
-                self._run_command(run, copies, watched)
+                compiled = self._run_command(run, copies, watched)
                 built = _result(binary, copies)
-                if original is None:
-                    return run.finished(built)
-                environment = self._environment(run, copies.seen(edited.parent), copies)
-                comparison = HostComparison(run, environment, edited, copies.trees())
-                return run.finished(built, comparison.verdict(original, text, built))
+                verdict = None
+                if original is not None:
+                    environment = self._environment(run, copies.seen(edited.parent), copies)
+                    comparison = HostComparison(run, environment, edited, copies.trees())
+                    verdict = comparison.verdict(original, text, built)
+                return attrs.evolve(run.finished(built, verdict), compilations=compiled)
             except StepFailedError as error:
                 return run.failed(str(error))
 
@@ -93,7 +95,10 @@ class ProjectBuilder(TextBuilder):
                 run.stand_in_for(root, copy)
         return copies
 
-    def _run_command(self, run: BuildRun, copies: Copies, watched: Mapping[str, str]) -> None:
+    def _run_command(
+        self, run: BuildRun, copies: Copies, watched: Mapping[str, str]
+    ) -> tuple[Compilation, ...]:
+        """What it was seen to compile, at the places of the user's own files."""
         if not copies.written(self.place).is_dir():
             raise UsageError(
                 f"{self.place} is not copied: it belongs to a build of CMake or a run of rpl",
@@ -102,9 +107,10 @@ class ProjectBuilder(TextBuilder):
         place = copies.seen(copies.written(self.place))
         words = tuple(copies.led(word) for word in self.words)
         try:
-            run.step(words, place, {**self._environment(run, place, copies), **watched})
+            lines = run.step(words, place, {**self._environment(run, place, copies), **watched})
         finally:
             copies.refuse_changes()
+        return tuple(compilations(lines, place)) if self.mounted else ()
 
     def _environment(self, run: BuildRun, place: Path, copies: Copies) -> dict[str, str]:
         found = build_environment(run.temporary, place)
