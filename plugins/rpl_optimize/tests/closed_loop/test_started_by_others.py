@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from rpl_optimize.running.mounts import why_no_mounts
@@ -31,4 +33,38 @@ def test_a_program_that_a_script_starts_is_found_and_exchanged(loop) -> None:
         "so a session that goes on knows"
     )
     assert (loop.bench.folder / "smooth").read_bytes() == users
+    loop.verify()
+
+
+DRIVER = """
+import ctypes, sys
+library = ctypes.CDLL("./libwork.so")
+words = [b"driver.py", *(word.encode() for word in sys.argv[1:])]
+sys.exit(library._Z4workiPPc(len(words), (ctypes.c_char_p * len(words))(*words)))
+"""
+MAKEFILE = """
+libwork.so: smooth.hip
+\thipcc -O3 --offload-arch=gfx942 -Dmain=work -fPIC -shared $< -o $@
+"""
+
+
+def test_a_kernel_in_a_header_of_a_library_that_python_loads(loop) -> None:
+    """Nothing is said about the build, and no word names the library."""
+    folder, text = loop.bench.folder, loop.source.read_text()
+    begin, end = text.index("// Most of the time"), text.index("int main(")
+    (folder / "kernels.hpp").write_text("#pragma once\n" + text[begin:end])
+    loop.source.write_text(text[:begin] + '#include "kernels.hpp"\n' + text[end:])
+    (folder / "Makefile").write_text(MAKEFILE)
+    (folder / "driver.py").write_text(DRIVER)
+    subprocess.run(["make"], cwd=folder, check=True, capture_output=True)
+    users = (folder / "libwork.so").read_bytes()
+    loop.script("faster")
+    command = ("kernels.hpp", "python3", "driver.py", "64", "1")
+    outcome = loop("--no-traffic-gate", "--max-iters", "1", *loop.CHECKED, command=command).assert_ok()
+    assert f"binary: {folder / 'libwork.so'}" in outcome.stderr
+    assert "built by: make -B libwork.so" in outcome.stderr
+    (faster,) = loop.document()["candidates"]
+    assert faster["judgement"]["verdict"] == "accepted", faster
+    assert "#pragma unroll 4" in (folder / "kernels_opt.hpp").read_text()
+    assert (folder / "libwork.so").read_bytes() == users
     loop.verify()

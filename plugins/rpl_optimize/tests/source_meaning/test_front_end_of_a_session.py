@@ -49,7 +49,6 @@ def test_a_compile_database_names_options_and_directory(project):
     assert (given.words, given.directory) == (("cc", "-O1"), project), "what was said goes before"
 
 
-
 def test_without_a_command_for_the_file_the_installed_compiler_reads_it(project, monkeypatch):
     """``make app`` does not show how it compiles."""
     compiler = project / "hipcc"
@@ -69,4 +68,3 @@ def test_what_a_build_was_seen_to_run_goes_before_a_database(project):
     found = _found(project, "k.h", ("make", "app"), seen=seen)
     assert (found.words, found.directory) == (("clang++", "-I.."), project / "sub")
     assert _found(project, "k.h", ("make", "app"), seen=(others,)).words == ("hipcc", "-I", "../x")
-

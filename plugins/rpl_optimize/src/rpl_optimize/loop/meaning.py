@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,15 @@ from rpl_optimize.build.default_build import CompilerBuilds
 from rpl_optimize.build.template_build import SOURCE, is_header
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.projects.project_build import enclosing_tree
+from rpl_optimize.session_layout import is_session_directory
 from rpl_optimize.source_meaning.front_end import front_end_of
 from rpl_optimize.source_meaning.judge import MeaningJudge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rpl_optimize.build.compile_database import Entry
-    from rpl_optimize.interfaces.builder import BuildRequest
+    from rpl_optimize.interfaces.builder import BuildRequest, Compilation
     from rpl_optimize.interfaces.declared_change import DeclaredChange
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.source_meaning.front_end import FrontEnd
@@ -59,19 +63,20 @@ def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
     found = _found_front_end(request, baseline, entries)
     if isinstance(found, str):
         return found
-    places = (request.place, *(one.directory for one in entries), *(one.file.parent for one in entries))
+    seen = (*baseline.build.compilations, *entries)
+    places = (request.place, *(one.directory for one in seen), *(one.file.parent for one in entries))
     project = request.project or enclosing_tree(request.source, request.place.resolve())
     hidden = (Path.home(), *Path.home().parents)
     return attrs.evolve(found, readable=tuple({p: p for p in (project, *places) if p not in hidden}))
 
 
 def _found_front_end(request: BuildRequest, baseline: Baseline, entries: tuple[Entry, ...]) -> FrontEnd | str:
-    unit = _unit(request, entries)
+    compiled = {path: one for one in baseline.build.compilations for path in _compiled_by(one)}
+    unit = _unit(request, [*compiled, *(entry.file for entry in entries)])
     if unit is None:
         return f"no source was found that includes {request.source.name}"
-    for seen in reversed(baseline.build.compilations):
-        if any((seen.directory / word).resolve() == unit for word in seen.words[1:] if word[:1] != "-"):
-            return front_end_of((seen.words,), request.source, seen.directory, unit)
+    if unit in compiled:
+        return front_end_of((compiled[unit].words,), request.source, compiled[unit].directory, unit)
     entry = next((one for one in entries if one.file == unit), None)
     if entry is not None and SOURCE not in (request.build_command or ""):
         return front_end_of((entry.words,), request.source, entry.directory, unit)
@@ -87,15 +92,21 @@ def _entries(request: BuildRequest) -> tuple[Entry, ...]:
         return ()
 
 
-def _unit(request: BuildRequest, entries: tuple[Entry, ...]) -> Path | None:
+def _compiled_by(one: Compilation) -> Iterator[Path]:
+    for word in one.words[1:]:
+        path = (one.directory / word).resolve()
+        if path.suffix in _UNITS and not word.startswith("-") and path.is_file():
+            yield path
+
+
+def _unit(request: BuildRequest, known: Sequence[Path]) -> Path | None:
     """The source itself, or for a header the first source that includes it by name."""
     if not is_header(request.source):
         return request.source
     name = re.escape(request.source.name).encode()
     include = re.compile(rb'#\s*include\s*["<](?:[^">\n]*/)?' + name + rb'[">]')
     tree = request.project or request.place
-    near = (path for path in sorted(tree.rglob("*")) if path.suffix in _UNITS)
-    for path in [entry.file for entry in entries] or islice(near, _MOST_FILES):
+    for path in chain(known, islice(_near(tree), _MOST_FILES)):
         try:
             with path.open("rb") as file:
                 if include.search(file.read(_MOST_BYTES)):
@@ -103,6 +114,13 @@ def _unit(request: BuildRequest, entries: tuple[Entry, ...]) -> Path | None:
         except OSError:
             continue
     return None
+
+
+def _near(tree: Path) -> Iterator[Path]:
+    """Sources below a directory, without those of sessions and of their builds."""
+    for folder, folders, names in os.walk(tree):
+        folders[:] = sorted(one for one in folders if not is_session_directory(Path(folder, one)))
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(_UNITS))
 
 
 def _usual_front_end(request: BuildRequest, why: str) -> FrontEnd | str:
