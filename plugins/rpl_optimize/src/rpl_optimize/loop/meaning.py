@@ -63,8 +63,9 @@ def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
     found = _found_front_end(request, baseline, entries)
     if isinstance(found, str):
         return found
-    seen = (*baseline.build.compilations, *entries)
-    places = (request.place, *(one.directory for one in seen), *(one.file.parent for one in entries))
+    ran = (one.directory for one in baseline.build.compilations)
+    listed = (place for one in entries for place in (one.directory, one.file.parent))
+    places = (request.place, *ran, *listed)
     project = request.project or enclosing_tree(request.source, request.place.resolve())
     hidden = (Path.home(), *Path.home().parents)
     return attrs.evolve(found, readable=tuple({p: p for p in (project, *places) if p not in hidden}))
