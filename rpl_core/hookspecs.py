@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
-    from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
@@ -207,18 +206,6 @@ def rpl_renderers(config: Mapping[str, Any]) -> tuple[Renderer, ...] | None:
     :return: renderers; ``--format NAME`` picks one by its name.
 
     Order: plugin name, then as returned. Isolation: per renderer; fatal only for the chosen one.
-    """
-
-
-@hookspec
-def rpl_exporters(config: Mapping[str, Any]) -> tuple[Exporter, ...] | None:
-    """Offer formats of other tools.
-
-    Called by ``rpl export``; ``--format NAME`` picks one.
-
-    :return: exporters with unique names.
-
-    Order: plugin name, then as returned. Isolation: per exporter; fatal only for the chosen one.
     """
 
 

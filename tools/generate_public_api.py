@@ -43,6 +43,7 @@ WHOLE = (
     "rpl_autotune.interfaces",
     "rpl_codeobject.kernel_code",
     "rpl_optimize.interfaces",
+    "rpl_report.interfaces",
     "rpl_report.timeline.model",
     "rpl_rocprofv3.database",
 )

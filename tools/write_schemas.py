@@ -9,7 +9,7 @@ import inspect
 import json
 from pathlib import Path
 
-from rpl_analysis.cli.schema import json_schema
+from rpl_core.cli.schema import json_schema
 from rpl_core.documents.make import sections_of
 from rpl_core.files.atomic import write_atomic
 from rpl_core.interfaces.document import DocumentContract, DocumentKind

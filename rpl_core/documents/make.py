@@ -141,11 +141,7 @@ def _checked(kind: DocumentKind, draft: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _guarded(
-    offered: Contribution[Any],
-    noun: str,
-    problems: list[Diagnostic],
-    work: Callable[..., T],
-    *arguments: Any,
+    offered: Contribution[Any], noun: str, problems: list[Diagnostic], work: Callable[..., T], *arguments: Any
 ) -> T | None:
     """``work(*arguments)``, or ``None`` and a problem that names the plugin."""
     what = f"{noun} {offered.value.name!r}"

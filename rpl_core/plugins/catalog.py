@@ -89,7 +89,6 @@ class Catalog:
     documents = Offered(kinds.DOCUMENTS)
     report_sections = Offered(kinds.SECTIONS)
     renderers = Offered(kinds.RENDERERS)
-    exporters = Offered(kinds.EXPORTERS)
     doctor_checks = Offered(kinds.DOCTOR_CHECKS)
 
     def __init__(self, relay: HookRelay, log: DiagnosticLog) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
-    from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
@@ -159,12 +158,6 @@ RENDERERS: ContributionKind[Renderer] = ContributionKind(
     (f"{_INTERFACES}.renderer:Renderer",),
     required_text=("summary", "suffix"),
 )
-EXPORTERS: ContributionKind[Exporter] = ContributionKind(
-    "rpl_exporters",
-    "export format",
-    (f"{_INTERFACES}.exporter:Exporter",),
-    required_text=("summary", "suffix"),
-)
 DOCTOR_CHECKS: ContributionKind[DoctorCheck] = ContributionKind(
     "rpl_doctor_checks", "doctor check", (f"{_INTERFACES}.doctor:DoctorCheck",)
 )
@@ -182,6 +175,5 @@ KINDS: tuple[ContributionKind[Any], ...] = (
     DOCUMENTS,
     SECTIONS,
     RENDERERS,
-    EXPORTERS,
     DOCTOR_CHECKS,
 )

@@ -23,8 +23,7 @@ def storage_error(path: Path, error: OSError) -> RplError:
             next_step="free some space, or choose another place with -o DIR",
         )
     return UsageError(
-        f"cannot write {path}: {error.strerror}",
-        next_step="choose a place that you may write with -o DIR",
+        f"cannot write {path}: {error.strerror}", next_step="choose a place that you may write with -o DIR"
     )
 
 

@@ -11,11 +11,11 @@ import click
 import pytest
 
 from rpl_analysis.bottleneck.rule_file import builtin_rules
-from rpl_analysis.cli.schema import json_schema
 from rpl_analysis.runtime.model import MODERATE_CV, STABLE_CV
 from rpl_core.cli.analyze import analyze
 from rpl_core.cli.main import COMMANDS, rpl
 from rpl_core.cli.profile import profile
+from rpl_core.cli.schema import json_schema
 from rpl_core.cli.session import Session
 from rpl_core.documents.make import sections_of
 from rpl_core.exit_codes import ExitCode

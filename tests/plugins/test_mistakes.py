@@ -21,7 +21,7 @@ from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.document import DocumentKind, DocumentSection
-from rpl_core.interfaces.exporter import Exporter
+from rpl_report.interfaces import Exporter
 from rpl_core.interfaces.fact import AppFigure, Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.interfaces.reader import InputSet, Reader

@@ -57,7 +57,7 @@ from pydantic import BaseModel
 from rpl_core.config.values import positive_int
 from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
 from rpl_core.interfaces.document import DocumentSection
-from rpl_core.interfaces.exporter import Exporter, ExportRequest
+from rpl_report.interfaces import Exporter, ExportRequest
 from rpl_core.interfaces.fact import Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.interfaces.rule import Comparison, Condition, Rule

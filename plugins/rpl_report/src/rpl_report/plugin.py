@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.exporter import Exporter
     from rpl_core.interfaces.renderer import Renderer
+    from rpl_report.interfaces import Exporter
 
 RPL_API = 1
 

@@ -6,7 +6,7 @@ import pytest
 
 PLUGIN = """
 from rpl_core import hookimpl
-from rpl_core.interfaces.exporter import Exporter, ExportInput
+from rpl_report.interfaces import Exporter, ExportInput
 
 RPL_API = 1
 

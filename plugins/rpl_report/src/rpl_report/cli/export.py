@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_report.hookspecs import EXPORTERS
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.interfaces.exporter import Exporter, ExportRequest
+    from rpl_report.interfaces import Exporter, ExportRequest
 
     _Name = click.ParamType[str]
 else:  # older versions of click have no types for parameters
@@ -39,7 +40,7 @@ class FormatName(_Name):
 
 def _choice(context: click.Context | None) -> click.Choice[str]:
     known = context or click.get_current_context()
-    return click.Choice(session_of(known).host.catalog.exporters().names)
+    return click.Choice(session_of(known).host.catalog.of(EXPORTERS).names)
 
 
 @click.command("export")
@@ -78,7 +79,7 @@ def _content(session: Session, paths: tuple[Path, ...], name: str, *, to_termina
     from rpl_core.errors import UsageError
     from rpl_core.plugins.boundary import plugin_boundary
 
-    exporters = session.host.catalog.exporters()
+    exporters = session.host.catalog.of(EXPORTERS)
     exporter = exporters.get(name)
     if exporter.binary and to_terminal:
         raise UsageError(f"the format {name} is binary and stdout is a terminal", next_step="add -o FILE")
@@ -92,7 +93,7 @@ def _content(session: Session, paths: tuple[Path, ...], name: str, *, to_termina
 
 def _request(session: Session, paths: tuple[Path, ...], exporter: Exporter) -> ExportRequest:
     from rpl_core.ingest.load import load_recording
-    from rpl_core.interfaces.exporter import ExportInput, ExportRequest
+    from rpl_report.interfaces import ExportInput, ExportRequest
 
     catalog = session.host.catalog
     if exporter.needs is not ExportInput.DOCUMENTS:

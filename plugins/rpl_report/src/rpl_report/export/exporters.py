@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.interfaces.exporter import Exporter, ExportInput, ExportRequest
+from rpl_report.interfaces import Exporter, ExportInput, ExportRequest
 
 if TYPE_CHECKING:
     import networkx as nx

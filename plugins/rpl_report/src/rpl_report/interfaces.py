@@ -1,4 +1,4 @@
-"""Exporters write a run in the format of another tool."""
+"""What a plugin can contribute to the reports: exporters write a run in the format of another tool."""
 
 from __future__ import annotations
 
