@@ -14,12 +14,11 @@ from rpl_core.documents.bundle import Documents
 from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
 from rpl_core.documents.make import check_all, draft_all
 from rpl_core.ingest.load import load_recording
-from rpl_core.ingest.register_counts import with_believable_registers
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.soundness import protect
+from rpl_core.model.soundness import protect, with_believable_registers
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen

@@ -1,18 +1,23 @@
-"""Whether a trace from a reader is sound: types, lengths and indices, before anything relies on them."""
+"""Whether a trace from a reader is sound: types, lengths, indices, registers, before anything relies on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from rpl_core.model.trace import Trace
+from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.trace import Kernel, Trace
 from rpl_core.model.value_checks import value_violation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.recording import Recording
 
 
 def require_sound(trace: object) -> None:
@@ -73,3 +78,47 @@ def _sizes(trace: Trace) -> Mapping[str, int]:
 def _outside(column: NDArray[Any], size: int) -> bool:
     """Whether an index is neither in ``range(size)`` nor -1."""
     return bool(column.size) and (int(np.min(column)) < -1 or int(np.max(column)) >= size)
+
+
+def with_believable_registers(
+    recording: Recording, architecture: Callable[[str], Architecture | None]
+) -> Recording:
+    """``recording`` without vector register counts in traces where some contradict the architecture.
+
+    Some profiler releases record fewer vector registers than a GPU allocates (``RecordQuirks``). A count that
+    is no allocation proves it, and then discredits all counts of its trace, whatever reader they came from.
+    """
+    traces = tuple(_checked(trace, architecture) for trace in recording.traces)
+    same = all(old is new for old, new in zip(recording.traces, traces, strict=True))
+    return recording if same else attrs.evolve(recording, traces=traces)
+
+
+def _checked(trace: Trace, architecture: Callable[[str], Architecture | None]) -> Trace:
+    names = {agent.architecture for agent in trace.agents if agent.kind == "GPU"}
+    name = names.pop() if len(names) == 1 else None
+    facts = architecture(name) if name is not None else None
+    if facts is None or not facts.record_quirks.vgprs_may_be_halved:
+        return trace
+    granule = facts.record_quirks.vgpr_granule
+    if granule is None or not any(_is_impossible(kernel, granule) for kernel in trace.kernels):
+        return trace
+    kernels = tuple(attrs.evolve(kernel, arch_vgpr=None, accum_vgpr=None) for kernel in trace.kernels)
+    return attrs.evolve(trace, kernels=kernels, diagnostics=(_told(trace, facts), *trace.diagnostics))
+
+
+def _is_impossible(kernel: Kernel, granule: int) -> bool:
+    if kernel.arch_vgpr is None:
+        return False
+    return (kernel.arch_vgpr + (kernel.accum_vgpr or 0)) % granule != 0
+
+
+def _told(trace: Trace, facts: Architecture) -> Diagnostic:
+    count = len(trace.kernels)
+    return Diagnostic(
+        "kernel.impossible_registers",
+        f"{count} kernels have VGPR counts of which some can't be allocated; all of them count as unknown",
+        cause=f"the profiler release miscounts registers on {facts.name}",
+        remedy="read the counts from the code objects, or record with a newer ROCm",
+        where=Path(trace.source.paths[-1]).name if trace.source.paths else None,
+        count=count,
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.ingest.register_counts import with_believable_registers
 from rpl_core.model.architecture import Architecture, RecordQuirks
 from rpl_core.model.recording import Recording
+from rpl_core.model.soundness import with_believable_registers
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 HALVED = RecordQuirks(vgprs_may_be_halved=True, vgpr_granule=8)
