@@ -1,4 +1,4 @@
-"""Whether a trace from a reader is sound: types, lengths, indices, registers, before anything relies on it."""
+"""Whether a trace of a reader is sound: types, lengths, indices, registers, before anything relies on it."""
 
 from __future__ import annotations
 
