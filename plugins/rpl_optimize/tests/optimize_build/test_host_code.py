@@ -12,6 +12,7 @@ from rpl_codeobject.reading.elf_file import open_elf, section_bytes
 from rpl_optimize.build.build_run import BuildRun
 from rpl_optimize.build.separate_compile import SeparateCompile
 from rpl_optimize.interfaces.builder import Build, Builder
+from rpl_optimize.source_meaning.line_numbers import line_directive
 
 pytestmark = pytest.mark.clang
 
@@ -21,12 +22,19 @@ FASTER = (b"FACTOR + LOCAL", b"LOCAL + FACTOR + 10")
 TEMPLATE = "hipcc -O1 -g -Iinclude {source} -o {output}"
 
 
-def built(project, place: Path, *, whole: bool = True, more: bytes = b"", **options):
-    """Another kernel, with ``more`` at its end; its program and what the host prints."""
+def built(project, place: Path, *, whole: bool = True, more: bytes = b"", numbered: bool = False, **options):
+    """Another kernel, with ``more`` at its end; its program and what the host prints.
+
+    ``numbered``: the lines behind it keep their numbers.
+    """
     if not options:
         (project.root / "Makefile").unlink(missing_ok=True)  # or make would be asked
     original = project.whole if whole else project.source.read_bytes()
     candidate = original.replace(*FASTER).replace(b"+ 10; }", b"+ 10; " + more + b"}")
+    if numbered:
+        end = original.index(b"LOCAL; }") + len(b"LOCAL; }")
+        behind = len(original) - end
+        candidate = candidate[:-behind] + line_directive(original, end) + candidate[-behind:]
     build = project.builder(architecture="gfx942", **options).build(candidate, place, original)
     assert build.host_code is not None, build
     return build, project.printed((str(build.binary),))
@@ -40,22 +48,29 @@ def test_host_code_of_a_candidate_is_never_compiled(hipcc, project, tmp_path, wa
     assert printed == "13", "the kernel is the candidate's"
     # Nothing of it ran; but the user would compile it if it were accepted.
     assert (build.host_code.guard, build.host_code.passed) == ("host-code", False), build.host_code
-    build, printed = built(project, tmp_path / "c", whole=way == "compiler", more=b"\n\n")
-    assert (printed, build.host_code.passed) == ("13", True), build.host_code
+    for numbered in (True, False):
+        place = tmp_path / f"c{numbered}"
+        build, printed = built(project, place, whole=way == "compiler", more=b"\n\n", numbered=numbered)
+        assert (printed, build.host_code.passed) == ("13", numbered), build.host_code
+    assert "moves lines whose numbers are in the host's code" in build.host_code.reason
 
 
 @pytest.mark.parametrize(
-    ("way", "more", "passed"),
+    ("way", "more", "numbered", "passed"),
     [
-        ("template", b"\n\n", True),
-        ("template", HOSTILE, False),
-        ("project", b"} __device__ int more; inline void f() {", False),
+        ("template", b"\n\n", True, True),
+        ("template", b"\n\n", False, False),
+        ("template", HOSTILE, False, False),
+        ("project", b"} __device__ int more; inline void f() {", False, False),
     ],
 )
-def test_a_command_of_the_user_is_looked_at_instead(hipcc, project, tmp_path, rpl_require, way, more, passed):
+def test_a_command_of_the_user_is_looked_at_instead(
+    hipcc, project, tmp_path, rpl_require, way, more, numbered, passed
+):
     rpl_require("make")
     command = TEMPLATE if way == "template" else "make app"
-    build, printed = built(project, tmp_path / "b", whole=way == "template", more=more, build_command=command)
+    options = {"more": more, "numbered": numbered, "build_command": command}
+    build, printed = built(project, tmp_path / "b", whole=way == "template", **options)
     assert (build.host_code.guard, build.host_code.passed) == ("host-code", passed), build.host_code
     assert printed == ("the host ran it\n13" if more == HOSTILE else "13"), "the guard is what keeps it away"
 

@@ -116,11 +116,11 @@ def _candidate(kernel: Kernel, group: tuple[Load, ...]) -> EditCandidate:
     vector = f"{name}_vector"
     place = f"&{first.pointer}[{first.index}]"
     elements = ", ".join(f"{first.pointer}[{first.index} + {number}]" for number in range(width))
+    # On one line: those behind it keep their numbers.
     text = (
-        f"typedef {first.element} {vector} __attribute__((ext_vector_type({width})));\n    "
-        f"const {vector} {name} = reinterpret_cast<unsigned long long>({place}) % 16 == 0\n"
-        f"        ? *reinterpret_cast<const {vector}*>({place})\n"
-        f"        : {vector}{{{elements}}};\n    "
+        f"typedef {first.element} {vector} __attribute__((ext_vector_type({width}))); "
+        f"const {vector} {name} = reinterpret_cast<unsigned long long>({place}) % 16 == 0 "
+        f"? *reinterpret_cast<const {vector}*>({place}) : {vector}{{{elements}}}; "
     )
     begin = first.node.start_byte
     edits = [Edit(begin, begin, text.encode())]

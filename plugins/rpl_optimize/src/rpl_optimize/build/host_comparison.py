@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import StepFailedError
 from rpl_optimize.build.objects import is_device_code
-from rpl_optimize.build.separate_compile import HOST_CODE
+from rpl_optimize.build.separate_compile import HOST_CODE, MOVED_LINES, SAME_LINES
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
@@ -78,14 +78,7 @@ class Compilation:
                 next(rest, None)
             elif not word.startswith(_WRITING_JOINED):
                 kept.append(word)
-        return (
-            *kept[:-1],
-            "-w",
-            "-D",
-            "__LINE__=0",
-            *more,
-            kept[-1],
-        )  # of several actions the last one counts
+        return (*kept[:-1], "-w", *more, kept[-1])  # of several actions the last one counts
 
 
 def watching(folder: Path) -> dict[str, str]:
@@ -132,6 +125,8 @@ class HostComparison:
             if not units:
                 return _refused(f"no compilation of {self.edited.name} for the host was seen")
             changed = self._changed(units, original, candidate)
+            if changed is not None and self._changed(units, original, candidate, *SAME_LINES) is None:
+                return _refused(MOVED_LINES)
         except StepFailedError as error:
             return _refused(f"the host's code can't be compared: {error}")
         if changed is not None:
@@ -149,21 +144,23 @@ class HostComparison:
         self.run.step(unit.again(*words), unit.place, self.environment, recorded=False)
         return any(path == self._read for path in prerequisites(rules, unit.place))
 
-    def _changed(self, units: Iterable[Compilation], original: bytes, candidate: bytes) -> Compilation | None:
+    def _changed(
+        self, units: Iterable[Compilation], original: bytes, candidate: bytes, *more: str
+    ) -> Compilation | None:
         objects: list[list[bytes]] = []
         units = list(units)
         for text in (original, candidate):  # ends with the candidate
             self.run.write(self.edited, text)
-            objects.append([self._object(unit) for unit in units])
+            objects.append([self._object(unit, more) for unit in units])
         pairs = zip(units, *objects, strict=True)
         return next((unit for unit, before, after in pairs if before != after), None)
 
-    def _object(self, unit: Compilation) -> bytes:
+    def _object(self, unit: Compilation, more: tuple[str, ...]) -> bytes:
         target, none = self.run.temporary / "host.o", self.run.temporary / "no-device-code"
         target.unlink(missing_ok=True)
         self.run.write(none, b"")
         device = ("-fcuda-include-gpubinary", str(none)) if "-fcuda-include-gpubinary" in unit.words else ()
-        command = unit.again("-o", str(target), *device)
+        command = unit.again(*more, "-o", str(target), *device)
         self.run.step(command, unit.place, self.environment, recorded=False)
         if not target.is_file():
             raise StepFailedError(f"the compiler wrote no object of {unit.source.name}")

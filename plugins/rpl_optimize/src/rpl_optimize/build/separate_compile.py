@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 HOST_CODE: Final = "host-code"
 #: A line that a candidate adds moves the lines behind it, and `assert` writes their numbers into host code.
-SAME_LINES: Final = ("-D__LINE__=0", "-Wno-builtin-macro-redefined")
+#: That is refused, with the reason: with these words only such numbers were different.
+SAME_LINES: Final = ("-w", "-D", "__LINE__=0")
+MOVED_LINES: Final = (
+    "the candidate moves lines whose numbers are in the host's code (assert, __LINE__): "
+    "a #line behind the kernel keeps them"
+)
 _RELOCATABLE: Final = ("-fgpu-rdc", "-fno-gpu-rdc")
 _BUNDLER: Final = "clang-offload-bundler"
 
@@ -66,21 +71,28 @@ class SeparateCompile:
     def verdict(self, run: BuildRun, host: Path, candidate: bytes) -> GuardVerdict:
         """Whether the candidate's own host code is that of the text at ``host``: who accepts it compiles it.
 
-        Both are compiled at the same path, with the same line numbers and without debug information.
+        Both are compiled at the same path, without debug information.
         """
-        original = host.read_bytes()
-        objects: list[bytes] = []
+        texts = (candidate, host.read_bytes())
         try:
-            for text in (candidate, original):
-                run.write(host, text)
-                target = run.temporary / f"host-{len(objects)}.o"
-                self._step(run, host, target, "--offload-host-only", last=("-g0", "-w", *SAME_LINES))
-                objects.append(target.read_bytes())
+            if self._same_objects(run, host, texts):
+                return GuardVerdict(HOST_CODE, True, "the host's code is that of the unchanged source")
+            if self._same_objects(run, host, texts, *SAME_LINES):
+                return GuardVerdict(HOST_CODE, False, MOVED_LINES)
         except StepFailedError as error:
             return GuardVerdict(HOST_CODE, False, f"the host's code can't be compared: {error}")
-        if objects[0] != objects[1]:
-            return GuardVerdict(HOST_CODE, False, "the candidate changes the host's code, which was not used")
-        return GuardVerdict(HOST_CODE, True, "the host's code is that of the unchanged source")
+        return GuardVerdict(HOST_CODE, False, "the candidate changes the host's code, which was not used")
+
+    def _same_objects(self, run: BuildRun, host: Path, texts: tuple[bytes, bytes], *more: str) -> bool:
+        """Leaves the last text in its place."""
+        objects = set()
+        for text in texts:
+            run.write(host, text)
+            target = run.temporary / "host.o"
+            target.unlink(missing_ok=True)
+            self._step(run, host, target, "--offload-host-only", last=("-g0", "-w", *more))
+            objects.add(target.read_bytes())
+        return len(objects) == 1
 
     def _step(
         self, run: BuildRun, source: Path, output: Path, *more: str, last: tuple[str, ...] = ()
