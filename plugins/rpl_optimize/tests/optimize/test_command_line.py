@@ -61,6 +61,18 @@ def test_sources_of_triton_are_out_of_reach(rpl_cli, tmp_path) -> None:
         assert "kernel.py is a source of Triton, which is out of reach" in line
 
 
+def test_kernels_that_no_file_holds_are_out_of_reach(rpl_cli, tmp_path, rpl_standin_rocprofv3) -> None:
+    """One recorded run tells: whoever starts the program, hipRTC compiles them."""
+    (tmp_path / "k.hip").write_text("__global__ void nbody_forces();")
+    outcome = rpl_cli("optimize", "--auto-approve", "k.hip", "--", "sh", "-c", "exit 0", cwd=tmp_path)
+    assert "it is run once to see what sh starts" in outcome.stderr
+    line = refused(outcome, 69)
+    assert "no file holds nbody_forces" in line
+    assert "hipRTC" in line
+    assert "no installed plugin gives a running program other code objects" in line
+    assert "hipModuleLoad" in line
+
+
 def test_nobody_to_ask(rpl_cli, tmp_path) -> None:
     assert "--auto-approve" in refused(rpl_cli("optimize", "k.hip", "./app", cwd=tmp_path))
 

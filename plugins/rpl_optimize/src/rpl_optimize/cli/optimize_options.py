@@ -44,7 +44,8 @@ _BUILD = (
         "--build",
         "build_command",
         metavar="COMMAND",
-        help="How the program is built: with {source} and {output}, or the project's own build command.",
+        help="How the program is built: with {source} and {output}, or the project's own build command "
+        "(default: what CMake, ninja, make or setup.py left there).",
     ),
     click.option(
         "--compile-database",
@@ -63,7 +64,8 @@ _BUILD = (
         "--binary",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="The built program in the command, where it is not the first word.",
+        help="What is built and holds the kernels, where that is not the first word: a program that a script "
+        "starts, a library, a file of device code (default: one recorded run tells).",
     ),
     click.option(
         "--build-time-limit", type=_SECONDS, metavar="S", default=600.0, help="Seconds for one build."

@@ -107,12 +107,12 @@ def choose_file(
             cause=f"kernels that it launches: {known}",
             next_step="check the command, or name the source with --source FILE",
         )
-    named = [path for process in processes for path in process.files]
+    named = [str(path) for process in processes for path in process.files]
     own = [name for process in processes for name in mapped.get(process.pid or -1, ())]
     every = [name for names in mapped.values() for name in names]
     called = {Path(name).name for name in every}
     below = (path for path in _below(place) if path.name in called or path.suffix in _CODE_OBJECTS)
-    for paths in (named, _existing(own, place), _existing(every, place), below):
+    for paths in (_existing(named, place), _existing(own, place), _existing(every, place), below):
         holding = sorted({path.resolve() for path in paths if _holds(path, wanted)})
         if len(holding) > 1:
             raise _several(holding)

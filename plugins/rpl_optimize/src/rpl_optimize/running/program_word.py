@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_codeobject.reading.read import read_code_objects
-from rpl_core.errors import RplError, UsageError
+from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.values import frozen
 from rpl_optimize.running.mounts import mounted, require_mounts
 
@@ -115,6 +115,8 @@ def _absolute(path: Path, place: Path) -> Path:
 def _has_device_code(path: Path) -> bool:
     try:
         return path.is_file() and bool(read_code_objects(path))
+    except MissingError:  # no decoder for what is packed there
+        return True
     except (RplError, OSError, ValueError):
         return False
 
