@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import attrs
 import pytest
 
@@ -11,6 +13,7 @@ from rpl_optimize.interfaces.declared_change import (
     ResizedArray,
     RestrictedParameter,
 )
+from rpl_optimize.loop.meaning import SessionMeaning, instances_of
 from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
 from rpl_optimize.source_meaning.line_numbers import line_directive
@@ -279,3 +282,29 @@ def test_the_options_of_the_build_are_taken_without_inputs_and_outputs(front_end
     found = front_end_of(((*build, *rest), ("ld", "x.o")), front_end.source, front_end.directory)
     assert isinstance(found, FrontEnd)
     assert found.words == ("hipcc", "-O3", "--offload-arch=gfx942", "-I", "inc", "-DN=3")
+
+
+def test_instances_that_other_sources_make_are_judged_by_the_program(front_end: FrontEnd):
+    """Only an instance tells what ``T`` does: one of them waits for the others."""
+    text = _SOURCE.replace(b"template __global__ void many<", b"// void many<")
+    text += b"struct Waits { __device__ Waits& operator=(int) { __syncthreads(); return *this; } };\n"
+    front_end.source.write_bytes(text)
+    kernels = [
+        SimpleNamespace(name=name) for name in ("_Z4manyIfEvPT_i", "_Z4manyI5WaitsEvPT_i", "_Z4lastPi")
+    ]
+    build = SimpleNamespace(code_objects=(SimpleNamespace(kernels=kernels),))
+    meaning = SessionMeaning.__new__(SessionMeaning)
+    meaning._unknown, meaning._judge, meaning._of_templates = None, MeaningJudge(front_end, text), {}
+    same, twice = (
+        text.replace(b"p[i] = b::f(i);", new)
+        for new in (b"{ p[i] = b::f(i); }", b"p[i] = b::f(i), p[0] = 1;")
+    )
+    meaning._code_objects = ()
+    (refused,) = (guard.reason for guard in meaning.judge(same, ()) if not guard.passed)
+    assert refused == "no instance of this template is compiled, so its calls are unknown"
+    meaning._of_templates.clear()
+    meaning._code_objects = build.code_objects
+    assert all(guard.passed for guard in meaning.judge(same, ()))
+    (refused,) = (guard.guard for guard in meaning.judge(twice, ()) if not guard.passed)
+    assert refused == "cooperation", "what waits is done once more in one instance"
+    assert instances_of("last", build.code_objects) == {}

@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_codeobject.demangle import demangled
+from rpl_codeobject.instructions.disassembly import find_disassembler
 from rpl_core.errors import RplError
 from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.build.default_build import CompilerBuilds
 from rpl_optimize.build.template_build import SOURCE, is_header
 from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.session_layout import is_session_directory
 from rpl_optimize.source_meaning.front_end import front_end_of
-from rpl_optimize.source_meaning.judge import MeaningJudge
+from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rpl_codeobject.values import CodeObject
     from rpl_optimize.build.compile_database import Entry
     from rpl_optimize.interfaces.builder import BuildRequest, Compilation
     from rpl_optimize.interfaces.declared_change import DeclaredChange
@@ -43,15 +47,52 @@ class SessionMeaning:
         found = _front_end(request, baseline)
         self._unknown = found if isinstance(found, str) else None
         self._judge = MeaningJudge(found, baseline.text)
+        self._code_objects = baseline.build.code_objects
+        self._of_templates: dict[str, tuple[MeaningJudge, frozenset[str]]] = {}
 
     def judge(self, after: bytes, declared: tuple[DeclaredChange, ...]) -> tuple[GuardPart, ...]:
         """The verdicts of all guards. Without a compiler nothing is known, and the edit is not built."""
         if self._unknown is not None:
             return (GuardPart(guard="judged", passed=None, reason=self._unknown),)
-        verdicts = self._judge.judge(after, declared).verdicts
+        meaning = self._judge.judge(after, declared)
+        if meaning.template is not None:
+            meaning = self._with_instances(meaning, meaning.template, after, declared)
         return tuple(
-            GuardPart(guard=v.guard, passed=v.passed, reason=v.reason, line=v.line) for v in verdicts
+            GuardPart(guard=v.guard, passed=v.passed, reason=v.reason, line=v.line) for v in meaning.verdicts
         )
+
+    def _with_instances(
+        self, meaning: Meaning, template: str, after: bytes, declared: tuple[DeclaredChange, ...]
+    ) -> Meaning:
+        """The template of a source that makes no instance: those of the program, which other sources make."""
+        if template not in self._of_templates:
+            found = instances_of(template, self._code_objects)
+            front_end = self._judge.front_end
+            assert not isinstance(front_end, str)
+            front_end = attrs.evolve(front_end, instances=tuple(found.values()))
+            self._of_templates[template] = (MeaningJudge(front_end, self._judge.text), frozenset(found))
+        judge, expected = self._of_templates[template]
+        if not expected:
+            return meaning
+        again = judge.judge(after, declared)
+        if again.passed and not expected <= set(again.mangled):
+            why = "the compiler makes other instances of this template than the program has"
+            return Meaning((GuardVerdict("judged", False, why),))
+        return again
+
+
+def instances_of(template: str, code_objects: Sequence[CodeObject]) -> dict[str, str]:
+    """Linker's name -> explicit instantiation, for each kernel of a program that is made of a template.
+
+    The text is the demangled name, which is C++ but for lambdas and unnamed namespaces; the compiler refuses
+    those, and then nothing is judged.
+    """
+    names = sorted({kernel.name for code in code_objects for kernel in code.kernels})
+    shown = demangled(names, find_disassembler())
+    own = re.compile(r"void (?:[\w:]+::)?" + re.escape(template) + "<")
+    return {
+        name: f"template __attribute__((global)) {text};" for name, text in shown.items() if own.match(text)
+    }
 
 
 def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from rpl_optimize.source_meaning.unit import Unit
 
 
+#: Nothing is known of the calls of a template that nobody instantiates.
+NO_INSTANCE = "no instance of this template is compiled, so its calls are unknown"
+
+
 @frozen(eq=False)
 class Compared:
     """``before`` and ``after`` are the unit with either text; texts are those of the edited file."""
@@ -35,6 +39,11 @@ class Compared:
         """The linker's names of the function, one per instance of a template."""
         return tuple(sorted(str(node.get("mangledName", "")) for node in self._concrete(self._old())))
 
+    def template(self) -> str | None:
+        """The name of a template without any instance."""
+        old = self._old()
+        return str(old[0].get("name")) if old and not self._concrete(old) else None
+
     def differences(self) -> Iterator[Difference]:
         old, new = self._old(), self._new()
         alien = strangers(self.after, self.span.begin, self.span.new_end)
@@ -44,7 +53,7 @@ class Compared:
             return
         left, right = _by_key(self._concrete(old)), _by_key(self._concrete(new))
         if not left:
-            yield Difference("judged", "no instance of this template is compiled, so its calls are unknown")
+            yield Difference("judged", NO_INSTANCE)
         elif left.keys() != right.keys():
             yield Difference("declaration", "the function's name, type or template arguments changed")
         else:

@@ -45,7 +45,8 @@ _MESSAGES = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-Qunused-argum
 class FrontEnd:
     """``words`` are compiler and options; ``unit`` is compiled, ``source`` (it or its header) edited.
 
-    The compiler reads ``readable`` beside what the command and the folders of both files hold.
+    The compiler reads ``readable`` beside what the command and the folders of both files hold. ``instances``
+    are made of templates of the source: explicit instantiations, each as C++ says it.
     """
 
     words: tuple[str, ...]
@@ -54,13 +55,14 @@ class FrontEnd:
     directory: Path
     environment: Mapping[str, str] | None = None
     readable: tuple[Path, ...] = ()
+    instances: tuple[str, ...] = ()
 
     @contextlib.contextmanager
     def reading(self, text: bytes) -> Iterator[Pass]:
         """Passes over the unit with ``text`` in place of the source."""
         with tempfile.TemporaryDirectory(prefix="rpl-meaning-") as scratch:
             content, overlay = Path(scratch, "source"), Path(scratch, "overlay.yaml")
-            content.write_bytes(text)
+            content.write_bytes(b"\n".join((text, *(line.encode() for line in self.instances))))
             place = {
                 "type": "directory",
                 "name": str(self.source.parent),

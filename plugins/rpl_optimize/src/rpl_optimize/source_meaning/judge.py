@@ -71,10 +71,14 @@ _PASSED = {
 
 @frozen
 class Meaning:
-    """``mangled`` are the linker's names of what the edit changes, one per instance of a template."""
+    """``mangled`` are the linker's names of what the edit changes, one per instance of a template.
+
+    ``template`` is the name of one that the unit makes no instance of: not judged, but for want of that only.
+    """
 
     verdicts: tuple[GuardVerdict, ...]
     mangled: tuple[str, ...] = ()
+    template: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -118,6 +122,7 @@ class MeaningJudge:
     ) -> Meaning:
         found: list[Difference] = []
         names: tuple[str, ...] = ()
+        template: str | None = None
         for side in get_args(Side):
             before, now = self._before(original, side), _read(edited, side)
             if now.warnings != before.warnings:
@@ -126,12 +131,13 @@ class MeaningJudge:
                 found.append(Difference("judged", f"the compiler warns ({side} pass) of {what}"))
             compared = Compared(span, before.unit, now.unit, self.text, after, declared)
             found += compared.differences()
+            template = template or compared.template()
             names = names or compared.names()  # the device's: the host has a stub in the kernel's place
             found += self._preprocessed(edited.front_end, side, span, after)
             if found:
                 break
         line = shown_line(after, span.begin)
-        return Meaning(tuple(_verdicts(found, line, declared=bool(declared))), names)
+        return Meaning(tuple(_verdicts(found, line, declared=bool(declared))), names, template)
 
     def _before(self, original: Pass, side: Side) -> _Reading:
         if side not in self._original:
