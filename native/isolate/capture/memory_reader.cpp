@@ -33,11 +33,14 @@ struct PoolSearch {
 
 MemoryReader::MemoryReader(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents,
                            hsa::Agent gpu, std::chrono::milliseconds limit)
-    : api_(api), gpu_(gpu), limit_(limit), first_(api, 0), second_(api, 0) {
+    : api_(api), gpu_(gpu), limit_(limit) {
   for (const AgentDescription& one : agents) {
     if (one.device == hsa::kDeviceCpu && cpu_.handle == 0) cpu_ = one.agent;
   }
-  if (!first_.is_valid() || !second_.is_valid()) error_ = "no signals could be had";
+  for (auto& signal : signals_) {
+    signal = std::make_unique<TimedSignal>(api, 0);
+    if (!signal->is_valid()) error_ = "no signals could be had";
+  }
   if (error_.empty()) allocate(cpu_);
 }
 
@@ -53,7 +56,7 @@ void MemoryReader::allocate(hsa::Agent cpu) {
   void* memory = nullptr;
   const bool got =
       search.found.handle != 0 &&
-      api_.original(hsa::amd::kPoolAllocate)(search.found, 2 * kBlockBytes, 0, &memory) == hsa::kSuccess &&
+      api_.original(hsa::amd::kPoolAllocate)(search.found, kBlocks * kBlockBytes, 0, &memory) == hsa::kSuccess &&
       api_.original(hsa::amd::kAllowAccess)(1, &gpu_, nullptr, memory) == hsa::kSuccess;
   if (!got) error_ = "no memory for copies could be had";
   memory_ = static_cast<std::byte*>(memory);
@@ -64,38 +67,38 @@ MemoryReader::~MemoryReader() {
   if (memory_ != nullptr && !stuck_) api_.original(hsa::amd::kPoolFree)(memory_);
 }
 
-bool MemoryReader::start(size_t buffer, uint64_t base, uint64_t size) {
-  TimedSignal& done = buffer == 0 ? first_ : second_;
+bool MemoryReader::start(size_t block, uint64_t base, uint64_t size) {
+  TimedSignal& done = signal_of(block);
   done.set_again();
   const auto copy = api_.original(hsa::amd::kAsyncCopy);
-  const auto status = copy(memory_ + buffer * kBlockBytes, cpu_, reinterpret_cast<const void*>(base), gpu_, size, 0,
-                           nullptr, done.give());
+  const auto status = copy(memory_of(block), cpu_, reinterpret_cast<const void*>(base), gpu_, size, 0, nullptr,
+                           done.give());
   if (status == hsa::kSuccess) return true;
   done.take_back();
   error_ = "a copy was refused with status " + std::to_string(status);
   return false;
 }
 
-bool MemoryReader::finish(size_t buffer) {
-  TimedSignal& done = buffer == 0 ? first_ : second_;
-  if (done.wait_until(std::chrono::steady_clock::now() + limit_)) return true;
+bool MemoryReader::finish(size_t block) {
+  if (signal_of(block).wait_until(std::chrono::steady_clock::now() + limit_)) return true;
   stuck_ = true;
   error_ = "a copy did not end in " + std::to_string(limit_.count()) + " ms";
   return false;
 }
 
 bool MemoryReader::read(uint64_t base, uint64_t size, const Take& take) {
-  const auto block_at = [size](uint64_t offset) { return std::min<uint64_t>(kBlockBytes, size - offset); };
-  size_t buffer = 0;
-  bool good = size == 0 || start(buffer, base, block_at(0));
-  for (uint64_t offset = 0; good && offset < size; offset += kBlockBytes, buffer ^= 1) {
-    good = finish(buffer);
-    const uint64_t next = offset + kBlockBytes;
-    const bool more = good && next < size;
-    if (more && !start(buffer ^ 1, base + next, block_at(next))) return false;
-    good = good && take(Bytes(memory_ + buffer * kBlockBytes, block_at(offset)));
-    if (!good && more) finish(buffer ^ 1);  // nothing may write to the buffer any more
+  const uint64_t blocks = (size + kBlockBytes - 1) / kBlockBytes;
+  const auto size_of = [size](uint64_t block) { return std::min<uint64_t>(kBlockBytes, size - block * kBlockBytes); };
+  bool good = true;
+  uint64_t started = 0;
+  for (uint64_t block = 0; good && block < blocks; ++block) {
+    for (; good && started < blocks && started < block + kBlocks; ++started) {
+      good = start(started, base + started * kBlockBytes, size_of(started));
+    }
+    good = good && finish(block) && take(Bytes(memory_of(block), size_of(block)));
   }
+  // Nothing may write there any more when the memory is given back; those that are done are not waited for.
+  for (size_t block = 0; !good && !stuck_ && block < kBlocks; ++block) finish(block);
   return good;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 
 #include "capture/runtime.h"
 #include "code/elf.h"
@@ -11,7 +12,9 @@ namespace rpl::isolate {
 
 class MemoryReader {
  public:
-  static constexpr size_t kBlockBytes = 8 << 20;
+  static constexpr size_t kBlockBytes = 4 << 20;
+  // So many blocks may be on their way: engine and writer need not wait for each other's turn.
+  static constexpr size_t kBlocks = 8;
 
   MemoryReader(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents, hsa::Agent gpu,
                std::chrono::milliseconds limit);
@@ -22,7 +25,7 @@ class MemoryReader {
   // Why it can't read; empty when it can.
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  // Calls `take` for block after block while the next one is on its way. False: a copy failed or did not end in
+  // Calls `take` for block after block while the next ones are on their way. False: a copy failed or did not end in
   // time, or `take` returned false.
   using Take = std::function<bool(Bytes)>;
   // By a DMA engine of the GPU.
@@ -31,9 +34,11 @@ class MemoryReader {
   bool read_by_cpu(uint64_t base, uint64_t size, const Take& take);
 
  private:
-  bool start(size_t buffer, uint64_t base, uint64_t size);
-  bool finish(size_t buffer);
+  bool start(size_t block, uint64_t base, uint64_t size);
+  bool finish(size_t block);
   void allocate(hsa::Agent cpu);
+  [[nodiscard]] std::byte* memory_of(size_t block) const { return memory_ + block % kBlocks * kBlockBytes; }
+  TimedSignal& signal_of(size_t block) { return *signals_[block % kBlocks]; }
 
   const hsa::ApiTables& api_;
   hsa::Agent gpu_;
@@ -42,7 +47,7 @@ class MemoryReader {
   std::string error_;
   std::byte* memory_ = nullptr;
   bool stuck_ = false;
-  TimedSignal first_, second_;
+  std::array<std::unique_ptr<TimedSignal>, kBlocks> signals_;
 };
 
 }  // namespace rpl::isolate

@@ -81,15 +81,21 @@ void BackingStore::release(uint64_t offset, uint64_t bytes) {
 }
 
 BackingStore::Extent BackingStore::extent(uint64_t offset, uint64_t bytes) const {
+  const std::scoped_lock lock(known_mutex_);
+  if (known_begin_ <= offset && offset < known_end_) return {std::min(bytes, known_end_ - offset), false};
   const off_t data = lseek(file_, static_cast<off_t>(offset), SEEK_DATA);
   if (data < 0) return {bytes, true};  // ENXIO: nothing but holes up to the end of the file
   const auto begin = static_cast<uint64_t>(data);
   if (begin > offset) return {std::min(bytes, begin - offset), true};
   const auto end = static_cast<uint64_t>(lseek(file_, static_cast<off_t>(offset), SEEK_HOLE));
+  known_begin_ = begin;
+  known_end_ = end;
   return {std::min(bytes, end - offset), false};
 }
 
 void BackingStore::zero(uint64_t offset, uint64_t bytes) const {
+  const std::scoped_lock lock(known_mutex_);
+  known_begin_ = known_end_ = 0;
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
 }

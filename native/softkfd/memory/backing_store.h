@@ -48,6 +48,9 @@ class BackingStore {
   std::byte* view_ = nullptr;
   std::mutex mutex_;
   std::map<uint64_t, uint64_t> free_;  // offset -> bytes, neighbours merged
+  // Where the data ends that was looked at last: the system counts its pages each time that it is asked.
+  mutable std::mutex known_mutex_;
+  mutable uint64_t known_begin_ = 0, known_end_ = 0;
 };
 
 }  // namespace softkfd

@@ -44,7 +44,11 @@ TEST_CASE("holes are told from data without touching them") {
   const auto data = store.extent(32 * kMega, 32 * kMega);
   CHECK_FALSE(data.is_hole);
   CHECK(data.bytes < 4 * kMega);
+  CHECK_FALSE(store.extent(32 * kMega, 4096).is_hole);
   CHECK(store.extent(48 * kMega, kMega).is_hole);
+  store.zero(32 * kMega, kMega);
+  CHECK(store.extent(32 * kMega, kMega).is_hole);
+  *store.at(32 * kMega) = std::byte{1};
   CHECK(store.resident_bytes() < 4 * kMega);
 }
 
