@@ -29,6 +29,12 @@ def _commands(documentation):
                 yield page, tuple(words)
 
 
+def _own_command(page) -> tuple[str, ...]:
+    """The command that the page itself adds, where it is about that."""
+    found = re.search(r'"rpl\.commands"\]\n(\w+) = ', page.read_text(encoding="utf-8"))
+    return (found[1],) if found and page.parent.name == "kinds" else ()
+
+
 def _options_of(command: click.Command) -> set[str]:
     params = command.get_params(click.Context(command))
     names = {name for p in params for name in (*p.opts, *p.secondary_opts) if name.startswith("-")}
@@ -43,9 +49,9 @@ def _problem(words: tuple[str, ...]) -> str | None:
     command: click.Command = rpl
     context = click.Context(rpl)
     for word in words[1:]:
-        if word == "--":
+        if word in ("--", "|", "||"):
             return None
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":
             if word.partition("=")[0] not in _options(command):
                 return word
         elif isinstance(command, click.Group):
@@ -59,7 +65,7 @@ def _problem(words: tuple[str, ...]) -> str | None:
 def test_commands_and_options_on_the_pages_exist(documentation):
     seen = 0
     for page, words in _commands(documentation):
-        if words[0] in PROGRAMS:
+        if words[0] in PROGRAMS and words[1:2] != _own_command(page):
             seen += 1
             assert _problem(words) is None, f"{page.name}: {' '.join(words)}: {_problem(words)}"
     assert seen > 60

@@ -119,6 +119,33 @@ def test_the_examples_of_the_testing_page_pass(shell):
     assert "8 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("page", sorted((DOCS / "kinds").glob("*.md")), ids=lambda page: page.stem)
+def test_the_plugin_of_each_kind_is_built_installed_and_works_as_printed(page, shell):
+    text = page.read_text(encoding="utf-8")
+    distribution = re.search(r'^name = "(rpl-[\w-]+)"$', text, re.MULTILINE)[1]
+    needed = ("core", "codeobject", "analysis", "report", "rocprofv3", "compare", "optimize", "autotune")
+    shell.environment["RPL_LOAD_PLUGINS"] = ",".join([*(f"rpl-{name}" for name in needed), distribution])
+    assert play(text, shell) >= 2
+    modules = sorted(shell.folder.glob("rpl_*.py"))
+    words = (sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(shell.folder / "cache"))
+    done = shell(shlex.join([*words, *map(str, modules)]))
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_kind_has_a_page_with_a_plugin():
+    """Each hook is implemented on a page that brings its own ``pyproject.toml``."""
+    from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
+    from rpl_core.plugins.kinds import KINDS
+    from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
+
+    complete = [
+        text for page in DOCS.rglob("*.md") if "<!-- file: pyproject.toml -->" in (text := page.read_text())
+    ]
+    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE):
+        assert any(f"def {kind.hook}(" in text for text in complete), kind.hook
+
+
 def test_every_contract_check_is_documented():
     from rpl_testkit import contracts
 
@@ -157,6 +184,6 @@ def test_every_hook_is_in_the_overview():
 
 
 def test_links_between_the_pages_lead_somewhere():
-    for page in DOCS.glob("*.md"):
+    for page in DOCS.rglob("*.md"):
         for target in re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

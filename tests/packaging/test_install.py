@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 
-from .conftest import PACKAGES
+from .conftest import PACKAGES, PROJECTS, build
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -110,12 +113,49 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 """
 
 
+def _public_imports():
+    """Every name that plugins may import, in modules of distributions that are no tests."""
+    snapshot = json.loads((PACKAGES["rpl_core"].parent / "docs" / "plugin-api-modules.json").read_text())
+    for number, (module, names) in enumerate(sorted(snapshot.items())):
+        for name in names:
+            yield f"from {module} import {name} as _{number}_{name}\n"
+
+
 def test_a_stranger_sees_the_types_of_every_distribution(wheelhouse, fresh_environment, tmp_path):
     names = [package.replace("_", "-") for package in PACKAGES]
     fresh_environment.install(*names, "mypy", wheels=[wheelhouse])
     module = tmp_path / "stranger.py"
     module.write_text(STRANGER)
-    assert all(f"from {package}" in STRANGER for package in PACKAGES)
+    others = [package for package in PACKAGES if f"from {package}" not in STRANGER]
+    with module.open("a") as more:
+        more.writelines(f"import {package}  # noqa: E402\n" for package in others)
+        more.writelines(_public_imports())
     found = fresh_environment.output("python", "-m", "mypy", "--strict", module)
     assert "rpl_analysis.runtime.model.KernelTime" in found
     assert "Success" in found
+
+
+def test_one_command_upgrades_everything(wheelhouse, fresh_environment, tmp_path):
+    """From this version to the next one, which a copy of the checkout states in its one place."""
+    root = PACKAGES["rpl_core"].parent
+    copy, newer = tmp_path / "copy", tmp_path / "newer"
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if (root / name).is_file() and not name.startswith(("tests/", "native/", "benchmarks/")):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, copy / name)
+    tool = [sys.executable, str(copy / "tools" / "write_metadata.py"), "--version", "9.8.7"]
+    subprocess.run(tool, check=True, capture_output=True)
+    for project in PROJECTS:
+        build("wheel", copy / project.relative_to(root), newer)
+    fresh = fresh_environment
+    fresh.install("rocm-perf-lab", wheels=[wheelhouse])
+    before = fresh.output("rpl", "--version").split()[-1]
+    fresh.install("--upgrade", "rocm-perf-lab", wheels=[wheelhouse, newer])
+    assert before != "9.8.7"
+    assert fresh.output("rpl", "--version").split()[-1] == "9.8.7"
+    listed = json.loads(fresh.output("python", "-m", "pip", "list", "--format=json"))
+    own = {row["name"]: row["version"] for row in listed if row["name"].startswith(("rpl-", "rpl_", "rocm"))}
+    assert len(own) >= len(PROJECTS) - 1  # all but the test kit
+    assert set(own.values()) == {"9.8.7"}
+    assert "No broken requirements" in fresh.output("python", "-m", "pip", "check")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tarfile
 import zipfile
 from email.parser import Parser
 
 import pytest
 
-from .conftest import PACKAGES
+from .conftest import PACKAGES, build
 
 pytestmark = pytest.mark.long
+ROOT = PACKAGES["rpl_core"].parent
+#: Where the wheel of the core holds the documentation.
+PAGES = "rpl_core/pages/"
 
 
 @pytest.fixture
@@ -29,7 +34,7 @@ def wheel(wheelhouse):
 def test_wheel_holds_every_file_of_its_package_and_nothing_else(wheel, name):
     folder = PACKAGES[name]
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    held = {entry for entry in wheel(name).namelist() if ".dist-info/" not in entry}
+    held = {entry for entry in wheel(name).namelist() if ".dist-info/" not in entry and PAGES not in entry}
     assert held == {f"{name}/{path.relative_to(folder).as_posix()}" for path in files}
     assert f"{name}/py.typed" in held
 
@@ -69,15 +74,59 @@ def _required(archive):
     return {name for name in names if name.startswith("rpl_")}
 
 
+def test_the_core_brings_every_page(wheel):
+    archive = wheel("rpl_core")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert archive.read(f"{PAGES}{page.relative_to(ROOT).as_posix()}") == page.read_bytes()
+    for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY"):
+        assert archive.read(f"{PAGES}{name}.md") == (ROOT / f"{name}.md").read_bytes()
+
+
+def test_links_of_the_cores_readme_work_on_an_index_page(wheel):
+    archive = wheel("rpl_core")
+    (path,) = (entry for entry in archive.namelist() if entry.endswith(".dist-info/METADATA"))
+    text = archive.read(path).decode()
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    source = re.search(r"^Project-URL: Source, (\S+)$", text, re.MULTILINE)[1]
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    for link in links:
+        if link.startswith(source):
+            assert (ROOT / link.removeprefix(f"{source}/").partition("#")[0]).exists(), link
+
+
+def test_an_index_would_take_everything(wheelhouse, sdists):
+    files = [str(path) for folder in (wheelhouse, sdists) for path in sorted(folder.iterdir())]
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2 * len(PACKAGES)
+
+
 @pytest.mark.parametrize("name", PACKAGES)
-def test_sdist_is_complete_and_gives_the_same_wheel(sdists, wheel, name, tmp_path, build_wheel):
+def test_sdist_is_complete_and_gives_the_same_bytes_again(sdists, wheelhouse, name, tmp_path):
+    """The wheel from the source distribution is that of the checkout."""
     (archive,) = sdists.glob(f"{name}-*.tar.gz")
     with tarfile.open(archive) as source:
-        source.extractall(tmp_path, filter="data")
-    (project,) = (entry for entry in tmp_path.iterdir() if entry.is_dir())
+        source.extractall(tmp_path / "unpacked", filter="data")
+    (project,) = (tmp_path / "unpacked").iterdir()
     assert (project / "README.md").is_file()
-    (rebuilt,) = build_wheel(project).glob("*.whl")
-    records = [entry for entry in wheel(name).namelist() if not entry.endswith("/RECORD")]
-    with zipfile.ZipFile(rebuilt) as again:
-        assert sorted(again.namelist()) == sorted(wheel(name).namelist())
-        assert all(again.read(entry) == wheel(name).read(entry) for entry in records)
+    build("wheel", project, tmp_path / "wheel")
+    (rebuilt,) = (tmp_path / "wheel").iterdir()
+    assert rebuilt.read_bytes() == (wheelhouse / rebuilt.name).read_bytes()
+    build("sdist", project, tmp_path / "again")
+    (again,) = (tmp_path / "again").iterdir()
+    with tarfile.open(archive) as first, tarfile.open(again) as second:
+        assert second.getnames() == first.getnames()
+
+
+def test_the_same_sources_give_the_same_archives(sdists, tmp_path):
+    for name in ("rpl_core", "rpl_analysis", "rocm_perf_lab"):
+        project = ROOT if name == "rpl_core" else PACKAGES[name].parents[1]
+        build("sdist", project, tmp_path)
+        (archive,) = tmp_path.glob(f"{name}-*.tar.gz")
+        assert archive.read_bytes() == (sdists / archive.name).read_bytes()

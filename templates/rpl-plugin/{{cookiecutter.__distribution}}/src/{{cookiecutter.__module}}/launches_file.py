@@ -1,7 +1,4 @@
-"""A reader of text files with one launch per line; replace the format by yours.
-
-    kernel-name begin_ns end_ns stream
-"""
+"""A reader of text files: `kernel begin_ns end_ns stream`, one launch per line. Replace the format by yours."""
 
 from __future__ import annotations
 
