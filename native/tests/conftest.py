@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -316,8 +317,9 @@ def isolated_command(native_build: Path, shadows: Path, tmp_path: Path) -> Calla
         faults: str = "",
         options: tuple[str, ...] = (),
     ) -> Command:
-        known = tmp_path / "known"
-        known.mkdir(exist_ok=True)
+        place = Path(tempfile.mkdtemp(dir=tmp_path))
+        known = place / "known"
+        known.mkdir()
         settings = {
             "KNOWN": str(known),
             "SOFTKFD_GPUS": str(gpus),
@@ -325,7 +327,7 @@ def isolated_command(native_build: Path, shadows: Path, tmp_path: Path) -> Calla
             "SOFTKFD_SHADOWS": str(shadows),
         }
         launcher = native_build / "native" / "softkfd" / "softkfd-run"
-        folder = tmp_path / "out"
+        folder = place / "out"
         words = ["isolate", "--native-folder", native_build, "--kernel", kernel, "--dispatch", dispatch]
         words += ["--after", "bytes", "-o", folder, "--time-limit", 100, *options, "--"]
         words += [launcher, "--runtime", runtime, program, *arguments]
@@ -348,5 +350,17 @@ def isolated(
         found = sorted(path for path in folder.parent.glob("out*") if (path / "capture.json").exists())
         captures = tuple(Captured(path, folder.parent / "known") for path in found)
         return Isolated(ran.exit_code, ran.stdout, ran.stderr, captures)
+
+    return run
+
+
+@pytest.fixture
+def capture_scenario(
+    isolated: Callable[..., Isolated], hsa_runtime: Path, hsa_program: Callable[[str], Path], kernels: Path
+) -> Callable[..., Isolated]:
+    """``capture_scenario("drain", kernel="accumulate")``: of one of the programs in capture_scenarios.cpp."""
+
+    def run(name: str, *, runtime: Path = hsa_runtime, **settings: Any) -> Isolated:
+        return isolated(runtime, hsa_program("capture_scenarios"), name, kernels, **settings)
 
     return run

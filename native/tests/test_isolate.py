@@ -15,23 +15,12 @@ import pytest
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 
 
-@pytest.fixture
-def scenario(isolated, hsa_runtime, hsa_program, kernels):
-    """``scenario("drain", kernel="accumulate", ...)``: one of the programs in capture_scenarios.cpp."""
-
-    def run(name, *, runtime=None, **settings):
-        program = hsa_program("capture_scenarios")
-        return isolated(runtime or hsa_runtime, program, name, kernels, **settings)
-
-    return run
-
-
 def _kinds(capture):
     return {region["kind"] for region in capture.extras["memory"]["regions"]}
 
 
-def test_the_launch_that_was_asked_for_is_taken_with_its_memory_before_and_after(scenario, rpl_cli):
-    ran = scenario("in_place", kernel="^add_in", dispatch=1, options=("--compress",))
+def test_the_launch_that_was_asked_for_is_taken_with_its_memory_before_and_after(capture_scenario, rpl_cli):
+    ran = capture_scenario("in_place", kernel="^add_in", dispatch=1, options=("--compress",))
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.wrong("before") == []
     assert ran.capture.wrong("after") == []
@@ -43,9 +32,9 @@ def test_the_launch_that_was_asked_for_is_taken_with_its_memory_before_and_after
     assert rpl_cli("capture", "verify", str(ran.capture.folder)).exit_code == 0
 
 
-def test_memory_of_every_kind_is_taken(scenario, rpl_cli):
+def test_memory_of_every_kind_is_taken(capture_scenario, rpl_cli):
     """Through a list, in the second launch of one doorbell, code object from a file, dynamic LDS."""
-    ran = scenario("every_kind", kernel="follow_list", dispatch=1)
+    ran = capture_scenario("every_kind", kernel="follow_list", dispatch=1)
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.wrong("before") == []
     assert ran.capture.wrong("after") == []
@@ -57,31 +46,31 @@ def test_memory_of_every_kind_is_taken(scenario, rpl_cli):
     assert rpl_cli("capture", "verify", str(ran.capture.folder)).exit_code == 0
 
 
-def test_work_in_flight_on_all_queues_is_over_before_the_memory_is_taken(scenario):
-    ran = scenario("drain", kernel="accumulate", faults="slow=50:add_in_place")
+def test_work_in_flight_on_all_queues_is_over_before_the_memory_is_taken(capture_scenario):
+    ran = capture_scenario("drain", kernel="accumulate", faults="slow=50:add_in_place")
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.wrong("before") == []
     assert ran.capture.wrong("after") == []
     assert ran.capture.extras["drain"]["undrained"] is False
 
 
-def test_work_that_does_not_end_in_time_is_told_and_the_program_goes_on(scenario):
-    ran = scenario(
+def test_work_that_does_not_end_in_time_is_told_and_the_program_goes_on(capture_scenario):
+    ran = capture_scenario(
         "drain", kernel="accumulate", faults="slow=700:add_in_place", options=("--drain-timeout", "0.3")
     )
     assert (ran.exit_code, ran.said) == (75, "right 1"), ran.stderr
 
 
-def test_memory_of_another_gpu_is_taken(scenario):
-    ran = scenario("two_gpus", kernel="add_arrays", gpus=2)
+def test_memory_of_another_gpu_is_taken(capture_scenario):
+    ran = capture_scenario("two_gpus", kernel="add_arrays", gpus=2)
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.wrong("before") == []
     assert ran.capture.wrong("after") == []
     assert ran.capture.extras["agent"]["number"] == 1
 
 
-def test_a_child_writes_to_a_folder_of_its_own_and_shared_memory_is_taken(scenario):
-    ran = scenario("between_processes", kernel="add_in_place")
+def test_a_child_writes_to_a_folder_of_its_own_and_shared_memory_is_taken(capture_scenario):
+    ran = capture_scenario("between_processes", kernel="add_in_place")
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.folder.name == f"out_{ran.capture.extras['process']['pid']}"
     assert ran.capture.wrong("before") == []
@@ -89,8 +78,8 @@ def test_a_child_writes_to_a_folder_of_its_own_and_shared_memory_is_taken(scenar
     assert "ipc" in _kinds(ran.capture)
 
 
-def test_what_the_program_writes_meanwhile_is_noticed(scenario):
-    ran = scenario("host_writer", kernel="add_in_place")
+def test_what_the_program_writes_meanwhile_is_noticed(capture_scenario):
+    ran = capture_scenario("host_writer", kernel="add_in_place")
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.wrong("before") == []
     assert ran.capture.extras["host_writers"] is True
@@ -99,8 +88,8 @@ def test_what_the_program_writes_meanwhile_is_noticed(scenario):
     ]
 
 
-def test_a_name_that_nothing_has_is_told_with_the_nearest(scenario):
-    ran = scenario("in_place", kernel="acumulat")
+def test_a_name_that_nothing_has_is_told_with_the_nearest(capture_scenario):
+    ran = capture_scenario("in_place", kernel="acumulat")
     assert ran.exit_code == 1
     assert "none of 2 kernels has a name like 'acumulat'; the nearest are accumulate" in ran.stdout
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,13 +20,16 @@ pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(1800)]
 _MOVING = pytest.mark.xfail(strict=False, reason="experimental moves")
 
 
-@pytest.mark.parametrize(
+_NEWER = pytest.mark.parametrize(
     "suite",
     [
         pytest.param(("--suite", "forky"), id="forky"),
         pytest.param(("--suite", "sid", "--also", "experimental"), id="experimental", marks=_MOVING),
     ],
 )
+
+
+@_NEWER
 def test_newer_runtimes_run_over_the_software_kfd(
     rocm_runtime, over_softkfd, hsa_program, hip_program, kernels, suite
 ):
@@ -35,6 +40,81 @@ def test_newer_runtimes_run_over_the_software_kfd(
     for scenario in ("second_gpu", "peers"):
         assert over_softkfd(runtime, program, scenario, kernels, gpus=2).status == 0, scenario
     assert over_softkfd(runtime, hip_program("plain_hip", runtime)).status == 0
+
+
+@_NEWER
+def test_launches_are_captured_on_newer_runtimes(
+    rocm_runtime, capture_scenario, isolated, hip_program, suite
+):
+    runtime = rocm_runtime("--hip", *suite)
+    program, slow = hip_program("hip_capture", runtime), "slow=50:add_in_place"
+    runs = [
+        capture_scenario("in_place", runtime=runtime, kernel="add_in_place", dispatch=1),
+        capture_scenario("every_kind", runtime=runtime, kernel="follow_list", dispatch=1),
+        capture_scenario("drain", runtime=runtime, kernel="accumulate", faults=slow),
+        capture_scenario("two_gpus", runtime=runtime, kernel="add_arrays", gpus=2),
+        isolated(runtime, program, "vmm", kernel="walk<", dispatch=1, faults=slow),
+    ]
+    if "experimental" not in suite:  # the software KFD has no sharing between processes for ROCr 7
+        runs.append(capture_scenario("between_processes", runtime=runtime, kernel="add_in_place"))
+    for ran in runs:
+        assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
+        assert (ran.capture.wrong("before"), ran.capture.wrong("after")) == ([], [])
+
+
+@pytest.mark.parametrize("low", [True, False])
+def test_twenty_captures_under_address_randomisation_are_right(capture_scenario, low):
+    """With the runtime's switch for low addresses they are the same ones each time, too."""
+    places = set()
+    for _ in range(20):
+        options = () if low else ("--no-low-addresses",)
+        ran = capture_scenario("in_place", kernel="add_in_place", dispatch=1, options=options)
+        assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
+        assert (ran.capture.wrong("before"), ran.capture.wrong("after")) == ([], [])
+        regions = ran.capture.extras["memory"]["regions"]
+        places.add(tuple(region["base"] for region in regions if region["kind"] == "device_pool"))
+    assert (len(places) == 1) is low
+
+
+@pytest.mark.parametrize("gigabytes", [2, 11])
+def test_sparse_gigabytes_stay_sparse(capture_scenario, gigabytes, rpl_cli):
+    ran = capture_scenario(f"sparse_{gigabytes}", kernel="add_in_place")
+    assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
+    assert (ran.capture.wrong("before"), ran.capture.wrong("after")) == ([], [])
+    files = [path.stat() for path in ran.capture.folder.rglob("region_*.bin")]
+    assert max(file.st_size for file in files) == gigabytes << 30
+    assert sum(file.st_blocks * 512 for file in files) < 64 << 20
+    assert rpl_cli("capture", "verify", str(ran.capture.folder)).exit_code == 0
+
+
+def test_only_memory_to_which_the_arguments_lead_is_taken_when_asked_for(capture_scenario):
+    options = ("--regions", "referenced")
+    ran = capture_scenario("every_kind", kernel="follow_list", dispatch=1, options=options)
+    assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
+    assert (ran.capture.wrong("before"), ran.capture.wrong("after")) == ([], [])
+    whole = capture_scenario("every_kind", kernel="follow_list", dispatch=1)
+    taken = [len(one.capture.extras["memory"]["regions"]) for one in (ran, whole)]
+    assert taken[0] < taken[1]
+
+
+def test_the_wheel_carries_the_capture_tool(tmp_path):
+    for program in ("cmake", "g++"):
+        require(program)
+    words = ["-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT / "native"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    (wheel,) = tmp_path.glob("rpl_native-*.whl")
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / "site"], check=True)
+    asked = "import rpl_native; print(rpl_native.path_of('librpl_isolate.so'))"
+    found = subprocess.run(
+        [sys.executable, "-c", asked],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(found.stdout.strip()) == tmp_path / "site" / "rpl_native" / "lib" / "librpl_isolate.so"
+    assert Path(found.stdout.strip()).is_file()
 
 
 def test_twenty_runs_under_address_randomisation_are_alike(over_softkfd, hsa_runtime, hsa_program, kernels):

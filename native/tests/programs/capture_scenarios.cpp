@@ -313,6 +313,7 @@ int between_processes(const std::string& code) {
   int ends[2] = {};
   if (pipe(ends) != 0) return 1;
   const pid_t forked = fork();
+  close(ends[forked == 0 ? 1 : 0]);  // so that the child notices when the parent fails
   return forked == 0 ? child(ends[0], code) : parent(forked, ends[1]);
 }
 

@@ -143,6 +143,8 @@ def _print_extras(output: Output, extras: Extras) -> None:
         output.line(f"argument   {name}, {argument.size} bytes at {argument.offset}")
     if extras.host_writers:
         output.line("warning    the program wrote to memory while it was captured")
+    if extras.drain.undrained:
+        output.line("warning    work on another queue may have gone on while the memory was read")
     for warning in extras.warnings:
         output.line(f"warning    {readable(warning)}")
 
