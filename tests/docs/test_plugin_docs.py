@@ -138,11 +138,12 @@ def test_every_kind_has_a_page_with_a_plugin():
     from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
+    from rpl_report.hookspecs import KINDS as OF_REPORTS
 
     complete = [
         text for page in DOCS.rglob("*.md") if "<!-- file: pyproject.toml -->" in (text := page.read_text())
     ]
-    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE):
+    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS):
         assert any(f"def {kind.hook}(" in text for text in complete), kind.hook
 
 
@@ -177,9 +178,10 @@ def test_every_hook_is_in_the_overview():
     from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
+    from rpl_report.hookspecs import KINDS as OF_REPORTS
 
     page = (DOCS / "index.md").read_text(encoding="utf-8")
-    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE):
+    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS):
         assert f"`{kind.hook}`" in page
 
 
