@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/lane_library.h"
+#include "machine/launch.h"
+
+namespace rpl_emu {
+namespace {
+
+const char* name_of(Form form) {
+  static constexpr const char* kNames[] = {"scalar", "program", "scalar_memory", "vector", "packed", "matrix", "accumulator", "lds", "global", "buffer"};
+  return kNames[static_cast<size_t>(form)];
+}
+
+}  // namespace
+
+// The table, as data: what documentation and tests are made of.
+int opcodes_command(int count, char** words) {
+  const Options options(count, words, {"--cpu"}, {"--json"});
+  const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));
+  const OpcodeTable table(lanes.lists);
+  Json json;
+  json.open('[');
+  for (const auto& [name, row] : table.rows())
+    json.open('{').key("opcode").string(name).key("form").string(name_of(row->form)).key("signature").string(row->signature).key("class").string(row->counter).key("note").string(row->note).close('}');
+  json.close(']');
+  std::puts(json.text().c_str());
+  return kOk;
+}
+
+// Static: every instruction of every kernel, whether it could run or not.
+int decode_command(int count, char** words) {
+  const Options options(count, words, {"--llvm", "--cpu", "--kernel"}, {"--json"});
+  if (options.plain().size() != 1) throw UsageError("usage: rpl-emu decode FILE [--kernel K]");
+  const auto file = read_file(options.plain()[0]);
+  const CodeObject object = read_code_object(file);
+  const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));
+  const OpcodeTable table(lanes.lists);
+  const Disassembler disassembler(options.one("--llvm", ""));
+  const std::string only = options.one("--kernel", "");
+  Json json;
+  json.open('{');
+  for (const Function& f : object.functions) {
+    if (!only.empty() && f.name != only) continue;
+    const auto kernel = object.kernels.find(f.name);
+    RegisterFile registers;
+    json.key(f.name).open('{').key("kernel").boolean(kernel != object.kernels.end());
+    json.key("instructions").open('[');
+    if (kernel != object.kernels.end()) registers = register_file(kernel->second.descriptor, false);
+    for (const Segment& s : object.segments) {
+      if (!s.executable || f.begin < s.address || f.begin - s.address > s.file.size() || f.begin % 4 != 0) continue;
+      Program program;
+      program.begin = s.address;
+      program.code.resize(s.file.size() / 4 + 1);
+      const size_t first = (f.begin - s.address) / 4, last = std::min<size_t>(s.file.size() / 4, first + f.bytes / 4);
+      for (size_t at = first; at < last;) {
+        const Disassembler::Line line = disassembler.at(s.file.subspan(4 * at), s.address + 4 * at);
+        const InstructionText text = parse_instruction(line.text);
+        std::string refused, name = text.mnemonic, kind = "";
+        int64_t target = 0;
+        size_t size = std::max<size_t>(1, line.bytes / 4);
+        try {
+          Decoder(disassembler, table).decode_one(program, s.file.subspan(0, s.file.size() / 4 * 4), at, registers);
+          const Instruction& i = program.code[at];
+          name = i.row->name;
+          kind = i.row->counter;
+          target = i.target ? static_cast<int64_t>(s.address) + 4 * (static_cast<int64_t>(at) + i.target) : 0;
+        } catch (const Unavailable& e) {
+          refused = e.what();
+        }
+        std::string plain = line.text;
+        plain.erase(0, plain.find_first_not_of(" \t"));
+        json.open('{').key("at").number(s.address + 4 * at).key("opcode").string(name).key("class").string(kind).key("text").string(plain);
+        if (target) json.key("target").number(static_cast<uint64_t>(target));
+        if (!refused.empty()) json.key("refused").string(refused);
+        json.close('}');
+        at += size;
+      }
+    }
+    json.close(']').close('}');
+  }
+  json.close('}');
+  std::puts(json.text().c_str());
+  return kOk;
+}
+
+int doctor_command(int count, char** words) {
+  const Options options(count, words, {"--llvm", "--cpu"}, {"--json"});
+  const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));
+  const OpcodeTable table(lanes.lists);
+  const Disassembler disassembler(options.one("--llvm", ""));
+  const uint8_t end[] = {0, 0, 0x81, 0xbf};
+  if (disassembler.at(end, 0).text.find("s_endpgm") == std::string::npos) throw Unavailable(disassembler.library() + " does not decode gfx942. Next: give another by --llvm PATH");
+  Json json;
+  json.open('{').key("cpu").string(lanes.name).key("disassembler").string(disassembler.version()).key("library").string(disassembler.library()).key("opcodes").number(table.rows().size()).close('}');
+  std::puts(json.text().c_str());
+  return kOk;
+}
+
+}  // namespace rpl_emu

@@ -1,0 +1,88 @@
+// rpl-emu: runs kernels of gfx942 code objects on this CPU. A program of its own, so that whatever a code
+// object does ends here.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <new>
+
+#include "cli/commands.h"
+#include "decode/disassembler.h"
+#include "loader/code_object.h"
+
+namespace rpl_emu {
+
+Options::Options(int count, char** words, const std::vector<std::string>& with_value, const std::vector<std::string>& flags) {
+  for (int k = 0; k < count; ++k) {
+    const std::string word = words[k];
+    if (!word.starts_with("--")) {
+      plain_.push_back(word);
+    } else if (std::find(flags.begin(), flags.end(), word) != flags.end()) {
+      given_.emplace_back(word, "");
+    } else if (std::find(with_value.begin(), with_value.end(), word) != with_value.end()) {
+      if (k + 1 == count) throw UsageError(word + " needs a value");
+      given_.emplace_back(word, words[++k]);
+    } else {
+      throw UsageError("unknown option " + word);
+    }
+  }
+}
+std::vector<std::string> Options::all(const std::string& name) const {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : given_) if (key == name) out.push_back(value);
+  return out;
+}
+std::string Options::one(const std::string& name, const std::string& otherwise) const {
+  const auto found = all(name);
+  return found.empty() ? otherwise : found.back();
+}
+bool Options::flag(const std::string& name) const { return !all(name).empty(); }
+
+std::vector<unsigned char> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw BadFile("cannot read " + path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+unsigned long long parse_number(const std::string& text, const std::string& what) {
+  char* end = nullptr;
+  const unsigned long long value = std::strtoull(text.c_str(), &end, 0);
+  if (text.empty() || *end != 0) throw UsageError(what + " is no number: " + text);
+  return value;
+}
+
+}  // namespace rpl_emu
+
+namespace {
+
+int run(int count, char** words) {
+  using namespace rpl_emu;
+  struct Command { const char* name; int (*run)(int, char**); };
+  static constexpr Command kCommands[] = {{"launch", launch_command}, {"step", step_command}, {"opcodes", opcodes_command}, {"decode", decode_command}, {"doctor", doctor_command}};
+  for (const Command& c : kCommands)
+    if (count > 1 && std::strcmp(words[1], c.name) == 0) return c.run(count - 2, words + 2);
+  throw UsageError("usage: rpl-emu launch|step|opcodes|decode|doctor ...");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  using namespace rpl_emu;
+  const auto fail = [](const char* what, int status) {
+    std::fprintf(stderr, "rpl-emu: %s\n", what);
+    return status;
+  };
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  try {
+    return run(count, words);
+  } catch (const UsageError& e) { return fail(e.what(), kUsage);
+  } catch (const BadFile& e) { return fail(e.what(), kBadInput);
+  } catch (const Unavailable& e) { return fail(e.what(), kUnavailable);
+  } catch (const std::bad_alloc&) { return fail("not enough memory. Next: a smaller launch, or a higher limit", kLimit);
+  } catch (const std::exception& e) { return fail(e.what(), kInternal);
+  }
+}

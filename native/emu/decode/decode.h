@@ -1,0 +1,64 @@
+// From bytes to instructions that run: text by the disassembler, the row of the table by the mnemonic.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decode/disassembler.h"
+#include "decode/text.h"
+#include "machine/instruction.h"
+#include "opcodes/table.h"
+
+namespace rpl_emu {
+
+// The rows of every group, by name.
+class OpcodeTable {
+ public:
+  explicit OpcodeTable(const RowLists& lanes);
+  [[nodiscard]] const Row* find(const std::string& name) const;
+  [[nodiscard]] const std::map<std::string, const Row*>& rows() const { return rows_; }
+  [[nodiscard]] Execute modified() const { return modified_; }
+
+ private:
+  std::map<std::string, const Row*> rows_;
+  Execute modified_;
+};
+
+// What the registers of a kernel are.
+struct RegisterFile {
+  unsigned vectors = 512;       // rows of both kinds together
+  unsigned accumulator_at = 256;  // the row of a0
+  bool flush_float = false;     // denormals of floats, or of halves and doubles, by the mode register
+  bool may_flush = false;
+  bool dx10_clamp = true;
+};
+
+// Code of one code object: all words, those that were decoded with something to run.
+struct Program {
+  uint64_t begin = 0;  // address of the first word
+  std::vector<Instruction> code;
+  std::deque<std::array<uint32_t, 2 * kLanes>> constants;
+  std::deque<Changes> changes;
+  std::deque<Instruction> plain;
+  std::map<uint64_t, std::string> texts;  // by word
+};
+
+class Decoder {
+ public:
+  Decoder(const Disassembler& disassembler, const OpcodeTable& table) : disassembler_(disassembler), table_(table) {}
+
+  // Decodes words [first, last) of `bytes`; throws Unavailable that names what is not offered, and where.
+  void decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const;
+  // One instruction at word `at`.
+  void decode_one(Program& program, std::span<const uint8_t> bytes, size_t at, const RegisterFile& file) const;
+
+ private:
+  const Disassembler& disassembler_;
+  const OpcodeTable& table_;
+};
+
+}  // namespace rpl_emu

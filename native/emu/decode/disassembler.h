@@ -1,0 +1,39 @@
+// Text of instructions, by LLVM's disassembler library, which is looked for when it is needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace rpl_emu {
+
+// Something that has to be there is not, or something that was asked for is not offered: exit code 69.
+class Unavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Disassembler {
+ public:
+  // `library`: a path of libLLVM (19 or newer) or of ROCm's libamd_comgr; empty: the usual names of libLLVM.
+  explicit Disassembler(const std::string& library);
+  ~Disassembler();
+  Disassembler(const Disassembler&) = delete;
+  Disassembler& operator=(const Disassembler&) = delete;
+
+  struct Line {
+    size_t bytes = 0;  // 0: no instruction
+    std::string text;
+  };
+  [[nodiscard]] Line at(std::span<const uint8_t> code, uint64_t address) const;
+  [[nodiscard]] const std::string& library() const;
+  [[nodiscard]] const std::string& version() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace rpl_emu

@@ -1,0 +1,49 @@
+// Memory of this process that kernels may reach. Between allocations lie pages that nobody may touch.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "machine/memory.h"
+
+namespace rpl_emu {
+
+class GuestMemory {
+ public:
+  GuestMemory() = default;
+  GuestMemory(const GuestMemory&) = delete;
+  GuestMemory& operator=(const GuestMemory&) = delete;
+  ~GuestMemory() {
+    for (const auto& [place, bytes] : mappings_) munmap(place, bytes);
+  }
+
+  // Zeroed, at a page's start.
+  uint8_t* allocate(uint64_t bytes, bool writable = true) {
+    constexpr uint64_t kPage = 4096;
+    if (bytes > uint64_t{1} << 46) throw std::bad_alloc();
+    const uint64_t whole = (std::max<uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+    void* place = mmap(nullptr, whole + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) throw std::bad_alloc();
+    mappings_.emplace_back(place, whole + 2 * kPage);
+    auto* begin = static_cast<uint8_t*>(place) + kPage;
+    if (mprotect(begin, whole, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    add(reinterpret_cast<uint64_t>(begin), bytes, writable);
+    return begin;
+  }
+  void add(uint64_t begin, uint64_t bytes, bool writable) {
+    ranges_.push_back({begin, begin + bytes, writable});
+    std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  }
+  // Until the next allocation.
+  [[nodiscard]] Ranges ranges() const { return {ranges_.data(), static_cast<uint32_t>(ranges_.size())}; }
+
+ private:
+  std::vector<std::pair<void*, uint64_t>> mappings_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace rpl_emu

@@ -1,0 +1,81 @@
+// A launch of one kernel: registers as the hardware sets them up, waves, scheduling, limits.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decode/decode.h"
+#include "loader/code_object.h"
+#include "machine/guest_memory.h"
+#include "machine/wave.h"
+
+namespace rpl_emu {
+
+struct LaunchSizes {
+  std::array<uint32_t, 3> grid{1, 1, 1};   // work-items
+  std::array<uint32_t, 3> block{1, 1, 1};
+  uint32_t dynamic_lds = 0;
+  uint32_t stack = 0;  // more scratch bytes per lane, for calls whose need the compiler does not know
+};
+
+struct Limits {
+  uint64_t instructions = 0;  // 0: none
+  double seconds = 0;
+  unsigned threads = 1;
+  uint64_t seed = 1;
+  bool count_memory = true;
+};
+
+enum class Outcome : uint8_t { ended, fault, limit, trap };
+
+struct WavePlace {
+  std::array<uint32_t, 3> group{};
+  uint32_t wave = 0;
+  uint64_t pc = 0;  // word of code
+};
+
+struct LaunchResult {
+  Outcome outcome = Outcome::ended;
+  std::string reason;
+  WavePlace where;
+  uint64_t address = 0;
+  uint32_t lane = 0;
+  bool write = false;
+  uint64_t waves = 0, groups = 0;
+  double seconds = 0;
+  std::vector<Count> counts;         // by word of code
+  std::vector<MemoryCount> memory;   // by word of code
+};
+
+class Findings;
+
+// A code object in memory, with what was decoded of it.
+class LoadedObject {
+ public:
+  LoadedObject(const CodeObject& object, GuestMemory& memory);
+  [[nodiscard]] uint64_t base() const { return base_; }
+  [[nodiscard]] const CodeObject& object() const { return object_; }
+  [[nodiscard]] std::span<const uint8_t> bytes() const { return {reinterpret_cast<const uint8_t*>(base_), object_.end}; }
+  // Everything that the kernel can reach. Throws Unavailable by name and address.
+  [[nodiscard]] Program decode(const Kernel& kernel, const Decoder& decoder) const;
+
+ private:
+  const CodeObject& object_;
+  uint64_t base_ = 0;
+
+  [[nodiscard]] std::vector<uint64_t> made_addresses(const Program& program, uint64_t text, size_t first, size_t last) const;
+  void decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, bool sets_mode) const;
+};
+
+[[nodiscard]] RegisterFile register_file(const Descriptor& descriptor, bool sets_mode);
+
+// Kernel arguments: the given bytes in front, the hidden ones as the metadata asks for them.
+void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint64_t queue, std::vector<uint8_t>& kernarg);
+
+[[nodiscard]] LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Program& program, const RowLists& lanes,
+                                  const LaunchSizes& sizes, std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits,
+                                  Findings* findings);
+
+}  // namespace rpl_emu

@@ -1,0 +1,230 @@
+// LDS: loads, stores, atomics, and the permutes that use its crossbar. CDNA3 ISA, section 11 and 12 (DS).
+// Operands: from[0] address, from[1] and from[2] data; `offset` is the 16-bit field, or its low byte and
+// `extra` the high byte for instructions with two addresses.
+#include "opcodes/atomics.h"
+#include "opcodes/memory_access.h"
+
+namespace rpl_emu {
+inline namespace RPL_EMU_BUILD {
+namespace {
+
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+// Lanes of each half that need another pass over the 32 banks of 4 bytes.
+void count_conflicts(Wave& w, const Instruction& i, const u32* address, u64 exec, unsigned bytes) {
+  MemoryCount& count = w.memory_count[&i - w.code];
+  count.bytes += static_cast<u64>(std::popcount(exec)) * bytes;
+  for (unsigned half = 0; half < 2; ++half) {
+    u32 words[32][32];
+    u32 used[32] = {};
+    u32 most = 0;
+    for (u32 rest = static_cast<u32>(exec >> (32 * half)); rest != 0; rest &= rest - 1) {
+      const u32 word = address[32 * half + static_cast<unsigned>(std::countr_zero(rest))] / 4;
+      const u32 bank = word % 32;
+      bool known = false;
+      for (u32 k = 0; k < used[bank] && !known; ++k) known = words[bank][k] == word;
+      if (!known) words[bank][used[bank]++] = word;
+      most = used[bank] > most ? used[bank] : most;
+    }
+    if (most > 1) count.conflicts += most - 1;
+  }
+}
+
+bool locate(Wave& w, const Instruction& i, u64 offset, Access what, Addresses& at) {
+  const u64 exec = w.exec();
+  const u32* v = w.v[i.from[0].index];
+  const u64 end = w.group->lds_bytes;
+  u64 most = 0;
+  alignas(64) u32 address[kLanes];
+  for (unsigned j = 0; j < kLanes; ++j) address[j] = v[j] + static_cast<u32>(offset);
+  for (unsigned j = 0; j < kLanes; ++j) at.of[j] = reinterpret_cast<u64>(w.group->lds) + address[j];
+  if (exec == ~u64{0}) {
+    for (unsigned j = 0; j < kLanes; ++j) most = address[j] > most ? address[j] : most;
+  } else {
+    for (u64 rest = exec; rest != 0; rest &= rest - 1) {
+      const u64 a = address[std::countr_zero(rest)];
+      most = a > most ? a : most;
+    }
+  }
+  if (exec != 0 && most + what.bytes > end) {
+    for (unsigned j = 0; j < kLanes; ++j) {
+      if (!(exec >> j & 1) || address[j] + u64{what.bytes} <= end) continue;
+      w.fault(address[j], j, what.write, "outside of the workgroup's LDS");
+      return false;
+    }
+  }
+  if (w.memory_count) count_conflicts(w, i, address, exec, what.bytes);
+  if (w.group->shadow)
+    for (u64 rest = exec; rest != 0; rest &= rest - 1) {
+      const auto j = static_cast<unsigned>(std::countr_zero(rest));
+      w.group->shadow->access(w, i, j, address[j], what.bytes, what.write, what.atomic, true);
+    }
+  return true;
+}
+
+template <unsigned Words>
+void load(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (locate(w, i, static_cast<u64>(i.offset), {4 * Words, false, false}, at))
+    load_words(w, i.to[0].index, at, w.exec(), Words);
+}
+template <unsigned Words>
+void store(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (locate(w, i, static_cast<u64>(i.offset), {4 * Words, true, false}, at))
+    store_words(w, i.from[1].index, at, w.exec(), Words);
+}
+template <unsigned Words, unsigned Stride>
+void load_two(Wave& w, const Instruction& i) {
+  Addresses one, two;
+  if (!locate(w, i, static_cast<u64>(i.offset) * 4 * Words * Stride, {4 * Words, false, false}, one)) return;
+  if (!locate(w, i, u64{i.extra} * 4 * Words * Stride, {4 * Words, false, false}, two)) return;
+  // The address may be one of the destinations: both are known by now.
+  load_words(w, i.to[0].index, one, w.exec(), Words);
+  load_words(w, i.to[0].index + Words, two, w.exec(), Words);
+}
+template <unsigned Words, unsigned Stride>
+void store_two(Wave& w, const Instruction& i) {
+  Addresses one, two;
+  if (!locate(w, i, static_cast<u64>(i.offset) * 4 * Words * Stride, {4 * Words, true, false}, one)) return;
+  if (!locate(w, i, u64{i.extra} * 4 * Words * Stride, {4 * Words, true, false}, two)) return;
+  store_words(w, i.from[1].index, one, w.exec(), Words);
+  store_words(w, i.from[2].index, two, w.exec(), Words);
+}
+template <Narrow Kind>
+void load_narrow(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (!locate(w, i, static_cast<u64>(i.offset), {narrow_bytes(Kind), false, false}, at)) return;
+  u32* d = w.v[i.to[0].index];
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    d[j] = widened(at.of[j], Kind, d[j]);
+  }
+}
+template <unsigned Bytes, unsigned Shift>
+void store_narrow(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (!locate(w, i, static_cast<u64>(i.offset), {Bytes, true, false}, at)) return;
+  const u32* v = w.v[i.from[1].index];
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    if (Bytes == 1) write_at<uint8_t>(at.of[j], static_cast<uint8_t>(v[j] >> Shift));
+    else write_at<uint16_t>(at.of[j], static_cast<uint16_t>(v[j] >> Shift));
+  }
+}
+template <class T, auto F, bool Returns>
+void atomic(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (!locate(w, i, static_cast<u64>(i.offset), {sizeof(T), true, true}, at)) return;
+  if (at_odd_place(w, at, w.exec(), sizeof(T))) return;
+  atomic_lanes<T, F>(w, at, w.exec(), w.v[i.from[1].index], Returns ? w.v[i.to[0].index] : nullptr);
+}
+template <class T, bool Returns>
+void compare_store(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (!locate(w, i, static_cast<u64>(i.offset), {sizeof(T), true, true}, at)) return;
+  if (at_odd_place(w, at, w.exec(), sizeof(T))) return;
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const T expected = lane_get<T>(w.v[i.from[1].index], j), next = lane_get<T>(w.v[i.from[2].index], j);
+    const T old = read_at<T>(at.of[j]);
+    if (old == expected) write_at<T>(at.of[j], next);
+    if (Returns) lane_put<T>(w.v[i.to[0].index], j, old);
+  }
+}
+
+// Lane j gets what the lane that it names has; lanes that are off give 0.
+void gather_lanes(Wave& w, const Instruction& i) {
+  Temporary out;
+  const u64 exec = w.exec();
+  const u32* a = w.v[i.from[0].index];
+  const u32* v = w.v[i.from[1].index];
+  for (unsigned j = 0; j < kLanes; ++j) {
+    const u32 from = (a[j] + static_cast<u32>(i.offset)) >> 2 & 63;
+    out.words[j] = exec >> from & 1 ? v[from] : 0;
+  }
+  merge_rows(w.v[i.to[0].index], out.words, exec, 1);
+}
+// Lane j gives to the lane that it names; of several the highest wins, who gets nothing has 0.
+void scatter_lanes(Wave& w, const Instruction& i) {
+  Temporary out;
+  const u64 exec = w.exec();
+  const u32* a = w.v[i.from[0].index];
+  const u32* v = w.v[i.from[1].index];
+  for (unsigned j = 0; j < kLanes; ++j) out.words[j] = 0;
+  for (unsigned j = 0; j < kLanes; ++j)
+    if (exec >> j & 1) out.words[(a[j] + static_cast<u32>(i.offset)) >> 2 & 63] = v[j];
+  merge_rows(w.v[i.to[0].index], out.words, exec, 1);
+}
+// Bit 15 of the offset: lanes of four by two bits each; else of 32 by and, or, xor masks.
+void swizzle(Wave& w, const Instruction& i) {
+  Temporary out;
+  const u64 exec = w.exec();
+  const u32* v = w.v[i.from[0].index];
+  const auto how = static_cast<u32>(i.offset);
+  for (unsigned j = 0; j < kLanes; ++j) {
+    const u32 from = how >> 15 ? (j & ~3U) | (how >> (2 * (j & 3)) & 3)
+                               : (j & 32) | ((((j & 31) & (how & 31)) | (how >> 5 & 31)) ^ (how >> 10 & 31));
+    out.words[j] = exec >> from & 1 ? v[from] : 0;
+  }
+  merge_rows(w.v[i.to[0].index], out.words, exec, 1);
+}
+void nothing(Wave&, const Instruction&) {}
+
+#define RPL_DS(name, signature, counter, ...) {#name, Form::lds, signature, "lds." counter, __VA_ARGS__, ""}
+#define RPL_DS_ATOMIC(name, ending, rtn, code, T, op)                                                  \
+  RPL_DS(ds_##name##_##ending, ":a" code, "atomic", (atomic<T, op, false>)),                            \
+  RPL_DS(ds_##rtn##_rtn_##ending, code ":a" code, "atomic", (atomic<T, op, true>))
+#define RPL_DS_BOTH(name, kind32, kind64, T32, T64, op)                                                \
+  RPL_DS_ATOMIC(name, kind32, name, "1", T32, op), RPL_DS_ATOMIC(name, kind64, name, "2", T64, op)
+
+const Row kRows[] = {
+    RPL_DS(ds_read_b32, "1:a", "read", load<1>), RPL_DS(ds_read_b64, "2:a", "read", load<2>),
+    RPL_DS(ds_read_b96, "3:a", "read", load<3>), RPL_DS(ds_read_b128, "4:a", "read", load<4>),
+    RPL_DS(ds_write_b32, ":a1", "write", store<1>), RPL_DS(ds_write_b64, ":a2", "write", store<2>),
+    RPL_DS(ds_write_b96, ":a3", "write", store<3>), RPL_DS(ds_write_b128, ":a4", "write", store<4>),
+    RPL_DS(ds_read2_b32, "2:a", "read", (load_two<1, 1>)), RPL_DS(ds_read2st64_b32, "2:a", "read", (load_two<1, 64>)),
+    RPL_DS(ds_read2_b64, "4:a", "read", (load_two<2, 1>)), RPL_DS(ds_read2st64_b64, "4:a", "read", (load_two<2, 64>)),
+    RPL_DS(ds_write2_b32, ":a11", "write", (store_two<1, 1>)),
+    RPL_DS(ds_write2st64_b32, ":a11", "write", (store_two<1, 64>)),
+    RPL_DS(ds_write2_b64, ":a22", "write", (store_two<2, 1>)),
+    RPL_DS(ds_write2st64_b64, ":a22", "write", (store_two<2, 64>)),
+    RPL_DS(ds_read_u8, "1:a", "read", load_narrow<Narrow::u8>),
+    RPL_DS(ds_read_i8, "1:a", "read", load_narrow<Narrow::i8>),
+    RPL_DS(ds_read_u16, "1:a", "read", load_narrow<Narrow::u16>),
+    RPL_DS(ds_read_i16, "1:a", "read", load_narrow<Narrow::i16>),
+    RPL_DS(ds_read_u8_d16, "1:a", "read", load_narrow<Narrow::low_u8>),
+    RPL_DS(ds_read_u8_d16_hi, "1:a", "read", load_narrow<Narrow::high_u8>),
+    RPL_DS(ds_read_i8_d16, "1:a", "read", load_narrow<Narrow::low_i8>),
+    RPL_DS(ds_read_i8_d16_hi, "1:a", "read", load_narrow<Narrow::high_i8>),
+    RPL_DS(ds_read_u16_d16, "1:a", "read", load_narrow<Narrow::low_u16>),
+    RPL_DS(ds_read_u16_d16_hi, "1:a", "read", load_narrow<Narrow::high_u16>),
+    RPL_DS(ds_write_b8, ":a1", "write", (store_narrow<1, 0>)), RPL_DS(ds_write_b16, ":a1", "write", (store_narrow<2, 0>)),
+    RPL_DS(ds_write_b8_d16_hi, ":a1", "write", (store_narrow<1, 16>)),
+    RPL_DS(ds_write_b16_d16_hi, ":a1", "write", (store_narrow<2, 16>)),
+    RPL_DS_BOTH(add, u32, u64, u32, u64, kAdd), RPL_DS_BOTH(sub, u32, u64, u32, u64, kSub),
+    RPL_DS_BOTH(rsub, u32, u64, u32, u64, kReverseSub), RPL_DS_BOTH(inc, u32, u64, u32, u64, kInc),
+    RPL_DS_BOTH(dec, u32, u64, u32, u64, kDec), RPL_DS_BOTH(min, i32, i64, int32_t, int64_t, kMin),
+    RPL_DS_BOTH(max, i32, i64, int32_t, int64_t, kMax), RPL_DS_BOTH(min, u32, u64, u32, u64, kMin),
+    RPL_DS_BOTH(max, u32, u64, u32, u64, kMax), RPL_DS_BOTH(and, b32, b64, u32, u64, kAnd),
+    RPL_DS_BOTH(or, b32, b64, u32, u64, kOr), RPL_DS_BOTH(xor, b32, b64, u32, u64, kXor),
+    RPL_DS_BOTH(min, f32, f64, float, double, kMinFloat), RPL_DS_BOTH(max, f32, f64, float, double, kMaxFloat),
+    RPL_DS_BOTH(add, f32, f64, float, double, kAdd),
+    RPL_DS_ATOMIC(pk_add, f16, pk_add, "1", u32, kAddHalves), RPL_DS_ATOMIC(pk_add, bf16, pk_add, "1", u32, kAddBfloats),
+    RPL_DS(ds_wrxchg_rtn_b32, "1:a1", "atomic", (atomic<u32, kSwap, true>)),
+    RPL_DS(ds_wrxchg_rtn_b64, "2:a2", "atomic", (atomic<u64, kSwap, true>)),
+    RPL_DS(ds_cmpst_b32, ":a11", "atomic", (compare_store<u32, false>)),
+    RPL_DS(ds_cmpst_b64, ":a22", "atomic", (compare_store<u64, false>)),
+    RPL_DS(ds_cmpst_rtn_b32, "1:a11", "atomic", (compare_store<u32, true>)),
+    RPL_DS(ds_cmpst_rtn_b64, "2:a22", "atomic", (compare_store<u64, true>)),
+    RPL_DS(ds_bpermute_b32, "1:a1", "permute", gather_lanes),
+    RPL_DS(ds_permute_b32, "1:a1", "permute", scatter_lanes),
+    RPL_DS(ds_swizzle_b32, "1:a", "permute", swizzle),
+    RPL_DS(ds_nop, ":", "other", nothing),
+};
+
+}  // namespace
+RowList lds_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+}  // namespace RPL_EMU_BUILD
+}  // namespace rpl_emu

@@ -1,0 +1,159 @@
+// Per-lane access to memory, LDS and scratch, with bounds.
+#pragma once
+
+#include <atomic>
+
+#include "machine/shadow.h"
+#include "opcodes/lanes.h"
+#include "opcodes/lists.h"
+#include "opcodes/memory_flags.h"
+
+namespace rpl_emu {
+inline namespace RPL_EMU_BUILD {
+
+struct alignas(64) Addresses { uint64_t of[kLanes]; };
+
+struct Access { unsigned bytes; bool write; bool atomic; };
+
+inline void count_lines(Wave& w, const Instruction& i, const Addresses& at, uint64_t exec, unsigned bytes) {
+  if (!w.memory_count) return;
+  MemoryCount& count = w.memory_count[&i - w.code];
+  count.bytes += static_cast<uint64_t>(std::popcount(exec)) * bytes;
+  // Distinct lines: neighbours are usually equal; what is left is searched in a small table.
+  uint64_t seen[2 * kLanes];
+  for (const unsigned shift : {6U, 7U}) {
+    unsigned n = 0;
+    uint64_t last = ~uint64_t{0};
+    for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+      const auto j = static_cast<unsigned>(std::countr_zero(rest));
+      for (uint64_t line = at.of[j] >> shift; line <= (at.of[j] + bytes - 1) >> shift; ++line) {
+        if (line == last) continue;
+        last = line;
+        // Rising addresses need no search.
+        bool found = false;
+        if (n != 0 && line <= seen[n - 1])
+          for (unsigned k = 0; k < n && !found; ++k) found = seen[k] == line;
+        if (!found && n < 2 * kLanes) seen[n++] = line;
+      }
+    }
+    // A wave's lines in falling order stay unsorted, which only costs time.
+    (shift == 6 ? count.lines64 : count.lines128) += n;
+  }
+}
+
+// Are all addresses of lanes that are on inside of one range? The usual case, and one comparison.
+inline bool all_reachable(Wave& w, const Addresses& at, uint64_t exec, unsigned bytes, bool write) {
+  uint64_t least = ~uint64_t{0};
+  uint64_t most = 0;
+  if (exec == ~uint64_t{0}) {
+    for (unsigned j = 0; j < kLanes; ++j) {
+      least = at.of[j] < least ? at.of[j] : least;
+      most = at.of[j] > most ? at.of[j] : most;
+    }
+  } else {
+    for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+      const uint64_t a = at.of[std::countr_zero(rest)];
+      least = a < least ? a : least;
+      most = a > most ? a : most;
+    }
+  }
+  if (exec == 0) return true;
+  if (most + bytes >= most && w.ranges.find(least, most + bytes, write, w.hint)) return true;
+  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    if (!w.ranges.find(at.of[j], at.of[j] + bytes, write, w.hint)) {
+      w.fault(at.of[j], j, write, write ? "store outside of mapped memory" : "load outside of mapped memory");
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class T>
+inline T read_at(uint64_t address) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+  return value;
+}
+template <class T>
+inline void write_at(uint64_t address, T value) {
+  std::memcpy(reinterpret_cast<void*>(address), &value, sizeof value);
+}
+
+// Where the lanes' registers and the memory meet. Both sides' `words` are of 32 bits.
+inline void load_words(Wave& w, unsigned row, const Addresses& at, uint64_t exec, unsigned words) {
+  if (exec == ~uint64_t{0}) {
+    if (words == 1) {
+      bool even = true;
+      for (unsigned j = 0; j < kLanes; ++j) even &= at.of[j] == at.of[0] + 4 * j;
+      if (even) {
+        std::memcpy(w.v[row], reinterpret_cast<const void*>(at.of[0]), 4 * kLanes);
+        return;
+      }
+    }
+    for (unsigned j = 0; j < kLanes; ++j)
+      for (unsigned k = 0; k < words; ++k) w.v[row + k][j] = read_at<uint32_t>(at.of[j] + 4 * k);
+    return;
+  }
+  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    uint32_t value[4];
+    for (unsigned k = 0; k < words; ++k) value[k] = read_at<uint32_t>(at.of[j] + 4 * k);
+    for (unsigned k = 0; k < words; ++k) w.v[row + k][j] = value[k];
+  }
+}
+inline void store_words(Wave& w, unsigned row, const Addresses& at, uint64_t exec, unsigned words) {
+  if (exec == ~uint64_t{0} && words == 1) {
+    bool even = true;
+    for (unsigned j = 0; j < kLanes; ++j) even &= at.of[j] == at.of[0] + 4 * j;
+    if (even) {
+      std::memcpy(reinterpret_cast<void*>(at.of[0]), w.v[row], 4 * kLanes);
+      return;
+    }
+  }
+  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    for (unsigned k = 0; k < words; ++k) write_at<uint32_t>(at.of[j] + 4 * k, w.v[row + k][j]);
+  }
+}
+
+// Kinds of narrow loads and stores.
+enum class Narrow : uint8_t { u8, i8, u16, i16, low_u8, low_i8, low_u16, high_u8, high_i8, high_u16 };
+
+inline uint32_t widened(uint64_t address, Narrow kind, uint32_t old) {
+  const uint32_t byte = read_at<uint8_t>(address);
+  const bool two = kind == Narrow::u16 || kind == Narrow::i16 || kind == Narrow::low_u16 || kind == Narrow::high_u16;
+  const uint32_t both = two ? read_at<uint16_t>(address) : 0;
+  const auto extended = static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(byte)));
+  switch (kind) {
+    case Narrow::u8: return byte;
+    case Narrow::i8: return extended;
+    case Narrow::u16: return both;
+    case Narrow::i16: return static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(both)));
+    case Narrow::low_u8: return (old & 0xffff0000) | byte;
+    case Narrow::low_i8: return (old & 0xffff0000) | (extended & 0xffff);
+    case Narrow::low_u16: return (old & 0xffff0000) | both;
+    case Narrow::high_u8: return (old & 0xffff) | byte << 16;
+    case Narrow::high_i8: return (old & 0xffff) | extended << 16;
+    case Narrow::high_u16: return (old & 0xffff) | both << 16;
+  }
+  return 0;
+}
+constexpr unsigned narrow_bytes(Narrow kind) {
+  return kind == Narrow::u16 || kind == Narrow::i16 || kind == Narrow::low_u16 || kind == Narrow::high_u16 ? 2 : 1;
+}
+
+// Atomic update of memory that other threads may update too.
+template <class T, class F>
+inline T update(uint64_t address, F next) {
+  auto* place = reinterpret_cast<T*>(address);
+  T old;
+  __atomic_load(place, &old, __ATOMIC_SEQ_CST);
+  for (;;) {
+    T wanted = next(old);
+    if (__atomic_compare_exchange(place, &old, &wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return old;
+  }
+}
+
+}  // namespace RPL_EMU_BUILD
+}  // namespace rpl_emu

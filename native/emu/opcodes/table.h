@@ -1,0 +1,55 @@
+// The one table of opcodes. A row drives decoding, execution, counters and documentation of an opcode.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "machine/instruction.h"
+
+namespace rpl_emu {
+
+struct Count;
+
+// How the operands of an opcode are written and read.
+enum class Form : uint8_t {
+  scalar,      // SOP1, SOP2, SOPC, SOPK
+  program,     // SOPP and what else has a meaning of its own
+  scalar_memory,
+  vector,      // VOP1, VOP2, VOP3, VOPC and their DPP and SDWA forms
+  packed,      // VOP3P
+  matrix,      // MFMA and SMFMAC
+  accumulator, // v_accvgpr_*
+  lds,
+  global,      // GLOBAL, FLAT and SCRATCH
+  buffer,
+};
+
+// Signature: destinations, ":", sources; a letter is an operand's type.
+//   u 32 bits   f float    h half in the low 16 bits   w 16-bit integer   b boolean per lane (a scalar pair)
+//   U 64 bits   I signed 64 bits   F double   q two halves   k two 16-bit integers   P two floats
+//   s a scalar register   S a pair of them   - an operand that is not written in the text
+struct Row {
+  const char* name;       // without the encoding's suffix
+  Form form;
+  const char* signature;
+  const char* counter;    // class of the instruction for counters, such as "valu.fma.f32"
+  Execute run;
+  const char* note;       // how exact, where that is not "to the bit"; else empty
+};
+
+struct RowList {
+  const Row* first;
+  size_t count;
+};
+
+// What a build for one instruction set of the CPU offers.
+struct RowLists {
+  const RowList* first;
+  size_t count;
+  Execute modified;       // runs an instruction with modifiers
+  uint64_t (*run_wave)(Wave&, Count*, uint64_t budget);
+};
+
+constexpr const char* kApproximate = "hardware bits are not public: correctly rounded here";
+
+}  // namespace rpl_emu

@@ -1,0 +1,1 @@
+"""gfx942 kernels on the CPU."""

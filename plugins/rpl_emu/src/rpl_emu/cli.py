@@ -1,0 +1,141 @@
+"""``rpl emu`` and ``rpl isa-mix``: kernels for gfx942 without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.cli.output import Output
+    from rpl_emu.instruction_mix import FunctionMix
+    from rpl_emu.native_program import Answer
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.group("emu")
+def emu() -> None:
+    """Run kernels of gfx942 code objects on the CPU: results and exact instruction counts, no times."""
+
+
+@emu.command("launch")
+@click.argument("code_object", type=_FILE)
+@click.option("--kernel", metavar="NAME", help="Which kernel; not needed if there is only one.")
+@click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Work-items in all.")
+@click.option("--block", default="64", metavar="X[,Y[,Z]]", help="Work-items of a workgroup.")
+@click.option("--arg", "arguments", multiple=True, metavar="TYPE:VALUE",
+              help="One for each argument: i32:5, f32:1.5, zeros:BYTES, file:PATH; buffers take ,out=PATH.")  # fmt: skip
+@click.option("--lds", type=click.IntRange(0), default=0, help="Bytes of LDS beside the kernel's own.")
+@click.option("--stack", type=click.IntRange(0), default=0, help="More scratch bytes per lane, for recursion.")
+@click.option("--threads", type=click.IntRange(1), default=1, help="CPU threads; 1 gives the same order each time.")
+@click.option("--time-limit", type=click.FloatRange(0, min_open=True), default=60.0, help="Seconds.")
+@click.option("--max-instructions", type=click.IntRange(0), default=0, help="Of all waves; 0: no limit.")
+@click.option("--memory-limit", type=click.IntRange(0), default=0, help="Bytes of address space; 0: no limit.")
+@click.option("--seed", type=click.IntRange(0), default=1, help="Of what unwritten registers and LDS hold.")
+@click.option("--sanitize", is_flag=True, help="Report races, unwritten LDS, barriers of a part of the lanes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def launch(context: click.Context, code_object: Path, as_json: bool, **flags: Any) -> int:
+    """Run a kernel of CODE_OBJECT. Instructions that are not known are refused before anything runs.
+
+    \b
+    rpl emu launch k.hsaco --kernel vadd --grid 1024 --block 256 \\
+      --arg file:a.bin --arg file:b.bin --arg zeros:4096,out=c.bin --arg i32:1024
+
+    Exit code 0: the kernel ended; 1: --sanitize found something; 4: access outside of memory; 69: an
+    instruction that is not offered, or no LLVM; 124: a limit was reached.
+    """
+    from rpl_emu.amd_counters import amd_counters
+    from rpl_emu.native_program import call
+
+    output = session_of(context).output
+    answer = call(_words(code_object, flags), seconds=flags["time_limit"])
+    if as_json:
+        document = dict(answer.document or {"outcome": "limit"})
+        if "classes" in document:
+            document["amd_counters"] = amd_counters(document)
+        output.json({"schema_version": "1.0", **document, "messages": list(answer.messages)})
+    else:
+        _print_launch(output, answer)
+    return answer.status
+
+
+def _words(code_object: Path, flags: dict[str, Any]) -> list[str]:
+    words = ["launch", str(code_object), "--json", "--grid", flags["grid"], "--block", flags["block"]]
+    for name in ("lds", "stack", "threads", "max_instructions", "seed"):
+        words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    words += ["--timeout", str(flags["time_limit"])]
+    if flags["memory_limit"]:
+        words += ["--memory-limit", str(flags["memory_limit"])]
+    if flags["kernel"]:
+        words += ["--kernel", flags["kernel"]]
+    for argument in flags["arguments"]:
+        words += ["--arg", argument]
+    return [*words, "--sanitize"] if flags["sanitize"] else words
+
+
+def _print_launch(output: Output, answer: Answer) -> None:
+    for message in answer.messages:
+        output.note(message)
+    document = answer.document
+    if document is None:
+        return
+    output.line(f"{document['kernel']}: {document['outcome']}, {document['waves']} waves, "
+                f"{document['instructions']} instructions (emulated, not measured)")  # fmt: skip
+    for class_, counts in document["classes"].items():
+        lanes = counts["lanes"] / counts["executed"]
+        output.line(f"  {class_:16} {counts['executed']:>14}   {lanes:5.1f} lanes on")
+    for one in document["not_to_the_bit"]:
+        output.note(f"{one['opcode']}: {one['why']}")
+
+
+@emu.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def doctor(context: click.Context, as_json: bool) -> int:
+    """Say whether kernels can run here: the program, LLVM, the CPU's instruction set. Exit code 69: not."""
+    from rpl_emu.native_program import call
+
+    output = session_of(context).output
+    document = call(["doctor"], seconds=30).document
+    if as_json:
+        output.json({"schema_version": "1.0", **document})
+    else:
+        output.line(f"{document['opcodes']} opcodes of gfx942 on {document['cpu']}, "
+                    f"decoded by {document['disassembler']} ({document['library']})")  # fmt: skip
+    return 0
+
+
+@click.command("isa-mix")
+@click.argument("code_object", type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def isa_mix(context: click.Context, code_object: Path, as_json: bool) -> int:
+    """Count the instructions of CODE_OBJECT by class: per kernel, per function, per loop. Nothing runs."""
+    from rpl_emu.instruction_mix import instruction_mix
+
+    output = session_of(context).output
+    mixes = instruction_mix(code_object)
+    if as_json:
+        import attrs
+
+        output.json({"schema_version": "1.0", "functions": [attrs.asdict(mix) for mix in mixes]})
+    else:
+        for mix in mixes:
+            _print_mix(output, mix)
+    return 0
+
+
+def _print_mix(output: Output, mix: FunctionMix) -> None:
+    output.line(f"{mix.name} ({'kernel' if mix.kernel else 'function'}): {mix.instructions} instructions")
+    for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
+        output.line(f"  {class_:16} {count:>7}")
+    for loop in mix.loops:
+        inside = ", ".join(f"{class_} {count}" for class_, count in loop.classes.items())
+        output.line(f"  loop 0x{loop.head:x} to 0x{loop.end:x}: {inside}")
+    for refused in mix.refused:
+        output.note(refused)

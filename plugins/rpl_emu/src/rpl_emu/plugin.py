@@ -1,0 +1,38 @@
+"""What rpl-emu contributes beside its commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rpl_core import hookimpl
+from rpl_core.errors import RplError
+from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RPL_API = 1
+
+
+class EmulatorCheck(DoctorCheck):
+    """Whether kernels can run without a GPU here."""
+
+    name = "emulator"
+    summary = "the program that runs gfx942 kernels on the CPU, and LLVM to decode them"
+
+    def check(self) -> DoctorReport:
+        from rpl_emu.native_program import call
+
+        try:
+            found = call(["doctor"], seconds=30).document
+        except RplError as error:
+            return DoctorReport(DoctorStatus.MISSING, error.fact, "`rpl emu`, `rpl isa-mix`", error.next_step)
+        return DoctorReport(
+            DoctorStatus.OK, f"{found['opcodes']} opcodes, {found['cpu']}, {found['disassembler']}"
+        )
+
+
+@hookimpl
+def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
+    del config
+    return (EmulatorCheck(),)
