@@ -17,6 +17,8 @@ import pytest
 
 from rpl_testkit.requirements import absent, require
 
+from .emu_program import Emulator
+
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
 PROGRAMS = Path(__file__).parent / "programs"
@@ -364,3 +366,14 @@ def capture_scenario(
         return isolated(runtime, hsa_program("capture_scenarios"), name, kernels, **settings)
 
     return run
+
+
+@pytest.fixture
+def emulator(native_build: Path, tmp_path: Path) -> Emulator:
+    """The built emulator, with a folder of the test for files."""
+    require("ld.lld-22")
+    program = native_build / "native" / "emu" / "rpl-emu"
+    done = subprocess.run([program, "doctor"], capture_output=True, text=True)
+    if done.returncode == NOT_TO_BE_HAD:
+        absent("libllvm22", done.stderr.strip())
+    return Emulator(program, tmp_path)

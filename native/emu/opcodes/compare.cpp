@@ -45,10 +45,10 @@ bool class_of_half(u32 a, u32 wanted) {
 }
 
 #define RPL_ONE(name, type, letters, test)                                                        \
-  RPL_ROW(v_cmp_##name, "b:" letters, "valu.int32",                                               \
+  RPL_ROW(v_cmp_##name, "b:" letters, "valu.compare",                                               \
           (compare<[](type a_, type b_) { [[maybe_unused]] const auto a = Number<type>::of(a_);   \
             [[maybe_unused]] const auto b = Number<type>::of(b_); return (test); }>)),            \
-  RPL_ROW(v_cmpx_##name, "b:" letters, "valu.int32",                                              \
+  RPL_ROW(v_cmpx_##name, "b:" letters, "valu.compare",                                              \
           (compare_to_exec<[](type a_, type b_) { [[maybe_unused]] const auto a = Number<type>::of(a_); \
             [[maybe_unused]] const auto b = Number<type>::of(b_); return (test); }>))
 #define RPL_INTEGERS(kind, type, letters)          \
@@ -88,16 +88,16 @@ const Row kRows[] = {
     RPL_FLOATS(f32, float, "ff"),
     RPL_FLOATS(f64, double, "FF"),
     RPL_FLOATS(f16, AsHalf, "hh"),
-    RPL_ROW(v_cmp_class_f32, "b:fu", "valu.int32", (compare<[](u32 a, u32 b) { return class_of(a, b); }>)),
-    RPL_ROW(v_cmp_class_f64, "b:Fu", "valu.int32",
+    RPL_ROW(v_cmp_class_f32, "b:fu", "valu.compare", (compare<[](u32 a, u32 b) { return class_of(a, b); }>)),
+    RPL_ROW(v_cmp_class_f64, "b:Fu", "valu.compare",
             (compare<[](u64 a, u32 b) { return class_of_double(a, b); }>)),
-    RPL_ROW(v_cmp_class_f16, "b:hu", "valu.int32",
+    RPL_ROW(v_cmp_class_f16, "b:hu", "valu.compare",
             (compare<[](u32 a, u32 b) { return class_of_half(a, b); }>)),
-    RPL_ROW(v_cmpx_class_f32, "b:fu", "valu.int32",
+    RPL_ROW(v_cmpx_class_f32, "b:fu", "valu.compare",
             (compare_to_exec<[](u32 a, u32 b) { return class_of(a, b); }>)),
-    RPL_ROW(v_cmpx_class_f64, "b:Fu", "valu.int32",
+    RPL_ROW(v_cmpx_class_f64, "b:Fu", "valu.compare",
             (compare_to_exec<[](u64 a, u32 b) { return class_of_double(a, b); }>)),
-    RPL_ROW(v_cmpx_class_f16, "b:hu", "valu.int32",
+    RPL_ROW(v_cmpx_class_f16, "b:hu", "valu.compare",
             (compare_to_exec<[](u32 a, u32 b) { return class_of_half(a, b); }>)),
 };
 

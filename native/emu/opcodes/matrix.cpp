@@ -28,6 +28,7 @@ float shortened(u32 x) {
 }
 template <class T>
 T element(const u32* row, unsigned lane, unsigned e, Type type) {
+  if (type == Type::f64) return static_cast<T>(lane_get<double>(row, lane));
   const unsigned per_word = 32 / bits(type);
   const u32 word = row[e / per_word * kLanes + lane];
   const u32 part = word >> (bits(type) % 32 * (e % per_word));
@@ -39,7 +40,7 @@ T element(const u32* row, unsigned lane, unsigned e, Type type) {
     case Type::fp8: return static_cast<T>(from_float8(part, kFp8));
     case Type::bf8: return static_cast<T>(from_float8(part, kBf8));
     case Type::i8: return static_cast<T>(static_cast<int8_t>(part));
-    case Type::f64: return static_cast<T>(lane_get<double>(row, lane));
+    case Type::f64: break;
   }
   return T{};
 }

@@ -27,19 +27,32 @@ def emu() -> None:
 @click.option("--kernel", metavar="NAME", help="Which kernel; not needed if there is only one.")
 @click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Work-items in all.")
 @click.option("--block", default="64", metavar="X[,Y[,Z]]", help="Work-items of a workgroup.")
-@click.option("--arg", "arguments", multiple=True, metavar="TYPE:VALUE",
-              help="One for each argument: i32:5, f32:1.5, zeros:BYTES, file:PATH; buffers take ,out=PATH.")  # fmt: skip
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="TYPE:VALUE",
+    help="One for each argument: i32:5, f32:1.5, zeros:BYTES, file:PATH; buffers take ,out=PATH.",
+)
 @click.option("--lds", type=click.IntRange(0), default=0, help="Bytes of LDS beside the kernel's own.")
-@click.option("--stack", type=click.IntRange(0), default=0, help="More scratch bytes per lane, for recursion.")
-@click.option("--threads", type=click.IntRange(1), default=1, help="CPU threads; 1 gives the same order each time.")
+@click.option(
+    "--stack", type=click.IntRange(0), default=0, help="More scratch bytes per lane, for recursion."
+)
+@click.option(
+    "--threads", type=click.IntRange(1), default=1, help="CPU threads; 1 gives the same order each time."
+)
 @click.option("--time-limit", type=click.FloatRange(0, min_open=True), default=60.0, help="Seconds.")
 @click.option("--max-instructions", type=click.IntRange(0), default=0, help="Of all waves; 0: no limit.")
-@click.option("--memory-limit", type=click.IntRange(0), default=0, help="Bytes of address space; 0: no limit.")
+@click.option(
+    "--memory-limit", type=click.IntRange(0), default=0, help="Bytes of address space; 0: no limit."
+)
 @click.option("--seed", type=click.IntRange(0), default=1, help="Of what unwritten registers and LDS hold.")
-@click.option("--sanitize", is_flag=True, help="Report races, unwritten LDS, barriers of a part of the lanes.")
+@click.option(
+    "--sanitize", is_flag=True, help="Report races, unwritten LDS, barriers of a part of the lanes."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def launch(context: click.Context, code_object: Path, as_json: bool, **flags: Any) -> int:
+def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags: Any) -> int:
     """Run a kernel of CODE_OBJECT. Instructions that are not known are refused before anything runs.
 
     \b
@@ -84,8 +97,10 @@ def _print_launch(output: Output, answer: Answer) -> None:
     document = answer.document
     if document is None:
         return
-    output.line(f"{document['kernel']}: {document['outcome']}, {document['waves']} waves, "
-                f"{document['instructions']} instructions (emulated, not measured)")  # fmt: skip
+    output.line(
+        f"{document['kernel']}: {document['outcome']}, {document['waves']} waves, "
+        f"{document['instructions']} instructions (emulated, not measured)"
+    )
     for class_, counts in document["classes"].items():
         lanes = counts["lanes"] / counts["executed"]
         output.line(f"  {class_:16} {counts['executed']:>14}   {lanes:5.1f} lanes on")
@@ -105,8 +120,10 @@ def doctor(context: click.Context, as_json: bool) -> int:
     if as_json:
         output.json({"schema_version": "1.0", **document})
     else:
-        output.line(f"{document['opcodes']} opcodes of gfx942 on {document['cpu']}, "
-                    f"decoded by {document['disassembler']} ({document['library']})")  # fmt: skip
+        output.line(
+            f"{document['opcodes']} opcodes of gfx942 on {document['cpu']}, "
+            f"decoded by {document['disassembler']} ({document['library']})"
+        )
     return 0
 
 

@@ -1,0 +1,99 @@
+// What a user would run: kernels with usual signatures, checked against numpy.
+#define __shared__ __attribute__((shared))
+#define KERNEL(block) extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, block))) void
+#define T int(__builtin_amdgcn_workitem_id_x())
+#define G int(__builtin_amdgcn_workgroup_id_x())
+#define GY int(__builtin_amdgcn_workgroup_id_y())
+#define SYNC() (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"), __builtin_amdgcn_s_barrier(), __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"))
+typedef float f4 __attribute__((ext_vector_type(4)));
+typedef _Float16 h4 __attribute__((ext_vector_type(4)));
+
+// One workgroup for a row of n numbers.
+KERNEL(256) softmax(const float* in, float* out, int n) {
+  __shared__ float part[256];
+  const float* row = in + G * n;
+  float most = -1e30f;
+  for (int k = T; k < n; k += 256) most = __builtin_fmaxf(most, row[k]);
+  part[T] = most;
+  SYNC();
+  for (int s = 128; s; s /= 2) { if (T < s) part[T] = __builtin_fmaxf(part[T], part[T + s]); SYNC(); }
+  most = part[0];
+  SYNC();
+  float sum = 0;
+  for (int k = T; k < n; k += 256) sum += __builtin_exp2f((row[k] - most) * 1.44269504f);
+  part[T] = sum;
+  SYNC();
+  for (int s = 128; s; s /= 2) { if (T < s) part[T] += part[T + s]; SYNC(); }
+  for (int k = T; k < n; k += 256) out[G * n + k] = __builtin_exp2f((row[k] - most) * 1.44269504f) / part[0];
+}
+KERNEL(256) gemm(const float* a, const float* b, float* c, int n) {
+  __shared__ float x[16][16], y[16][16];
+  const int i = T / 16, j = T % 16;
+  float sum = 0;
+  for (int k = 0; k < n; k += 16) {
+    x[i][j] = a[(GY * 16 + i) * n + k + j];
+    y[i][j] = b[(k + i) * n + G * 16 + j];
+    SYNC();
+    for (int l = 0; l < 16; ++l) sum += x[i][l] * y[l][j];
+    SYNC();
+  }
+  c[(GY * 16 + i) * n + G * 16 + j] = sum;
+}
+KERNEL(256) reduction(const float* in, float* out, int n) {
+  float sum = 0;
+  for (int k = G * 256 + T; k < n; k += 1024) sum += in[k];
+  for (int by = 32; by; by /= 2) {
+    const int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
+    sum += __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute((lane ^ by) * 4, __builtin_bit_cast(int, sum)));
+  }
+  if (T % 64 == 0) __hip_atomic_fetch_add(out, sum, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+KERNEL(256) histogram(const unsigned char* in, unsigned* bins, int n) {
+  __shared__ unsigned own[256];
+  own[T] = 0;
+  SYNC();
+  for (int k = G * 256 + T; k < n; k += 1024) __hip_atomic_fetch_add(&own[in[k]], 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  SYNC();
+  __hip_atomic_fetch_add(&bins[T], own[T], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+// A wave for a tile of 16 x 16; B has its columns one after the other.
+KERNEL(64) mfma_gemm(const _Float16* a, const _Float16* b, float* c, int n) {
+  f4 sum = {0, 0, 0, 0};
+  const int row = T % 16, part = T / 16;
+  for (int k = 0; k < n; k += 16) {
+    const h4 x = *(const h4*)&a[(GY * 16 + row) * n + k + 4 * part];
+    const h4 y = *(const h4*)&b[(G * 16 + row) * n + k + 4 * part];
+    sum = __builtin_amdgcn_mfma_f32_16x16x16f16(x, y, sum, 0, 0, 0);
+  }
+  for (int k = 0; k < 4; ++k) c[(GY * 16 + 4 * part + k) * n + G * 16 + row] = sum[k];
+}
+// All workgroups meet: each waits until every other has come.
+KERNEL(64) grid_barrier(unsigned* count, unsigned* out, unsigned groups) {
+  if (T == 0) {
+    __hip_atomic_fetch_add(count, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+    while (__hip_atomic_load(count, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) < groups) __builtin_amdgcn_s_sleep(1);
+  }
+  SYNC();
+  if (T == 0) out[G] = *(volatile unsigned*)count;
+}
+KERNEL(64) endless(volatile int* stop) { while (!*stop) {} }
+KERNEL(64) wild(int* p) { p[(long)T << 40] = 1; }
+KERNEL(64) no_such_instruction(int* p) { asm volatile("s_sendmsg sendmsg(MSG_GET_DOORBELL)"); *p = 1; }
+KERNEL(128) race(int* out) {
+  __shared__ int a[128];
+  a[T] = T;
+  out[T] = a[127 - T];
+}
+KERNEL(128) no_race(int* out) {
+  __shared__ int a[128];
+  a[T] = T;
+  SYNC();
+  out[T] = a[127 - T];
+}
+KERNEL(128) unwritten(int* out) {
+  __shared__ int a[128];
+  if (T < 5) a[T] = 1;
+  SYNC();
+  out[T] = a[T];
+}
+KERNEL(64) between_groups(int* out) { out[T] = G; }

@@ -1,0 +1,231 @@
+"""The emulator as users meet it: results against numpy, and a clear end for each thing that goes wrong."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+from rpl_testkit.requirements import require
+
+from .emu_program import CORPUS, DEVICE, STATUSES
+
+
+@pytest.fixture(scope="session")
+def examples(compiled):
+    return compiled("examples.hsaco", [require("clang++-22"), *DEVICE, "-O3", CORPUS / "examples.hip"])
+
+
+def _result(emulator, name, type_):
+    return np.fromfile(emulator.output(name), type_)
+
+
+def test_softmax(emulator, examples):
+    x = np.random.default_rng(1).normal(size=(8, 1000)).astype(np.float32) * 4
+    ran = emulator.launch(
+        examples,
+        "softmax",
+        emulator.file("x", x),
+        f"zeros:{x.nbytes},out={emulator.output('y')}",
+        "i32:1000",
+        grid="2048",
+        block="256",
+    )
+    assert ran.status == 0, ran.stderr
+    e = np.exp(x.astype(float) - x.max(1, keepdims=True))
+    assert (
+        np.abs(_result(emulator, "y", np.float32).reshape(8, 1000) - e / e.sum(1, keepdims=True)).max() < 1e-6
+    )
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_tiled_gemm(emulator, examples, threads):
+    r = np.random.default_rng(2)
+    a, b = (r.normal(size=(64, 64)).astype(np.float32) for _ in "ab")
+    ran = emulator.launch(
+        examples,
+        "gemm",
+        emulator.file("a", a),
+        emulator.file("b", b),
+        f"zeros:{a.nbytes},out={emulator.output('c')}",
+        "i32:64",
+        grid="1024,4",
+        block="256",
+        options=("--threads", threads),
+    )
+    assert ran.status == 0, ran.stderr
+    assert np.abs(_result(emulator, "c", np.float32).reshape(64, 64) - a.astype(float) @ b).max() < 1e-4
+    # 64 work-items a wave, 4 waves a workgroup, 16 workgroups; 4 tiles, each loaded twice.
+    assert ran.document["waves"] == 64
+    assert ran.document["classes"]["global.read"] == ran.document["classes"]["global.read"] | {
+        "executed": 64 * 4 * 2
+    }
+    assert ran.document["classes"]["global.read"]["bytes"] == 16 * 256 * 4 * 2 * 4
+
+
+def test_reduction_and_histogram_with_atomics(emulator, examples):
+    x = np.random.default_rng(3).integers(0, 256, 5000)
+    ran = emulator.launch(
+        examples,
+        "reduction",
+        emulator.file("x", x.astype(np.float32)),
+        f"zeros:4,out={emulator.output('s')}",
+        "i32:5000",
+        grid="1024",
+        block="256",
+    )
+    assert ran.status == 0, ran.stderr
+    assert _result(emulator, "s", np.float32)[0] == x.sum()
+    ran = emulator.launch(
+        examples,
+        "histogram",
+        emulator.file("x", x.astype(np.uint8)),
+        f"zeros:1024,out={emulator.output('h')}",
+        "i32:5000",
+        grid="1024",
+        block="256",
+    )
+    assert ran.status == 0, ran.stderr
+    assert (_result(emulator, "h", np.uint32) == np.bincount(x, minlength=256)).all()
+
+
+def test_mfma_gemm(emulator, examples):
+    r = np.random.default_rng(4)
+    a, b = (r.normal(size=(64, 64)).astype(np.float16) for _ in "ab")
+    ran = emulator.launch(
+        examples,
+        "mfma_gemm",
+        emulator.file("a", a),
+        emulator.file("b", b.T),
+        f"zeros:{64 * 64 * 4},out={emulator.output('c')}",
+        "i32:64",
+        grid="256,4",
+    )
+    assert ran.status == 0, ran.stderr
+    assert (
+        np.abs(_result(emulator, "c", np.float32).reshape(64, 64) - a.astype(float) @ b.astype(float)).max()
+        < 1e-4
+    )
+    assert ran.document["classes"]["mfma.f16"]["executed"] == 16 * 4
+
+
+def test_workgroups_that_wait_for_each_other_end(emulator, examples):
+    ran = emulator.launch(
+        examples,
+        "grid_barrier",
+        "zeros:4",
+        f"zeros:400,out={emulator.output('o')}",
+        "u32:100",
+        grid="6400",
+        options=("--timeout", "60"),
+    )
+    assert ran.status == 0, ran.stderr
+    assert (_result(emulator, "o", np.uint32) == 100).all()
+
+
+def test_each_way_to_fail_has_its_own_end(emulator, examples):
+    ran = emulator.launch(examples, "no_such_instruction", "zeros:4")
+    assert ran.status == 69
+    assert re.search(r"unknown instruction: s_sendmsg .* at 0x", ran.stderr)
+    ran = emulator.launch(examples, "wild", "zeros:4")
+    assert ran.status == 4
+    assert re.search(
+        r"store outside of mapped memory: address 0x\w+, lane 1, workgroup \(0, 0, 0\), wave 0, at 0x\w+",
+        ran.stderr,
+    )
+    ran = emulator.launch(examples, "endless", "zeros:4", options=("--max-instructions", "100000"))
+    assert ran.status == 124
+    assert "limit of instructions" in ran.stderr
+    assert emulator.launch(examples, "endless", "zeros:4", options=("--timeout", "0.2")).status == 124
+    assert emulator.launch(examples, "none", "zeros:4").status == 64
+    (emulator.folder / "text").write_text("no code object")
+    assert emulator.launch(emulator.folder / "text", "none").status == 65
+    ran = emulator.launch(examples, "wild", "zeros:4", options=("--llvm", "/no/such/lib.so"))
+    assert ran.status == 69
+    assert "Next:" in ran.stderr
+
+
+def test_sanitize_names_both_places(emulator, examples):
+    ran = emulator.launch(examples, "race", "zeros:512", grid="128", block="128", options=("--sanitize",))
+    assert ran.status == 1
+    finding = ran.document["findings"][0]
+    assert finding["kind"] == "lds-race"
+    assert finding["at"] != finding["other"]
+    assert {finding["wave"], finding["other_wave"]} == {0, 1}
+    for kernel, kind, grid in (
+        ("unwritten", "lds-unwritten", "128"),
+        ("between_groups", "memory-race-between-workgroups", "256"),
+    ):
+        ran = emulator.launch(
+            examples,
+            kernel,
+            "zeros:512",
+            grid=grid,
+            block="128" if kernel == "unwritten" else "64",
+            options=("--sanitize",),
+        )
+        assert ran.status == 1
+        assert {f["kind"] for f in ran.document["findings"]} == {kind}
+    ran = emulator.launch(examples, "no_race", "zeros:512", grid="128", block="128", options=("--sanitize",))
+    assert (ran.status, ran.document["findings"]) == (0, [])
+
+
+@pytest.mark.parametrize("cpu", ["baseline", "avx2"])
+def test_every_build_gives_the_same_bytes(emulator, examples, cpu):
+    x = np.random.default_rng(5).normal(size=(4, 500)).astype(np.float32)
+    found = []
+    for options in ((), ("--cpu", cpu)):
+        ran = emulator.launch(
+            examples,
+            "softmax",
+            emulator.file("x", x),
+            f"zeros:{x.nbytes},out={emulator.output('y')}",
+            "i32:500",
+            grid="1024",
+            block="256",
+            options=options,
+        )
+        if ran.status == 69 and options:
+            pytest.skip(ran.stderr)
+        found.append((emulator.output("y").read_bytes(), ran.document["opcodes"]))
+    assert found[0] == found[1]
+
+
+def _fuzz(emulator, examples, rounds, seed):
+    r = random.Random(seed)
+    whole = examples.read_bytes()
+    for _ in range(rounds):
+        damaged = bytearray(whole)
+        for _ in range(r.choice([1, 1, 2, 8, 64])):
+            damaged[r.randrange(len(damaged))] = r.randrange(256)
+        if r.random() < 0.1:
+            del damaged[r.randrange(len(damaged)) :]
+        path = emulator.folder / "damaged.hsaco"
+        path.write_bytes(bytes(damaged))
+        kernel = r.choice(["softmax", "gemm", "histogram", "mfma_gemm"])
+        ran = emulator.launch(
+            path,
+            kernel,
+            "zeros:4096",
+            "zeros:4096",
+            *(["zeros:16384"] if "gemm" in kernel else []),
+            "i32:16",
+            grid="256",
+            block="64",
+            options=("--timeout", "2", "--memory-limit", str(1 << 34)),
+        )
+        assert ran.status in STATUSES, (seed, ran.status, ran.stderr)
+
+
+@pytest.mark.fuzz
+def test_damaged_code_objects_never_crash_it(emulator, examples):
+    _fuzz(emulator, examples, 60, 1)
+
+
+@pytest.mark.long
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_many_damaged_code_objects_never_crash_it(emulator, examples, seed):
+    _fuzz(emulator, examples, 500, seed)

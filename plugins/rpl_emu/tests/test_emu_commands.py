@@ -1,0 +1,105 @@
+"""The commands where the native program is absent, or a stand-in that says what it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rpl_emu.amd_counters import amd_counters, counter_map
+
+LAUNCHED = {
+    "kernel": "k",
+    "outcome": "ended",
+    "waves": 4,
+    "instructions": 30,
+    "not_to_the_bit": [],
+    "classes": {
+        "valu.fma.f32": {"executed": 10, "lanes": 640},
+        "mfma.f16": {"executed": 3, "lanes": 192},
+        "flat.read": {"executed": 2, "lanes": 128, "bytes": 512},
+    },
+}
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """``program(status, stdout, stderr)``: what rpl-emu shall do."""
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(tmp_path))
+
+    def make(status, stdout="", stderr=""):
+        path = tmp_path / "rpl-emu"
+        (tmp_path / "out").write_text(stdout)
+        (tmp_path / "err").write_text(stderr)
+        lines = [
+            f'echo "$@" > {tmp_path}/words',
+            f"cat {tmp_path}/out",
+            f"cat {tmp_path}/err >&2",
+            f"exit {status}",
+        ]
+        path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+        path.chmod(0o755)
+        return tmp_path / "words"
+
+    return make
+
+
+def test_counters_follow_the_map():
+    found = amd_counters(LAUNCHED)
+    assert found["SQ_WAVES"] == {"value": 4, "status": "class unverified"}
+    assert found["SQ_INSTS_VALU"]["value"] == 13
+    assert found["SQ_INSTS_VALU_FMA_F32"]["value"] == 10
+    assert found["SQ_INSTS_VMEM_RD"]["value"] == found["SQ_INSTS_FLAT"]["value"] == 2
+    assert {rule["status"] for rule in counter_map()["counters"].values()} == {"class unverified"}
+
+
+def test_a_launch_prints_one_document(rpl_cli, program):
+    words = program(0, json.dumps(LAUNCHED))
+    ran = rpl_cli("emu", "launch", "k.hsaco", "--grid", "256", "--arg", "i32:5", "--json")
+    assert ran.exit_code == 0
+    document = json.loads(ran.stdout)
+    assert document["amd_counters"]["SQ_INSTS_MFMA"]["value"] == 3
+    assert "--grid 256" in words.read_text()
+    assert "--arg i32:5" in words.read_text()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(69, "unknown instruction: s_sendmsg at 0x40"), (65, "no ELF file"), (64, "no kernel k")],
+)
+def test_refusals_are_rpls_own_errors(rpl_cli, program, status, message):
+    program(status, stderr=f"rpl-emu: {message}\n")
+    ran = rpl_cli("emu", "launch", "k.hsaco")
+    assert ran.exit_code == status
+    assert message in ran.stderr
+
+
+def test_a_fault_keeps_its_exit_code(rpl_cli, program):
+    program(
+        4, json.dumps({**LAUNCHED, "outcome": "memory_fault"}), "rpl-emu: store outside of mapped memory\n"
+    )
+    ran = rpl_cli("emu", "launch", "k.hsaco")
+    assert ran.exit_code == 4
+    assert "store outside of mapped memory" in ran.stderr
+    assert "memory_fault" in ran.stdout
+
+
+def test_without_the_program_the_remedy_is_named(rpl_cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(tmp_path))
+    ran = rpl_cli("emu", "doctor")
+    assert ran.exit_code == 69
+    assert "pip install rpl-native" in ran.stderr
+
+
+def test_the_mix_finds_loops_and_leaves_padding_out(rpl_cli, program):
+    code = [
+        {"at": 0, "opcode": "v_add_f32", "class": "valu.add.f32"},
+        {"at": 4, "opcode": "s_cbranch_scc0", "class": "branch", "target": 0},
+        {"at": 8, "opcode": "s_endpgm", "class": "internal"},
+        {"at": 12, "opcode": "s_nop", "class": "internal"},
+    ]
+    program(0, json.dumps({"k": {"kernel": True, "instructions": code}}))
+    ran = rpl_cli("isa-mix", "k.hsaco", "--json")
+    (mix,) = json.loads(ran.stdout)["functions"]
+    assert mix["instructions"] == 3
+    assert mix["loops"] == [{"head": 0, "end": 4, "classes": {"branch": 1, "valu.add.f32": 1}}]
