@@ -128,14 +128,19 @@ def interfaces() -> tuple[type, ...]:
 
 @cache
 def value_types() -> tuple[type, ...]:
-    """Every public class beside the interfaces, and what those of other distributions lead to."""
+    """Every public class beside the interfaces, and what those of other distributions lead to.
+
+    Where a field takes a class, its subclasses are what plugins construct.
+    """
     known = _public_classes()
     own = {*VALUE_PLACES, *(interface.__module__ for interface in interfaces())}
     reached = {v for v in known.values() if own & {v.__module__, v.__module__.rpartition(".")[0]}}
     new = reached
     while new:
         text = "\n".join(line for value in new for line in (*_members(value), *_bases(value)))
-        new = {known[word] for word in re.findall(r"[A-Z]\w+", text) if word in known} - reached
+        new = {known[word] for word in re.findall(r"[A-Z]\w+", text) if word in known}
+        new |= {value for value in known.values() if {*value.__mro__[1:]} & (reached - {*interfaces()})}
+        new -= reached
         reached |= new
     return tuple(value for value in known.values() if value in reached and value not in interfaces())
 
