@@ -6,6 +6,7 @@ would. Each test edits one kernel and runs the user's command with what was buil
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -154,6 +155,12 @@ def test_several_builds_that_fit_are_a_question(scale, tmp_path):
     with pytest.raises(UsageError, match=r"builds/one, builds/two") as caught:
         other.builder(KERNEL, "bin/scale_app")
     assert "--build 'cmake --build builds/one'" in caught.value.one_line()
+    # The directory that holds the program is the one, and without CMake's file API the name decides.
+    entry = {"directory": str(root), "file": "k.hip", "command": "c++ -c k.hip -o CMakeFiles/scale.dir/k.o"}
+    (root / "builds" / "two" / "compile_commands.json").write_text(json.dumps([entry]))
+    for program, words in (("libscale.so", ("--target", "scale", "--verbose")), ("app", ("--verbose",))):
+        builder = other.builder(KERNEL, f"builds/two/{program}").builder
+        assert builder.words == ("cmake", "--build", str(root / "builds" / "two"), *words)
     shutil.rmtree(root / "builds")
     for name in ("src", "out"):
         (root / name).mkdir(exist_ok=True)
@@ -162,6 +169,11 @@ def test_several_builds_that_fit_are_a_question(scale, tmp_path):
     with pytest.raises(UsageError, match=r"several directories name program: out, src") as caught:
         other.builder(KERNEL, "out/program")
     assert "--build 'make -C out'" in caught.value.one_line()
+    shutil.move(root / "out" / "Makefile", root / "Makefile")
+    (root / "src" / "Makefile").unlink()
+    below = UsersProject(root / "out")
+    builder = below.builder("../src/kernel.hip", "./program").builder
+    assert (builder.words, builder.place, builder.root) == (("make",), root, root)
 
 
 def test_what_only_starts_other_programs_is_never_replaced(scale):
@@ -191,6 +203,8 @@ def test_a_file_of_device_code_that_a_program_loads(scale, tmp_path):
     assert builder.system == "compiler"
     command = builder.command_for(build)
     assert (command[0], command[2]) == (words[0], words[2])
+    grow = Launches(None, frozenset({"grow(float*)"}), frozenset())
+    assert choose_file((grow,), {}, scale.root, None).path == scale.root / "out" / "module.co"
     assert scale.run(*command) == "18"
 
 

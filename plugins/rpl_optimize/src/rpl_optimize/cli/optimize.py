@@ -23,6 +23,7 @@ def optimize(context: click.Context, /, application: tuple[str, ...], **flags: A
 
     \b
     rpl optimize saxpy.hip "./saxpy 100" --output-file out.bin:f32 --rtol 1e-5
+    rpl optimize kernels/sum.hpp --output-file sums.bin:f32 -- python3 driver.py
     rpl optimize ./app --build "make app" --validate "python check.py {program}"
     rpl optimize --resume rpl-runs/20261121T101500Z-optimize-saxpy
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rpl_core.errors import RplError, UsageError
@@ -17,8 +18,6 @@ from rpl_optimize.projects.project_build import program_place, project_builder
 from rpl_optimize.running.program_word import find_program
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rpl_optimize.build.compile_database import Entry
     from rpl_optimize.interfaces.builder import BuildRequest
 
@@ -39,6 +38,9 @@ class MakeBuilds(BuildSystem):
             return None
         program = program_place(find_program(request.command, request.binary, request.place).path)
         root = tree_of(request)
+        above = Path(os.path.commonpath((root, program)))
+        if request.project is None and not program.is_relative_to(root) and _text(above):
+            root = above  # the user stands in the directory of what is built, beside that of the source
         folder = _folder(request, program, root)
         if folder is None:
             return None
@@ -56,7 +58,7 @@ def _folder(request: BuildRequest, program: Path, root: Path) -> Path | None:
         return None
     place = request.place.resolve()
     above = (*program.parents, *request.source.parents)
-    folders = dict.fromkeys((place, *(folder for folder in above if folder.is_relative_to(root))))
+    folders = dict.fromkeys(folder for folder in (place, *above) if folder.is_relative_to(root))
     found = [folder for folder in folders if _names(folder, program)]
     if len(found) > 1 and found[0] != place:
         names = ", ".join(os.path.relpath(folder, place) for folder in found)
