@@ -82,6 +82,10 @@ def script(kernel: str, rest: str = "") -> bytes:
     return f"#!/bin/sh\n{MARK.decode()}{kernel}\n{rest}\n".encode()
 
 
+def commands(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
 def named(noun: str, *values) -> NamedContributions:
     return NamedContributions(noun, [(value.name, Contribution("test", value)) for value in values])
 
@@ -104,6 +108,7 @@ class Desk:
         return self.tmp / "home"
 
     def set_up(self, *checks, controls: Transformation | None = None, **options) -> Desk:
+        options["validate"] = commands(options.get("validate", ()))
         wrong = LineControls() if controls is None else controls
         self.stage = EquivalenceStage(
             named("check", *checks),
@@ -129,6 +134,7 @@ class Desk:
 
     def request(self, baseline: bytes, candidate: bytes, **options) -> EquivalenceRequest:
         first, second = self.build(baseline), self.build(candidate)
+        options["validate"] = commands(options.get("validate", ()))
         return EquivalenceRequest(
             self.tmp / "checks" / "baseline",
             self.tmp / "checks" / f"candidate-{self.count}",

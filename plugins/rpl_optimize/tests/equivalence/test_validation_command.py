@@ -133,3 +133,12 @@ def test_programs_write_nowhere_else_and_it_is_said_how_they_may(desk, monkeypat
     assert report.verdict is NOT_RUN
     assert "RPL_SANDBOX=builds runs it without" in report.evidence
     assert elsewhere.read_text() == "the user's"
+
+
+def test_every_command_counts_and_the_one_that_failed_is_named(desk) -> None:
+    """A result may be wrong at one size only."""
+    sizes = tuple(f'sh -c \'test "$({{program}} {size})" = "2 {size}"\'' for size in (7, 64))
+    assert check(desk, 'echo "2 $1" #', sizes).verdict is EQUAL
+    report = check(desk, 'test "$1" = 7 && echo "2 $1"', sizes)
+    assert report.verdict is DIFFERENT
+    assert '"2 64"' in report.evidence

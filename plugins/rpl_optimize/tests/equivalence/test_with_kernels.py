@@ -86,7 +86,7 @@ def test_an_unrolled_kernel_is_equal_and_the_checks_see(verdicts) -> None:
     script = Path("check.sh")
     script.write_text('#!/bin/sh\n./sums 7 && mv out.bin right.bin && "$1" 7 && cmp out.bin right.bin\n')
     script.chmod(0o755)
-    found = verdicts(_UNROLLED, outputs=("out.bin",), validate="./check.sh {program}")
+    found = verdicts(_UNROLLED, outputs=("out.bin",), validate=("./check.sh {program}",))
     assert found.keys() == {"output-files", "validation-command"}
     for part in found.values():
         assert part.verdict == "equal", part

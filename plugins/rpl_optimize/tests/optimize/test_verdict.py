@@ -336,7 +336,7 @@ def test_a_recorded_look_is_not_believed(accepted_evidence, gain: float) -> None
 
 
 def test_pairs_behind_the_look_that_rejected_change_nothing(accepted_evidence) -> None:
-    bad, good = measured(0.0, 10), measured(0.1, 20)
+    bad, good = measured(-0.01, 10), measured(0.1, 20)
     update = {
         "base_ns": bad.base_ns + good.base_ns,
         "new_ns": bad.new_ns + good.new_ns,
@@ -349,12 +349,16 @@ def test_pairs_behind_the_look_that_rejected_change_nothing(accepted_evidence) -
     assert "after 3 pairs" in found.reason
 
 
-@pytest.mark.parametrize(("gain", "wanted"), [(0.03, True), (0.055, False)])
-def test_placement_is_asked_for_where_gains_are_small(accepted_evidence, gain: float, wanted: bool) -> None:
+@pytest.mark.parametrize(
+    ("gain", "spread", "wanted"), [(0.03, 1.0, True), (0.055, 1.0, False), (0.055, 12.0, True)]
+)
+def test_placement_is_asked_for_where_gains_may_be_small(
+    accepted_evidence, gain: float, spread: float, wanted: bool
+) -> None:
     """A build that can't be shifted stops only who asked for it; the verdict says so."""
     update = {
         "measurement": measured(gain),
-        "remeasurement": measured(gain, place="b", seed=3),
+        "remeasurement": measured(gain, place="b", seed=3, spread=spread),
         "placement": None,
     }
     evidence = accepted_evidence.model_copy(update=update)

@@ -30,7 +30,7 @@ LOOKS = (10, 15, 20, 30)
 LOOKS_V2 = (10, 15, 20, 30, 40)
 SCREENING = (3,)
 #: Least gain that a screening lets pass, as a part of the least gain.
-SCREENING_PART = 0.15
+SCREENING_PART = 0.05
 #: Confidence of the interval that keeps makespan and critical path from regressing (rule 3).
 GUARD_CONFIDENCE = 0.95
 

@@ -74,8 +74,10 @@ _BUILD = (
 _EQUIVALENCE = (
     click.option(
         "--validate",
+        multiple=True,
         metavar="COMMAND",
-        help="Exits 0 when results are right; {program} is the built program, {command} the whole command.",
+        help="Exits 0 when results are right; {program} is the built program, {command} the whole command. "
+        "Repeatable, for example with other sizes.",
     ),
     click.option(
         "--output-file",
@@ -193,7 +195,7 @@ class OptimizeSettings:
     project: Path | None
     binary: Path | None
     build_time_limit: float
-    validate: str | None
+    validate: tuple[str, ...]
     outputs: tuple[str, ...]
     rtol: float
     atol: float

@@ -11,14 +11,13 @@ from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.values import frozen
 from rpl_optimize.equivalence.output_spec import output_paths
 from rpl_optimize.equivalence.places import fresh_place
-from rpl_optimize.equivalence.program_run import ProgramRun, RunPlan, program_of, run_in
+from rpl_optimize.equivalence.program_run import ProgramRun, RunPlan, program_of, run_in, shown
 from rpl_optimize.equivalence.working_copy import make_working_copy
 from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
 from rpl_optimize.isolation.application import how_to_do_without
 
 if TYPE_CHECKING:
-    from rpl_optimize.isolation.application import how_to_do_without
-from rpl_optimize.interfaces.equivalence import EquivalenceRequest
+    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
 
 _PLACEHOLDER = re.compile(r"\{(?:program|directory|command)\}")
 _NAMES_THE_PROGRAM = ("{program}", "{command}")
@@ -35,7 +34,7 @@ class _Side:
 
 
 class ValidationCommandCheck(EquivalenceCheck):
-    """Runs the command for the baseline, which must pass, and for the candidate.
+    """Runs each command for the baseline, which must pass, and for the candidate.
 
     ``{program}`` stands for the built program, ``{command}`` for the whole command line and ``{directory}``
     for the scratch directory, a stand-in for the user's own, in which it runs. There is no shell.
@@ -56,27 +55,38 @@ class ValidationCommandCheck(EquivalenceCheck):
             return _not_run(error.fact)
 
     def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
-        validate = request.options.validate
-        if validate is None:
+        commands = request.options.validate
+        if not commands:
             return _not_run("no validation command was given (--validate)")
-        if not any(name in validate for name in _NAMES_THE_PROGRAM):
+        if not all(any(name in command for name in _NAMES_THE_PROGRAM) for command in commands):
             return _not_run("the validation names neither {program} nor {command}, so it can't see a change")
         if not request.baseline_command or request.baseline_command == request.candidate_command:
             return _not_run("no two command lines to validate")
+        said = []
+        for command in commands:
+            report = self._one(request, command)
+            if report.verdict is not EquivalenceVerdict.EQUAL:
+                return report
+            said.append(report.evidence)
+        return EquivalenceReport(EquivalenceVerdict.EQUAL, "; ".join(said))
+
+    def _one(self, request: EquivalenceRequest, validate: str) -> EquivalenceReport:
+        """By one of the commands. Its name is in the evidence where there are several."""
+        which = f" ({shown(validate)})" if len(request.options.validate) > 1 else ""
         problem = self._baseline_problem(request, validate)
         if problem is not None:
-            return _not_run(problem)
-        run = _validate(request, _candidate(request))
+            return _not_run(f"{problem}{which}")
+        run = _validate(request, _candidate(request), validate)
         if run.failure is None:
             words = f": {run.last_line}" if run.last_line else ""
-            return EquivalenceReport(EquivalenceVerdict.EQUAL, f"the validation passed{words}")
-        return EquivalenceReport(EquivalenceVerdict.DIFFERENT, run.explained(), run.crashed)
+            return EquivalenceReport(EquivalenceVerdict.EQUAL, f"the validation{which} passed{words}")
+        return EquivalenceReport(EquivalenceVerdict.DIFFERENT, f"{run.explained()}{which}", run.crashed)
 
     def _baseline_problem(self, request: EquivalenceRequest, validate: str) -> str | None:
         key = (request.baseline_directory, validate, request.baseline_command)
         if key in self._passed:
             return None
-        run = _validate(request, _baseline(request))
+        run = _validate(request, _baseline(request), validate)
         if run.failure is not None:
             return f"it fails for the unchanged program too: {run.explained()}{how_to_do_without()}"
         touched = run.copy.touched()
@@ -97,10 +107,10 @@ def _candidate(request: EquivalenceRequest) -> _Side:
     return _Side(request.candidate_directory, request.candidate_command, str(program), "the validation")
 
 
-def _validate(request: EquivalenceRequest, side: _Side) -> ProgramRun:
+def _validate(request: EquivalenceRequest, side: _Side, validate: str) -> ProgramRun:
     place = fresh_place(side.directory, "validation")
     outputs = output_paths(request.options.outputs)
-    words = _words(request.options.validate or "")
+    words = _words(validate)
     original = request.working_directory or Path.cwd()
     copy = make_working_copy(original, place / "work", outputs, (*words, *side.command))
     plan = RunPlan(

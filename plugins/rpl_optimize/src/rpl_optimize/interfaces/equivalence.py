@@ -20,12 +20,12 @@ class EquivalenceVerdict(str, Enum):
 class EquivalenceOptions:
     """What the user said about checking results.
 
-    ``validate`` is a command that exits 0 when the program is right; ``outputs`` are files that a run of
+    ``validate`` are commands that exit 0 when the program is right; ``outputs`` are files that a run of
     the program writes, relative to its working directory; ``-`` is its standard output. Numbers may differ
     by ``absolute + relative * |baseline|``; both 0 asks for equal bytes.
     """
 
-    validate: str | None = None
+    validate: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     relative: float = 0.0
     absolute: float = 0.0
