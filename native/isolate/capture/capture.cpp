@@ -70,15 +70,15 @@ class Session {
     const std::string text = text_of(document);
     return put(name, Bytes(reinterpret_cast<const std::byte*>(text.data()), text.size()));
   }
-  const AgentDescription& agent() const;
-  json dispatch_document() const;
+  [[nodiscard]] const AgentDescription& agent() const;
+  [[nodiscard]] json dispatch_document() const;
   json regions_document(Snapshot& snapshot) const;
   json capture_document(Snapshot& snapshot) const;
-  json launch_part() const;
-  json runtime_part() const;
-  json agent_part() const;
+  [[nodiscard]] json launch_part() const;
+  [[nodiscard]] json runtime_part() const;
+  [[nodiscard]] json agent_part() const;
   json memory_part(Snapshot& snapshot) const;
-  json drain_part() const;
+  [[nodiscard]] json drain_part() const;
 
   Process& process_;
   const hsa::ApiTables& api_;
@@ -147,7 +147,8 @@ bool Session::make_folder() {
   for (const char* part : {"memory", "module_variables"}) {
     if (!error) fs::create_directory(fs::path(settings_.output) / part, error);
   }
-  if (!error && settings_.post == Post::kBytes) fs::create_directory(settings_.output + "/memory_after", error);
+  if (!error && settings_.post == Post::kBytes)
+    fs::create_directory(settings_.output + "/memory_after", error);
   return !error || failed(settings_.output + ": " + error.message());
 }
 
@@ -157,7 +158,8 @@ bool Session::put(const std::string& name, Bytes bytes) {
 }
 
 bool Session::write_arguments(Snapshot& snapshot) {
-  if (launch_.packet.kernarg_address == 0 || launch_.kernel->kernarg_size == 0) return put("kernarg.bin", Bytes{});
+  if (launch_.packet.kernarg_address == 0 || launch_.kernel->kernarg_size == 0)
+    return put("kernarg.bin", Bytes{});
   return snapshot.read(launch_.packet.kernarg_address, launch_.kernel->kernarg_size, arguments_) &&
          put("kernarg.bin", Bytes(arguments_));
 }
@@ -204,7 +206,8 @@ bool Session::submit() {
 
 bool Session::write_documents(Snapshot& snapshot) {
   if (!has_time_) warnings_.emplace_back("the runtime gave no times of the launch");
-  return put("dispatch.json", dispatch_document()) && put("memory_regions.json", regions_document(snapshot)) &&
+  return put("dispatch.json", dispatch_document()) &&
+         put("memory_regions.json", regions_document(snapshot)) &&
          put("capture.json", capture_document(snapshot)) &&
          write_file(settings_.output + "/rpl_capture_complete",
                     text_of({{"schema_version", kSchemaVersion}, {"files", files_}}));
@@ -256,7 +259,8 @@ json Session::launch_part() const {
           {"match_index", launch_.match_index},
           {"launch_index", launch_.launch_index},
           {"group_segment", {{"fixed", kernel.group_segment_size}, {"launched", packet.group_segment_size}}},
-          {"private_segment", {{"fixed", kernel.private_segment_size}, {"launched", packet.private_segment_size}}},
+          {"private_segment",
+           {{"fixed", kernel.private_segment_size}, {"launched", packet.private_segment_size}}},
           {"start_ns", has_time_ ? json(time_.start) : json()},
           {"end_ns", has_time_ ? json(time_.end) : json()},
           {"duration_ns", has_time_ ? json(time_.end - time_.start) : json()}};
@@ -264,11 +268,12 @@ json Session::launch_part() const {
 
 json Session::runtime_part() const {
   const auto get = api_.original(hsa::core::kSystemGetInfo);
-  uint16_t major = 0, minor = 0;
+  uint16_t major = 0;
+  uint16_t minor = 0;
   get(hsa::kSystemVersionMajor, &major);
   get(hsa::kSystemVersionMinor, &minor);
   const char* build = nullptr;
-  if (get(hsa::kSystemBuildVersion, &build) != hsa::kSuccess) build = nullptr;
+  if (get(hsa::kSystemBuildVersion, static_cast<void*>(&build)) != hsa::kSuccess) build = nullptr;
   const auto told = [](const hsa::TableVersion& version) {
     return json::array({version.major, version.minor, version.step});
   };
@@ -295,7 +300,8 @@ json Session::agent_part() const {
 
 json Session::memory_part(Snapshot& snapshot) const {
   json regions = json::array();
-  uint64_t bytes = 0, stored = 0;
+  uint64_t bytes = 0;
+  uint64_t stored = 0;
   for (const CapturedRegion& one : snapshot.regions()) {
     if (one.variable) continue;
     bytes += one.allocation.size;

@@ -16,8 +16,12 @@ namespace rpl::isolate {
 // Everything that a process knows; made when the runtime loads the tool.
 struct Process {
   explicit Process(const hsa::ApiTables& tables, Settings given)
-      : api(tables), settings(std::move(given)), status(settings), filter(settings.kernel),
-        registry(filter, spool_folder(settings.output)), queues(api) {}
+      : api(tables),
+        settings(std::move(given)),
+        status(settings),
+        filter(settings.kernel),
+        registry(filter, spool_folder(settings.output)),
+        queues(api) {}
 
   static std::string spool_folder(const std::string& output);
 

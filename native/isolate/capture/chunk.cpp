@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 
 namespace rpl::isolate {
@@ -18,9 +19,11 @@ bool is_zero(Bytes bytes) {
 uint64_t xxh3(Bytes bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::string hex16(uint64_t hash) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016lx", hash);
-  return text.data();
+  constexpr size_t kDigits = 16;
+  std::array<char, kDigits> text{};
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), hash, kDigits);
+  const std::string digits(text.data(), written.ptr);
+  return std::string(kDigits - digits.size(), '0') + digits;
 }
 
 void ChunkHasher::add(Bytes bytes) {

@@ -14,6 +14,7 @@ inline constexpr size_t kChunkBytes = 1 << 20;
 bool is_zero(Bytes bytes);
 // XXH3, 64 bits, seed 0.
 uint64_t xxh3(Bytes bytes);
+// In hexadecimal, 16 digits.
 std::string hex16(uint64_t hash);
 
 // The hashes of a stream's chunks. Chunks of zeros are recognised and not hashed again.

@@ -16,13 +16,15 @@ struct PoolSearch {
 
   void look_at(hsa::Pool pool) {
     const auto get = api->original(hsa::amd::kPoolGetInfo);
-    uint32_t segment = 1, its_flags = 0;
+    uint32_t segment = 1;
+    uint32_t its_flags = 0;
     bool allocates = false;
     get(pool, hsa::kPoolSegment, &segment);
     get(pool, hsa::kPoolAllocAllowed, &allocates);
     if (segment != 0 || !allocates) return;
     get(pool, hsa::kPoolFlags, &its_flags);
-    if (found.handle == 0 || ((its_flags & hsa::kPoolFineGrained) != 0 && (flags & hsa::kPoolFineGrained) == 0)) {
+    if (found.handle == 0 ||
+        ((its_flags & hsa::kPoolFineGrained) != 0 && (flags & hsa::kPoolFineGrained) == 0)) {
       found = pool;
       flags = its_flags;
     }
@@ -54,10 +56,10 @@ void MemoryReader::allocate(hsa::Agent cpu) {
       },
       &search);
   void* memory = nullptr;
-  const bool got =
-      search.found.handle != 0 &&
-      api_.original(hsa::amd::kPoolAllocate)(search.found, kBlocks * kBlockBytes, 0, &memory) == hsa::kSuccess &&
-      api_.original(hsa::amd::kAllowAccess)(1, &gpu_, nullptr, memory) == hsa::kSuccess;
+  const bool got = search.found.handle != 0 &&
+                   api_.original(hsa::amd::kPoolAllocate)(search.found, kBlocks * kBlockBytes, 0, &memory) ==
+                       hsa::kSuccess &&
+                   api_.original(hsa::amd::kAllowAccess)(1, &gpu_, nullptr, memory) == hsa::kSuccess;
   if (!got) error_ = "no memory for copies could be had";
   memory_ = static_cast<std::byte*>(memory);
 }
@@ -71,8 +73,8 @@ bool MemoryReader::start(size_t block, uint64_t base, uint64_t size) {
   TimedSignal& done = signal_of(block);
   done.set_again();
   const auto copy = api_.original(hsa::amd::kAsyncCopy);
-  const auto status = copy(memory_of(block), cpu_, reinterpret_cast<const void*>(base), gpu_, size, 0, nullptr,
-                           done.give());
+  const auto status =
+      copy(memory_of(block), cpu_, reinterpret_cast<const void*>(base), gpu_, size, 0, nullptr, done.give());
   if (status == hsa::kSuccess) return true;
   done.take_back();
   error_ = "a copy was refused with status " + std::to_string(status);
@@ -88,7 +90,9 @@ bool MemoryReader::finish(size_t block) {
 
 bool MemoryReader::read(uint64_t base, uint64_t size, const Take& take) {
   const uint64_t blocks = (size + kBlockBytes - 1) / kBlockBytes;
-  const auto size_of = [size](uint64_t block) { return std::min<uint64_t>(kBlockBytes, size - block * kBlockBytes); };
+  const auto size_of = [size](uint64_t block) {
+    return std::min<uint64_t>(kBlockBytes, size - block * kBlockBytes);
+  };
   bool good = true;
   uint64_t started = 0;
   for (uint64_t block = 0; good && block < blocks; ++block) {

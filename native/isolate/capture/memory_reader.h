@@ -25,8 +25,8 @@ class MemoryReader {
   // Why it can't read; empty when it can.
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  // Calls `take` for block after block while the next ones are on their way. False: a copy failed or did not end in
-  // time, or `take` returned false.
+  // Calls `take` for block after block while the next ones are on their way. False: a copy failed or did not
+  // end in time, or `take` returned false.
   using Take = std::function<bool(Bytes)>;
   // By a DMA engine of the GPU.
   bool read(uint64_t base, uint64_t size, const Take& take);

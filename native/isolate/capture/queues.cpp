@@ -20,8 +20,8 @@ uint64_t since(Clock::time_point start) {
 
 hsa::BarrierPacket barrier_packet(hsa::Signal completion) {
   hsa::BarrierPacket packet{};
-  packet.header = hsa::kPacketBarrierAnd | hsa::kPacketBarrierBit | hsa::kPacketAcquireSystem |
-                  hsa::kPacketReleaseSystem;
+  packet.header =
+      hsa::kPacketBarrierAnd | hsa::kPacketBarrierBit | hsa::kPacketAcquireSystem | hsa::kPacketReleaseSystem;
   packet.completion_signal = completion;
   return packet;
 }
@@ -32,20 +32,20 @@ QueueRecord* Queues::add(hsa::Queue* queue, hsa::Agent agent, bool single_produc
   record->agent = agent;
   record->id = queue->id;
   record->single_producer = single_producer;
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   alive_.push_back(record);
   return record;
 }
 
 void Queues::remove(const hsa::Queue* queue) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   std::erase_if(alive_, [queue](const QueueRecord* one) { return one->queue == queue; });
 }
 
 QueueRecord* Queues::find(const hsa::Queue* queue) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found =
-      std::find_if(alive_.begin(), alive_.end(), [queue](const QueueRecord* one) { return one->queue == queue; });
+      std::ranges::find_if(alive_, [queue](const QueueRecord* one) { return one->queue == queue; });
   return found == alive_.end() ? nullptr : *found;
 }
 
@@ -84,7 +84,7 @@ void Queues::close() {
 
 void Queues::open() {
   {
-    const std::lock_guard lock(gate_mutex_);
+    const std::scoped_lock lock(gate_mutex_);
     closed_ = false;
   }
   opened_.notify_all();
@@ -100,10 +100,10 @@ void Queues::open() {
 }
 
 std::vector<QueueRecord*> Queues::others(const QueueRecord& own) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   std::vector<QueueRecord*> found;
-  std::copy_if(alive_.begin(), alive_.end(), std::back_inserter(found),
-               [&own](const QueueRecord* one) { return one != &own && one->packets.load() != 0; });
+  std::ranges::copy_if(alive_, std::back_inserter(found),
+                       [&own](const QueueRecord* one) { return one != &own && one->packets.load() != 0; });
   return found;
 }
 
@@ -138,7 +138,8 @@ void Queues::inject(QueueRecord& record, hsa::Signal signal) {
   const auto cas = api_.original(hsa::core::kQueueCasWriteIndex);
   uint64_t index = write_index(queue);
   for (;;) {
-    if (!closed_.load() || record.drain_signal.load() == 0) return;  // too late, or done by the queue's own thread
+    if (!closed_.load() || record.drain_signal.load() == 0)
+      return;  // too late, or done by the queue's own thread
     if (index - read_index(queue) >= queue->size) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       index = write_index(queue);
@@ -149,8 +150,8 @@ void Queues::inject(QueueRecord& record, hsa::Signal signal) {
     index = seen;
   }
   ++record.drain_barriers;
-  // From here on the place in the ring is ours and has to be filled. The signal stays for the queue's own thread: it
-  // may be waiting in the callback, with the lock that our doorbell needs.
+  // From here on the place in the ring is ours and has to be filled. The signal stays for the queue's own
+  // thread: it may be waiting in the callback, with the lock that our doorbell needs.
   const hsa::BarrierPacket packet = barrier_packet(signal);
   auto* const slot = static_cast<std::byte*>(queue->base_address) + index % queue->size * hsa::kPacketBytes;
   constexpr size_t kHeaderBytes = sizeof(uint32_t);

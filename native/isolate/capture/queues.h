@@ -51,7 +51,8 @@ class Queues {
   bool drain_own(hsa::PacketWriter writer, std::chrono::milliseconds limit, uint64_t& nanoseconds);
   // Nothing new is submitted from here on, except by this thread.
   void close();
-  // Empties all others, by a barrier in each. Queues of one producer can't be given one: they are not drained.
+  // Empties all others, by a barrier in each. Queues of one producer can't be given one: they are not
+  // drained.
   std::vector<Drained> drain_others(const QueueRecord& own, std::chrono::milliseconds limit);
   void open();
 
@@ -65,7 +66,7 @@ class Queues {
   std::mutex gate_mutex_;
   std::condition_variable opened_;
   std::atomic<bool> closed_{false};
-  std::atomic<std::thread::id> owner_{};
+  std::atomic<std::thread::id> owner_;
   std::vector<std::thread> helpers_;
   std::vector<std::pair<QueueRecord*, std::unique_ptr<TimedSignal>>> draining_;
 };

@@ -17,7 +17,7 @@ T agent_info(const hsa::ApiTables& api, hsa::Agent agent, uint32_t what) {
 
 std::string agent_text(const hsa::ApiTables& api, hsa::Agent agent, uint32_t what) {
   const auto text = agent_info<std::array<char, 64>>(api, agent, what);
-  return std::string(text.data(), strnlen(text.data(), text.size()));
+  return {text.data(), strnlen(text.data(), text.size())};
 }
 
 std::string isa_of(const hsa::ApiTables& api, hsa::Agent agent) {
@@ -31,10 +31,11 @@ std::string isa_of(const hsa::ApiTables& api, hsa::Agent agent) {
         auto& found = *static_cast<Search*>(data);
         uint32_t length = 0;
         const auto get = found.api->original(hsa::core::kIsaGetInfo);
-        if (!found.name.empty() || get(isa, hsa::kIsaNameLength, &length) != hsa::kSuccess) return hsa::kSuccess;
+        if (!found.name.empty() || get(isa, hsa::kIsaNameLength, &length) != hsa::kSuccess)
+          return hsa::kSuccess;
         std::string name(length, '\0');
         get(isa, hsa::kIsaName, name.data());
-        found.name = name.c_str();  // the length counts the final zero
+        found.name = name.substr(0, name.find('\0'));  // the length counts the final zero
         return hsa::kSuccess;
       },
       &search);
@@ -43,7 +44,9 @@ std::string isa_of(const hsa::ApiTables& api, hsa::Agent agent) {
 
 std::string bdf_of(uint32_t domain, uint32_t bdf) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", domain, (bdf >> 8) & 0xff, (bdf >> 3) & 0x1f, bdf & 7);
+  // NOLINTNEXTLINE(cert-err33-c): there is room
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", domain, (bdf >> 8) & 0xff, (bdf >> 3) & 0x1f,
+                bdf & 7);
   return text.data();
 }
 
@@ -114,13 +117,17 @@ bool TimedSignal::wait_until(std::chrono::steady_clock::time_point deadline, int
   const auto wait = api_.original(hsa::core::kSignalWait);
   constexpr uint64_t kSlicesPerSecond = 10;
   do {
-    pending_ = wait(signal_, hsa::kConditionLess, below, hertz / kSlicesPerSecond, hsa::kWaitBlocked) >= below;
+    pending_ =
+        wait(signal_, hsa::kConditionLess, below, hertz / kSlicesPerSecond, hsa::kWaitBlocked) >= below;
   } while (pending_ && std::chrono::steady_clock::now() < deadline);
   return !pending_;
 }
 
-void TimedSignal::set_again() {
-  api_.original(hsa::core::kSignalStoreRelease)(signal_, 1);
+void TimedSignal::take_back() {
+  api_.original(hsa::core::kSignalStoreRelease)(signal_, 0);
+  pending_ = false;
 }
+
+void TimedSignal::set_again() { api_.original(hsa::core::kSignalStoreRelease)(signal_, 1); }
 
 }  // namespace rpl::isolate

@@ -49,7 +49,7 @@ class TimedSignal {
   bool wait_until(std::chrono::steady_clock::time_point deadline, int64_t below = 1);
   void set_again();
   // Nobody will count it down after all.
-  void take_back() { pending_ = false; }
+  void take_back();
 
  private:
   const hsa::ApiTables& api_;

@@ -65,9 +65,8 @@ Settings Settings::from(const std::function<const char*(const char*)>& value_of,
   Settings found;
   const Reader read(value_of, found.error);
   found.output = read.text("RPL_ISOLATE_OUTPUT");
-  const bool is_the_program = read.text("RPL_ISOLATE_PID") == "session"
-                                  ? leads_session
-                                  : read.number("RPL_ISOLATE_PID", pid) == pid;
+  const bool is_the_program =
+      read.text("RPL_ISOLATE_PID") == "session" ? leads_session : read.number("RPL_ISOLATE_PID", pid) == pid;
   if (!found.output.empty() && !is_the_program) found.output += "_" + std::to_string(pid);
   found.status = read.text("RPL_ISOLATE_STATUS");
   found.log = read.text("RPL_ISOLATE_LOG");
@@ -78,10 +77,11 @@ Settings Settings::from(const std::function<const char*(const char*)>& value_of,
   found.post = read.choice<Post>("RPL_ISOLATE_POST",
                                  {{"hashes", Post::kHashes}, {"bytes", Post::kBytes}, {"none", Post::kNone}},
                                  found.post);
-  found.hash = read.choice<Hash>("RPL_ISOLATE_HASH", {{"xxh3", Hash::kXxh3}, {"none", Hash::kNone}}, found.hash);
-  found.compression =
-      read.choice<Compression>("RPL_ISOLATE_COMPRESS",
-                               {{"none", Compression::kNone}, {"zstd", Compression::kZstd}}, found.compression);
+  found.hash =
+      read.choice<Hash>("RPL_ISOLATE_HASH", {{"xxh3", Hash::kXxh3}, {"none", Hash::kNone}}, found.hash);
+  found.compression = read.choice<Compression>("RPL_ISOLATE_COMPRESS",
+                                               {{"none", Compression::kNone}, {"zstd", Compression::kZstd}},
+                                               found.compression);
   found.drain_limit = read.seconds("RPL_ISOLATE_DRAIN_TIMEOUT_S", found.drain_limit);
   found.kernel_limit = read.seconds("RPL_ISOLATE_KERNEL_TIMEOUT_S", found.kernel_limit);
   found.low_addresses = read.text("HSA_RESERVE_SVM") == "1";

@@ -29,8 +29,10 @@ struct Settings {
   // A value that can't be used; nothing is captured then.
   std::string error;
 
-  // `value_of(name)` is nullptr for a variable that is not set; `leads_session`: this process began its session.
-  static Settings from(const std::function<const char*(const char*)>& value_of, int64_t pid, bool leads_session);
+  // `value_of(name)` is nullptr for a variable that is not set; `leads_session`: this process began its
+  // session.
+  static Settings from(const std::function<const char*(const char*)>& value_of, int64_t pid,
+                       bool leads_session);
 };
 
 }  // namespace rpl::isolate

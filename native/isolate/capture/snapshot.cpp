@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,9 +15,10 @@ namespace {
 using nlohmann::json;
 
 std::string region_name(uint64_t base) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "region_%lx", base);
-  return text.data();
+  constexpr size_t kDigits = 16;
+  std::array<char, kDigits> text{};
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), base, kDigits);
+  return "region_" + std::string(text.data(), written.ptr);
 }
 
 // As the runtime knows an address.
@@ -30,8 +32,8 @@ Pointer look_up(const hsa::ApiTables& api, uint64_t address) {
   found.info.size = sizeof(found.info);
   uint32_t count = 0;
   hsa::Agent* agents = nullptr;
-  const auto status = api.original(hsa::amd::kPointerInfo)(reinterpret_cast<const void*>(address), &found.info,
-                                                           &std::malloc, &count, &agents);
+  const auto status = api.original(hsa::amd::kPointerInfo)(reinterpret_cast<const void*>(address),
+                                                           &found.info, &std::malloc, &count, &agents);
   if (status != hsa::kSuccess) found.info.type = hsa::kPointerUnknown;
   if (agents != nullptr) found.accessible.assign(agents, agents + count);
   std::free(agents);
@@ -43,7 +45,8 @@ Pointer look_up(const hsa::ApiTables& api, uint64_t address) {
 bool is_shared_lock(const Allocation& one) { return one.kind == Kind::kLockedHost && one.host == one.base; }
 
 // Whose pool it is; the runtime's pointer information knows nothing of virtual memory before ROCm 7.
-hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents, uint64_t pool) {
+hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents,
+                         uint64_t pool) {
   struct Search {
     uint64_t pool;
     bool found;
@@ -101,7 +104,11 @@ std::optional<bool> CapturedRegion::changed() const {
 
 Snapshot::Snapshot(const hsa::ApiTables& api, const Settings& settings,
                    const std::vector<AgentDescription>& agents, hsa::Agent gpu)
-    : api_(api), settings_(settings), agents_(agents), gpu_(gpu), reader_(api, agents, gpu, settings.drain_limit) {
+    : api_(api),
+      settings_(settings),
+      agents_(agents),
+      gpu_(gpu),
+      reader_(api, agents, gpu, settings.drain_limit) {
   error_ = reader_.error();
 }
 
@@ -156,16 +163,17 @@ bool Snapshot::is_reachable(CapturedRegion& region) const {
     region.allocation_base = reinterpret_cast<uint64_t>(pointer.info.agent_base);
     region.allocation_size = pointer.info.bytes;
   }
-  return std::any_of(pointer.accessible.begin(), pointer.accessible.end(),
-                     [this](hsa::Agent agent) { return agent.handle == gpu_.handle; });
+  return std::ranges::any_of(pointer.accessible,
+                             [this](hsa::Agent agent) { return agent.handle == gpu_.handle; });
 }
 
 bool Snapshot::stream(const CapturedRegion& region, const MemoryReader::Take& take) {
   const Allocation& one = region.allocation;
   const bool shared = one.kind == Kind::kSvm || is_shared_lock(one);
-  const bool read = shared ? reader_.read_by_cpu(one.base, one.size, take)
-                                           : reader_.read(one.base, one.size, take);
-  return read || fail(reader_.error().empty() ? "a file of the capture could not be written" : reader_.error());
+  const bool read =
+      shared ? reader_.read_by_cpu(one.base, one.size, take) : reader_.read(one.base, one.size, take);
+  return read ||
+         fail(reader_.error().empty() ? "a file of the capture could not be written" : reader_.error());
 }
 
 bool Snapshot::read(uint64_t base, uint64_t size, std::vector<std::byte>& bytes) {
@@ -180,8 +188,8 @@ bool Snapshot::write_before(Bytes roots) {
   const bool everything = settings_.regions == Regions::kFull;
   for (CapturedRegion& region : regions_) region.wanted = everything || region.variable.has_value();
   if (everything) {
-    return std::all_of(regions_.begin(), regions_.end(),
-                       [this](CapturedRegion& region) { return write_region(region, false); });
+    return std::ranges::all_of(regions_,
+                               [this](CapturedRegion& region) { return write_region(region, false); });
   }
   scan(roots);
   for (CapturedRegion& region : regions_) {
@@ -269,7 +277,8 @@ bool Snapshot::write_after() {
       return !file || file->append(block);
     });
     uint64_t stored = 0;
-    if (!streamed || (file && !file->finish(stored))) return fail("the memory after the launch could not be written");
+    if (!streamed || (file && !file->finish(stored)))
+      return fail("the memory after the launch could not be written");
     region.after = hasher.hashes();
     if (hash && !write_hashes(region, region.after, ".post.xxh3")) return false;
   }

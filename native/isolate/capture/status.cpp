@@ -30,14 +30,14 @@ Status::Status(const Settings& settings) : log_(settings.log), output_(settings.
 }
 
 void Status::set(const std::string& state, const std::string& reason) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   state_ = state;
   reason_ = reason;
   write();
 }
 
 void Status::end() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (state_ == "loaded") state_ = "ended";
   write();
 }

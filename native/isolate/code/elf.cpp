@@ -49,7 +49,7 @@ std::optional<Elf> Elf::open(Bytes bytes) {
     elf.sections_.push_back({section->sh_type, section->sh_link, section->sh_addr, section->sh_offset,
                              section->sh_size, section->sh_entsize});
   }
-  for (const uint32_t wanted : {SHT_DYNSYM, SHT_SYMTAB}) {
+  for (const uint32_t wanted : {uint32_t{SHT_DYNSYM}, uint32_t{SHT_SYMTAB}}) {
     for (const Section& table : elf.sections_) {
       if (table.type != wanted || table.link >= elf.sections_.size() || !elf.symbols_.empty()) continue;
       elf.read_symbols(table, elf.sections_[table.link]);
@@ -68,6 +68,7 @@ void Elf::read_symbols(const Section& table, const Section& names) {
   const Bytes texts = part(names.offset, names.size);
   for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= entries.size(); at += sizeof(Elf64_Sym)) {
     const auto symbol = read<Elf64_Sym>(entries, at);
+    if (!symbol) break;
     const std::string_view name = text_at(texts, symbol->st_name);
     if (!name.empty() && symbol->st_shndx != SHN_UNDEF) {
       symbols_.push_back({name, symbol->st_value, symbol->st_size});
@@ -85,26 +86,26 @@ std::vector<std::string_view> Elf::kernels() const {
   return names;
 }
 
-const ElfSymbol* Elf::find(std::string_view name) const {
-  const auto found = std::find_if(symbols_.begin(), symbols_.end(),
-                                  [name](const ElfSymbol& one) { return one.name == name; });
+const ElfSymbol* Elf::find(std::string_view symbol) const {
+  const auto found =
+      std::ranges::find_if(symbols_, [symbol](const ElfSymbol& one) { return one.name == symbol; });
   return found == symbols_.end() ? nullptr : &*found;
 }
 
-std::optional<uint64_t> Elf::address_of(std::string_view name) const {
-  const ElfSymbol* const symbol = find(name);
-  return symbol == nullptr ? std::nullopt : std::optional(symbol->address);
+std::optional<uint64_t> Elf::address_of(std::string_view symbol) const {
+  const ElfSymbol* const found = find(symbol);
+  return found == nullptr ? std::nullopt : std::optional(found->address);
 }
 
-std::optional<Bytes> Elf::bytes_of(std::string_view name) const {
-  const ElfSymbol* const symbol = find(name);
-  if (symbol == nullptr) return std::nullopt;
+std::optional<Bytes> Elf::bytes_of(std::string_view symbol) const {
+  const ElfSymbol* const place = find(symbol);
+  if (place == nullptr) return std::nullopt;
   for (const Section& section : sections_) {
     const bool has_bytes = section.type == SHT_PROGBITS && section.address != 0;
-    if (!has_bytes || symbol->address < section.address) continue;
-    const uint64_t inside = symbol->address - section.address;
-    if (inside > section.size || section.size - inside < symbol->size) continue;
-    if (const Bytes found = part(section.offset + inside, symbol->size); !found.empty()) return found;
+    if (!has_bytes || place->address < section.address) continue;
+    const uint64_t inside = place->address - section.address;
+    if (inside > section.size || section.size - inside < place->size) continue;
+    if (const Bytes found = part(section.offset + inside, place->size); !found.empty()) return found;
   }
   return std::nullopt;
 }
@@ -119,7 +120,7 @@ Bytes Elf::metadata() const {
   return {};
 }
 
-Bytes Elf::metadata_in(Bytes notes) const {
+Bytes Elf::metadata_in(Bytes notes) {
   for (uint64_t at = 0; const auto note = read<Elf64_Nhdr>(notes, at);) {
     const uint64_t name = at + sizeof(*note);
     const uint64_t description = name + aligned(note->n_namesz);

@@ -18,7 +18,8 @@ struct ElfSymbol {
   uint64_t size;
 };
 
-// Views into the bytes; everything that does not lie in them is left out, so that broken files are only poorer.
+// Views into the bytes; everything that does not lie in them is left out, so that broken files are only
+// poorer.
 class Elf {
  public:
   // Nothing when it is no 64-bit little-endian ELF file.
@@ -41,7 +42,7 @@ class Elf {
   };
   explicit Elf(Bytes bytes) : bytes_(bytes) {}
   [[nodiscard]] Bytes part(uint64_t offset, uint64_t size) const;
-  [[nodiscard]] Bytes metadata_in(Bytes notes) const;
+  [[nodiscard]] static Bytes metadata_in(Bytes notes);
   [[nodiscard]] const ElfSymbol* find(std::string_view symbol) const;
   void read_symbols(const Section& table, const Section& names);
 

@@ -39,8 +39,9 @@ json without_dots(const json& object) {
 }
 
 json argument(const json& given) {
-  json found = {{"name", nullptr},          {"offset", nullptr},    {"size", nullptr},  {"value_kind", nullptr},
-                {"address_space", nullptr}, {"type_name", nullptr}, {"access", nullptr}};
+  json found = {{"name", nullptr},       {"offset", nullptr},        {"size", nullptr},
+                {"value_kind", nullptr}, {"address_space", nullptr}, {"type_name", nullptr},
+                {"access", nullptr}};
   const json plain = without_dots(given);
   for (const auto& [key, value] : plain.items()) {
     if (found.contains(key)) found[key] = value;
@@ -51,13 +52,14 @@ json argument(const json& given) {
 }  // namespace
 
 json metadata_of(Bytes message_pack, std::string_view kernel) {
-  const json nothing = {{"arguments", nullptr}, {"metadata", nullptr}};
+  json nothing = {{"arguments", nullptr}, {"metadata", nullptr}};
   const auto* const first = reinterpret_cast<const uint8_t*>(message_pack.data());
   const auto* const end = first + message_pack.size();
   DepthCheck check;
   if (!json::sax_parse(first, end, &check, json::input_format_t::msgpack)) return nothing;
   const json note = json::from_msgpack(first, end, true, false);
-  if (!note.is_object() || !note.contains("amdhsa.kernels") || !note["amdhsa.kernels"].is_array()) return nothing;
+  if (!note.is_object() || !note.contains("amdhsa.kernels") || !note["amdhsa.kernels"].is_array())
+    return nothing;
   const std::string symbol = std::string(kernel) + ".kd";
   for (const json& one : note["amdhsa.kernels"]) {
     if (!one.is_object() || !one.contains(".symbol") || one[".symbol"] != symbol) continue;

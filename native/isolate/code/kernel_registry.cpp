@@ -32,7 +32,7 @@ struct KernelRegistry::Found {
   std::vector<std::pair<uint64_t, Variable>> variables;
 
   template <typename T>
-  T info(hsa::Symbol symbol, uint32_t what) const {
+  [[nodiscard]] T info(hsa::Symbol symbol, uint32_t what) const {
     T value{};
     api->original(hsa::core::kSymbolGetInfo)(symbol, what, &value);
     return value;
@@ -77,19 +77,19 @@ KernelRegistry::~KernelRegistry() {
 }
 
 void KernelRegistry::add_reader(uint64_t reader, const void* bytes, size_t size) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   readers_[reader] = {bytes, size, -1};
 }
 
 void KernelRegistry::add_reader(uint64_t reader, int file) {
   // The program may close its own at once.
   const int kept = fcntl(file, F_DUPFD_CLOEXEC, 0);
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   readers_[reader] = {nullptr, 0, kept};
 }
 
 void KernelRegistry::remove_reader(uint64_t reader) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found = readers_.find(reader);
   if (found == readers_.end()) return;
   if (found->second.file >= 0) close(found->second.file);
@@ -97,13 +97,14 @@ void KernelRegistry::remove_reader(uint64_t reader) {
 }
 
 void KernelRegistry::load(uint64_t executable, uint64_t agent, uint64_t reader) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found = readers_.find(reader);
   if (found == readers_.end()) return;
   const MappedFile mapped(found->second.file);
   const bool from_file = found->second.file >= 0;
-  const Bytes bytes =
-      from_file ? mapped.bytes() : Bytes(static_cast<const std::byte*>(found->second.bytes), found->second.size);
+  const Bytes bytes = from_file
+                          ? mapped.bytes()
+                          : Bytes(static_cast<const std::byte*>(found->second.bytes), found->second.size);
   const std::shared_ptr<CodeObject> code = wanted_code(bytes);
   if (!code) return;
   code->agent = agent;
@@ -140,12 +141,12 @@ void KernelRegistry::read_symbols(const hsa::ApiTables& api, hsa::Executable exe
         return hsa::kSuccess;
       },
       &found);
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   ExecutableParts& parts = executables_[executable.handle];
   for (auto& [object, kernel] : found.kernels) {
     for (const auto& code : parts.codes) {
       const auto& names = code->kernels;
-      if (code->agent == kernel->agent && std::find(names.begin(), names.end(), kernel->name) != names.end()) {
+      if (code->agent == kernel->agent && std::ranges::find(names, kernel->name) != names.end()) {
         kernel->code = code;
       }
     }
@@ -156,7 +157,7 @@ void KernelRegistry::read_symbols(const hsa::ApiTables& api, hsa::Executable exe
 }
 
 void KernelRegistry::remove_executable(uint64_t executable) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
   for (const uint64_t object : found->second.kernel_objects) kernels_.erase(object);
@@ -177,13 +178,10 @@ std::vector<Variable> KernelRegistry::variables_of(uint64_t agent) const {
     if (found == parts.variables.end()) continue;
     variables.insert(variables.end(), found->second.begin(), found->second.end());
   }
-  std::sort(variables.begin(), variables.end(),
-            [](const Variable& a, const Variable& b) { return a.address < b.address; });
+  std::ranges::sort(variables, {}, &Variable::address);
   return variables;
 }
 
-MappedFile KernelRegistry::bytes_of(const CodeObject& code) const {
-  return MappedFile(spool_, code.offset, code.size);
-}
+MappedFile KernelRegistry::bytes_of(const CodeObject& code) const { return {spool_, code.offset, code.size}; }
 
 }  // namespace rpl::isolate

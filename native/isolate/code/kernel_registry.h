@@ -1,4 +1,5 @@
-// The code that a program loads: kernels by the address that dispatches name, the files they came in, variables.
+// The code that a program loads: kernels by the address that dispatches name, the files they came in,
+// variables.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,8 @@
 
 namespace rpl::isolate {
 
-// One code object that holds a wanted kernel. Its bytes wait in a file: programs may load gigabytes of them, and
-// give their own copy back as soon as it is loaded.
+// One code object that holds a wanted kernel. Its bytes wait in a file: programs may load gigabytes of them,
+// and give their own copy back as soon as it is loaded.
 struct CodeObject {
   uint64_t agent;
   off_t offset;

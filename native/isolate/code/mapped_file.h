@@ -29,7 +29,7 @@ class MappedFile {
  private:
   void map(int file, off_t offset, size_t size) {
     if (size == 0) return;
-    void* const mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, offset);
+    const void* const mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, offset);
     if (mapped != MAP_FAILED) bytes_ = {static_cast<const std::byte*>(mapped), size};
   }
 

@@ -1,6 +1,7 @@
-// What the tool needs to know of HSA, declared here so that one build fits every runtime from ROCm 6.0 on and none
-// is needed to build. Numbers and layouts are those of hsa.h, hsa_ext_amd.h and amd_hsa_signal.h of ROCr-Runtime
-// (https://github.com/ROCm/rocm-systems, projects/rocr-runtime); native/tests compares them with real headers.
+// What the tool needs to know of HSA, declared here so that one build fits every runtime from ROCm 6.0 on and
+// none is needed to build. Numbers and layouts are those of hsa.h, hsa_ext_amd.h and amd_hsa_signal.h of
+// ROCr-Runtime (https://github.com/ROCm/rocm-systems, projects/rocr-runtime); native/tests compares them with
+// real headers.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +81,8 @@ struct BarrierPacket {
 };
 inline constexpr size_t kPacketBytes = 64;
 static_assert(sizeof(DispatchPacket) == kPacketBytes && sizeof(BarrierPacket) == kPacketBytes);
-static_assert(offsetof(DispatchPacket, kernel_object) == 32 && offsetof(BarrierPacket, completion_signal) == 56);
+static_assert(offsetof(DispatchPacket, kernel_object) == 32 &&
+              offsetof(BarrierPacket, completion_signal) == 56);
 
 enum PacketType : uint16_t { kPacketInvalid = 1, kPacketDispatch = 2, kPacketBarrierAnd = 3 };
 inline constexpr uint16_t kPacketTypeMask = 0xff;
@@ -169,7 +171,11 @@ enum SymbolInfo : uint32_t {
 };
 enum SymbolKind : uint32_t { kSymbolVariable = 0, kSymbolKernel = 1 };
 enum PointerType : uint32_t { kPointerUnknown = 0, kPointerHsa = 1, kPointerLocked = 2 };
-enum SvmAttributeKind : uint64_t { kSvmAgentAccessible = 0x200, kSvmAccessibleInPlace = 0x201, kSvmNoAccess = 0x202 };
+enum SvmAttributeKind : uint64_t {
+  kSvmAgentAccessible = 0x200,
+  kSvmAccessibleInPlace = 0x201,
+  kSvmNoAccess = 0x202
+};
 
 inline constexpr uint32_t kConditionLess = 2;
 inline constexpr uint32_t kWaitBlocked = 0;

@@ -21,7 +21,8 @@ constexpr size_t end_of(uint16_t offset) { return offset + sizeof(void*); }
 
 std::string ApiTables::adopt(ApiTable* tables) {
   if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr) return "no tables were given";
-  TableVersion core{}, amd{};
+  TableVersion core{};
+  TableVersion amd{};
   std::memcpy(&core, tables->core, sizeof(core));
   std::memcpy(&amd, tables->amd, sizeof(amd));
   // Captures are impossible without these; what lies behind them, such as virtual memory, may be absent.

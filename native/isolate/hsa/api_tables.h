@@ -1,4 +1,5 @@
-// The tables of functions that the runtime hands to its tools: which version they are of, what lies where in them.
+// The tables of functions that the runtime hands to its tools: which version they are of, what lies where in
+// them.
 #pragma once
 
 #include <array>
@@ -61,7 +62,7 @@ inline constexpr Slot<Status(void*)> kPoolFree{Table::kAmd, 128};
 inline constexpr Slot<Status(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal)>
     kAsyncCopy{Table::kAmd, 136};
 inline constexpr Slot<Status(uint32_t, const Agent*, const uint32_t*, const void*)> kAllowAccess{Table::kAmd,
-                                                                                                168};
+                                                                                                 168};
 inline constexpr Slot<Status(void*, size_t, Agent*, int, void**)> kMemoryLock{Table::kAmd, 192};
 inline constexpr Slot<Status(void*)> kMemoryUnlock{Table::kAmd, 200};
 inline constexpr Slot<Status(uint32_t, Agent*, int, uint32_t, size_t*, void**, size_t*, const void**)>
@@ -69,22 +70,25 @@ inline constexpr Slot<Status(uint32_t, Agent*, int, uint32_t, size_t*, void**, s
 inline constexpr Slot<Status(void*)> kInteropUnmap{Table::kAmd, 224};
 inline constexpr Slot<Status(const void*, PointerInfo*, void* (*)(size_t), uint32_t*, Agent**)> kPointerInfo{
     Table::kAmd, 240};
-inline constexpr Slot<Status(const IpcHandle*, size_t, uint32_t, const Agent*, void**)> kIpcAttach{Table::kAmd,
-                                                                                                  264};
+inline constexpr Slot<Status(const IpcHandle*, size_t, uint32_t, const Agent*, void**)> kIpcAttach{
+    Table::kAmd, 264};
 inline constexpr Slot<Status(void*)> kIpcDetach{Table::kAmd, 272};
 inline constexpr Slot<Status(Agent, uint32_t, uint32_t, QueueCallback, void*, uint32_t, uint32_t, Queue**)>
     kInterceptCreate{Table::kAmd, 312};
 inline constexpr Slot<Status(Queue*, PacketHandler, void*)> kInterceptRegister{Table::kAmd, 320};
-inline constexpr Slot<Status(void*, size_t, Agent*, int, Pool, uint32_t, void**)> kLockToPool{Table::kAmd, 352};
+inline constexpr Slot<Status(void*, size_t, Agent*, int, Pool, uint32_t, void**)> kLockToPool{Table::kAmd,
+                                                                                              352};
 inline constexpr Slot<Status(void*, size_t, SvmAttribute*, size_t)> kSvmAttributesSet{Table::kAmd, 384};
 inline constexpr Slot<Status(void**, size_t, uint64_t, uint64_t)> kVmemReserve{Table::kAmd, 456};
 inline constexpr Slot<Status(void*, size_t)> kVmemAddressFree{Table::kAmd, 464};
-inline constexpr Slot<Status(Pool, size_t, uint32_t, uint64_t, VmemHandle*)> kVmemHandleCreate{Table::kAmd, 472};
+inline constexpr Slot<Status(Pool, size_t, uint32_t, uint64_t, VmemHandle*)> kVmemHandleCreate{Table::kAmd,
+                                                                                               472};
 inline constexpr Slot<Status(VmemHandle)> kVmemHandleRelease{Table::kAmd, 480};
 inline constexpr Slot<Status(void*, size_t, size_t, VmemHandle, uint64_t)> kVmemMap{Table::kAmd, 488};
 inline constexpr Slot<Status(void*, size_t)> kVmemUnmap{Table::kAmd, 496};
 inline constexpr Slot<Status(void*, size_t, const MemoryAccess*, size_t)> kVmemSetAccess{Table::kAmd, 504};
-inline constexpr Slot<Status(void**, size_t, uint64_t, uint64_t, uint64_t)> kVmemReserveAlign{Table::kAmd, 568};
+inline constexpr Slot<Status(void**, size_t, uint64_t, uint64_t, uint64_t)> kVmemReserveAlign{Table::kAmd,
+                                                                                              568};
 }  // namespace amd
 
 // Beginning of every table. The minor version is the size of the table in bytes.
@@ -113,11 +117,11 @@ class ApiTables {
 
   // The function that was in the table before the tool's hooks; nullptr when the runtime has none.
   template <typename F>
-  F* original(Slot<F> slot) const {
+  [[nodiscard]] F* original(Slot<F> slot) const {
     F* function = nullptr;
     const Saved& saved = slot.table == Table::kCore ? core_ : amd_;
     if (slot.offset + sizeof(function) <= saved.version.minor) {
-      std::memcpy(&function, saved.bytes.data() + slot.offset, sizeof(function));
+      std::memcpy(static_cast<void*>(&function), saved.bytes.data() + slot.offset, sizeof(function));
     }
     return function;
   }
@@ -130,7 +134,7 @@ class ApiTables {
   bool hook(Slot<F> slot, F* function) {
     if (!has(slot)) return false;
     std::byte* table = slot.table == Table::kCore ? tables_->core : tables_->amd;
-    std::memcpy(table + slot.offset, &function, sizeof(function));
+    std::memcpy(table + slot.offset, static_cast<const void*>(&function), sizeof(function));
     return true;
   }
   [[nodiscard]] TableVersion core_version() const { return core_.version; }

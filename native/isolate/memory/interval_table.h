@@ -15,10 +15,8 @@ class IntervalTable {
 
   // What overlaps it goes: the memory was given anew, so that somebody gave it back unseen. False: no room.
   bool insert(const Record& record) {
-    for (size_t at = first_behind(record.base);
-         at < order_.size() && in_order(at).base < record.base + record.size;) {
-      erase(at);
-    }
+    const size_t place = first_behind(record.base);
+    while (place < order_.size() && in_order(place).base < record.base + record.size) erase(place);
     uint32_t number = 0;
     if (unused_.size() != 0) {
       number = unused_[unused_.size() - 1];
@@ -28,7 +26,7 @@ class IntervalTable {
       number = static_cast<uint32_t>(records_.size());
       if (!records_.append(record)) return false;
     }
-    return order_.insert(first_behind(record.base), number);
+    return order_.insert(place, number);
   }
 
   // The record whose range begins there, taken out.

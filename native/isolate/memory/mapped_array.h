@@ -37,6 +37,8 @@ class MappedArray {
   }
   T& operator[](size_t place) { return items_[place]; }
   const T& operator[](size_t place) const { return items_[place]; }
+  [[nodiscard]] T* begin() { return items_; }
+  [[nodiscard]] T* end() { return items_ + count_; }
   [[nodiscard]] const T* begin() const { return items_; }
   [[nodiscard]] const T* end() const { return items_ + count_; }
   [[nodiscard]] size_t size() const { return count_; }

@@ -7,7 +7,7 @@ MemoryMap::MemoryMap(size_t most)
 
 void MemoryMap::add(const Allocation& allocation) {
   if (allocation.size == 0) return;
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   Allocation* const there = allocations_.find(allocation.base);
   if (there != nullptr && allocation.kind == Kind::kLockedHost && there->kind == allocation.kind &&
       there->base == allocation.base && there->size == allocation.size) {
@@ -18,12 +18,12 @@ void MemoryMap::add(const Allocation& allocation) {
 }
 
 std::optional<Allocation> MemoryMap::remove(uint64_t base) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return allocations_.take(base);
 }
 
 std::optional<Allocation> MemoryMap::remove_locked(uint64_t host) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto is_it = [host](const Allocation& one) {
     return one.kind == Kind::kLockedHost && one.host == host;
   };
@@ -43,27 +43,27 @@ std::optional<Allocation> MemoryMap::remove_locked(uint64_t host) {
 }
 
 void MemoryMap::reserve(uint64_t base, uint64_t size) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   keep(reservations_.insert({base, size, 0}));
 }
 
 void MemoryMap::unreserve(uint64_t base) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   reservations_.take(base);
 }
 
 void MemoryMap::create_handle(uint64_t handle, uint64_t pool) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   keep(handles_.insert({handle, 1, pool}));
 }
 
 void MemoryMap::release_handle(uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   handles_.take(handle);
 }
 
 void MemoryMap::map(uint64_t base, uint64_t size, uint64_t in_offset, uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   Allocation mapping;
   mapping.base = base;
   mapping.size = size;
@@ -80,8 +80,8 @@ void MemoryMap::map(uint64_t base, uint64_t size, uint64_t in_offset, uint64_t h
 }
 
 void MemoryMap::unmap(uint64_t base, uint64_t size) {
-  const std::lock_guard lock(mutex_);
-  for (Allocation* one = nullptr; (one = allocations_.first_in(base, size)) != nullptr;) {
+  const std::scoped_lock lock(mutex_);
+  for (const Allocation* one = nullptr; (one = allocations_.first_in(base, size)) != nullptr;) {
     if (one->kind != Kind::kVmem) break;
     allocations_.take(one->base);
   }
@@ -89,18 +89,17 @@ void MemoryMap::unmap(uint64_t base, uint64_t size) {
 }
 
 void MemoryMap::set_access(uint64_t base, uint64_t size, const hsa::MemoryAccess* access, size_t count) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   allocations_.visit(base, size, [&](const Allocation& mapping) {
     for (size_t i = 0; i < count && mapping.kind == Kind::kVmem; ++i) give_access(mapping.base, access[i]);
   });
 }
 
 void MemoryMap::give_access(uint64_t mapping, const hsa::MemoryAccess& access) {
-  for (size_t i = 0; i < access_.size(); ++i) {
-    if (access_[i].mapping == mapping && access_[i].agent == access.agent.handle) {
-      access_[i].permissions = access.permissions;
-      return;
-    }
+  for (Access& one : access_) {
+    if (one.mapping != mapping || one.agent != access.agent.handle) continue;
+    one.permissions = access.permissions;
+    return;
   }
   keep(access_.append({mapping, access.agent.handle, access.permissions}));
 }
@@ -112,9 +111,8 @@ void MemoryMap::forget_access(uint64_t base, uint64_t size) {
 }
 
 uint32_t MemoryMap::permissions_of(uint64_t mapping, uint64_t agent) const {
-  const auto* const found = std::find_if(access_.begin(), access_.end(), [=](const Access& one) {
-    return one.mapping == mapping && one.agent == agent;
-  });
+  const auto* const found = std::ranges::find_if(
+      access_, [=](const Access& one) { return one.mapping == mapping && one.agent == agent; });
   return found == access_.end() ? 0 : found->permissions;
 }
 
@@ -124,14 +122,14 @@ void MemoryMap::give_svm(uint64_t base, uint64_t size) {
   range.base = base;
   range.size = size;
   take_svm(base, size);
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   keep(svm_.insert(range));
 }
 
 // Attributes hold for any part of a range: what is left of it on both sides stays.
 void MemoryMap::take_svm(uint64_t base, uint64_t size) {
-  const std::lock_guard lock(mutex_);
-  for (Allocation* found = nullptr; (found = svm_.first_in(base, size)) != nullptr;) {
+  const std::scoped_lock lock(mutex_);
+  for (const Allocation* found = nullptr; (found = svm_.first_in(base, size)) != nullptr;) {
     const Allocation whole = *found;
     svm_.take(whole.base);
     Allocation left = whole;
@@ -145,7 +143,7 @@ void MemoryMap::take_svm(uint64_t base, uint64_t size) {
 }
 
 std::vector<Allocation> MemoryMap::reachable_by(uint64_t agent) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   std::vector<Allocation> found;
   allocations_.visit_all([&](Allocation one) {
     if (one.kind == Kind::kVmem) {
@@ -160,13 +158,12 @@ std::vector<Allocation> MemoryMap::reachable_by(uint64_t agent) {
     allocations_.visit(one.base, one.size, [&](const Allocation&) { free = false; });
     if (free) found.push_back(one);
   });
-  std::sort(found.begin(), found.end(),
-            [](const Allocation& a, const Allocation& b) { return a.base < b.base; });
+  std::ranges::sort(found, {}, &Allocation::base);
   return found;
 }
 
 bool MemoryMap::exhausted() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return exhausted_;
 }
 

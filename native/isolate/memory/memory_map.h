@@ -32,8 +32,8 @@ class MemoryMap {
   explicit MemoryMap(size_t most = kMostRecords);
 
   void add(const Allocation& allocation);
-  // Taken out before the runtime frees it, so that another thread which is given the same address is not undone;
-  // put back by `add` when freeing failed.
+  // Taken out before the runtime frees it, so that another thread which is given the same address is not
+  // undone; put back by `add` when freeing failed.
   std::optional<Allocation> remove(uint64_t base);
   // Locked memory is given back by its address in the program.
   std::optional<Allocation> remove_locked(uint64_t host);

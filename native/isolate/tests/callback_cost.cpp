@@ -1,4 +1,5 @@
-// What the tool's callback costs a launch that is not captured, in nanoseconds of CPU, a line for each repetition.
+// What the tool's callback costs a launch that is not captured, in nanoseconds of CPU, a line for each
+// repetition.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -17,7 +18,8 @@ int main() {
   setenv("RPL_ISOLATE_DISPATCH", "1000000000", 1);
   auto* const runtime = new made_up::Runtime;
   for (uint32_t i = 0; i < kKernels; ++i) {
-    runtime->symbols.push_back({"kernel_" + std::to_string(i) + ".kd", hsa::kSymbolKernel, 64ULL * (i + 1), 16});
+    runtime->symbols.push_back(
+        {"kernel_" + std::to_string(i) + ".kd", hsa::kSymbolKernel, 64ULL * (i + 1), 16});
   }
   isolate::load(runtime->tables());
   runtime->table(hsa::core::kExecutableFreeze)({3}, nullptr);

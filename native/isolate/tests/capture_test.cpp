@@ -220,7 +220,8 @@ TEST_CASE("referenced memory is what the arguments lead to, also through memory 
   CHECK(listed(last));
   CHECK_FALSE(listed(unused));
   std::array<char, 40> name{};
-  std::snprintf(name.data(), name.size(), "memory_after/region_%lx.bin", reinterpret_cast<uint64_t>(program.values));
+  std::snprintf(name.data(), name.size(), "memory_after/region_%lx.bin",
+                reinterpret_cast<uint64_t>(program.values));
   CHECK(program.bytes(name.data())[0] == 108);
 }
 

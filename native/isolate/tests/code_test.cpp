@@ -45,7 +45,8 @@ TEST_CASE("broken code objects are poorer, never read beyond their end") {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
     auto bytes = code.bytes;
-    for (int change = 0; change < 3; ++change) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    for (int change = 0; change < 3; ++change)
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     look_at(bytes);
   }
   CHECK_FALSE(Elf::open(Bytes{}));

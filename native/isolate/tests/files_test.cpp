@@ -90,7 +90,8 @@ TEST_CASE("settings are read from variables, and a value that can't be used is n
   CHECK(given.low_addresses);
   CHECK(given.error.empty());
   CHECK(settings_of({{"RPL_ISOLATE_OUTPUT", "/out"}, {"RPL_ISOLATE_PID", "session"}}).output == "/out");
-  CHECK(settings_of({{"RPL_ISOLATE_OUTPUT", "/out"}, {"RPL_ISOLATE_PID", "session"}}, false).output == "/out_4");
+  CHECK(settings_of({{"RPL_ISOLATE_OUTPUT", "/out"}, {"RPL_ISOLATE_PID", "session"}}, false).output ==
+        "/out_4");
   for (const char* name : {"RPL_ISOLATE_DISPATCH", "RPL_ISOLATE_POST", "RPL_ISOLATE_KERNEL_TIMEOUT_S"}) {
     CHECK(settings_of({{name, "-1"}}).error == std::string(name) + "='-1' can't be used");
   }

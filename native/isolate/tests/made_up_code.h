@@ -15,12 +15,14 @@ inline nlohmann::json note_of(const std::string& kernel) {
   return {{"amdhsa.kernels",
            {{{".symbol", kernel + ".kd"},
              {".kernarg_segment_size", 16},
-             {".args", {{{".offset", 0}, {".size", 8}, {".value_kind", "global_buffer"}, {".name", "values"}}}}}}}};
+             {".args",
+              {{{".offset", 0}, {".size", 8}, {".value_kind", "global_buffer"}, {".name", "values"}}}}}}}};
 }
 
 class CodeObject {
  public:
-  explicit CodeObject(const std::string& kernel) : CodeObject(kernel, nlohmann::json::to_msgpack(note_of(kernel))) {}
+  explicit CodeObject(const std::string& kernel)
+      : CodeObject(kernel, nlohmann::json::to_msgpack(note_of(kernel))) {}
   CodeObject(const std::string& kernel, const std::vector<uint8_t>& note) {
     const std::string names = std::string(1, '\0') + kernel + ".kd" + '\0';
     put(Elf64_Ehdr{});

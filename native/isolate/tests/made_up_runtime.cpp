@@ -99,12 +99,14 @@ Status pool_get_info(Pool pool, uint32_t what, void* value) {
   if (what == kPoolSegment) *static_cast<uint32_t*>(value) = 0;
   if (what == kPoolAllocAllowed) *static_cast<bool*>(value) = true;
   if (what == kPoolFlags) {
-    *static_cast<uint32_t*>(value) = pool.handle == kDevicePool.handle ? kPoolCoarseGrained : kPoolFineGrained;
+    *static_cast<uint32_t*>(value) =
+        pool.handle == kDevicePool.handle ? kPoolCoarseGrained : kPoolFineGrained;
   }
   return kSuccess;
 }
 Status allow_access(uint32_t, const Agent*, const uint32_t*, const void*) { return kSuccess; }
-Status async_copy(void* to, Agent, const void* from, Agent, size_t bytes, uint32_t, const Signal*, Signal done) {
+Status async_copy(void* to, Agent, const void* from, Agent, size_t bytes, uint32_t, const Signal*,
+                  Signal done) {
   if (current->fails_copies) return kError;
   std::memcpy(to, from, bytes);
   add_to(done, -1);
@@ -180,7 +182,8 @@ Signal make_signal(int64_t value) {
 
 int64_t value_of(Signal signal) { return std::atomic_ref(memory_of(signal)->value).load(); }
 
-Runtime::Runtime(uint32_t major, uint32_t core_bytes, uint32_t amd_bytes) : core_(core_bytes), amd_(amd_bytes) {
+Runtime::Runtime(uint32_t major, uint32_t core_bytes, uint32_t amd_bytes)
+    : core_(core_bytes), amd_(amd_bytes) {
   current = this;
   const TableVersion core_version{major, core_bytes, 0, 0}, amd_version{major, amd_bytes, 1, 0};
   std::memcpy(core_.data(), &core_version, sizeof(core_version));

@@ -1,5 +1,6 @@
-// A runtime made up for tests: tables of any version, agents, pools, signals, and a queue whose packets are done at
-// once. It takes the place of a program where the real runtime can't be had, as under the address sanitizer.
+// A runtime made up for tests: tables of any version, agents, pools, signals, and a queue whose packets are
+// done at once. It takes the place of a program where the real runtime can't be had, as under the address
+// sanitizer.
 #pragma once
 
 #include <functional>

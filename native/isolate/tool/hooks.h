@@ -5,8 +5,8 @@
 
 namespace rpl::isolate {
 
-// What the hooks work with. Never destroyed: the runtime calls hooks after static objects are gone. nullptr before
-// the runtime loads the tool; in the child of a fork hooks only pass on (`is_passive`).
+// What the hooks work with. Never destroyed: the runtime calls hooks after static objects are gone. nullptr
+// before the runtime loads the tool; in the child of a fork hooks only pass on (`is_passive`).
 Process* process();
 bool is_passive();
 
@@ -16,11 +16,12 @@ void unload();
 // For tests: as if the tool had never been loaded.
 void forget();
 
-void hook_queues(hsa::ApiTables& api);
-void hook_memory(hsa::ApiTables& api);
-void hook_code(hsa::ApiTables& api);
+void hook_queues(hsa::ApiTables& tables);
+void hook_memory(hsa::ApiTables& tables);
+void hook_code(hsa::ApiTables& tables);
 
-// What the runtime calls with packets of a queue; `record` is a QueueRecord.
-void on_packets(const void* packets, uint64_t count, uint64_t user_index, void* record, hsa::PacketWriter writer);
+// What the runtime calls with packets of a queue; `data` is its QueueRecord.
+void on_packets(const void* packets, uint64_t count, uint64_t user_index, void* data,
+                hsa::PacketWriter writer);
 
 }  // namespace rpl::isolate

@@ -1,5 +1,5 @@
-// Every way to get memory, and to give it back. Nothing here allocates by malloc, and no lock of the tool is held
-// while the runtime works.
+// Every way to get memory, and to give it back. Nothing here allocates by malloc, and no lock of the tool is
+// held while the runtime works.
 #include "tool/hooks.h"
 
 namespace rpl::isolate {
@@ -55,8 +55,8 @@ hsa::Status memory_lock(void* host, size_t size, hsa::Agent* agents, int count, 
   if (watched(status)) note(*pointer, size, Kind::kLockedHost, 0, host);
   return status;
 }
-hsa::Status lock_to_pool(void* host, size_t size, hsa::Agent* agents, int count, hsa::Pool pool, uint32_t flags,
-                         void** pointer) {
+hsa::Status lock_to_pool(void* host, size_t size, hsa::Agent* agents, int count, hsa::Pool pool,
+                         uint32_t flags, void** pointer) {
   const auto status = api().original(hsa::amd::kLockToPool)(host, size, agents, count, pool, flags, pointer);
   if (watched(status)) note(*pointer, size, Kind::kLockedHost, pool.handle, host);
   return status;
@@ -78,7 +78,9 @@ hsa::Status interop_map(uint32_t count, hsa::Agent* agents, int handle, uint32_t
   if (watched(status)) note(*pointer, *size, Kind::kInterop);
   return status;
 }
-hsa::Status interop_unmap(void* pointer) { return give_back(pointer, api().original(hsa::amd::kInteropUnmap)); }
+hsa::Status interop_unmap(void* pointer) {
+  return give_back(pointer, api().original(hsa::amd::kInteropUnmap));
+}
 
 hsa::Status ipc_attach(const hsa::IpcHandle* handle, size_t size, uint32_t count, const hsa::Agent* agents,
                        void** pointer) {
@@ -107,7 +109,8 @@ hsa::Status vmem_reserve(void** pointer, size_t size, uint64_t address, uint64_t
   if (watched(status)) memory().reserve(address_of(*pointer), size);
   return status;
 }
-hsa::Status vmem_reserve_align(void** pointer, size_t size, uint64_t address, uint64_t alignment, uint64_t flags) {
+hsa::Status vmem_reserve_align(void** pointer, size_t size, uint64_t address, uint64_t alignment,
+                               uint64_t flags) {
   const auto original = api().original(hsa::amd::kVmemReserveAlign);
   const auto status = original(pointer, size, address, alignment, flags);
   if (watched(status)) memory().reserve(address_of(*pointer), size);
@@ -119,7 +122,8 @@ hsa::Status vmem_address_free(void* pointer, size_t size) {
   return status;
 }
 
-hsa::Status vmem_handle_create(hsa::Pool pool, size_t size, uint32_t type, uint64_t flags, hsa::VmemHandle* handle) {
+hsa::Status vmem_handle_create(hsa::Pool pool, size_t size, uint32_t type, uint64_t flags,
+                               hsa::VmemHandle* handle) {
   const auto status = api().original(hsa::amd::kVmemHandleCreate)(pool, size, type, flags, handle);
   if (watched(status)) memory().create_handle(handle->handle, pool.handle);
   return status;

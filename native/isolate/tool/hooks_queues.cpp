@@ -5,6 +5,11 @@ namespace {
 
 const hsa::ApiTables& api() { return process()->api; }
 
+void watch(hsa::Queue* queue, hsa::Agent agent, uint32_t type) {
+  void* const record = process()->queues.add(queue, agent, type == hsa::kQueueSingle);
+  api().original(hsa::amd::kInterceptRegister)(queue, &on_packets, record);
+}
+
 hsa::Status create(hsa::Agent agent, uint32_t size, uint32_t type, hsa::QueueCallback callback, void* data,
                    uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
   const auto intercept = api().original(hsa::amd::kInterceptCreate);
@@ -12,9 +17,9 @@ hsa::Status create(hsa::Agent agent, uint32_t size, uint32_t type, hsa::QueueCal
   if (is_passive()) return plain(agent, size, type, callback, data, private_bytes, group_bytes, queue);
   const auto status = intercept(agent, size, type, callback, data, private_bytes, group_bytes, queue);
   // What can't be watched is still the program's: its launches go unseen.
-  if (status != hsa::kSuccess) return plain(agent, size, type, callback, data, private_bytes, group_bytes, queue);
-  QueueRecord* const record = process()->queues.add(*queue, agent, type == hsa::kQueueSingle);
-  api().original(hsa::amd::kInterceptRegister)(*queue, &on_packets, record);
+  if (status != hsa::kSuccess)
+    return plain(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+  watch(*queue, agent, type);
   return status;
 }
 
@@ -24,8 +29,7 @@ hsa::Status intercept_create(hsa::Agent agent, uint32_t size, uint32_t type, hsa
   const auto intercept = api().original(hsa::amd::kInterceptCreate);
   const auto status = intercept(agent, size, type, callback, data, private_bytes, group_bytes, queue);
   if (status != hsa::kSuccess || is_passive()) return status;
-  QueueRecord* const record = process()->queues.add(*queue, agent, type == hsa::kQueueSingle);
-  api().original(hsa::amd::kInterceptRegister)(*queue, &on_packets, record);
+  watch(*queue, agent, type);
   return status;
 }
 
@@ -69,13 +73,18 @@ std::shared_ptr<Kernel> look_at(Process& state, const hsa::DispatchPacket& packe
 
 }  // namespace
 
-void on_packets(const void* packets, uint64_t count, uint64_t user_index, void* data, hsa::PacketWriter writer) {
+void on_packets(const void* packets, uint64_t count, uint64_t user_index, void* data,
+                hsa::PacketWriter writer) {
   Process* const state = process();
   auto* const record = static_cast<QueueRecord*>(data);
-  if (state == nullptr || is_passive()) return writer(packets, count);
-  state->queues.pass(record, writer);
-  record->packets.fetch_add(count, std::memory_order_relaxed);
-  if (state->taken.load(std::memory_order_relaxed)) return writer(packets, count);
+  if (state != nullptr && !is_passive()) {
+    state->queues.pass(record, writer);
+    record->packets.fetch_add(count, std::memory_order_relaxed);
+  }
+  if (state == nullptr || is_passive() || state->taken.load(std::memory_order_relaxed)) {
+    writer(packets, count);
+    return;
+  }
   uint64_t first = 0;  // that was not submitted yet
   for (uint64_t i = 0; i < count; ++i) {
     Launch launch{*packet_at(packets, i), nullptr, record, writer, user_index + i, i, count, 0, 0};

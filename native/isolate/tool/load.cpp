@@ -23,8 +23,8 @@ Process* process() { return current.load(std::memory_order_acquire); }
 bool is_passive() { return passive.load(std::memory_order_relaxed); }
 
 bool load(hsa::ApiTable* tables) {
-  auto settings = Settings::from([](const char* name) { return std::getenv(name); }, getpid(),
-                                 getsid(0) == getpid());
+  auto settings =
+      Settings::from([](const char* name) { return std::getenv(name); }, getpid(), getsid(0) == getpid());
   hsa::ApiTables api;
   const std::string refusal = api.adopt(tables);
   if (!refusal.empty()) {
@@ -35,7 +35,7 @@ bool load(hsa::ApiTable* tables) {
   }
   static const int registered = pthread_atfork(nullptr, nullptr, &in_child);
   static_cast<void>(registered);
-  if (Process* const before = process(); before != nullptr && before->began) captured_before = true;
+  if (const Process* const before = process(); before != nullptr && before->began) captured_before = true;
   auto* const fresh = new Process(api, std::move(settings));
   if (fresh->settings.error.empty() && !fresh->filter.error().empty()) {
     fresh->settings.error = "RPL_ISOLATE_KERNEL: " + fresh->filter.error();
@@ -44,6 +44,10 @@ bool load(hsa::ApiTable* tables) {
   fresh->taken = useless || captured_before;
   current.store(fresh, std::memory_order_release);
   passive = false;
+  if (fresh->settings.output.empty()) {
+    fresh->status.set("loaded");
+    return true;
+  }
   hook_queues(fresh->api);
   hook_memory(fresh->api);
   hook_code(fresh->api);

@@ -6,8 +6,8 @@
 
 #include "hsa/api_tables.h"
 
-#define SAME(slot, table, function)                                             \
-  static_assert((slot).offset == offsetof(table, function##_fn));               \
+#define SAME(slot, table, function)                               \
+  static_assert((slot).offset == offsetof(table, function##_fn)); \
   static_assert(sizeof(table::function##_fn) == sizeof(void*))
 
 namespace core = rpl::hsa::core;
@@ -77,8 +77,10 @@ static_assert(sizeof(rpl::hsa::Queue) == sizeof(hsa_queue_t));
 static_assert(offsetof(rpl::hsa::DispatchPacket, kernarg_address) ==
               offsetof(hsa_kernel_dispatch_packet_t, kernarg_address));
 static_assert(offsetof(rpl::hsa::PointerInfo, owner) == offsetof(hsa_amd_pointer_info_t, agentOwner));
-static_assert(offsetof(rpl::hsa::MemoryAccess, agent) == offsetof(hsa_amd_memory_access_desc_t, agent_handle));
+static_assert(offsetof(rpl::hsa::MemoryAccess, agent) ==
+              offsetof(hsa_amd_memory_access_desc_t, agent_handle));
 static_assert(static_cast<uint32_t>(rpl::hsa::kAgentUuid) == HSA_AMD_AGENT_INFO_UUID);
 static_assert(static_cast<uint32_t>(rpl::hsa::kAgentProductName) == HSA_AMD_AGENT_INFO_PRODUCT_NAME);
-static_assert(static_cast<uint32_t>(rpl::hsa::kSymbolKernelObject) == HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT);
+static_assert(static_cast<uint32_t>(rpl::hsa::kSymbolKernelObject) ==
+              HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT);
 static_assert(static_cast<uint64_t>(rpl::hsa::kSvmAgentAccessible) == HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE);

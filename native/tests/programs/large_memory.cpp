@@ -1,5 +1,5 @@
-// `large_memory CODE_OBJECT MEGABYTES dense|sparse`: one launch beside a lot of device memory, full of data or with
-// data in its last page only.
+// `large_memory CODE_OBJECT MEGABYTES dense|sparse`: one launch beside a lot of device memory, full of data
+// or with data in its last page only.
 #include <cstdio>
 #include <random>
 #include <string>
