@@ -80,6 +80,7 @@ def test_the_arrows_between_distributions_are_the_imports(documentation):
     packages = {
         "rpl_core": root / "rpl_core",
         "rocm_perf_lab": root / "metapackage" / "src" / "rocm_perf_lab",
+        "rpl_native": root / "native" / "python" / "rpl_native",
     }
     packages |= {folder.name: folder / "src" / folder.name for folder in (root / "plugins").iterdir()}
     packages = {name: folder for name, folder in packages.items() if (folder / "__init__.py").is_file()}
