@@ -38,7 +38,9 @@ $(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml
 	@tools/require_python $(PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q -r requirements-dev.txt
+	@# One set of build tools for all distributions, instead of an environment with its own downloads for each.
+	$(BIN)/python -m pip install -q "hatchling>=1.27" "editables>=0.5" "hatch-fancy-pypi-readme>=24.1" "scikit-build-core>=0.10"
+	$(BIN)/python -m pip install -q --no-build-isolation -r requirements-dev.txt
 	touch $(STAMP)
 
 metadata: $(STAMP)        ## write version, addresses and pins into every distribution; VERSION=0.2.0 sets a new one
