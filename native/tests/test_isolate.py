@@ -83,6 +83,7 @@ def test_what_the_program_writes_meanwhile_is_noticed(capture_scenario):
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     assert ran.capture.wrong("before") == []
     assert ran.capture.extras["host_writers"] is True
+    assert "warning: the program wrote to memory while it was captured" in ran.stderr
     assert [r["kind"] for r in ran.capture.extras["memory"]["regions"] if r["written_by_host"]] == [
         "host_pool"
     ]

@@ -166,6 +166,16 @@ class Extras(Part):
         return data
 
 
+def doubts_of(extras: Extras) -> tuple[str, ...]:
+    """Why a replay of the capture may do something else."""
+    doubts = list(extras.warnings)
+    if extras.drain.undrained:
+        doubts.append("work on another queue may have gone on while the memory was read")
+    if extras.host_writers:
+        doubts.append("the program wrote to memory while it was captured")
+    return tuple(doubts)
+
+
 class HashedFile(Part):
     size: _Size
     xxh3: _Hash

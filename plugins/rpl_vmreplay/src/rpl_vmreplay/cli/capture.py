@@ -129,6 +129,7 @@ def _print_capture(output: Output, opened: Capture) -> None:
 
 def _print_extras(output: Output, extras: Extras) -> None:
     from rpl_core.text.safety import readable
+    from rpl_vmreplay.capture.extras import doubts_of
 
     agent, launch = extras.agent, extras.dispatch
     output.line(f"by         {readable(extras.tool.name)} {readable(extras.tool.version)}")
@@ -141,12 +142,8 @@ def _print_extras(output: Output, extras: Extras) -> None:
             continue
         name = readable(argument.name or argument.value_kind)
         output.line(f"argument   {name}, {argument.size} bytes at {argument.offset}")
-    if extras.host_writers:
-        output.line("warning    the program wrote to memory while it was captured")
-    if extras.drain.undrained:
-        output.line("warning    work on another queue may have gone on while the memory was read")
-    for warning in extras.warnings:
-        output.line(f"warning    {readable(warning)}")
+    for doubt in doubts_of(extras):
+        output.line(f"warning    {readable(doubt)}")
 
 
 def _sizes(sizes: tuple[int, int, int]) -> str:

@@ -76,6 +76,8 @@ def isolate(context: click.Context, /, application: tuple[str, ...], as_json: bo
         raise outcome.error
     if not as_json:
         session.output.line(outcome.fact)
+    for warning in outcome.warnings:
+        session.output.note(f"warning: {warning}")
     return int(outcome.exit_code)
 
 
@@ -114,4 +116,5 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "matches": outcome.matches,
         "launches": outcome.launches,
         "nearest": list(outcome.nearest),
+        "warnings": list(outcome.warnings),
     }

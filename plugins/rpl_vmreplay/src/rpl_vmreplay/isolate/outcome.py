@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError, NoVerdictError, RplError
@@ -9,6 +10,8 @@ from rpl_core.exit_codes import ExitCode
 from rpl_core.process.outcome import ApplicationExitError, describe_exit
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
+from rpl_vmreplay.capture.extras import doubts_of
+from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.isolate.status import nearest_names
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ class Outcome:
     matches: int
     launches: int
     nearest: tuple[str, ...] = ()
+    #: What a reader of the capture should know beside.
+    warnings: tuple[str, ...] = ()
     error: RplError | None = None
 
 
@@ -50,6 +55,7 @@ def outcome_of(request: IsolateRequest, isolated: Isolated) -> Outcome:
         matches=outcome.matches,
         launches=outcome.launches,
         nearest=outcome.nearest,
+        warnings=outcome.warnings,
         error=error,
     )
 
@@ -67,14 +73,21 @@ def _not_loaded() -> Outcome:
 def _of_status(request: IsolateRequest, isolated: Isolated, status: ProcessStatus) -> Outcome:
     matches = max(one.matches for one in isolated.statuses)
     launches = sum(one.launches for one in isolated.statuses)
-    if status.state == "captured":
-        return Outcome(
-            "captured", ExitCode.OK, f"captured to {status.output}", status.output, matches, launches
-        )
+    if status.state == "captured" and status.output is not None:
+        return _captured(status.output, matches, launches)
     if status.state in ("ended", "loaded"):
         return _no_match(request, isolated, matches, launches)
     error = _failure(status)
     return Outcome(status.state, error.exit_code, error.fact, status.output, matches, launches, error=error)
+
+
+def _captured(folder: str, matches: int, launches: int) -> Outcome:
+    """From the folder itself. Raises as ``open_capture`` does when the program damaged it afterwards."""
+    capture = open_capture(Path(folder))
+    name = readable(capture.dispatch.demangled_name, _NAME_WIDTH)
+    fact = f"captured {name} to {folder}: {len(capture.regions)} regions, {capture.bytes} bytes"
+    warnings = () if capture.extras is None else doubts_of(capture.extras)
+    return Outcome("captured", ExitCode.OK, fact, folder, matches, launches, warnings=warnings)
 
 
 def _no_match(request: IsolateRequest, isolated: Isolated, matches: int, launches: int) -> Outcome:
