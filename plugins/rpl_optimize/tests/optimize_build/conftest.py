@@ -102,8 +102,9 @@ class SmallProject:
         return choose_builder(request, own_systems(), lambda line: None)
 
     def write_database(self, path: Path, *, listed: bool = False, flags: str = "-O1") -> Path:
-        """In place of the makefile, which would be asked first."""
-        (self.root / "Makefile").unlink(missing_ok=True)
+        """Inside of the project in place of the makefile, which would be asked first."""
+        if path.is_relative_to(self.root):
+            (self.root / "Makefile").unlink(missing_ok=True)
         entries = []
         for name in ("scale.hip", "main.cpp"):
             command = f"hipcc {flags} -MD -MF deps.d -o {name}.o -c src/{name}"
