@@ -152,6 +152,8 @@ def test_measured_runs_reach_neither_home_nor_the_working_directory(
         for place in (tmp_path / "tally", loop.root / "runs" / "here" / "tally")
     )
     assert own == 2
-    assert copied == 2 + 1 + 8  # what the user's runs left, the one that tried it, and the screening
+    (measured,) = loop.events("measured")
+    pairs = len(measured["measurement"]["log_ratios"])
+    assert copied == 2 + 1 + 2 + 2 * pairs  # the user's own, the one that tried it, warm-ups and pairs
     assert (loop.bench.folder / "tally").read_text().count("run") == own
     loop.verify()
