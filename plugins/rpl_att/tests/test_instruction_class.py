@@ -65,8 +65,10 @@ def test_counters_of_memory_operations(isa, gfx9, gfx11, gfx12):
     assert found == [gfx9, gfx11, gfx12]
 
 
-def test_scalar_loads_return_out_of_order_and_others_in_order():
+def test_scalar_and_flat_loads_return_out_of_order_and_others_in_order():
     assert not memory_operation("s_load_dword s0, s[2:3], 0x0", 9).in_order
+    assert not memory_operation("flat_load_dword v0, v[1:2]", 9).in_order
+    assert memory_operation("global_load_dword v0, v1, s[0:1]", 9).in_order
     assert memory_operation("ds_read_b32 v0, v1", 9).in_order
     assert memory_operation("v_nop", 9) is None
 

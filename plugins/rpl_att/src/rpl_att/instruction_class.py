@@ -94,7 +94,8 @@ def memory_operation(isa: str, gfx_major: int) -> MemoryOperation | None:
         return MemoryOperation((_vector_counter(isa, gfx_major),), in_order=True)
     if kind is InstructionClass.FLAT:
         local = "dscnt" if gfx_major >= 12 else "lgkmcnt"
-        return MemoryOperation((_vector_counter(isa, gfx_major), local), in_order=True)
+        # Memory or LDS answers, whichever holds the address, each at its own pace.
+        return MemoryOperation((_vector_counter(isa, gfx_major), local), in_order=False)
     return None
 
 

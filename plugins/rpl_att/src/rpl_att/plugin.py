@@ -64,7 +64,8 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 
 @hookimpl
-def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
+def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
+    from rpl_att.collector.settings import settings_from
     from rpl_att.doctor import DecoderCheck
 
-    return (DecoderCheck(),)
+    return (DecoderCheck(settings_from(config)),)

@@ -66,6 +66,17 @@ def test_a_flat_load_is_resolved_by_either_counter(trace_folder):
     assert {w.line: [p.line for p in w.producers] for w in block.waits} == {2: [1], 3: []}
 
 
+def test_nothing_is_sure_to_have_returned_beside_a_flat_load_until_that_is_resolved(trace_folder):
+    """Memory or LDS answers a flat load: docs/reference/thread-trace.md, 2.6."""
+    trace_folder.code(*rows("flat_load_dword v0, v[1:2]", LOAD, WAIT1, "s_waitcnt lgkmcnt(0)", LOAD, WAIT1))
+    wave = [[0, 4, 0, 4, 1], [4, 4, 0, 4, 2], [8, 9, 40, 40, 3], [48, 9, 40, 40, 4]]
+    block = trace_folder.wave([*wave, [88, 4, 0, 4, 5], [92, 9, 40, 40, 6]], 0, 132).block()
+    assert {w.line: [p.line for p in w.producers] for w in block.waits} == {3: [], 4: [1], 6: [2]}
+    found = block.memory_latency["vmcnt"]
+    assert (found.samples, found.max) == (1, 132 - 4)
+    assert "lgkmcnt" not in block.memory_latency
+
+
 def test_one_wave_does_not_wait_for_the_loads_of_another(trace_folder):
     trace_folder.code(*rows(LOAD, WAIT0))
     trace_folder.wave([[0, 4, 0, 4, 1]], 0, 4)

@@ -126,6 +126,15 @@ def test_a_missing_decoder_is_said_in_one_line(rpl_cli, tmp_path, profiler, monk
     assert not list((tmp_path / "run").glob("artifacts/att*"))
 
 
+@pytest.mark.parametrize(("folder", "status"), [("decoder", "ok"), ("elsewhere", "broken")])
+def test_the_doctor_looks_where_the_setting_says(rpl_cli, tmp_path, decoder, monkeypatch, folder, status):
+    monkeypatch.delenv("RPL_ATT_LIBRARY_PATH")
+    (tmp_path / "rpl.toml").write_text(f"[plugins.att]\nlibrary-path = '{tmp_path / folder}'\n")
+    checks = rpl_cli("--config", tmp_path / "rpl.toml", "doctor", "--json").json()
+    assert checks["trace-decoder"]["status"] == status
+    assert str(tmp_path / folder) in str(checks["trace-decoder"])
+
+
 def test_lost_data_is_a_warning_and_the_rest_is_used(rpl_cli, tmp_path, profiler, decoder, aimed):
     profiler("wave_gemm", misbehave="att_data_lost")
     document = profiled(rpl_cli, tmp_path / "run", "--deep-top", "1")

@@ -13,7 +13,7 @@ from rpl_att.collector.log_findings import AttLogWatch
 from rpl_att.collector.planning import TraceTools, most_critical, plan_traces
 from rpl_att.collector.settings import AttSettings
 from rpl_att.collector.trace_output import TraceOutput, better_target, is_empty, trace_output
-from rpl_att.decoder_library import OVERRIDE_VARIABLE, REMEDY, find_decoder
+from rpl_att.decoder_library import REMEDY, find_decoder
 from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.collector import Collector, PassOutcome
@@ -143,10 +143,7 @@ class ThreadTraceCollector(Collector):
     def _tools(self) -> TraceTools:
         """Raises ``MissingError`` for either of them."""
         executable = require_rocprofv3(os.environ, self._settings.executable)
-        environment = dict(os.environ)
-        if self._settings.library_path is not None:
-            environment.setdefault(OVERRIDE_VARIABLE, self._settings.library_path)
-        library = find_decoder(environment, executable)
+        library = find_decoder(self._settings.decoder_variables(os.environ), executable)
         if library is None:
             raise MissingError("no trace decoder was found", next_step=REMEDY)
         return TraceTools(executable, library)

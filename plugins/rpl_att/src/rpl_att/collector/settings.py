@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rpl_att.decoder_library import OVERRIDE_VARIABLE
 from rpl_core.errors import UsageError
 from rpl_core.values import frozen
 
@@ -35,6 +36,11 @@ class AttSettings:
     activity: int = DEFAULT_ACTIVITY
     library_path: str | None = None
     executable: str | None = None
+
+    def decoder_variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """``environment`` with ``library_path`` where the environment names no decoder itself."""
+        named = {} if self.library_path is None else {OVERRIDE_VARIABLE: self.library_path}
+        return {**named, **environment}
 
 
 def settings_from(config: Mapping[str, Any]) -> AttSettings:

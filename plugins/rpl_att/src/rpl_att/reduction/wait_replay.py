@@ -3,8 +3,8 @@
 Replays the counters of a wave in program order (docs/reference/thread-trace.md, 2.6 and 3.5). A wait for
 counter <= n retires all but the n youngest operations of that counter. Where the wait really waited (longer
 than one issue), the youngest operation that had to return bounds it: latency = end of the wait - successful
-issue of that operation. Other waits give an upper bound only and are left out, as are out-of-order operations
-(SMEM).
+issue of that operation. Other waits give an upper bound only and are left out, as are waits while operations
+that return out of order (SMEM, FLAT) are under way.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ class WaitReplay:
                 for other in one[3]:
                     if other != counter and one in self._queues.get(other, ()):
                         self._queues[other].remove(one)
+                        self._unordered[other] -= not one[2]
         if not ordered:
             self._unordered[counter] = 0
         return retired
