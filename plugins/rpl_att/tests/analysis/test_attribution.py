@@ -120,6 +120,7 @@ def test_issue_utilization_is_a_union_over_the_waves_of_a_simd(trace_folder):
     assert block.issue_utilization["VALU"] == pytest.approx(12 / 20)  # [0, 8) and [4, 12) overlap
     assert block.issue_utilization["any"] == pytest.approx(12 / 20)  # waits are no pipe
     assert block.ipc.per_simd == pytest.approx(3 / 20)
+    assert block.ipc.per_cu == pytest.approx(3 / 20)  # of one shader engine with one SIMD
     assert block.waves_per_simd == pytest.approx(2.0)
 
 
@@ -170,3 +171,11 @@ def test_a_contradiction_is_reported(trace_folder, rpl_cli):
     assert (check.holds, check.detail) == (False, "1 rows differ in latency")
     outcome = rpl_cli("analyze", trace_folder.path).assert_ok()
     assert "contradicts itself" in outcome.stderr
+
+
+def test_backpressure_is_the_stall_of_all_instructions_of_a_class(trace_folder):
+    trace_folder.code(*rows("v_nop", "v_nop", "s_waitcnt vmcnt(0)"))
+    wave = [[0, 6, 4, 8, 1], [8, 6, 2, 8, 2], [16, 9, 4, 4, 3]]
+    split = trace_folder.wave(wave, 0, 20).block().stall_split
+    assert split.pipe_backpressure == {"VALU": pytest.approx(6 / 20)}  # a wait waits for no pipe
+    assert split.pipe_backpressure_fraction == pytest.approx(6 / 20)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 from rpl_att.analysis.figures import FIGURES, kernel_figures
+from rpl_att.analysis.occupancy import busiest_target
+from rpl_att.analysis.unit_utilisation import mfma_utilisation
 from rpl_att.contract import AttPart
 from rpl_core.contracts.common import MetricDoc
 from rpl_core.model.origin import Exactness
@@ -30,3 +35,15 @@ def test_what_a_trace_does_not_measure_is_no_figure(att_of):
     modelled = MetricDoc(value=0.5, unit="fraction", exactness="estimate", origin="modelled")
     part = AttPart(status="available", level="code", folder="f", mfma_utilization=modelled)
     assert not any(kernel_figures({"k": part, "empty": att_of("empty")}).values())
+
+
+def test_matrix_cycles_are_those_of_four_units_where_the_gpu_is_unknown():
+    counters = {"SQ_VALU_MFMA_BUSY_CYCLES": 40, "SQ_BUSY_CU_CYCLES": 20}
+    assert mfma_utilisation(counters, None, None, None, None).value == 40 / 20 / 4
+
+
+def test_the_next_trace_aims_where_most_waves_began():
+    engine = SimpleNamespace(
+        shader_engine=0, cu=np.array([2, 2, 3, 4, 4, 4]), start=np.array([1, 1, 1, 0, 0, 0])
+    )
+    assert busiest_target(SimpleNamespace(engines=(engine,))) == (0, 2)
