@@ -165,6 +165,9 @@ class One {
         return vector_row(t, words);
       case Kind::scalar: return scalar_register(t, words);
       case Kind::integer:
+        // Whether such a literal is extended by its sign depends on the opcode: not offered.
+        if ((type == 'U' || type == 'I') && t.hexadecimal && t.integer >> 31 == 1) refuse("64-bit use of literal " + t.text + " is not offered");
+        return constant(constant_value(t, type));
       case Kind::real: return constant(constant_value(t, type));
       case Kind::aperture: return constant(words == 2 ? t.integer : 0);
       case Kind::scc: {
@@ -239,6 +242,7 @@ class One {
     expect(out.size() + in.size());
     for (size_t k = 0; k < out.size(); ++k) i_.to[k] = destination(text_.operands[k], out[k]);
     for (size_t k = 0; k < in.size(); ++k) i_.from[k] = source(text_.operands[out.size() + k], in[k], true);
+    if (in.size() == 2 && i_.to[0].place == Place::vector) i_.from[2] = i_.to[0];
     if (name_ == "v_swap_b32" && i_.from[0].place != Place::vector) refuse("operand that is not offered");
     if (name_.starts_with("v_cvt_") && name_.find("8") != std::string::npos && (name_.ends_with("fp8_f32") || name_.ends_with("bf8_f32") || name_.ends_with("fp8") || name_.ends_with("bf8"))) {
       eight_bit_selection();
@@ -390,7 +394,10 @@ class One {
       plain.from[k].place = Place::vector;
       plain.from[k].index = static_cast<uint16_t>(file_.vectors + 2 * k);
     }
-    if (!out.empty() && out[0] != 'b' && out[0] != 's' && out[0] != 'S') plain.to[0].index = static_cast<uint16_t>(file_.vectors + 8);
+    if (!out.empty() && out[0] != 'b' && out[0] != 's' && out[0] != 'S') {
+      plain.to[0].index = static_cast<uint16_t>(file_.vectors + 8);
+      if (in.size() == 2) plain.from[2] = plain.to[0];
+    }
     kept.plain = &plain;
     i_.changes = &kept;
     i_.run = table_.modified();
@@ -474,6 +481,7 @@ class One {
     i_.flags |= number("cbsz") | number("abid") << 4 | number("blgp") << 8;
     const bool f64 = std::string_view(i_.row->name).starts_with("v_mfma_f64");
     if (!f64 && i_.flags >> 12) refuse("modifier neg is not offered for this opcode");
+    if ((i_.flags >> 8 & 15) == 3) refuse("blgp:3 is not offered");
     if (f64 && (i_.flags & 0xfff)) refuse("broadcast modifiers are not offered for this opcode");
   }
 

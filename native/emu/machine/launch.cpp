@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <thread>
 
@@ -33,6 +34,8 @@ std::unique_ptr<T[], FreeAligned> aligned(size_t count) {
   return std::unique_ptr<T[], FreeAligned>(static_cast<T*>(p));
 }
 
+constexpr size_t kGarbage = 8192;
+
 // What all workgroups share.
 struct Job {
   const Kernel& kernel;
@@ -49,6 +52,7 @@ struct Job {
   std::array<uint32_t, 3> groups{};
   uint64_t total = 0;
   uint64_t start_pc = 0;
+  std::array<uint8_t, kGarbage> garbage{};
   std::atomic<uint64_t> next{0}, instructions{0}, waves{0};
   std::atomic<bool> stop{false};
   std::mutex lock{};
@@ -136,11 +140,11 @@ class Group {
 
   // Seeded garbage: what hardware leaves there is not known either.
   void fill(void* place, size_t bytes, uint64_t salt) const {
-    static constexpr size_t kBlock = 4096;
-    alignas(64) uint64_t block[kBlock / 8];
-    for (size_t k = 0; k < kBlock / 8; ++k) block[k] = mixed(job_.limits.seed * 1000003 + salt * 7919 + k);
-    for (size_t at = 0; at < bytes; at += kBlock)
-      std::memcpy(static_cast<uint8_t*>(place) + at, block, std::min(kBlock, bytes - at));
+    const auto& block = job_.garbage;
+    const size_t first = mixed(salt) % (block.size() / 2);
+    constexpr size_t kPart = kGarbage / 2;
+    for (size_t at = 0; at < bytes; at += kPart)
+      std::memcpy(static_cast<uint8_t*>(place) + at, block.data() + first, std::min(kPart, bytes - at));
   }
 
   void start_wave(uint32_t k, const std::array<uint32_t, 3>& size, uint32_t items, MemoryCount* memory) {
@@ -489,6 +493,11 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
     job.total *= job.groups[k];
   }
   job.result.groups = job.total;
+  for (size_t k = 0; k < kGarbage; k += 8) {
+    const uint64_t bits = mixed(limits.seed * 1000003 + k);
+    std::memcpy(&job.garbage[k], &bits, sizeof bits);
+  }
+  const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
   job.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limits.seconds));
   const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(limits.threads, job.total)));
@@ -502,6 +511,7 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
   for (std::thread& t : running) t.join();
   LaunchResult result = std::move(job.result);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.cpu_seconds = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
   result.waves = job.waves;
   result.counts.resize(program.code.size());
   result.memory.resize(program.code.size());

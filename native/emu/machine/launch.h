@@ -45,6 +45,7 @@ struct LaunchResult {
   bool write = false;
   uint64_t waves = 0, groups = 0;
   double seconds = 0;
+  double cpu_seconds = 0;  // of all threads
   std::vector<Count> counts;         // by word of code
   std::vector<MemoryCount> memory;   // by word of code
 };

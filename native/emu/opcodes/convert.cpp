@@ -98,6 +98,7 @@ void from_8bit_pair(Wave& w, const Instruction& i) {
   merge_rows(w.v[i.to[0].index], tr.words, w.exec(), 2);
 }
 
+constexpr const char* kEightBit = "overflow gives not-a-number; stochastic rounding adds the upper bits of its number";
 const Row kRows[] = {
     RPL_ROW(v_cvt_f32_i32, "f:u", "valu.cvt", (lanes<[](i32 a) { return static_cast<float>(a); }>)),
     RPL_ROW(v_cvt_f32_u32, "f:u", "valu.cvt", (lanes<[](u32 a) { return static_cast<float>(a); }>)),
@@ -145,10 +146,10 @@ const Row kRows[] = {
               return (c & ~(0xffU << at)) | to_byte(a) << at;
             }>)),
     RPL_ROW(v_sat_pk_u8_i16, "u:u", "valu.cvt", (lanes<[](u32 a) { return two_bytes(a); }>)),
-    RPL_ROW(v_cvt_pk_fp8_f32, "u:ff", "valu.cvt", (to_8bit_float<kFp8, false>)),
-    RPL_ROW(v_cvt_pk_bf8_f32, "u:ff", "valu.cvt", (to_8bit_float<kBf8, false>)),
-    RPL_ROW(v_cvt_sr_fp8_f32, "u:fu", "valu.cvt", (to_8bit_float<kFp8, true>)),
-    RPL_ROW(v_cvt_sr_bf8_f32, "u:fu", "valu.cvt", (to_8bit_float<kBf8, true>)),
+    {"v_cvt_pk_fp8_f32", Form::vector, "u:ff", "valu.cvt", to_8bit_float<kFp8, false>, kEightBit},
+    {"v_cvt_pk_bf8_f32", Form::vector, "u:ff", "valu.cvt", to_8bit_float<kBf8, false>, kEightBit},
+    {"v_cvt_sr_fp8_f32", Form::vector, "u:fu", "valu.cvt", to_8bit_float<kFp8, true>, kEightBit},
+    {"v_cvt_sr_bf8_f32", Form::vector, "u:fu", "valu.cvt", to_8bit_float<kBf8, true>, kEightBit},
     RPL_ROW(v_cvt_f32_fp8, "f:u", "valu.cvt", from_8bit_float<kFp8>),
     RPL_ROW(v_cvt_f32_bf8, "f:u", "valu.cvt", from_8bit_float<kBf8>),
     RPL_ROW(v_cvt_pk_f32_fp8, "P:u", "valu.cvt", from_8bit_pair<kFp8>),

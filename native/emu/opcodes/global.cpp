@@ -144,6 +144,10 @@ void compare_swap(Wave& w, const Instruction& i) {
 #define RPL_ALL(name, signature, counter, function)                                     \
   RPL_MEM(name, signature, counter, function),                                           \
   {"scratch_" name, Form::global, signature, "scratch." counter, function, ""}
+constexpr const char* kDenormals = "denormals are kept; whether the hardware keeps them is not public";
+#define RPL_FLOAT_ATOMIC(name, code, T, op)                                                              \
+  {"global_atomic_" name, Form::global, code, "global.atomic", (atomic<T, op>), kDenormals},              \
+  {"flat_atomic_" name, Form::global, code, "flat.atomic", (atomic<T, op>), kDenormals}
 #define RPL_ATOMIC(name, code, T, op) RPL_MEM("atomic_" name, code, "atomic", (atomic<T, op>))
 
 const Row kRows[] = {
@@ -181,9 +185,9 @@ const Row kRows[] = {
     RPL_ATOMIC("xor", "1:a1", u32, kXor), RPL_ATOMIC("xor_x2", "2:a2", u64, kXor),
     RPL_ATOMIC("inc", "1:a1", u32, kInc), RPL_ATOMIC("inc_x2", "2:a2", u64, kInc),
     RPL_ATOMIC("dec", "1:a1", u32, kDec), RPL_ATOMIC("dec_x2", "2:a2", u64, kDec),
-    RPL_ATOMIC("add_f32", "1:a1", float, kAdd), RPL_ATOMIC("add_f64", "2:a2", double, kAdd),
+    RPL_FLOAT_ATOMIC("add_f32", "1:a1", float, kAdd), RPL_ATOMIC("add_f64", "2:a2", double, kAdd),
     RPL_ATOMIC("min_f64", "2:a2", double, kMinFloat), RPL_ATOMIC("max_f64", "2:a2", double, kMaxFloat),
-    RPL_ATOMIC("pk_add_f16", "1:a1", u32, kAddHalves), RPL_ATOMIC("pk_add_bf16", "1:a1", u32, kAddBfloats),
+    RPL_FLOAT_ATOMIC("pk_add_f16", "1:a1", u32, kAddHalves), RPL_FLOAT_ATOMIC("pk_add_bf16", "1:a1", u32, kAddBfloats),
     RPL_MEM("atomic_cmpswap", "1:a2", "atomic", compare_swap<u32>),
     RPL_MEM("atomic_cmpswap_x2", "2:a4", "atomic", compare_swap<u64>),
 };

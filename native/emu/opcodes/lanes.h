@@ -137,13 +137,9 @@ inline void run_lanes(Wave& w, const Instruction& i, D (*)(A, B, C)) {
 template <auto F>
 void lanes(Wave& w, const Instruction& i) { run_lanes<F>(w, i, +F); }
 
-// The destination is one more source, the last.
+// The destination is one more source, the last: the decoder puts it there.
 template <auto F>
-void lanes_onto(Wave& w, const Instruction& i) {
-  Instruction with = i;
-  with.from[2] = i.to[0];
-  run_lanes<F>(w, with, +F);
-}
+void lanes_onto(Wave& w, const Instruction& i) { run_lanes<F>(w, i, +F); }
 
 template <auto F, class A, class B>
 inline uint64_t mask_of(Wave& w, const Instruction& i, bool (*)(A, B)) {

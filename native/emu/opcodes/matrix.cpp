@@ -102,6 +102,20 @@ Cell cell_of(const Shape& s, unsigned block, unsigned row, unsigned column) {
   return {column + s.n * (row / 4 % groups), block * (s.m * s.n / 64) + row / (4 * groups) * 4 + row % 4};
 }
 
+// All of them: word * 64 + lane.
+struct Layout {
+  uint16_t cell[2048];
+  explicit Layout(const Shape& s) {
+    unsigned k = 0;
+    for (unsigned block = 0; block < s.blocks; ++block)
+      for (unsigned row = 0; row < s.m; ++row)
+        for (unsigned column = 0; column < s.n; ++column) {
+          const Cell at = cell_of(s, block, row, column);
+          cell[k++] = static_cast<uint16_t>(at.word * kLanes + at.lane);
+        }
+  }
+};
+
 template <class T, class Sum>
 Sum add_product(T a, T b, Sum c) {
   if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(a, b, c);
@@ -110,7 +124,7 @@ Sum add_product(T a, T b, Sum c) {
 }
 
 template <class T, class Sum>
-void multiply(Wave& w, const Instruction& i, const Shape& s) {
+void multiply(Wave& w, const Instruction& i, const Shape& s, const Layout& layout) {
   static thread_local Sources<T> x;
   read_sources(w, i, s, x);
   constexpr unsigned kWords = sizeof(Sum) / 4;
@@ -122,9 +136,9 @@ void multiply(Wave& w, const Instruction& i, const Shape& s) {
   for (unsigned block = 0; block < s.blocks; ++block) {
     for (unsigned row = 0; row < s.m; ++row) {
       alignas(64) Sum sum[32];
+      const uint16_t* cells = layout.cell + (block * s.m + row) * s.n;
       for (unsigned column = 0; column < s.n; ++column) {
-        const Cell at = cell_of(s, block, row, column);
-        sum[column] = lane_get<Sum>(inline_c ? c : c + at.word * kLanes, at.lane);
+        sum[column] = lane_get<Sum>(c, inline_c ? cells[column] % kLanes : cells[column]);
         if (negate & 4) sum[column] = -sum[column];
       }
       for (unsigned k = 0; k < s.k; ++k) {
@@ -133,10 +147,7 @@ void multiply(Wave& w, const Instruction& i, const Shape& s) {
         const T* b = &x.b[(block * s.k + k) * s.n];
         for (unsigned column = 0; column < s.n; ++column) sum[column] = add_product(a, b[column], sum[column]);
       }
-      for (unsigned column = 0; column < s.n; ++column) {
-        const Cell at = cell_of(s, block, row, column);
-        lane_put<Sum>(result + at.word * kLanes, at.lane, sum[column]);
-      }
+      for (unsigned column = 0; column < s.n; ++column) lane_put<Sum>(result, cells[column], sum[column]);
     }
   }
   const unsigned words = s.m * s.n * s.blocks / 64 * kWords;
@@ -145,10 +156,11 @@ void multiply(Wave& w, const Instruction& i, const Shape& s) {
 
 template <unsigned M, unsigned K, unsigned Blocks, Type A, Type B, bool Sparse>
 void matrix(Wave& w, const Instruction& i) {
-  constexpr Shape kShape{M, M, K, Blocks, A, B, Sparse};
-  if constexpr (A == Type::f64) multiply<double, double>(w, i, kShape);
-  else if constexpr (A == Type::i8) multiply<int32_t, u32>(w, i, kShape);
-  else multiply<float, float>(w, i, kShape);
+  static constexpr Shape kShape{M, M, K, Blocks, A, B, Sparse};
+  static const Layout kLayout(kShape);
+  if constexpr (A == Type::f64) multiply<double, double>(w, i, kShape, kLayout);
+  else if constexpr (A == Type::i8) multiply<int32_t, u32>(w, i, kShape, kLayout);
+  else multiply<float, float>(w, i, kShape, kLayout);
 }
 
 constexpr const char* kOrder = "sum of k rising, a rounding each step; the hardware's order is not public";

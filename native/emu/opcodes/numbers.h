@@ -128,8 +128,8 @@ inline float from_float8(uint32_t code, Float8 f) {
   return code & 0x80 ? -magnitude : magnitude;
 }
 
-// To the nearest even; what is too large becomes the largest number, as the compiler's tests expect of a
-// conversion without the overflow mode. `noise` adds below the last place (stochastic rounding) instead.
+// To the nearest even; what is too large becomes not-a-number: HIP's headers clamp before they convert.
+// `noise` adds below the last place (stochastic rounding) instead.
 inline uint32_t to_float8(float x, Float8 f, bool stochastic, uint32_t noise) {
   if (!std::isfinite(x)) return 0x80;
   const uint32_t sign = bits_of(x) >> 24 & 0x80;
@@ -152,7 +152,7 @@ inline uint32_t to_float8(float x, Float8 f, bool stochastic, uint32_t noise) {
   const int biased = exponent < lowest ? 0 : exponent + f.bias - 1;
   const uint64_t code = kept + (static_cast<uint64_t>(biased) << f.mantissa_bits);
   if (code == 0) return 0;
-  return sign | static_cast<uint32_t>(code > 0x7f ? 0x7f : code);
+  return code > 0x7f ? 0x80 : sign | static_cast<uint32_t>(code);
 }
 
 }  // namespace RPL_EMU_BUILD
