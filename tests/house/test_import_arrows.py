@@ -17,7 +17,7 @@ ALLOWED = {
     "rpl_report": {"rpl_core", "rpl_codeobject", "rpl_analysis"},
     "rpl_compare": {"rpl_core", "rpl_codeobject", "rpl_analysis"},
     "rpl_optimize": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_compare"},
-    "rpl_autotune": {"rpl_core", "rpl_analysis", "rpl_compare"},
+    "rpl_autotune": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_compare"},
     "rpl_rocprofv3": {"rpl_core"},
     "rpl_amdgpu": {"rpl_core"},
     "rpl_gfx942": {"rpl_core", "rpl_amdgpu"},

@@ -42,7 +42,7 @@ def tune(rpl_cli, workplace):
     """``tune(*words)``: `rpl autotune` on the program with one run each, few rounds, and ``--json``."""
 
     def run(*words, program="bm={BM} bn={BN}", arguments=("--space", "space.json")):
-        command = f"{sys.executable} program.py {program}"
+        command = f"{sys.executable} -IS program.py {program}"
         usual = ("--runs", "1", "--confirm-rounds", "0", "--json", "--cache", "cache.jsonl")
         timed = ("--time-regex", "took ([0-9.]+) ms")
         return rpl_cli("autotune", *arguments, "--cmd-template", command, *timed, *usual, *words)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-COMPILER = """#!{python}
+COMPILER = """#!{python} -IS
 import sys
 words = sys.argv[1:]
 open("builds", "a").write(" ".join(words) + "\\n")
@@ -55,6 +55,7 @@ def test_each_distinct_build_happens_once(build, tmp_path):
     assert failed[0]["reason"] == "k.src:1: error: TILE must be even"
 
 
+@pytest.mark.long
 def test_a_second_search_needs_no_build_until_a_header_changes(build, tmp_path):
     build().assert_ok()
     assert build().assert_ok().json()["cached_configs"] == 12

@@ -7,6 +7,7 @@ import pytest
 FACTORS = "import os; factor = {'0': 1.0, '1': 2.0}[os.environ['ROCR_VISIBLE_DEVICES']]\n"
 
 
+@pytest.mark.long
 def test_times_of_two_devices_are_made_comparable(tune, workplace):
     """The second device takes twice as long for everything; the reference tells."""
     program = (workplace / "program.py").read_text()
@@ -30,6 +31,7 @@ def test_times_of_two_devices_are_made_comparable(tune, workplace):
         assert evaluation["correction"] is not None
 
 
+@pytest.mark.long
 def test_a_reference_that_fails_ends_a_search_on_several_devices(tune):
     done = tune("--devices", "0,1", "--budget", "8", "--default", "BM=512,BN=512").assert_exit(76)
     assert "--default" in done.stderr

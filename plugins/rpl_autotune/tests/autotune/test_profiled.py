@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
 
+
+@pytest.mark.long
 def test_the_time_is_that_of_rpl_profile(rpl_cli, rpl_standin_rocprofv3, workplace):
     (workplace / "space.json").write_text(json.dumps([{"BM": 16}, {"BM": 32}, {"BM": 64}]))
-    command = f"{sys.executable} -c pass {{BM}}"
+    command = f"{sys.executable} -ISc pass {{BM}}"
     usual = ("--space", "space.json", "--cmd-template", command, "--budget", "2", "--runs", "2")
     found = rpl_cli("autotune", *usual, "--json", "-o", "out", "--confirm-rounds", "1").assert_ok().json()
     assert (found["time_source"], found["origin"]) == ("profile", "synthetic")

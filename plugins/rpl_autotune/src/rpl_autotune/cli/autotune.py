@@ -20,6 +20,11 @@ _FILE = click.Path(path_type=Path)
     "--build", metavar="TEXT", help='A build per configuration, such as "hipcc {defines} -o {output}".'
 )
 @click.option("-D", "--define", "defines", multiple=True, metavar="NAME", help="What {defines} stands for.")
+@click.option("--build-all", is_flag=True, help="Build all first: the model learns from their code objects.")
+@click.option("--code-object", metavar="FILE", help="Code of a configuration, such as k_{BLOCK_M}.hsaco.")
+@click.option("--kernel", metavar="NAME", help="The kernel in it that counts (default: all).")
+@click.option("--workgroup-size", metavar="EXPR", help="Work-items, such as BLOCK_M*BLOCK_N/4.")
+@click.option("--dynamic-lds", metavar="EXPR", help="LDS bytes that the launch adds.")
 @click.option("--validate", metavar="TEXT", help="A command that exits 0 when a configuration is right.")
 @click.option("--default", metavar="A=1,B=2", help="The configuration of today, to compare with.")
 @click.option(

@@ -68,7 +68,7 @@ class AutotuneCall:
         flags = self.flags
         return TuningRequest(
             space=space,
-            templates=self._templates(space),
+            templates=self.templates(space),
             command_text=flags["cmd_template"] or f"recorded in {self.recorded}",
             build_text=flags["build"],
             timing=self._timing(),
@@ -90,7 +90,8 @@ class AutotuneCall:
             ),
         )
 
-    def _templates(self, space: SearchSpace) -> Templates:
+    def templates(self, space: SearchSpace) -> Templates:
+        """The commands of ``--cmd-template``, ``--build`` and ``--validate``, checked against the space."""
         from rpl_autotune.evaluation.digests import source_digest
         from rpl_autotune.evaluation.templates import Templates, read_templates
 

@@ -24,10 +24,12 @@ def run_autotune(session: Session, flags: Mapping[str, Any]) -> int:
         _print(session, _stored(session, flags["show"]), as_json=flags["as_json"])
         return int(ExitCode.OK)
     from rpl_autotune.cli.autotune_call import AutotuneCall
+    from rpl_autotune.cli.code_call import space_with_code
 
     call = AutotuneCall(session, flags)
     space = call.space()
     scratch = call.scratch()
+    space = space_with_code(call, space, scratch)
     request, tools = call.request(space, scratch), call.tools(space)
     session.output.note(f"{len(space)} configurations; results go to {scratch}")
     document, failure = _search(session, request, tools)

@@ -80,6 +80,7 @@ class BestPart(Part):
 class ModelPart(Part):
     """The regression on all evaluations, judged by cross-validation. Figures are of ln(time).
 
+    ``features`` are the static numbers that it learns from, products and ratios of parameters apart.
     ``r2`` null: too few evaluations. ``pairs`` and ``parameters`` are parts of the variance of predictions.
     """
 
@@ -88,6 +89,7 @@ class ModelPart(Part):
     samples: int
     trust: Literal["none", "some", "clear"]
     reason: str | None = None
+    features: tuple[str, ...] = ()
     parameters: dict[str, float] = Field(default_factory=dict)
     pairs: tuple[tuple[str, str, float], ...] = ()
 

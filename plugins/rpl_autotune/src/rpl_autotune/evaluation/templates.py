@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_autotune.evaluation.digests import text_digest
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from rpl_autotune.interfaces.space import SearchSpace, Value
 
-__all__ = ["PROGRAM", "Templates", "read_templates", "value_text"]
+__all__ = ["PROGRAM", "Templates", "filled_path", "read_templates", "value_text"]
 
 PROGRAM = "{program}"
 _OUTPUT, _DEFINES = "{output}", "{defines}"
@@ -71,6 +72,12 @@ def _filled(word: str, values: Mapping[str, Value]) -> str:
         return value_text(values[name]) if name in values else found.group(0)
 
     return _PLACEHOLDER.sub(fill, word)
+
+
+def filled_path(template: str, space: SearchSpace, index: int) -> Path:
+    """The file that ``template`` names for one configuration."""
+    _require_known(space, "--code-object", (template,), set())
+    return Path(_filled(template, space.values(index)))
 
 
 def read_templates(

@@ -1,9 +1,9 @@
 """What the built-in strategy believes: times of configurations, and which of them will fail.
 
-The mean of three regressions on the logarithm of the time, in which factors between configurations are
-alike over orders of magnitude: a Gaussian process with one length scale per coordinate, which finds out
-which ones matter once there are data enough; one with a single length scale, which few data can't mislead;
-and randomized trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006), which see steps and products.
+The mean of two regressions on the logarithm of the time, in which factors between configurations are alike
+over orders of magnitude: a Gaussian process with one length scale per coordinate, which finds out which ones
+matter, and randomized trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006), which see steps and
+products.
 Where they disagree, the prediction is uncertain. Failures are learnt apart.
 
 Processes: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 4.
@@ -36,14 +36,14 @@ __all__ = ["Prediction", "TimeModel", "Training", "success_probability", "traini
 #: The kernels are fitted anew when the data have grown by this factor: in between they hardly move (chosen).
 _REFIT_GROWTH = 1.15
 #: The same for the trees, which follow new data only by being grown anew (chosen).
-_TREE_GROWTH = 1.05
+_TREE_GROWTH = 1.1
 #: Bounds of length scales in units of a coordinate's range, of signal and noise variance in units of the
 #: data's variance (chosen: a length of 10 ranges is a coordinate without effect; shorter ones than 0.3 would
 #: explain few data by nothing but their distance).
 _LENGTHS, _SIGNAL, _NOISE = (0.3, 10.0), (0.05, 50.0), (1e-6, 1.0)
-_TREES = 40
+_TREES = 20
 #: Steps in which a kernel is fitted: what more would gain is less than what few data say (chosen).
-_STEPS = 20
+_STEPS = 10
 #: Rows that are predicted at once: bounds the memory in large spaces.
 _BLOCK = 20_000
 
@@ -75,13 +75,11 @@ def training_of(history: Sequence[Evaluated]) -> Training:
 
 
 class TimeModel:
-    """The three regressions over one space; kernels are kept between fits."""
+    """The regressions over one space; kernels are kept between fits."""
 
     def __init__(self, features: Features, seed: int) -> None:
-        count = features.coordinates.shape[1]
         self._members: tuple[_Process | _Trees, ...] = (
-            _Process(features.coordinates, count),
-            _Process(features.coordinates, 1),
+            _Process(features.coordinates),
             _Trees(np.hstack([features.coordinates, features.products]), seed),
         )
         self._centre = 0.0
@@ -134,11 +132,10 @@ def _thread_pools() -> Any:
 
 
 class _Process:
-    """A Gaussian process with a Matern kernel of ``lengths`` length scales."""
+    """A Gaussian process with a Matern kernel of one length scale per coordinate."""
 
-    def __init__(self, design: Floats, lengths: int) -> None:
+    def __init__(self, design: Floats) -> None:
         self._design = design
-        self._lengths = lengths
         self._kernel: Any = None
         self._fitted_rows = 0
         self._process: Any = None
@@ -167,7 +164,7 @@ class _Process:
     def _first_kernel(self) -> Any:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        lengths: Any = np.ones(self._lengths) if self._lengths > 1 else 1.0
+        lengths = np.ones(self._design.shape[1])
         return ConstantKernel(1.0, _SIGNAL) * Matern(lengths, _LENGTHS, nu=2.5) + WhiteKernel(1e-2, _NOISE)
 
 
@@ -189,22 +186,26 @@ class _Trees:
     def __init__(self, design: Floats, seed: int) -> None:
         self._design = design.astype(np.float32)
         self._seed = seed
-        self._forest: Any = None
+        self._trees: list[Any] = []
         self._fitted_rows = 0
 
     def fit(self, rows: Rows, values: Floats, *, keep_kernel: bool) -> None:
-        from sklearn.ensemble import ExtraTreesRegressor
+        from sklearn.tree import ExtraTreeRegressor
 
         grown = len(rows) >= _TREE_GROWTH * self._fitted_rows
-        if self._forest is not None and (keep_kernel or not grown):
-            return  # a few values more hardly change them, and they are the slowest to fit
-        self._fitted_rows = len(rows)
-        forest = ExtraTreesRegressor(_TREES, max_features=0.7, random_state=self._seed)
-        self._forest = forest.fit(self._design[rows], values)
+        if self._trees and (keep_kernel or not grown):
+            return  # a few values more hardly change them
+        self._fitted_rows, asked = len(rows), self._design[rows]
+        # One by one: a forest object copies and checks its settings for each tree, which takes longer than
+        # to grow it.
+        self._trees = [
+            ExtraTreeRegressor(max_features=0.7, random_state=seed).fit(asked, values, check_input=False)
+            for seed in np.random.default_rng(self._seed).integers(2**31, size=_TREES).tolist()
+        ]
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         asked = self._design[rows]
-        each = np.stack([tree.predict(asked, check_input=False) for tree in self._forest.estimators_])
+        each = np.stack([tree.predict(asked, check_input=False) for tree in self._trees])
         return each.mean(axis=0), each.std(axis=0)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rpl_autotune.interfaces.job import Outcome, Reading
     from rpl_autotune.search.tuning import Tuning
 
-__all__ = ["FinalResult", "measure_finally"]
+__all__ = ["FinalResult", "compare_times", "measure_finally"]
 
 _CONFIDENCE = 0.95
 #: Below the session's directory: a run of the search's winner, as `rpl profile` would record it.
@@ -98,11 +98,12 @@ def _result(tuning: Tuning, outcome: Outcome, ranked: Sequence[int]) -> FinalRes
         return without_final(tuning, f"it failed: {readings[ranked[0]].reason}")
     winner = finalists[0]
     runner_up = finalists[1] if len(finalists) > 1 else None
-    comparison = None if runner_up is None else _compared(readings[winner], readings[runner_up])
+    times = {index: reading.times_ms for index, reading in readings.items()}
+    comparison = None if runner_up is None else compare_times(times[winner], times[runner_up])
     swapped = comparison is not None and comparison.interval is not None and comparison.interval[1] < 1
     if swapped and runner_up is not None:
         winner, runner_up = runner_up, winner
-        comparison = _compared(readings[winner], readings[runner_up])
+        comparison = compare_times(times[winner], times[runner_up])
     default = readings[tuning.request.space.default]
     final = FinalPart(
         device=outcome.device,
@@ -111,7 +112,7 @@ def _result(tuning: Tuning, outcome: Outcome, ranked: Sequence[int]) -> FinalRes
         best_over_runner_up=comparison,
         best_over_default=None
         if default.index == winner or default.state != "ok"
-        else _compared(readings[winner], default),
+        else compare_times(times[winner], default.times_ms),
         swapped=swapped,
     )
     best = BestPart(
@@ -149,9 +150,9 @@ def _measured(
     return found
 
 
-def _compared(best: Reading, other: Reading) -> ComparisonPart:
+def compare_times(best: Sequence[float], other: Sequence[float]) -> ComparisonPart:
     """Pairs of one round; the interval is that of Wilcoxon's signed-rank test on their log ratios."""
-    ratios = [math.log(b / a) for a, b in zip(best.times_ms, other.times_ms, strict=True)]
+    ratios = [math.log(b / a) for a, b in zip(best, other, strict=True)]
     interval = signed_rank_interval(ratios, _CONFIDENCE)
     shown = None if interval is None else (math.exp(interval[0]), math.exp(interval[1]))
     return ComparisonPart(

@@ -76,6 +76,7 @@ def judged_model(space: SearchSpace, training: Training, seed: int) -> ModelPart
         samples=judged.samples,
         trust=judged.trust.value,
         reason=judged.reason,
+        features=space.features.coordinate_names,
     )
     if judged.trust is Trust.NONE:
         return part  # effects in a model that knows nothing would be read as knowledge

@@ -26,15 +26,20 @@ if TYPE_CHECKING:
 #: The documented guarantee: learning takes no more than a quarter of the budget.
 MOST_SEED = 0.25
 #: The model is judged anew when the data have grown by this factor (chosen: a judgement costs five fits).
-_JUDGE_GROWTH = 1.2
+_JUDGE_GROWTH = 1.5
 #: The same for a model that was found clearly better than the mean: new data rarely unmake that (chosen).
-_TRUSTED_GROWTH = 1.5
+_TRUSTED_GROWTH = 2.0
+#: Fewer measurements than this can't show that a model is useless, either: until then three of four go where
+#: a gain would be likely if it were right, and the others in turns to the rest of the seed and beside the
+#: fastest (chosen: where few configurations are fast, a space looks like noise for longest, and spreading out
+#: is worth least).
+_DECIDED, _DOUBTED_TURNS = 40, 4
 #: So many measurements in a row without a gain of this part are a stall: half of the next ones then go where
 #: the model knows least, and beside the ``_NEAR`` fastest, whatever it predicts there (chosen).
 _STALL, _GAIN, _NEAR = 8, 0.005, 3
 #: Of larger spaces so many random configurations are predicted each time, beside all that differ from one of
-#: the ``_BEST`` measured ones in one parameter (chosen: a prediction then takes some tenths of a second).
-_MOST_CANDIDATES, _BEST = 4000, 10
+#: the ``_BEST`` measured ones in one parameter (chosen: some hundredths of a second).
+_MOST_CANDIDATES, _BEST = 1000, 5
 
 
 class RegressionStrategy(Strategy):
@@ -55,14 +60,14 @@ class _RegressionSearch(Search):
         self._model = TimeModel(request.space.features, request.seed)
         self._without_model = Untrusting(request.space, self._generator)
         self._judged: HeldOut | None = None
-        self._seeded = False
+        self._seeds_left = self._seed_size()
 
     def propose(self, history: Sequence[Evaluated], pending: Sequence[int], count: int) -> Sequence[Proposed]:
         taken = {*(item.index for item in history), *pending}
         training = training_of(history)
         trust = self._trust(training)
-        if not self._seeded and (len(taken) >= self._seed_size() or trust is not Trust.NONE):
-            self._seeded = True  # what is left of the seed is worth more later
+        if trust is not Trust.NONE:
+            self._seeds_left = 0  # what is left of the seed is worth more later
         chosen: list[Proposed] = []
         while len(chosen) < count:
             busy = {*taken, *(item.index for item in chosen)}
@@ -94,16 +99,27 @@ class _RegressionSearch(Search):
     def _next(
         self, history: Sequence[Evaluated], training: Training, busy: set[int], trust: Trust
     ) -> Proposed | None:
-        if not self._seeded:
+        if trust is Trust.CLEAR:
+            return self._predicted(history, training, busy, Phase.CONFIRM)
+        turn, doubtful = len(busy), trust is Trust.SOME or self._is_undecided(training)
+        if doubtful and turn % _DOUBTED_TURNS:
+            phase = Phase.CONFIRM if trust is Trust.SOME else Phase.EXPLORE
+            return self._predicted(history, training, busy, phase)
+        if self._seeds_left > 0 and (not doubtful or turn % (2 * _DOUBTED_TURNS) == 0):
+            self._seeds_left -= 1
             return _proposed(self._without_model.spread(busy), Phase.SEED)
-        turn = len(busy)
-        if trust is Trust.CLEAR or (trust is Trust.SOME and turn % 2):
-            return self._predicted(history, training, busy)
-        # In turns a step beside the best and a look elsewhere; neither asks the model.
-        index = self._without_model.step(history, busy) if turn % 4 < 2 else None
+        # A step beside the best, in turns with a look elsewhere; neither asks the model.
+        index = self._without_model.step(history, busy) if doubtful or turn % 4 < 2 else None
         return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
 
-    def _predicted(self, history: Sequence[Evaluated], training: Training, busy: set[int]) -> Proposed | None:
+    @staticmethod
+    def _is_undecided(training: Training) -> bool:
+        """Whether there are data for a model, and too few to say that it is useless."""
+        return FEWEST <= len(training.rows) < _DECIDED and bool(np.ptp(training.log_times) > 0)
+
+    def _predicted(
+        self, history: Sequence[Evaluated], training: Training, busy: set[int], phase: Phase
+    ) -> Proposed | None:
         rows = self._candidates(history, busy)
         if rows.size == 0:
             return None
@@ -114,7 +130,7 @@ class _RegressionSearch(Search):
         worth = _expected_gain(prediction, float(training.log_times.min()))
         chances = success_probability(self._space.features, training, rows, self._request.seed)
         worth = worth if chances is None else worth * chances
-        phase, kept = Phase.CONFIRM, _unpruned(prediction, self._request.prune_factor)
+        kept = _unpruned(prediction, self._request.prune_factor)
         turn = len(busy) % 4 if _is_stalled(history) else 1
         if turn == 0:  # where the model knows least, whatever it predicts there
             phase, kept = Phase.EXPLORE, np.arange(rows.size)

@@ -20,7 +20,7 @@ __all__ = ["Untrusting"]
 
 #: Of so many random candidates the one farthest from all measured ones is taken. All candidates would give
 #: corners of the space only (chosen).
-_CANDIDATES = 64
+_CANDIDATES = 8
 
 
 class Untrusting:

@@ -1,0 +1,90 @@
+"""The options of ``rpl autotune`` on code objects: which file holds the code of which configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_autotune.cli.autotune_call import AutotuneCall
+    from rpl_autotune.evaluation.templates import Templates
+    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.space.expressions import Expression
+
+__all__ = ["space_with_code"]
+
+
+def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> SearchSpace:
+    """``space`` with the numbers of its code objects as features, where options name any."""
+    flags = call.flags
+    named: str | None = flags["code_object"]
+    if named is None and not flags["build_all"]:
+        _refuse_details(flags)
+        return space
+    from rpl_autotune.evaluation.code_features import CodeRequest, code_features
+    from rpl_codeobject.occupancy import installed_occupancy
+
+    files = _built(call, space, scratch) if named is None else _named(named, space)
+    sizes = (_expression(flags[name], space) for name in ("workgroup_size", "dynamic_lds"))
+    found = code_features(
+        space, CodeRequest(files, flags["kernel"], *sizes), installed_occupancy(call.session.host)
+    )
+    for problem in found.problems:
+        call.session.output.note(problem)
+    if found.unknown:
+        call.session.output.note(f"no code object at hand for {found.unknown} of {len(space)} configurations")
+    return attrs.evolve(space, given_features={**space.given_features, **found.columns})
+
+
+def _refuse_details(flags: Mapping[str, Any]) -> None:
+    for option in ("kernel", "workgroup_size", "dynamic_lds"):
+        if flags[option] is not None:
+            raise UsageError(
+                f"--{option.replace('_', '-')} is about code objects, and none is named",
+                next_step="add --code-object FILE, or --build-all to --build",
+            )
+
+
+def _expression(text: str | None, space: SearchSpace) -> Expression | None:
+    from rpl_autotune.space.expressions import parse_expression
+
+    return None if text is None else parse_expression(text, frozenset(space.parameters))
+
+
+def _named(template: str, space: SearchSpace) -> list[Path | None]:
+    """The files that ``--code-object`` names; those that are not there count as unknown."""
+    from rpl_autotune.evaluation.templates import filled_path
+
+    paths = [filled_path(template, space, index) for index in range(len(space))]
+    present = {path: path.is_file() for path in set(paths)}
+    if not any(present.values()):
+        raise UsageError(
+            f"--code-object: there is no {paths[space.default]}",
+            next_step="name a file with the code; {NAME} stands for the value of a parameter",
+        )
+    return [path if present[path] else None for path in paths]
+
+
+def _built(call: AutotuneCall, space: SearchSpace, scratch: Path) -> list[Path | None]:
+    """The programs of all configurations, each distinct one built once; the search uses the same builds."""
+    from rpl_autotune.evaluation.build import build_variant
+
+    templates: Templates = call.templates(space)
+    if not templates.build:
+        raise UsageError("--build-all has nothing to build", next_step="add --build, or leave it out")
+    programs: dict[str | None, Path | None] = {}
+    variants = [templates.variant(space, index) for index in range(len(space))]
+    count = len({variant.build_key for variant in variants})
+    with call.session.output.progress("build", total=count) as step:
+        for variant in variants:
+            if variant.build_key not in programs:
+                step(f"{len(programs) + 1}/{count}")
+                built = build_variant(variant, scratch, Path.cwd(), call.flags["build_time_limit"])
+                programs[variant.build_key] = built.program
+    return [programs[variant.build_key] for variant in variants]
