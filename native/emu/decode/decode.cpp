@@ -165,8 +165,8 @@ class One {
         return vector_row(t, words);
       case Kind::scalar: return scalar_register(t, words);
       case Kind::integer:
-        // Whether such a literal is extended by its sign depends on the opcode: not offered.
-        if ((type == 'U' || type == 'I') && t.hexadecimal && t.integer >> 31 == 1) refuse("64-bit use of literal " + t.text + " is not offered");
+        // The compiler has literals of unsigned operands extended by zeros; of signed ones it emits none.
+        if (type == 'I' && t.hexadecimal && t.integer >> 31 == 1) refuse("64-bit use of literal " + t.text + " is not offered");
         return constant(constant_value(t, type));
       case Kind::real: return constant(constant_value(t, type));
       case Kind::aperture: return constant(words == 2 ? t.integer : 0);
