@@ -1,4 +1,4 @@
-"""A reader of text files: `kernel begin_ns end_ns stream`, one launch per line. Replace the format by yours."""
+"""A reader of text files: `kernel begin_ns end_ns stream`, one launch a line; replace it by yours."""
 
 from __future__ import annotations
 
