@@ -220,3 +220,11 @@ def test_diagnostics_are_sentences(gemm_report, parsed):
         for word in ("Likely cause:", "Next:"):
             before, found, _ = entry.text.partition(word)
             assert not found or before.rstrip().endswith(".")
+
+
+def test_the_time_of_a_process_is_not_called_kernel_time(rpl_cli, tmp_path):
+    rpl_cli("profile", "--no-rocprof", "--runs", "1", "-o", tmp_path / "run", "--", "true").assert_ok()
+    page = rpl_cli("report", tmp_path / "run", "--format", "html").assert_ok().stdout
+    assert "Process time" in page
+    assert "Kernel time" not in page
+    assert "0 dispatches" not in page

@@ -64,7 +64,7 @@ def _facts(profile: ProfileDocument) -> list[str]:
         facts.append(f"{gpu.clock_mhz:.10g} MHz")
     if gpu.partition:
         facts.append(readable(gpu.partition, 160))
-    if profile.launches is not None:
+    if profile.launches:
         kernels = len(profile.kernels)
         noun = "kernel" if kernels == 1 else "kernels"
         facts.append(f"{count(profile.launches)} dispatches of {count(kernels)} {noun} per run")
@@ -106,6 +106,10 @@ def _figures(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> 
 def _runtime(profile: ProfileDocument) -> Figure:
     if profile.runtime_ms is None:
         return Figure("Kernel time", "unknown", readable(profile.runtime_reason or "", 160))
+    if not profile.launches:  # a time without a GPU trace is none of kernels
+        return Figure(
+            "Process time", duration(profile.runtime_ms * 1e6), readable(profile.runtime_source or "", 160)
+        )
     note = "sum over all dispatches"
     if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
         low, high = profile.runtime_range_ms
