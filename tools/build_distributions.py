@@ -2,7 +2,7 @@
 
 ``python tools/build_distributions.py [FOLDER]``. What is published has to be what anybody else builds from
 the same sources; a difference ends with exit code 1 and the name of the file. ``twine`` checks the metadata.
-``rpl-native`` is left out: compiled code depends on the machine, and is built where the oldest Linux is.
+The wheel of ``rpl-native`` is this machine's: for an index it is built where the oldest Linux is.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _TIME = "1580601600"
 
 
 def projects() -> list[Path]:
-    """Folders of the distributions: the core at the root, the plugins, the one that requires them all."""
+    """Folders of the distributions: core, plugins, compiled parts, the one that requires them all."""
     plugins = [path.parent for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-    return [ROOT, *plugins, ROOT / "metapackage"]
+    return [ROOT, *plugins, ROOT / "native", ROOT / "metapackage"]
 
 
 def build(project: Path, folder: Path, *kinds: str) -> None:
