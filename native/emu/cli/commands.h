@@ -29,6 +29,8 @@ class Options {
   std::vector<std::string> plain_;
 };
 
+// For messages: names come from files of strangers, and terminals obey some bytes.
+[[nodiscard]] std::string printable(std::string text);
 [[nodiscard]] std::vector<unsigned char> read_file(const std::string& path);
 [[nodiscard]] unsigned long long parse_number(const std::string& text, const std::string& what);
 

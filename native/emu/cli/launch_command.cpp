@@ -219,9 +219,9 @@ const char* name_of(Outcome o) {
 
 void describe_stop(const LaunchResult& r, const Program& program, const LoadedObject& object) {
   if (r.outcome == Outcome::ended) return;
-  std::fprintf(stderr, "rpl-emu: %s", r.reason.c_str());
+  std::fprintf(stderr, "rpl-emu: %s", printable(r.reason).c_str());
   if (r.outcome == Outcome::fault) std::fprintf(stderr, ": address 0x%llx, lane %u", static_cast<unsigned long long>(r.address), r.lane);
-  std::fprintf(stderr, ", workgroup (%u, %u, %u), wave %u, at %s\n", r.where.group[0], r.where.group[1], r.where.group[2], r.where.wave, position(program, object, r.where.pc).c_str());
+  std::fprintf(stderr, ", workgroup (%u, %u, %u), wave %u, at %s\n", r.where.group[0], r.where.group[1], r.where.group[2], r.where.wave, printable(position(program, object, r.where.pc)).c_str());
 }
 
 }  // namespace
@@ -265,8 +265,8 @@ int launch_command(int count, char** words) {
   const std::vector<Finding> found = findings.all();
   if (result.outcome == Outcome::ended) arguments.write_outputs();
   for (const Finding& f : found)
-    std::fprintf(stderr, "rpl-emu: %s: at %s and %s, workgroup (%u, %u, %u), waves %u and %u, address 0x%llx, %llu times\n", f.kind.c_str(), position(program, loaded, f.pc).c_str(),
-                 position(program, loaded, f.other_pc).c_str(), f.group[0], f.group[1], f.group[2], f.wave, f.other_wave, static_cast<unsigned long long>(f.address), static_cast<unsigned long long>(f.times));
+    std::fprintf(stderr, "rpl-emu: %s: at %s and %s, workgroup (%u, %u, %u), waves %u and %u, address 0x%llx, %llu times\n", f.kind.c_str(), printable(position(program, loaded, f.pc)).c_str(),
+                 printable(position(program, loaded, f.other_pc)).c_str(), f.group[0], f.group[1], f.group[2], f.wave, f.other_wave, static_cast<unsigned long long>(f.address), static_cast<unsigned long long>(f.times));
   Json json;
   json.open('{').key("kernel").string(kernel.name).key("device").string("gfx942-emu").key("origin").string("modelled");
   json.key("outcome").string(name_of(result.outcome)).key("workgroups").number(result.groups).key("waves").number(result.waves);

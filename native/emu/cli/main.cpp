@@ -41,6 +41,12 @@ std::string Options::one(const std::string& name, const std::string& otherwise) 
 }
 bool Options::flag(const std::string& name) const { return !all(name).empty(); }
 
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
 std::vector<unsigned char> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw BadFile("cannot read " + path);
@@ -72,7 +78,7 @@ int run(int count, char** words) {
 int main(int count, char** words) {
   using namespace rpl_emu;
   const auto fail = [](const char* what, int status) {
-    std::fprintf(stderr, "rpl-emu: %s\n", what);
+    std::fprintf(stderr, "rpl-emu: %s\n", printable(what).c_str());
     return status;
   };
   const rlimit no_core{0, 0};
