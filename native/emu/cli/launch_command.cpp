@@ -1,16 +1,13 @@
 #include <sys/resource.h>
 
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/lane_library.h"
-#include "machine/launch.h"
-#include "sanitize/findings.h"
+#include "cli/launch_report.h"
 
 namespace rpl_emu {
 namespace {
@@ -21,21 +18,6 @@ struct Buffer {
   uint64_t bytes;
   std::string out;
 };
-
-std::array<uint32_t, 3> parse_sizes(const std::string& text, const std::string& what) {
-  std::array<uint32_t, 3> out{1, 1, 1};
-  size_t begin = 0;
-  for (unsigned k = 0; k < 3 && begin <= text.size(); ++k) {
-    const size_t comma = text.find(',', begin);
-    const auto n = parse_number(text.substr(begin, comma - begin), what);
-    if (n == 0 || n > 0xffffffffULL) throw UsageError(what + " must be at least 1 and below 2^32: " + text);
-    out[k] = static_cast<uint32_t>(n);
-    if (comma == std::string::npos) return out;
-    begin = comma + 1;
-  }
-  if (begin <= text.size()) throw UsageError(what + " has at most three parts: " + text);
-  return out;
-}
 
 template <class T>
 std::vector<uint8_t> bytes_of(T value) {
@@ -123,107 +105,6 @@ class Arguments {
   }
 };
 
-std::string position(const Program& program, const LoadedObject& object, uint64_t word) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(program.begin - object.base() + 4 * word));
-  const auto found = program.texts.find(word);
-  std::string line = found == program.texts.end() ? "" : found->second;
-  line.erase(0, line.find_first_not_of(" \t"));
-  return std::string(text) + (line.empty() ? "" : " (" + line + ")");
-}
-
-void write_counts(Json& json, const Program& program, const LoadedObject& object, const LaunchResult& r, bool by_place) {
-  struct Sum { uint64_t executed = 0, lanes = 0; MemoryCount memory; };
-  std::map<std::string, Sum> classes, names;
-  uint64_t instructions = 0;
-  for (size_t k = 0; k < r.counts.size(); ++k) {
-    const Row* row = program.code[k].row;
-    if (!row || r.counts[k].executed == 0) continue;
-    instructions += r.counts[k].executed;
-    for (Sum* sum : {&classes[row->counter], &names[row->name]}) {
-      sum->executed += r.counts[k].executed;
-      sum->lanes += r.counts[k].lanes;
-      sum->memory.bytes += r.memory[k].bytes;
-      sum->memory.lines64 += r.memory[k].lines64;
-      sum->memory.lines128 += r.memory[k].lines128;
-      sum->memory.conflicts += r.memory[k].conflicts;
-    }
-  }
-  json.key("instructions").number(instructions);
-  const auto table = [&](const char* title, const std::map<std::string, Sum>& sums) {
-    json.key(title).open('{');
-    for (const auto& [name, s] : sums) {
-      json.key(name).open('{').key("executed").number(s.executed).key("lanes").number(s.lanes);
-      if (s.memory.bytes) json.key("bytes").number(s.memory.bytes);
-      if (s.memory.lines64) json.key("lines_64b").number(s.memory.lines64).key("lines_128b").number(s.memory.lines128);
-      if (s.memory.conflicts) json.key("bank_conflict_passes").number(s.memory.conflicts);
-      json.close('}');
-    }
-    json.close('}');
-  };
-  table("classes", classes);
-  table("opcodes", names);
-  json.key("not_to_the_bit").open('[');
-  for (const auto& [name, s] : names) {
-    for (const Instruction& i : program.code)
-      if (i.row && name == i.row->name) {
-        if (*i.row->note) json.open('{').key("opcode").string(name).key("why").string(i.row->note).close('}');
-        break;
-      }
-  }
-  json.close(']');
-  if (!by_place) return;
-  json.key("places").open('[');
-  for (size_t k = 0; k < r.counts.size(); ++k) {
-    if (!program.code[k].row || r.counts[k].executed == 0) continue;
-    json.open('{').key("at").hex(program.begin - object.base() + 4 * k).key("opcode").string(program.code[k].row->name);
-    json.key("executed").number(r.counts[k].executed).key("lanes").number(r.counts[k].lanes).close('}');
-  }
-  json.close(']');
-}
-
-void write_findings(Json& json, const std::vector<Finding>& findings, const Program& program, const LoadedObject& object) {
-  json.key("findings").open('[');
-  for (const Finding& f : findings) {
-    json.open('{').key("kind").string(f.kind).key("at").string(position(program, object, f.pc)).key("other").string(position(program, object, f.other_pc));
-    json.key("group").open('[').number(f.group[0]).number(f.group[1]).number(f.group[2]).close(']');
-    json.key("wave").number(f.wave).key("other_wave").number(f.other_wave).key("lane").number(f.lane).key("address").hex(f.address).key("times").number(f.times).close('}');
-  }
-  json.close(']');
-}
-
-const Kernel& find_kernel(const CodeObject& object, const std::string& name) {
-  if (name.empty() && object.kernels.size() == 1) return object.kernels.begin()->second;
-  const auto found = object.kernels.find(name);
-  if (found != object.kernels.end()) return found->second;
-  std::string known;
-  for (const auto& [other, kernel] : object.kernels) if (known.size() < 400) known += (known.empty() ? "" : ", ") + other;
-  throw UsageError((name.empty() ? std::string("--kernel is needed") : "no kernel " + name) + ". The code object has: " + known);
-}
-
-int status_of(const LaunchResult& r, const std::vector<Finding>& findings) {
-  if (r.outcome == Outcome::fault || r.outcome == Outcome::trap) return kMemoryFault;
-  if (r.outcome == Outcome::limit) return kLimit;
-  return findings.empty() ? kOk : kFinding;
-}
-
-const char* name_of(Outcome o) {
-  switch (o) {
-    case Outcome::ended: return "ended";
-    case Outcome::fault: return "memory_fault";
-    case Outcome::limit: return "limit";
-    case Outcome::trap: return "trap";
-  }
-  return "";
-}
-
-void describe_stop(const LaunchResult& r, const Program& program, const LoadedObject& object) {
-  if (r.outcome == Outcome::ended) return;
-  std::fprintf(stderr, "rpl-emu: %s", printable(r.reason).c_str());
-  if (r.outcome == Outcome::fault) std::fprintf(stderr, ": address 0x%llx, lane %u", static_cast<unsigned long long>(r.address), r.lane);
-  std::fprintf(stderr, ", workgroup (%u, %u, %u), wave %u, at %s\n", r.where.group[0], r.where.group[1], r.where.group[2], r.where.wave, printable(position(program, object, r.where.pc)).c_str());
-}
-
 }  // namespace
 
 int launch_command(int count, char** words) {
@@ -264,9 +145,7 @@ int launch_command(int count, char** words) {
   describe_stop(result, program, loaded);
   const std::vector<Finding> found = findings.all();
   if (result.outcome == Outcome::ended) arguments.write_outputs();
-  for (const Finding& f : found)
-    std::fprintf(stderr, "rpl-emu: %s: at %s and %s, workgroup (%u, %u, %u), waves %u and %u, address 0x%llx, %llu times\n", f.kind.c_str(), printable(position(program, loaded, f.pc)).c_str(),
-                 printable(position(program, loaded, f.other_pc)).c_str(), f.group[0], f.group[1], f.group[2], f.wave, f.other_wave, static_cast<unsigned long long>(f.address), static_cast<unsigned long long>(f.times));
+  describe_findings(found, program, loaded);
   Json json;
   json.open('{').key("kernel").string(kernel.name).key("device").string("gfx942-emu").key("origin").string("modelled");
   json.key("outcome").string(name_of(result.outcome)).key("workgroups").number(result.groups).key("waves").number(result.waves);
