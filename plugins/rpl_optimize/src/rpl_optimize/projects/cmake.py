@@ -13,10 +13,9 @@ from rpl_core.process.launch import require_program
 from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import NAME, read_database
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
-from rpl_optimize.projects.found_tree import nothing_said, tree_of
+from rpl_optimize.projects.found_tree import found_program, nothing_said, tree_of
 from rpl_optimize.projects.project_build import program_place, project_builder
 from rpl_optimize.running.mounts import why_no_mounts
-from rpl_optimize.running.program_word import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +39,7 @@ class CMakeBuilds(BuildSystem):
     def builder(self, request: BuildRequest) -> Builder | None:
         if not nothing_said(request) or why_no_mounts() is not None:
             return None
-        program = program_place(find_program(request.command, request.binary, request.place).path)
+        program = found_program(request)
         directory = _build_directory(request, program)
         if directory is None:
             return None

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 from rpl_core.process.launch import require_program
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 from rpl_optimize.projects.cmake import CACHE
-from rpl_optimize.projects.found_tree import nothing_said, tree_of
-from rpl_optimize.projects.project_build import program_place, project_builder
+from rpl_optimize.projects.found_tree import found_program, nothing_said, tree_of
+from rpl_optimize.projects.project_build import project_builder
 from rpl_optimize.running.mounts import why_no_mounts
-from rpl_optimize.running.program_word import find_program
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import BuildRequest
@@ -31,7 +30,7 @@ class NinjaBuilds(BuildSystem):
     def builder(self, request: BuildRequest) -> Builder | None:
         if not nothing_said(request) or why_no_mounts() is not None:
             return None
-        program = program_place(find_program(request.command, request.binary, request.place).path)
+        program = found_program(request)
         folder = next((f for f in program.parents if (f / _BUILD_FILE).is_file()), None)
         if folder is None or (folder / CACHE).is_file():
             return None
@@ -51,7 +50,7 @@ class SetupBuilds(BuildSystem):
     def builder(self, request: BuildRequest) -> Builder | None:
         if not nothing_said(request) or why_no_mounts() is not None:
             return None
-        program = program_place(find_program(request.command, request.binary, request.place).path)
+        program = found_program(request)
         root = tree_of(request)
         above = (folder for folder in request.source.parents if folder.is_relative_to(root))
         folder = next((f for f in above if (f / _SETUP).is_file()), None)

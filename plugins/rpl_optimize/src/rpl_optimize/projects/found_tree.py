@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_optimize.projects.project_build import enclosing_tree
+from rpl_optimize.projects.project_build import enclosing_tree, program_place
+from rpl_optimize.running.program_word import find_program
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import BuildRequest
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 def nothing_said(request: BuildRequest) -> bool:
     """Whether the user leaves it open how the program is built."""
     return request.build_command is None and request.compile_database is None and not request.link_flags
+
+
+def found_program(request: BuildRequest) -> Path:
+    """Where the program lies that is built. Raises as ``find_program`` does."""
+    return program_place(find_program(request.command, request.binary, request.place).path)
 
 
 def tree_of(request: BuildRequest, *more: Path) -> Path:

@@ -13,9 +13,8 @@ from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.build.template_build import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildSystem
 from rpl_optimize.projects.cmake import CACHE
-from rpl_optimize.projects.found_tree import nothing_said, tree_of
-from rpl_optimize.projects.project_build import program_place, project_builder
-from rpl_optimize.running.program_word import find_program
+from rpl_optimize.projects.found_tree import found_program, nothing_said, tree_of
+from rpl_optimize.projects.project_build import project_builder
 
 if TYPE_CHECKING:
     from rpl_optimize.build.compile_database import Entry
@@ -36,7 +35,7 @@ class MakeBuilds(BuildSystem):
     def builder(self, request: BuildRequest) -> Builder | None:
         if not nothing_said(request):
             return None
-        program = program_place(find_program(request.command, request.binary, request.place).path)
+        program = found_program(request)
         root = tree_of(request)
         above = Path(os.path.commonpath((root, program)))
         if request.project is None and not program.is_relative_to(root) and _text(above):
