@@ -124,7 +124,17 @@ def test_the_examples_of_the_testing_page_pass(shell):
 def test_the_plugin_of_each_kind_is_built_installed_and_works_as_printed(page, shell):
     text = page.read_text(encoding="utf-8")
     distribution = re.search(r'^name = "(rpl-[\w-]+)"$', text, re.MULTILINE)[1]
-    needed = ("core", "codeobject", "analysis", "report", "rocprofv3", "compare", "optimize", "autotune")
+    needed = (
+        "core",
+        "codeobject",
+        "analysis",
+        "report",
+        "rocprofv3",
+        "compare",
+        "optimize",
+        "autotune",
+        "vmreplay",
+    )
     shell.environment["RPL_LOAD_PLUGINS"] = ",".join([*(f"rpl-{name}" for name in needed), distribution])
     assert play(text, shell) >= 2
     modules = sorted(shell.folder.glob("rpl_*.py"))
@@ -139,11 +149,12 @@ def test_every_kind_has_a_page_with_a_plugin():
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
     from rpl_report.hookspecs import KINDS as OF_REPORTS
+    from rpl_vmreplay.hookspecs import KINDS as OF_REPLAYING
 
     complete = [
         text for page in DOCS.rglob("*.md") if "<!-- file: pyproject.toml -->" in (text := page.read_text())
     ]
-    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS):
+    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS, *OF_REPLAYING):
         assert any(f"def {kind.hook}(" in text for text in complete), kind.hook
 
 
@@ -179,9 +190,10 @@ def test_every_hook_is_in_the_overview():
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
     from rpl_report.hookspecs import KINDS as OF_REPORTS
+    from rpl_vmreplay.hookspecs import KINDS as OF_REPLAYING
 
     page = (DOCS / "index.md").read_text(encoding="utf-8")
-    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS):
+    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS, *OF_REPLAYING):
         assert f"`{kind.hook}`" in page
 
 

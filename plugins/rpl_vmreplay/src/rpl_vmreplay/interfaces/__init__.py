@@ -1,0 +1,1 @@
+"""What plugins implement: replayers, which run captured launches again."""

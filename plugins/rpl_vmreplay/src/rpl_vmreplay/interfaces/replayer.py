@@ -1,0 +1,215 @@
+"""Replayers run a captured launch again: on a GPU, or on something that stands for one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import MissingError
+from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ReplayError(str, Enum):
+    """Why a replay has no result, as ``error.kind`` tells it (docs/REPLAY.md)."""
+
+    RESERVE_FAILED = "reserve_failed"  # the runtime gave no addresses at all
+    MAP_FAILED = "map_failed"  # memory, its mapping or its access rights
+    COPY_FAILED = "copy_failed"  # captured bytes did not get there, or not back
+    RELOCATED = "relocated"  # the runtime gave other addresses
+    LAYOUT_CLASH = "layout_clash"  # the replaying process itself lies there
+    GPU_FAULT = "gpu_fault"  # an access or an instruction that the GPU refused
+    ISA_MISMATCH = "isa_mismatch"  # code for another GPU, or for other features of it
+    NO_VIRTUAL_MEMORY = "no_virtual_memory"  # the runtime can't place memory where it is told to
+    NO_RUNTIME = "no_runtime"
+    NO_DEVICE = "no_device"
+    BAD_CODE = "bad_code"  # the code object can't be loaded, or has no such kernel
+    UNSUPPORTED = "unsupported"  # something of the launch that the replayer can't do
+    UNDECIDABLE = "undecidable"  # what ran would not have been the code that was given
+    TIME_LIMIT = "time_limit"
+    INTERNAL = "internal"
+
+
+@frozen
+class Failure:
+    """One line for people, and what kind it is. ``address`` is where a GPU fault happened, if it is known."""
+
+    kind: ReplayError
+    fact: str
+    cause: str | None = None
+    next_step: str | None = None
+    address: int | None = None
+
+
+@frozen
+class MemoryRange:
+    """``size`` bytes from an address of the captured program."""
+
+    address: int
+    size: int
+
+
+@frozen
+class MemoryEdit:
+    """Bytes that take the place of captured ones before every launch to which the capture is restored."""
+
+    address: int
+    data: bytes
+
+
+@frozen
+class ReplayRequest:
+    """One capture to run again.
+
+    ``capture`` is the folder of a whole capture; who asks has checked it (``rpl capture verify``). Without
+    ``recopy`` the memory is restored before the first launch only, warm-up or not, so that later ones see
+    what earlier ones left. ``code_object`` takes the place of the captured code, with the same kernel name
+    and layout of arguments. ``keep`` names the memory to give back as it is after the last launch. With
+    ``patch_hidden_args`` pointers among the compiler's own arguments that lead to objects of the captured
+    process are zeroed. ``time_limit_s`` is for one launch.
+    """
+
+    capture: Path
+    iterations: int = 1
+    warm_ups: int = 0
+    recopy: bool = True
+    code_object: Path | None = None
+    edits: tuple[MemoryEdit, ...] = ()
+    keep: tuple[MemoryRange, ...] = ()
+    hashes: bool = True
+    access_log: bool = False
+    patch_hidden_args: bool = False
+    time_limit_s: float | None = None
+
+
+@frozen
+class RegionHashes:
+    """XXH3 (64 bits, seed 0, little-endian) of each MiB of a captured region, the last one may be shorter."""
+
+    base: int
+    size: int
+    chunks: bytes
+
+
+@frozen
+class AccessLog:
+    """What one launch did to memory, byte by byte: no byte is in two ranges of a list, and they are sorted.
+
+    ``read_first`` is what was read before the launch itself wrote it.
+    """
+
+    read_first: tuple[MemoryRange, ...]
+    written: tuple[MemoryRange, ...]
+
+
+@frozen
+class Reservation:
+    """Addresses that were asked for and what was given; ``None``: none."""
+
+    requested: int
+    size: int
+    returned: int | None
+
+    @property
+    def exact(self) -> bool:
+        return self.returned == self.requested
+
+
+@frozen
+class ReplayEnvironment:
+    """On what a replay ran. ``runtime`` is its library or program, ``interface_version`` that of HSA."""
+
+    device: str | None = None
+    product: str | None = None
+    isa: str | None = None
+    runtime: str | None = None
+    runtime_version: str | None = None
+    interface_version: str | None = None
+    pid: int | None = None
+
+
+@frozen
+class ReplayResult:
+    """What became of a replay.
+
+    ``times_ns`` and ``warm_up_ns`` are of each launch, empty where nothing can be told of time; ``origin``
+    says what they are. ``wall_ns`` is the whole replay with its preparation. ``hashes`` is ``None`` where
+    they were not asked for or there was no end state. ``reproduced`` compares the memory with the hashes of
+    the capture; ``None`` with ``reproduced_reason`` where that says nothing. ``differing`` are the first
+    regions that differ. ``kept`` are the bytes of ``ReplayRequest.keep``, in its order. ``accesses`` is
+    ``None``, with ``accesses_reason``, where it was not asked for or can't be known. ``stale_arguments`` are
+    hidden arguments that point into the captured process, ``patched_arguments`` those that were zeroed.
+    With ``failure`` there is no end state.
+    """
+
+    replayer: str
+    origin: Origin
+    times_ns: tuple[int, ...] = ()
+    warm_up_ns: tuple[int, ...] = ()
+    wall_ns: int | None = None
+    reservations: tuple[Reservation, ...] = ()
+    hashes: tuple[RegionHashes, ...] | None = None
+    reproduced: bool | None = None
+    reproduced_reason: str | None = None
+    differing: tuple[MemoryRange, ...] = ()
+    kept: tuple[bytes, ...] = ()
+    accesses: AccessLog | None = None
+    accesses_reason: str | None = None
+    stale_arguments: tuple[str, ...] = ()
+    patched_arguments: tuple[str, ...] = ()
+    environment: ReplayEnvironment = ReplayEnvironment()
+    notes: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+
+@frozen
+class ReserveRequest:
+    """Addresses to try. ``isa`` is that of the launch, for the choice of the GPU; ``None``: any."""
+
+    ranges: tuple[MemoryRange, ...]
+    isa: str | None = None
+
+
+@frozen
+class ReserveResult:
+    """One answer for each range of the request, in its order; fewer where a failure ended the trial."""
+
+    reservations: tuple[Reservation, ...]
+    environment: ReplayEnvironment = ReplayEnvironment()
+    failure: Failure | None = None
+
+
+class Replayer(ABC):
+    """Something that runs captured launches.
+
+    ``devices`` are the names that captures are for, such as the GPU's name in the compiler's spelling, or the
+    name under which it is asked for. ``origin`` is what its times are at best.
+    """
+
+    name: str
+    summary: str
+    devices: tuple[str, ...]
+    origin: Origin
+
+    def missing(self) -> str | None:
+        """Why it can't work here (for people, with the remedy), or ``None`` if it can.
+
+        Looks at files only: whether there is a GPU shows when something is run.
+        """
+        return None
+
+    @abstractmethod
+    def replay(self, request: ReplayRequest) -> ReplayResult:
+        """Run the launch. Expected failures are in the result.
+
+        Raises ``MissingError`` where ``missing`` tells something, ``BadDataError`` for a capture that it
+        can't read, ``InterruptedRunError`` and ``TimeLimitError``.
+        """
+
+    def reserve(self, request: ReserveRequest) -> ReserveResult:  # noqa: ARG002 - for those that override it
+        """Only ask for the addresses and give them back. Raises ``MissingError`` where that means nothing."""
+        raise MissingError(f"the replayer {self.name} takes no addresses from a runtime")
