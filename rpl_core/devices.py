@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from rpl_core.errors import DeviceMismatchError, MissingError, UsageError
-from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling
+from rpl_core.errors import DeviceMismatchError, MissingError
+from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
 from rpl_core.values import frozen
@@ -149,55 +149,4 @@ def with_ceilings(device: DeviceModel, added: Sequence[ComputeCeiling | MemoryCe
         device,
         compute_ceilings=tuple({(c.data_type, c.pipe, c.origin): c for c in compute}.values()),
         memory_ceilings=tuple({(c.level, c.origin): c for c in memory}.values()),
-    )
-
-
-def with_overrides(
-    device: DeviceModel, *, clock_mhz: float | None = None, memory_bandwidth_gbps: float | None = None
-) -> DeviceModel:
-    """``device`` with its data-sheet ceilings scaled or replaced; measured ceilings stay what they are.
-
-    Raises ``UsageError`` when the clock can't be scaled because the device's own clock is unknown.
-    """
-    if clock_mhz is not None:
-        device = _at_clock(device, clock_mhz)
-    if memory_bandwidth_gbps is not None:
-        device = _with_bandwidth(device, memory_bandwidth_gbps)
-    return device
-
-
-def _at_clock(device: DeviceModel, clock_mhz: float) -> DeviceModel:
-    if device.clock_mhz is None:
-        raise UsageError(
-            f"--clock-mhz can't scale the ceilings: the clock of {device.name} is unknown",
-            next_step="name the product with --device",
-        )
-    ratio = clock_mhz / device.clock_mhz
-    note = f"scaled from {device.clock_mhz:g} to {clock_mhz:g} MHz (--clock-mhz)"
-
-    def scaled(ceilings: Sequence[Ceiling], peak: str) -> tuple[Ceiling, ...]:
-        """Those of the data sheet that follow the engine clock, as everything does that computes."""
-        return tuple(
-            attrs.evolve(c, source=f"{c.source}; {note}", **{peak: getattr(c, peak) * ratio})
-            if c.origin is CeilingOrigin.SPEC and getattr(c, "on_engine_clock", True)
-            else c
-            for c in ceilings
-        )
-
-    return attrs.evolve(
-        device,
-        clock_mhz=clock_mhz,
-        compute_ceilings=scaled(device.compute_ceilings, "peak_gflops"),
-        memory_ceilings=scaled(device.memory_ceilings, "peak_gbps"),
-        overrides=(*device.overrides, f"clock_mhz={clock_mhz:g}"),
-    )
-
-
-def _with_bandwidth(device: DeviceModel, peak_gbps: float) -> DeviceModel:
-    given = MemoryCeiling("hbm", peak_gbps, CeilingOrigin.SPEC, "given by the user (--memory-bandwidth-gbps)")
-    others = tuple(c for c in device.memory_ceilings if (c.level, c.origin) != ("hbm", CeilingOrigin.SPEC))
-    return attrs.evolve(
-        device,
-        memory_ceilings=(given, *others),
-        overrides=(*device.overrides, f"memory_bandwidth_gbps={peak_gbps:g}"),
     )

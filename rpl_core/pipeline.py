@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.devices import ResolvedDevice, resolve_device, with_ceilings, with_overrides
+from rpl_core.devices import ResolvedDevice, resolve_device, with_ceilings
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
 from rpl_core.documents.make import check_all, draft_all
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
-from rpl_core.interfaces.options import Options
+from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect, with_believable_registers
 from rpl_core.run_directory.layout import is_run_directory
@@ -36,8 +36,6 @@ class AnalysisRequest:
     """What the user asked for. ``root`` is the run directory, for paths in the provenance."""
 
     device: str | None = None
-    clock_mhz: float | None = None
-    memory_bandwidth_gbps: float | None = None
     options: Options = attrs.field(factory=Options)
     root: Path | None = None
 
@@ -104,16 +102,16 @@ def recorded_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: P
 
 
 def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
-    """The device of the recording with the ceilings of plugins and the user's overrides applied."""
+    """The device of the recording with the ceilings of plugins and the user's options applied."""
     resolved = recorded_device(request, agents, host)
+    values = request.options.by_name()
+    given = [o for o in host.catalog.options() if o.change_device and values.get(o.name) is not None]
     if resolved.model is None:
-        unused = _unused_overrides(request)
-        return attrs.evolve(resolved, diagnostics=(*resolved.diagnostics, *unused))
-    model = with_overrides(
-        with_ceilings(resolved.model, [c.value for c in host.catalog.ceilings(resolved.model)]),
-        clock_mhz=request.clock_mhz,
-        memory_bandwidth_gbps=request.memory_bandwidth_gbps,
-    )
+        return attrs.evolve(resolved, diagnostics=(*resolved.diagnostics, *_without_effect(given)))
+    model = with_ceilings(resolved.model, [c.value for c in host.catalog.ceilings(resolved.model)])
+    for option in given:
+        if option.change_device is not None:
+            model = option.change_device(model, values[option.name])
     return attrs.evolve(resolved, model=model)
 
 
@@ -132,9 +130,8 @@ def architectures(device: DeviceModel | None, host: PluginHost) -> Callable[[str
     return known
 
 
-def _unused_overrides(request: AnalysisRequest) -> tuple[Diagnostic, ...]:
-    given = {"--clock-mhz": request.clock_mhz, "--memory-bandwidth-gbps": request.memory_bandwidth_gbps}
-    names = " and ".join(name for name, value in given.items() if value is not None)
+def _without_effect(given: Sequence[CommandOption[Any]]) -> tuple[Diagnostic, ...]:
+    names = " and ".join(f"--{option.name}" for option in given)
     told = f"{names} changed nothing: there are no ceilings without a known device"
     remedy = "name the device with --device"
     return (Diagnostic("device.override_unused", told, remedy=remedy),) if names else ()

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: The core's settings that a run directory remembers and its later analyses take over.
-_RECORDED = ("device", "clock-mhz", "memory-bandwidth-gbps")
+_RECORDED = ("device",)
 
 _OPTIONS = (
     click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`."),
-    click.option("--clock-mhz", metavar="MHZ", type=float, help="Engine clock for the compute ceilings."),
-    click.option(
-        "--memory-bandwidth-gbps", metavar="GBPS", type=float, help="Memory ceiling of your device."
-    ),
     click.option("--json", "as_json", is_flag=True, help="Print the leading document (profile) on stdout."),
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )
@@ -131,8 +127,6 @@ def analysis_request(
 
     return AnalysisRequest(
         device=chosen("device"),
-        clock_mhz=chosen("clock-mhz"),
-        memory_bandwidth_gbps=chosen("memory-bandwidth-gbps"),
         options=option_values(session, command, flags, recorded),
         root=root,
     )

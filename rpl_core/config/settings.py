@@ -43,8 +43,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("runs", at_most(10_000), 3, "timing runs of a profile"),
     Setting("roofline", flag, False, "collect hardware counters in separate passes"),
     Setting("focus-critical", flag, False, "trace copies and the host API, and put the critical path first"),
-    Setting("clock-mhz", positive, None, "engine clock for the compute ceilings instead of the maximum"),
-    Setting("memory-bandwidth-gbps", positive, None, "memory ceiling instead of the data sheet's"),
     Setting("time-limit", positive, None, "seconds that one pass may take"),
     Setting("runs-directory", text, "rpl-runs", "where run directories are created"),
     Setting("plugins.disabled", names, (), "plugins that are not loaded"),

@@ -123,7 +123,7 @@ class Catalog:
             if name in self._taken[command] or any(name == setting.name for setting in SETTINGS):
                 self._refuse(offered.plugin, f"{kinds.OPTIONS.noun} {name!r}", "core")
             else:
-                free.append(_with_guarded_parse(offered))
+                free.append(_guarded(offered))
         return tuple(free)
 
     def rules(self, device: DeviceModel | None) -> NamedContributions[Rule]:
@@ -151,11 +151,15 @@ class Catalog:
         )
 
 
-def _with_guarded_parse(offered: Contribution[CommandOption[Any]]) -> CommandOption[Any]:
+def _guarded(offered: Contribution[CommandOption[Any]]) -> CommandOption[Any]:
     option = offered.value
 
-    def parse(value: Any) -> Any:
-        with plugin_boundary(offered.plugin, f"option --{option.name}"):
-            return option.parse(value)
+    def within(called: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*values: Any) -> Any:
+            with plugin_boundary(offered.plugin, f"option --{option.name}"):
+                return called(*values)
 
-    return attrs.evolve(option, parse=parse)
+        return guarded
+
+    changing = option.change_device and within(option.change_device)
+    return attrs.evolve(option, parse=within(option.parse), change_device=changing)

@@ -50,8 +50,6 @@ class ProfileRequest:
             "counters": ",".join(self.extra_counters) or None,
             "focus_critical": self.trace_dependencies,
             "time_limit_s": self.time_limit_s,
-            "clock_mhz": self.analysis.clock_mhz,
-            "memory_bandwidth_gbps": self.analysis.memory_bandwidth_gbps,
             **{name.replace("-", "_"): v for name, v in values.items() if isinstance(v, _REMEMBERED)},
         }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.devices import named_device, resolve_device, with_overrides
-from rpl_core.errors import DeviceMismatchError, MissingError, UsageError
+from rpl_core.devices import named_device, resolve_device
+from rpl_core.errors import DeviceMismatchError, MissingError
 from rpl_core.model.device import (
     CeilingOrigin,
     ComputeCeiling,
@@ -117,26 +117,3 @@ def test_named_product_wins_over_the_recognised_one_with_a_diagnostic():
 
     assert found.model is SMALL
     assert found.diagnostics[0].code == "device.other_product"
-
-
-def test_clock_override_scales_sheet_ceilings_and_keeps_measured_ones():
-    scaled = with_overrides(BIG, clock_mhz=1000.0)
-
-    assert scaled.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.SPEC).peak_gflops == 50.0
-    assert scaled.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.MEASURED).peak_gflops == 90.0
-    assert scaled.memory_ceiling("l2", CeilingOrigin.SPEC).peak_gbps == 15.0
-    assert scaled.memory_ceiling("hbm", CeilingOrigin.SPEC).peak_gbps == 5000.0
-    assert scaled.overrides == ("clock_mhz=1000",)
-
-
-def test_bandwidth_override_replaces_the_hbm_ceiling_and_names_its_source():
-    changed = with_overrides(BIG, memory_bandwidth_gbps=100.0)
-
-    ceiling = changed.memory_ceiling("hbm", CeilingOrigin.SPEC)
-    assert ceiling.peak_gbps == 100.0
-    assert "user" in ceiling.source
-
-
-def test_clock_override_without_a_known_clock_is_refused():
-    with pytest.raises(UsageError, match="clock"):
-        with_overrides(attrs.evolve(BIG, clock_mhz=None), clock_mhz=1000.0)
