@@ -27,9 +27,10 @@ def test_the_report_shows_the_path_the_makespan_and_the_gains(program) -> None:
     assert _text(program).splitlines() == [
         (
             "critical path  100 us of 910 us makespan, 100.0% of it in K; "
-            "speed-up ceiling of that kernel unbounded (it is the whole path)"
+            "at no cost of that the application would be 1.123x as fast"
         ),
-        "  makespan: kernels 11.0%, launch gaps 4.9%, host 84.1%",
+        "  GPU time: kernels 11.0%, idle 89.0% (host 84.1%, launch 4.9%)",
+        "  most to gain, at most: GPU never idle 9.1x, K 1.123x",
         "",
         "what if faster by   1.25x    1.5x      2x    free",
         "K                  1.022x  1.038x  1.058x  1.123x",
@@ -39,19 +40,47 @@ def test_the_report_shows_the_path_the_makespan_and_the_gains(program) -> None:
 def test_gaps_of_unknown_cause_are_named_so(program) -> None:
     for i in range(10):
         program.launch("K", 100 * i, 100 * i + 10, stream=1)
-    assert "gaps (launch and host) 89.0%" in _text(program, with_calls=False)
+    text = _text(program, with_calls=False)
+    assert "idle 89.0% (cause not recorded 89.0%)" in text
+    assert "1.123x as fast (no API calls recorded: every gap stays as it was)" in text
+
+
+def test_all_streams_count_in_what_the_gpu_did(program) -> None:
+    """The lane of the last kernel is idle for 90 of 100 us, the GPU for 20."""
+    program.launch("long", 0, 70, stream=1)
+    program.copy("MEMORY_COPY_HOST_TO_DEVICE", 40, 80, stream=3)
+    program.launch("last", 90, 100, stream=2, at_us=85)
+    text = _text(program)
+    assert "GPU time: kernels 80.0%, copies alone 10.0%, idle 10.0%" in text
+
+
+def test_unknown_order_of_streams_gives_a_bracket(program) -> None:
+    program.launch("A", 0, 100, stream=1)
+    program.launch("B", 200, 300, stream=2)
+    text = _text(program, with_calls=False)
+    assert "path between 100 us (certain edges only) and 200 us (under any order of streams)" in text
+    assert "1.000x to 1.500x as fast (no API calls recorded: which of the 2 streams waited" in text
+
+
+def test_copies_are_named_where_they_dominate(program) -> None:
+    program.copy("MEMORY_COPY_HOST_TO_DEVICE", 0, 75, stream=1)
+    program.launch("gemm", 75, 100, stream=1)
+    text = _text(program)
+    assert "75.0% of it in memory copy host to device; at no cost of that the" in text
+    assert "application would be 4.000x as fast" in text
+    assert "(from 3x on, gemm dominates the critical path)" in text
 
 
 def test_bounds_are_shown_where_they_differ(program) -> None:
     program.launch("g1", 0, 10, stream=1, function="hipGraphLaunch")
     program.launch("g2", 10, 30, stream=1, same_call=True)
-    assert "  between 20 us (certain edges only) and 30 us (with guesses)" in _text(program)
+    assert "  path between 20 us (certain edges only) and 30 us (with guesses)" in _text(program)
 
 
 def test_the_shift_of_dominance_names_the_next_kernel(program) -> None:
     program.launch("A", 0, 100, stream=1)
     program.launch("B", 100, 150, stream=1)
-    assert "(from 2.04x on, B dominates the critical path)" in _text(program)
+    assert "(from 2x on, B dominates the critical path)" in _text(program)
 
 
 def test_names_cannot_control_the_terminal(program) -> None:

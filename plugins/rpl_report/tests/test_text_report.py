@@ -80,8 +80,8 @@ def test_path_first_changes_the_order_only(shown):
     assert sorted(usual.split("\n\n")) == sorted(focused.split("\n\n"))
 
 
-def test_sole_kernel_has_an_unbounded_ceiling(shown):
-    assert "unbounded (it is the whole path)" in shown([("a", 0, 1000)], width=200)
+def test_a_kernel_that_is_the_whole_run_leaves_nothing(shown):
+    assert "at no cost of that the application would be nothing" in shown([("a", 0, 1000)], width=200)
 
 
 def test_synthetic_origin_is_said(shown):

@@ -163,16 +163,35 @@ def test_figures_keep_their_promises(rng) -> None:
     assert graph.bounds.certain_only_ns <= graph.critical_path_ns <= graph.bounds.all_edges_ns
     for load in (*graph.domains, *graph.devices):
         assert sum(attrs.astuple(load.idle)) == load.idle_ns
-    static = {symbol.name: symbol.static_ceiling for symbol in graph.symbols}
+        assert load.kernel_ns + load.copy_ns == load.busy_ns
     for symbol in graph.symbols:
-        if symbol.speedup_ceiling is not None and static[symbol.name] is not None:
-            assert symbol.speedup_ceiling <= static[symbol.name] * (1 + 1e-12)
+        if symbol.path_ceiling is not None and symbol.speedup_ceiling is not None:
+            assert symbol.path_ceiling <= symbol.speedup_ceiling * (1 + 1e-12)
         assert (symbol.slack_ns == 0) == (symbol.critical_nodes > 0)
         assert symbol.slack_ns >= symbol.min_slack_ns
     for forecast in graph.forecasts:
         gains = [answer.application_gain_ns for answer in forecast.speedups]
         assert gains == sorted(gains)
         assert all(gain >= 0 for gain in gains)
+
+
+@settings(max_examples=30)
+@given(rng=RANDOM)
+def test_what_holds_under_any_order_holds_under_the_true_one(rng) -> None:
+    """The same program with its calls taken away: the bracket must hold what the calls tell."""
+    played = play(named_alike(rng, random_program(rng, 1)))
+    assume(any(not work.is_copy for work in played.recording.work))
+    true = execution_graph(played.recording.trace(), 0, include_copies=True)
+    blind = execution_graph(played.recording.trace(with_calls=False), 0, include_copies=True)
+    assert blind.order_known == (blind.lanes == 1)
+    if blind.order_known:
+        assert blind.bounds.any_order_ns is None
+        return
+    assert true.critical_path_ns <= blind.bounds.any_order_ns <= blind.domains[0].busy_ns
+    dominant = blind.dominant_work
+    (symbol,) = [s for s in true.symbols if (s.name, s.kind) == (dominant.name, dominant.kind)]
+    if symbol.application_ceiling is not None and dominant.application_ceiling_at_most is not None:
+        assert symbol.application_ceiling <= dominant.application_ceiling_at_most * (1 + 1e-12)
 
 
 @settings(max_examples=30)

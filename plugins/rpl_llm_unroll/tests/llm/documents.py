@@ -66,7 +66,7 @@ def documents_of(name: str = NAME) -> dict:
         "criticality_weight": 0.75,
         "median_slack_ns": 0,
         "critical_nodes": 4,
-        "static_ceiling": 4.0,
+        "speedup_ceiling": 4.0,
     }
     step = {
         "speedup": 2.0,

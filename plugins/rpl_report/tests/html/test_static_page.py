@@ -76,11 +76,14 @@ def test_kernels_and_their_figures_are_in_the_markup(demo_run, demo_report, pars
 
 def test_breakdown_parts_have_the_widths_of_their_times(demo_run, demo_report, parsed):
     dag = json.loads((demo_run / "dag.json").read_text())
-    bar = parsed(demo_report).by_id("path").find_all("svg", cls="stacked")[0]
-    widths = [float(rect.attributes["width"] or 0) for rect in bar.find_all("rect")]
-    expected = [1000 * ns / dag["makespan_ns"] for ns in dag["breakdown"].values()]
-    assert widths == pytest.approx(expected, abs=0.01)
-    assert sum(widths) == pytest.approx(1000, abs=0.05)
+    (machine,) = dag["clock_domains"]
+    idle = [machine["idle"][cause] for cause in ("launch_ns", "host_ns", "sync_ns", "unattributed_ns")]
+    device = [machine["kernel_ns"], machine["copy_ns"], *idle]
+    bars = parsed(demo_report).by_id("path").find_all("svg", cls="stacked")
+    for bar, parts in zip(bars, (device, dag["breakdown"].values()), strict=False):
+        widths = [float(rect.attributes["width"] or 0) for rect in bar.find_all("rect")]
+        assert widths == pytest.approx([1000 * ns / dag["makespan_ns"] for ns in parts], abs=0.01)
+        assert sum(widths) == pytest.approx(1000, abs=0.05)
 
 
 def test_what_if_bars_are_in_proportion_to_their_gains(demo_run, demo_report, parsed):

@@ -38,8 +38,9 @@ class SymbolCriticality(Part):
     min_slack_ns: int
     median_slack_ns: int
     critical_nodes: int
-    static_ceiling: float | None = None  # 1 / (1 - criticality_weight), null at 1
-    speedup_ceiling: float | None = None  # re-solved with this kernel at zero time; null if unbounded
+    speedup_ceiling: float | None = None  # 1 / (1 - criticality_weight), null at 1
+    path_ceiling: float | None = None  # of the path, re-solved with this kernel at no cost; null: no end
+    application_ceiling: float | None = None  # of the application: launches, host time and waits stay
     slack_ns: int | None = None  # total slow-down, spread evenly, that leaves the path alone; lower bound
 
 
@@ -65,6 +66,8 @@ class ClockDomainPart(Part):
     makespan_ns: int
     critical_path_ns: int
     busy_ns: int  # union of all dispatches and copies
+    kernel_ns: int = 0  # union of all dispatches; kernel_ns + copy_ns + idle_ns == makespan_ns
+    copy_ns: int = 0  # copies while no kernel ran
     idle_ns: int
     parallelism: float  # total / critical path
     total_ns: int = 0  # sum of all durations
@@ -82,6 +85,8 @@ class DevicePart(Part):
     nodes: int
     total_ns: int
     busy_ns: int
+    kernel_ns: int = 0  # as in ClockDomainPart
+    copy_ns: int = 0
     idle_ns: int
     concurrency: float | None
     idle: IdlePart
@@ -112,6 +117,7 @@ class PathBoundsPart(Part):
 
     certain_only_ns: int
     all_edges_ns: int
+    any_order_ns: int | None = None  # no path can be longer; null where the order of streams is known
 
 
 class SpeedupForecastPart(Part):
@@ -132,8 +138,28 @@ class ForecastPart(Part):
     speedups: tuple[SpeedupForecastPart, ...]
 
 
+class DominantWorkPart(Part):
+    """The kernel or copy direction with the most time on the critical path."""
+
+    name: str
+    kind: Literal["kernel", "copy"]
+    fraction: Fraction
+    speedup_ceiling: float | None = None  # 1 / (1 - fraction), null at fraction 1
+    application_ceiling: float | None = None  # of the application if this cost nothing; null: nothing left
+    application_ceiling_at_most: float | None = None  # under any order of streams; null where it is known
+
+
+class GainPart(Part):
+    """What the application would save without this; gains of several do not add up."""
+
+    kind: Literal["idle", "kernel", "copy"]
+    name: str | None
+    gain_ns: int
+    application_speedup: float | None
+
+
 class DominancePart(Part):
-    """The dominant kernel once ``dominant_symbol`` of the document runs ``speedup`` times as fast."""
+    """What dominates once ``dominant_work`` of the document runs ``speedup`` times as fast."""
 
     speedup: float | None  # null: it costs nothing
     dominant_symbol: str | None
@@ -195,6 +221,11 @@ class DagDocument(Document):
     dominant_symbol: str | None = None
     fraction: Fraction | None = None
     speedup_ceiling: float | None = None  # 1 / (1 - fraction), null at fraction 1
+    application_ceiling: float | None = None  # of the application if dominant_symbol cost nothing
+    dominant_work: DominantWorkPart | None = None
+    gains: tuple[GainPart, ...] = ()  # idle time, kernels and copies in one list, largest first
+    lanes: int = 0  # streams, or queues where they stand in, of the machine with the longest path
+    order_known: bool = True  # false: waits between these lanes are not (all) in the recording
     critical_path_count: Literal["one", "several"] | None = None
     bounds: PathBoundsPart | None = None
     path_edges: tuple[EdgeCount, ...] = ()
@@ -211,7 +242,7 @@ class DagDocument(Document):
     symbols: tuple[SymbolCriticality, ...] = ()
     forecasts: tuple[ForecastPart, ...] = ()  # ranked by gain at twice the speed
     dominance: tuple[DominancePart, ...] = ()
-    dominance_shift_at: float | None = None  # speed-up after which another kernel dominates, null: none
+    dominance_shift_at: float | None = None  # speed-up from which on something else dominates, null: none
     near_paths: tuple[NearPathPart, ...] = ()
     symbol_edges: tuple[SymbolEdgePart, ...] = ()
     symbol_edges_left_out: int = 0

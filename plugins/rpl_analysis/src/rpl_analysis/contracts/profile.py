@@ -76,12 +76,17 @@ class OccupancyPart(Part):
 
 
 class CriticalPathPart(Part):
-    """``fraction`` is the dominant kernel's share of the path; the ceiling is 1 / (1 - fraction)."""
+    """``fraction`` is the dominant kernel's share of the path, ``speedup_ceiling`` 1 / (1 - fraction).
+
+    ``application_ceiling``: the whole application if that kernel cost nothing, launches and waits kept.
+    """
 
     critical_path_ns: int | None = None
     dominant_symbol: str | None = None
     fraction: Fraction | None = None
     speedup_ceiling: float | None = None
+    application_ceiling: float | None = None
+    dominant_work: str | None = None  # kernel or copy direction with the most time on the path
     confidence: str | None = None
     reason: str | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +26,14 @@ __all__ = ["Dominance", "dominance_after", "dominant_symbol"]
 
 @frozen(kw_only=True)
 class Dominance:
-    """The symbol with the most execution on the critical path, and its share of the path."""
+    """The symbol with the most execution on the critical path, and its share of the path.
+
+    ``lead`` is its time over that of the next symbol on that path; infinite without another one.
+    """
 
     symbol: int
     fraction: float
+    lead: float
 
 
 def dominant_symbol(
@@ -52,7 +57,9 @@ def _leader(spent: NDArray[np.int64], length: int) -> Dominance | None:
     if not spent.any():
         return None
     chosen = int(spent.argmax())
-    return Dominance(symbol=chosen, fraction=int(spent[chosen]) / length)
+    most = int(spent[chosen])
+    second = int(np.delete(spent, chosen).max(initial=0))
+    return Dominance(symbol=chosen, fraction=most / length, lead=most / second if second else inf)
 
 
 def dominance_after(

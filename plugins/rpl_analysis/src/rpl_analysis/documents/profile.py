@@ -206,5 +206,7 @@ def _critical_path(dag: DagDocument) -> CriticalPathPart:
         dominant_symbol=dag.dominant_symbol,
         fraction=dag.fraction,
         speedup_ceiling=dag.speedup_ceiling,
+        application_ceiling=dag.application_ceiling,
+        dominant_work=dag.dominant_work.name if dag.dominant_work else None,
         confidence=dag.sync_info,
     )

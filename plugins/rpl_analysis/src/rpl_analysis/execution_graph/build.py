@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.segment_sums import segment_sums
@@ -26,14 +27,20 @@ from rpl_analysis.execution_graph.results.forecasts import (
     find_dominance_shift,
     forecast_symbols,
     rank_forecasts,
+    rank_gains,
 )
 from rpl_analysis.execution_graph.results.full_columns import graph_columns
 from rpl_analysis.execution_graph.results.loads import MOST_PARTS, machine_load, process_paths
-from rpl_analysis.execution_graph.results.model import ExecutionGraph
+from rpl_analysis.execution_graph.results.model import DominantWork, ExecutionGraph
 from rpl_analysis.execution_graph.results.paths import find_near_paths, path_segments
 from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
 from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
 from rpl_analysis.execution_graph.results.time_spent import break_down
+from rpl_analysis.execution_graph.results.unknown_order import (
+    ceiling_at_most,
+    longest_chain_ns,
+    order_is_known,
+)
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -42,7 +49,8 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependences.graph_launches import LaneLinks
-    from rpl_analysis.execution_graph.results.domain import SolvedDomain
+    from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
+    from rpl_analysis.execution_graph.results.model import ClockDomain, GraphSymbol, PathBounds
     from rpl_core.model.trace import Trace
 
 __all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path"]
@@ -90,8 +98,18 @@ def execution_graph(
     if with_columns:
         graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, dependences, solved))
     longest = max(range(len(solved)), key=lambda i: solved[i].path.critical_path_ns)
-    graph = attrs.evolve(graph, bounds=others[longest].bounds(solved[longest].path.critical_path_ns))
+    bounds = others[longest].bounds(solved[longest].path.critical_path_ns)
+    graph = attrs.evolve(graph, **_order(graph, solved[longest].domain, bounds))
     return _summed_up(trace, graph, solved, solved[longest], links)
+
+
+def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBounds) -> dict[str, Any]:
+    """Whether the order of the lanes is known, and what bounds the path if it is not."""
+    known = graph.sync_info is not None and order_is_known(domain, graph.sync_info, graph.unresolved)
+    if not known:
+        longest = max(bounds.all_edges_ns, longest_chain_ns(domain))
+        bounds = attrs.evolve(bounds, any_order_ns=longest)
+    return {"lanes": int(np.unique(domain.work.lane).size), "order_known": known, "bounds": bounds}
 
 
 def _summed_up(
@@ -117,7 +135,7 @@ def _summed_up(
         processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
         processes_left_out=max(0, len(processes) - MOST_PARTS),
         **_path(trace, longest, links, executed),
-        **_symbols(longest, executed),
+        **_symbols(longest, executed, loads[solved.index(longest)].domain, graph.order_known),
     )
 
 
@@ -146,26 +164,52 @@ def _resolved_symbols(solved: SolvedDomain) -> int:
     return max(_FEWEST_RESOLVED, min(RESOLVED_SYMBOLS, RESOLVED_SYMBOLS * _EDGES_FOR_ALL // edges))
 
 
-def _symbols(solved: SolvedDomain, executed: NodeWeights) -> dict[str, Any]:
+def _symbols(
+    solved: SolvedDomain, executed: NodeWeights, load: ClockDomain, order_known: bool
+) -> dict[str, Any]:
     """The fields that describe symbols, and what making them faster would bring."""
     order = rank_symbols(solved)
-    numbers = [int(solved.sums.symbol[i]) for i in order[: _resolved_symbols(solved)]]
+    kernels = [i for i in order if solved.sums.symbol[i] < solved.domain.work.kernel_symbols]
+    asked = dict.fromkeys((*order[: _resolved_symbols(solved)], *kernels[:1]))
+    numbers = [int(solved.sums.symbol[i]) for i in asked]
     sums = segment_sums(solved.graph, solved.weights.execution_ns, solved.domain.symbol)
     forecasts = forecast_symbols(solved, executed, numbers, sums)
     symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers, sums))
-    kernels = [i for i, symbol in enumerate(symbols) if symbol.kind == "kernel"]
-    fields: dict[str, Any] = {"symbols": symbols, "forecasts": rank_forecasts(list(forecasts.values()))}
-    if not kernels:
-        return fields
-    dominant = symbols[kernels[0]]
-    shift = find_dominance_shift(solved, int(solved.sums.symbol[order[kernels[0]]]), sums)
-    return fields | {
-        "dominant_symbol": dominant.name,
-        "fraction": dominant.criticality_weight,
-        "speedup_ceiling": dominant.static_ceiling,
+    shift = find_dominance_shift(solved, numbers[0], sums)
+    ranked = rank_forecasts(list(forecasts.values()))
+    return {
+        "symbols": symbols,
+        "forecasts": ranked,
+        "gains": rank_gains(ranked, load.idle_ns, load.makespan_ns),
         "dominance": shift.steps,
         "dominance_shift_at": shift.at,
+        "dominant_work": _dominant_work(solved, symbols[0], numbers[0], order_known),
+        **_dominant_kernel(symbols),
     }
+
+
+def _dominant_kernel(symbols: tuple[GraphSymbol, ...]) -> dict[str, Any]:
+    dominant = next((symbol for symbol in symbols if symbol.kind == "kernel"), None)
+    if dominant is None:
+        return {}
+    return {
+        "dominant_symbol": dominant.name,
+        "fraction": dominant.criticality_weight,
+        "speedup_ceiling": dominant.speedup_ceiling,
+        "application_ceiling": dominant.application_ceiling,
+    }
+
+
+def _dominant_work(solved: SolvedDomain, symbol: GraphSymbol, number: int, order_known: bool) -> DominantWork:
+    at_most = None if order_known else ceiling_at_most(solved.domain, number, solved.graph.makespan_ns)
+    return DominantWork(
+        name=symbol.name,
+        kind=symbol.kind,
+        fraction=symbol.criticality_weight,
+        speedup_ceiling=symbol.speedup_ceiling,
+        application_ceiling=symbol.application_ceiling,
+        application_ceiling_at_most=at_most,
+    )
 
 
 @frozen

@@ -27,6 +27,11 @@ def number(value: float | None) -> str:
     return UNKNOWN if value is None else _digits(value)
 
 
+def work_name(name: str, kind: str) -> str:
+    """A kernel by its name, a copy direction (``MEMORY_COPY_HOST_TO_DEVICE``) in words."""
+    return name.replace("_", " ").lower() if kind == "copy" else name
+
+
 def _digits(value: float) -> str:
     """Four digits, but never an exponent for a large figure: 12,346 and not 1.235e+04."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

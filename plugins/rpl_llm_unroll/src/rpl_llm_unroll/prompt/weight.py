@@ -59,14 +59,14 @@ def _path(facts: RunFacts) -> list[tuple[str, str]]:
     own = facts.criticality
     if own is None:
         return [("critical path", missing("this kernel has no entry in the execution graph"))]
-    ceiling = "unbounded" if own.static_ceiling is None else f"{own.static_ceiling:.3g}x"
+    ceiling = "unbounded" if own.speedup_ceiling is None else f"{own.speedup_ceiling:.3g}x"
     share = (
         f"f = {percent(own.criticality_weight)}; ceiling of the path's speed-up by this kernel alone: "
         f"1/(1-f) = {ceiling}"
     )
     rows = [("share of the critical path", share)]
-    if own.speedup_ceiling is not None:
-        rows.append(("the same with other paths taking over", f"{own.speedup_ceiling:.3g}x (modelled)"))
+    if own.path_ceiling is not None:
+        rows.append(("the same with other paths taking over", f"{own.path_ceiling:.3g}x (modelled)"))
     return rows + [_gain(step) for step in (facts.forecast.speedups if facts.forecast else ())]
 
 

@@ -37,34 +37,41 @@ class Finding:
 def findings_of(
     profile: ProfileDocument, dag: DagDocument, analysis: AnalysisDocument, names: KernelNames
 ) -> tuple[Finding, ...]:
-    """At most one finding per question, in the order in which one would act on them."""
-    found = [
-        _best_gain(dag, analysis, names),
-        _shift(dag, names),
+    """At most one finding per question: what can be gained by its size, then what else one should know."""
+    gains = (
         _idle(dag),
-        _hidden(profile, dag, names),
-        _untimed(dag),
-    ]
-    return tuple(finding for finding in found if finding is not None)
+        _best_gain(dag, analysis, names, "copy"),
+        _best_gain(dag, analysis, names, "kernel"),
+    )
+    ranked = sorted((gain for gain in gains if gain is not None), key=lambda gain: -gain[0])
+    others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
+    return (*(finding for _, finding in ranked), *(finding for finding in others if finding is not None))
 
 
-def _best_gain(dag: DagDocument, analysis: AnalysisDocument, names: KernelNames) -> Finding | None:
-    best = next((entry for entry in dag.forecasts if entry.kind == "kernel"), None)
+def _best_gain(
+    dag: DagDocument, analysis: AnalysisDocument, names: KernelNames, kind: str
+) -> tuple[int, Finding] | None:
+    """The kernel or copy direction with the largest gain, and how much it is if it cost nothing."""
+    best = next((entry for entry in dag.forecasts if entry.kind == kind), None)
     if best is None:
         return None
     twice = _at(best, 2.0)
     most = _at(best, None)
-    if twice is None or twice.application_gain_ns <= 0:
+    if twice is None or twice.application_gain_ns <= 0 or most is None:
         return None
     label = next((entry for entry in analysis.kernels if entry.kernel == best.name), None)
     said = _said(label) if label else ""
-    limit = f", and {factor(most.application_speedup)} is the most it can bring" if most else ""
-    return Finding(
-        f"Most to gain: {names.plain(best.name)}.",
+    head = f"Most to gain from a kernel: {names.plain(best.name)}."
+    if kind == "copy":
+        head = f"Copies: {names.work(best.name, kind)}."
+    finding = Finding(
+        head,
         f"Twice as fast, it makes the application {factor(twice.application_speedup)} as fast "
-        f"({duration(twice.application_gain_ns)} less){limit}.{said}",
+        f"({duration(twice.application_gain_ns)} less), "
+        f"and {factor(most.application_speedup)} is the most it can bring.{said}",
         "#what-if",
     )
+    return most.application_gain_ns, finding
 
 
 def _said(label: KernelAnalysis) -> str:
@@ -78,26 +85,25 @@ def _at(forecast: ForecastPart, speedup: float | None) -> SpeedupForecastPart | 
 
 
 def _shift(dag: DagDocument, names: KernelNames) -> Finding | None:
-    if dag.dominance_shift_at is None or not dag.dominant_symbol:
+    first = dag.dominant_work
+    if dag.dominance_shift_at is None or first is None:
         return None
+    kinds = {symbol.name: symbol.kind for symbol in dag.symbols}
     after = next(
-        (
-            step.dominant_symbol
-            for step in dag.dominance
-            if step.dominant_symbol not in (None, dag.dominant_symbol)
-        ),
+        (step.dominant_symbol for step in dag.dominance if step.dominant_symbol not in (None, first.name)),
         None,
     )
     if after is None:
         return None
+    next_one = names.work(after, kinds.get(after, "kernel"))
     return Finding(
-        f"The dominant kernel changes at {factor(dag.dominance_shift_at)}.",
-        f"Once {names.plain(dag.dominant_symbol)} is faster than that, {names.plain(after)} dominates.",
+        f"What dominates the path changes at {factor(dag.dominance_shift_at)}.",
+        f"Once {names.work(first.name, first.kind)} is faster than that, {next_one} dominates.",
         "#what-if",
     )
 
 
-def _idle(dag: DagDocument) -> Finding | None:
+def _idle(dag: DagDocument) -> tuple[int, Finding] | None:
     domain = max(dag.clock_domains, key=lambda part: part.critical_path_ns, default=None)
     if domain is None or not domain.makespan_ns or domain.idle_ns / domain.makespan_ns < _MUCH_IDLE:
         return None
@@ -111,7 +117,9 @@ def _idle(dag: DagDocument) -> Finding | None:
         }
         named = [f"{duration(ns)} by {name}" for name, ns in parts.items() if ns]
         text += f": {', '.join(named)}" if named else ""
-    return Finding(f"The GPU idles for {share(domain.idle_ns / domain.makespan_ns)}.", f"{text}.", "#path")
+    head = f"The GPU idles for {share(domain.idle_ns / domain.makespan_ns)}."
+    limit = f"Without it the application would be {factor(domain.makespan_ns / domain.busy_ns)} as fast"
+    return domain.idle_ns, Finding(head, f"{text}. {limit}.", "#path")
 
 
 def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Finding | None:

@@ -8,6 +8,8 @@ from rpl_core.values import frozen
 from rpl_report.html.figures import factor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rpl_analysis.contracts.dag import DagDocument, DominancePart, ForecastPart
     from rpl_report.html.kernel_identity import Colours, KernelNames
 
@@ -32,7 +34,7 @@ class ForecastBar:
     kind: str
     steps: tuple[GainStep, ...]  # ascending speed-up; the last one is the ceiling
     path_ceiling: float | None
-    static_ceiling: float | None
+    speedup_ceiling: float | None
 
 
 @frozen
@@ -54,21 +56,23 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
         symbol = symbols.get((entry.name, entry.kind))
         bars.append(
             ForecastBar(
-                name=names.short(entry.name),
+                name=_named(entry.name, entry.kind, names),
                 target=names.of(entry.name) if entry.kind == "kernel" else None,
                 css=f"c{colours.of(entry.name, entry.kind)}",
                 kind=entry.kind,
                 steps=_steps(entry, widest),
-                path_ceiling=symbol.speedup_ceiling if symbol else None,
-                static_ceiling=symbol.static_ceiling if symbol else None,
+                path_ceiling=symbol.path_ceiling if symbol else None,
+                speedup_ceiling=symbol.speedup_ceiling if symbol else None,
             )
         )
+    first = dag.dominant_work
+    kinds = {symbol.name: symbol.kind for symbol in dag.symbols}
     return ForecastView(
         bars=tuple(bars),
         speedups=tuple(factor(step.speedup) for step in dag.forecasts[0].speedups) if dag.forecasts else (),
         makespan_ns=dag.makespan_ns,
-        dominance=tuple(_step(part, names) for part in dag.dominance),
-        dominant=names.short(dag.dominant_symbol) if dag.dominant_symbol else None,
+        dominance=tuple(_step(part, kinds, names) for part in dag.dominance),
+        dominant=_named(first.name, first.kind, names) if first else None,
         shift_at=factor(dag.dominance_shift_at) if dag.dominance_shift_at is not None else None,
     )
 
@@ -85,6 +89,11 @@ def _steps(entry: ForecastPart, widest: int) -> tuple[GainStep, ...]:
     )
 
 
-def _step(part: DominancePart, names: KernelNames) -> tuple[str, str, float | None]:
-    name = names.short(part.dominant_symbol) if part.dominant_symbol else "nothing"
+def _step(part: DominancePart, kinds: Mapping[str, str], names: KernelNames) -> tuple[str, str, float | None]:
+    found = part.dominant_symbol
+    name = _named(found, kinds.get(found, "kernel"), names) if found else "nothing"
     return factor(part.speedup), name, part.fraction
+
+
+def _named(name: str, kind: str, names: KernelNames) -> str:
+    return names.work(name, kind) if kind == "copy" else names.short(name)

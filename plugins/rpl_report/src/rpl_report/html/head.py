@@ -9,7 +9,7 @@ from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration, factor, share
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.contracts.dag import DagDocument, DominantWorkPart
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_report.html.kernel_identity import KernelNames
 
@@ -92,15 +92,22 @@ def _figures(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> 
                     f"{duration(domain.idle_ns)} in which nothing ran",
                 )
             )
-        if dag.dominant_symbol:
-            figures.append(
-                Figure(
-                    "Ceiling of one kernel",
-                    factor(dag.speedup_ceiling),
-                    f"at most, from {names.plain(dag.dominant_symbol)} alone",
-                )
-            )
+        if dag.dominant_work:
+            figures.append(_ceiling(dag, dag.dominant_work, names))
     return figures
+
+
+def _ceiling(dag: DagDocument, work: DominantWorkPart, names: KernelNames) -> Figure:
+    """What the application gains at most from the work that dominates the path."""
+    least, most = work.application_ceiling, work.application_ceiling_at_most
+    value = factor(least)
+    if most is not None and factor(most) != value:
+        value = f"{value} to {factor(most)}"
+    doubt = "; no API calls are recorded: every gap stays as it was" if dag.sync_info == "none" else ""
+    if not dag.order_known:
+        doubt = "; which streams waited for which is not recorded"
+    note = f"the whole application, if {names.work(work.name, work.kind)} cost nothing{doubt}"
+    return Figure("Speed-up ceiling", value, note)
 
 
 def _runtime(profile: ProfileDocument) -> Figure:

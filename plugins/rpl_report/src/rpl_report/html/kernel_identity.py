@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import escape
 
 from rpl_analysis.text.distinct import shorten_apart
+from rpl_analysis.text.figures import work_name
 from rpl_core.text.safety import readable, shorten
 from rpl_core.values import frozen
 
@@ -84,6 +85,10 @@ class KernelNames:
         """For sentences: the function's own name where no other kernel has it too."""
         own = base_name(readable(name))
         return own if self.own_names[own] == 1 else self.short(name)
+
+    def work(self, name: str, kind: str) -> str:
+        """``plain`` for a kernel, words for a copy direction."""
+        return readable(work_name(name, kind), _SHORT) if kind == "copy" else self.plain(name)
 
     def of(self, name: str) -> str | None:
         """The id of the kernel's place on the page, if it has one."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         EdgeCount,
         NearPathPart,
         ProcessPart,
+        SymbolCriticality,
         SymbolEdgePart,
     )
     from rpl_report.html.kernel_identity import Colours, KernelNames
@@ -73,9 +74,13 @@ class SymbolEdgeRow:
 
 @frozen
 class PathView:
-    """``reason`` is set when there is no graph, and nothing else then."""
+    """``reason`` is set when there is no graph, and nothing else then.
+
+    ``device_time`` adds up to the makespan over all streams, ``breakdown`` along the as-executed path.
+    """
 
     reason: str | None
+    device_time: SharedBar | None = None
     breakdown: SharedBar | None = None
     gaps_attributed: bool = False
     on_path: SharedBar | None = None
@@ -106,6 +111,7 @@ def path_view(dag: DagDocument, names: KernelNames, colours: Colours) -> PathVie
     on_path = {(edge.kind, edge.confidence): edge.count for edge in dag.path_edges}
     return PathView(
         reason=None,
+        device_time=_device_time(dag),
         breakdown=_breakdown(dag),
         gaps_attributed=dag.gaps_attributed,
         on_path=_symbols_on_path(dag, names, colours),
@@ -158,16 +164,35 @@ def _breakdown(dag: DagDocument) -> SharedBar | None:
     return _bar(values, dag.makespan_ns)
 
 
+def _device_time(dag: DagDocument) -> SharedBar | None:
+    machine = max(dag.clock_domains, key=lambda part: part.critical_path_ns, default=None)
+    if machine is None or machine.idle is None or not machine.makespan_ns:
+        return None
+    values = [
+        ("kernels", machine.kernel_ns, "kernel"),
+        ("copies alone", machine.copy_ns, "copy"),
+        ("idle: launch", machine.idle.launch_ns, "launch"),
+        ("idle: host", machine.idle.host_ns, "host"),
+        ("idle: waits", machine.idle.sync_ns, "sync"),
+        ("idle: cause not recorded", machine.idle.unattributed_ns, "c9"),
+    ]
+    return _bar(values, machine.makespan_ns)
+
+
 def _symbols_on_path(dag: DagDocument, names: KernelNames, colours: Colours) -> SharedBar | None:
     found = sorted((s for s in dag.symbols if s.on_path_ns > 0), key=lambda s: (-s.on_path_ns, s.name))
     total = sum(symbol.on_path_ns for symbol in found)
     if not total:
         return None
     shown, rest = found[:_ON_PATH_SHOWN], found[_ON_PATH_SHOWN:]
-    values = [(names.short(s.name), s.on_path_ns, f"c{colours.of(s.name, s.kind)}") for s in shown]
+    values = [(_named(s, names), s.on_path_ns, f"c{colours.of(s.name, s.kind)}") for s in shown]
     if rest:
         values.append((f"{len(rest)} others", sum(s.on_path_ns for s in rest), "c9"))
     return _bar(values, total)
+
+
+def _named(symbol: SymbolCriticality, names: KernelNames) -> str:
+    return names.work(symbol.name, symbol.kind) if symbol.kind == "copy" else names.short(symbol.name)
 
 
 def _bar(values: list[tuple[str, int, str]], total: int) -> SharedBar:

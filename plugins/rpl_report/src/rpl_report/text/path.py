@@ -1,64 +1,127 @@
-"""The critical path in the text report: its length, what the makespan was spent on, and the what-if table."""
+"""The critical path in the text report: its length, what the GPU did meanwhile, and what could be gained."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent
+from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent, work_name
 from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.dag import DagDocument, ForecastPart
+    from rpl_analysis.contracts.dag import (
+        DagDocument,
+        DominancePart,
+        DominantWorkPart,
+        ForecastPart,
+        GainPart,
+    )
 
 __all__ = ["path_section"]
 
 #: Kernels in the what-if table; dag.json holds more.
 SHOWN_FORECASTS = 5
+#: Entries of the list of gains; dag.json holds more.
+SHOWN_GAINS = 4
+#: Speed-ups of the application below this are not worth a word (chosen).
+_NOTEWORTHY = 1.005
 _NAME_WIDTH = 48
+_IDLE = "GPU never idle"
 
 
 def path_section(dag: DagDocument, width: int = USUAL_WIDTH) -> str:
     """Everything the report says about the execution graph."""
     if dag.status != "available":
         return f"critical path  unknown: {printable(dag.reason or '')}"
-    return "\n".join(line for line in (_length(dag), _bounds(dag), _spent(dag), _what_if(dag, width)) if line)
+    lines = (_length(dag), _bounds(dag), _spent(dag), _gains_of_all(dag), _what_if(dag, width))
+    return "\n".join(line for line in lines if line)
 
 
 def _length(dag: DagDocument) -> str:
-    ceiling = f"{dag.speedup_ceiling:.3g}x" if dag.speedup_ceiling else "unbounded (it is the whole path)"
+    path = f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan"
+    work = dag.dominant_work
+    if work is None:
+        return path
     return (
-        f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan, "
-        f"{percent(dag.fraction)} of it in {_names(dag)[printable(dag.dominant_symbol or '-')]}; "
-        f"speed-up ceiling of that kernel {ceiling}"
+        f"{path}, {percent(work.fraction)} of it in {_names(dag)[_shown(work)]}; "
+        f"at no cost of that the application would be {_ceiling(work)}{_doubt(dag)}"
     )
+
+
+def _ceiling(work: DominantWorkPart) -> str:
+    least, most = work.application_ceiling, work.application_ceiling_at_most
+    if least is None:
+        return "nothing"
+    if most is None or f"{most:.3f}" == f"{least:.3f}":
+        return f"{least:.3f}x as fast"
+    return f"{least:.3f}x to {most:.3f}x as fast"
+
+
+def _doubt(dag: DagDocument) -> str:
+    """What the ceiling does not know, in its own line."""
+    if not dag.order_known:
+        missing = "no API calls" if dag.sync_info == "none" else "not all waits"
+        return f" ({missing} recorded: which of the {dag.lanes} streams waited for which is unknown)"
+    if dag.sync_info == "none":
+        return " (no API calls recorded: every gap stays as it was)"
+    return ""
 
 
 def _bounds(dag: DagDocument) -> str:
     bounds = dag.bounds
-    if bounds is None or bounds.certain_only_ns == bounds.all_edges_ns:
+    if bounds is None or dag.critical_path_ns is None:
         return ""
+    most = bounds.any_order_ns or bounds.all_edges_ns
+    if bounds.certain_only_ns == most:
+        return ""
+    last = "under any order of streams" if bounds.any_order_ns else "with guesses"
     return (
-        f"  between {duration_ns(bounds.certain_only_ns)} (certain edges only) "
-        f"and {duration_ns(bounds.all_edges_ns)} (with guesses)"
+        f"  path between {duration_ns(bounds.certain_only_ns)} (certain edges only) "
+        f"and {duration_ns(most)} ({last})"
     )
 
 
 def _spent(dag: DagDocument) -> str:
-    spent, makespan = dag.breakdown, dag.makespan_ns
-    if spent is None or not makespan:
+    """What the GPUs of the machine with the longest path did; the parts add up to the makespan."""
+    machine = max(dag.clock_domains, key=lambda part: part.critical_path_ns, default=None)
+    if machine is None or not machine.makespan_ns:
         return ""
-    gap = "launch gaps" if dag.gaps_attributed else "gaps (launch and host)"
-    parts = (
-        ("kernels", spent.kernel_ns),
-        ("copies", spent.copy_ns),
-        (gap, spent.launch_gap_ns),
-        ("host", spent.host_gap_ns),
-        ("waits", spent.sync_wait_ns),
+    makespan, idle = machine.makespan_ns, machine.idle
+    parts = [("kernels", machine.kernel_ns), ("copies alone", machine.copy_ns), ("idle", machine.idle_ns)]
+    text = ", ".join(f"{name} {percent(ns / makespan)}" for name, ns in parts if ns)
+    if idle is None or not machine.idle_ns:
+        return f"  GPU time: {text}"
+    causes = (
+        ("host", idle.host_ns),
+        ("waits", idle.sync_ns),
+        ("launch", idle.launch_ns),
+        ("cause not recorded", idle.unattributed_ns),
     )
-    return "  makespan: " + ", ".join(f"{name} {percent(ns / makespan)}" for name, ns in parts if ns)
+    named = ", ".join(f"{name} {percent(ns / makespan)}" for name, ns in causes if ns)
+    return f"  GPU time: {text} ({named})"
+
+
+def _gains_of_all(dag: DagDocument) -> str:
+    """Idle time, copies and kernels in one order: what each costs the application."""
+    names = _names(dag)
+    shown = [
+        f"{names[_shown(gain)]} {_up_to(gain.application_speedup)}"
+        for gain in dag.gains[:SHOWN_GAINS]
+        if gain.application_speedup is None or gain.application_speedup >= _NOTEWORTHY
+    ]
+    return f"  most to gain, at most: {', '.join(shown)}" if shown else ""
+
+
+def _up_to(speedup: float | None) -> str:
+    return "(nothing else is left)" if speedup is None else f"{speedup:.4g}x"
+
+
+def _shown(part: DominantWorkPart | GainPart | ForecastPart) -> str:
+    if part.kind == "idle":
+        return _IDLE
+    return printable(work_name(part.name or "-", part.kind))
 
 
 def _what_if(dag: DagDocument, width: int) -> str:
@@ -69,7 +132,7 @@ def _what_if(dag: DagDocument, width: int) -> str:
     asked = [answer.speedup for answer in shown[0].speedups]
     labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
     names = _names(dag)
-    rows = [(names[printable(forecast.name)], *_gains(forecast, asked)) for forecast in shown]
+    rows = [(names[_shown(forecast)], *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
     table, _ = fit_table(columns, rows, width, right=tuple(range(1, len(columns))))
     return f"\n{table}{_shift(dag)}"
@@ -77,9 +140,19 @@ def _what_if(dag: DagDocument, width: int) -> str:
 
 def _names(dag: DagDocument) -> dict[str, str]:
     """Short forms of all names in this section, such that the same kernel reads the same everywhere."""
-    shown = [forecast.name for forecast in dag.forecasts[:SHOWN_FORECASTS]]
-    shown += [step.dominant_symbol or "-" for step in dag.dominance]
-    return shorten_apart(map(printable, (*shown, dag.dominant_symbol or "-")), _NAME_WIDTH)
+    shown = [_shown(forecast) for forecast in dag.forecasts[:SHOWN_FORECASTS]]
+    shown += [_shown(gain) for gain in dag.gains[:SHOWN_GAINS]]
+    shown += [_step_name(dag, step) for step in dag.dominance]
+    if dag.dominant_work:
+        shown.append(_shown(dag.dominant_work))
+    return shorten_apart(shown, _NAME_WIDTH)
+
+
+def _step_name(dag: DagDocument, step: DominancePart) -> str:
+    """Steps name a kernel or a copy direction; the list of symbols tells which."""
+    name = step.dominant_symbol or "-"
+    copied = any(symbol.name == name and symbol.kind == "copy" for symbol in dag.symbols)
+    return printable(work_name(name, "copy" if copied else "kernel"))
 
 
 def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
@@ -90,8 +163,9 @@ def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
 
 
 def _shift(dag: DagDocument) -> str:
-    after = [step for step in dag.dominance if step.dominant_symbol not in (None, dag.dominant_symbol)]
+    dominant = dag.dominant_work.name if dag.dominant_work else None
+    after = [step for step in dag.dominance if step.dominant_symbol not in (None, dominant)]
     if dag.dominance_shift_at is None or not after:
         return ""
-    name = _names(dag)[printable(after[0].dominant_symbol or "-")]
-    return f"\n(from {dag.dominance_shift_at:g}x on, {name} dominates the critical path)"
+    name = _names(dag)[_step_name(dag, after[0])]
+    return f"\n(from {dag.dominance_shift_at:.4g}x on, {name} dominates the critical path)"

@@ -7,12 +7,12 @@ as they were recorded. Model: durations do not depend on what runs beside them
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from rpl_analysis.critical_path.dominance import dominance_after
 from rpl_analysis.critical_path.whatif import Scenario, what_if
-from rpl_analysis.execution_graph.results.model import DominanceStep, Forecast, SpeedupForecast
+from rpl_analysis.execution_graph.results.model import DominanceStep, Forecast, Gain, SpeedupForecast
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -24,10 +24,19 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.whatif import WhatIf
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
 
-__all__ = ["SPEEDUPS", "DominanceShift", "find_dominance_shift", "forecast_symbols", "rank_forecasts"]
+__all__ = [
+    "SPEEDUPS",
+    "DominanceShift",
+    "find_dominance_shift",
+    "forecast_symbols",
+    "rank_forecasts",
+    "rank_gains",
+]
 
-#: Halvings of the interval around the shift (in logarithms): it is known to a few percent (chosen).
-_HALVINGS = 5
+#: The shift is searched in steps of 1 / _STEPS, the finest speed-ups that the engine tells apart.
+_STEPS = 1000
+#: Inside a step it follows from the times on the path, exactly while that path stays.
+_DECIMALS = 6
 #: Speed-ups beyond this are not searched: the shift is reported at infinity only (chosen).
 _LARGEST_SPEEDUP = 64.0
 
@@ -79,9 +88,20 @@ def rank_forecasts(forecasts: Sequence[Forecast]) -> tuple[Forecast, ...]:
     return tuple(sorted(forecasts, key=key))
 
 
+def rank_gains(forecasts: Sequence[Forecast], idle_ns: int, makespan_ns: int) -> tuple[Gain, ...]:
+    """Idle time, kernels and copies by what each costs the application, largest first."""
+    gains = [Gain("idle", None, idle_ns, makespan_ns / (makespan_ns - idle_ns))] if idle_ns else []
+    for forecast in forecasts:
+        answer = next(answer for answer in forecast.speedups if answer.speedup == inf)
+        if answer.application_gain_ns > 0:
+            gain = answer.application_gain_ns, answer.application_speedup
+            gains.append(Gain(forecast.kind, forecast.name, *gain))
+    return tuple(sorted(gains, key=lambda gain: -gain.gain_ns))
+
+
 @frozen
 class DominanceShift:
-    """``steps`` at the usual speed-ups; ``at`` is the smallest tried one with another dominant symbol."""
+    """``steps`` at the usual speed-ups; ``at`` is where another symbol overtakes."""
 
     steps: tuple[DominanceStep, ...]
     at: float | None
@@ -95,39 +115,48 @@ def find_dominance_shift(solved: SolvedDomain, dominant: int, sums: SegmentSums 
         DominanceStep(speedup, names[answer.symbol] if answer else None, answer.fraction if answer else None)
         for speedup, answer in zip(SPEEDUPS, answers, strict=True)
     )
-    low = 1.0
+    low, lead = 1.0, _ask(solved, dominant, (1.0,), sums)[0]
     for speedup, answer in zip(SPEEDUPS, answers, strict=True):
         if answer is None or answer.symbol != dominant:
-            return DominanceShift(steps, _narrowed(solved, dominant, low, speedup, sums))
-        low = speedup
+            return DominanceShift(steps, _Bracket(solved, dominant, sums).shift(low, lead, speedup))
+        low, lead = speedup, answer
     return DominanceShift(steps, None)
 
 
-def _narrowed(
-    solved: SolvedDomain, dominant: int, low: float, high: float, sums: SegmentSums | None
-) -> float:
-    """The smallest tried speed-up above ``low`` and up to ``high`` with another dominant symbol."""
-    if high == inf:
-        high = 2 * low
-        while not _shifted(solved, dominant, high, sums):
-            if high >= _LARGEST_SPEEDUP:
-                return inf
-            low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        # Two decimals are what is reported, and what is asked for must be what is reported.
-        middle = round(sqrt(low * high), 2)
-        if not low < middle < high:
-            break
-        if _shifted(solved, dominant, middle, sums):
-            high = middle
-        else:
-            low = middle
-    return high
+@frozen(eq=False)
+class _Bracket:
+    """The search for the shift between a speed-up that keeps ``dominant`` first and one that does not."""
 
+    solved: SolvedDomain
+    dominant: int
+    sums: SegmentSums | None
 
-def _shifted(solved: SolvedDomain, dominant: int, speedup: float, sums: SegmentSums | None) -> bool:
-    (answer,) = _ask(solved, dominant, (speedup,), sums)
-    return answer is None or answer.symbol != dominant
+    def shift(self, low: float, at_low: Dominance | None, high: float) -> float:
+        """The speed-up above ``low`` and up to ``high`` from which on another symbol is dominant."""
+        if high == inf:
+            high = 2 * low
+            while (found := self._still_first(high)) is not None:
+                if high >= _LARGEST_SPEEDUP:
+                    return inf
+                low, at_low, high = high, found, 2 * high
+        kept, lost = round(low * _STEPS), round(high * _STEPS)
+        while lost - kept > 1:
+            # While the path stays, the next symbol overtakes where the lead is used up: two looks then do.
+            overtaken = ceil(kept * at_low.lead) if at_low and at_low.lead < inf else lost
+            for tried in (overtaken, overtaken - 1, (kept + lost) // 2):
+                if not kept < tried < lost:
+                    continue
+                found = self._still_first(tried / _STEPS)
+                if found is None:
+                    lost = tried
+                else:
+                    kept, at_low = tried, found
+        exact = kept * at_low.lead if at_low else kept
+        return round(min(max(exact, kept), lost) / _STEPS, _DECIMALS)
+
+    def _still_first(self, speedup: float) -> Dominance | None:
+        (answer,) = _ask(self.solved, self.dominant, (speedup,), self.sums)
+        return answer if answer is not None and answer.symbol == self.dominant else None
 
 
 def _ask(

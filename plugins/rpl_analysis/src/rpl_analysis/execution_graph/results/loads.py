@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.critical_path.intervals import merge_intervals
 from rpl_analysis.execution_graph.graph.numbering import number_keys
 from rpl_analysis.execution_graph.results.model import ClockDomain, DeviceLoad, ProcessPath
 from rpl_analysis.execution_graph.results.time_spent import find_releases, sum_idle_time
@@ -13,6 +14,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.critical_path.intervals import BusyTime
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_analysis.execution_graph.results.model import IdleTime
     from rpl_core.model.trace import Trace
@@ -35,18 +37,29 @@ def machine_load(trace: Trace, solved: SolvedDomain) -> MachineLoad:
     """Busy and idle time of the machine and of its GPUs."""
     work, releases = solved.domain.work, find_releases(solved.domain)
     busy, idle = sum_idle_time(work.begin_ns, work.end_ns, releases)
+    kernel_ns = _kernel_ns(work)
     agents, index = number_keys(work.agent)
     devices = []
     for i, agent in enumerate(agents.tolist()):
-        times = busy, idle
+        times = busy, idle, kernel_ns
         if agents.size > 1:
             rows = np.flatnonzero(index == i)
-            times = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
+            spent = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
+            times = *spent, _kernel_ns(work.pick(index == i))
         devices.append(_device_load(trace, solved, agent, int(np.count_nonzero(index == i)), *times))
-    return MachineLoad(_domain_load(solved, busy, idle), tuple(devices))
+    return MachineLoad(_domain_load(solved, busy, idle, kernel_ns), tuple(devices))
 
 
-def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime) -> ClockDomain:
+def _kernel_ns(work: WorkNodes) -> int | None:
+    """Time in which a kernel ran; None where nothing but kernels did."""
+    if not work.is_copy.any():
+        return None
+    kernels = ~work.is_copy
+    ran = merge_intervals(work.begin_ns[kernels], work.end_ns[kernels])
+    return int((ran.end_ns - ran.begin_ns).sum())
+
+
+def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime, kernel_ns: int | None) -> ClockDomain:
     """All GPUs of one machine together.
 
     ``overlap_potential_ns`` = busy time - exec-only path: what running side by side could still hide if
@@ -58,6 +71,7 @@ def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime) -> ClockD
         makespan_ns=solved.graph.makespan_ns,
         critical_path_ns=length,
         busy_ns=busy.busy_ns,
+        **_busy_with(busy, kernel_ns),
         idle_ns=busy.idle_ns,
         parallelism=busy.parallelism(length) or 0.0,
         total_ns=busy.total_ns,
@@ -68,8 +82,19 @@ def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime) -> ClockD
     )
 
 
+def _busy_with(busy: BusyTime, kernel_ns: int | None) -> dict[str, int]:
+    kernel_ns = busy.busy_ns if kernel_ns is None else kernel_ns
+    return {"kernel_ns": kernel_ns, "copy_ns": busy.busy_ns - kernel_ns}
+
+
 def _device_load(
-    trace: Trace, solved: SolvedDomain, agent: int, nodes: int, busy: BusyTime, idle: IdleTime
+    trace: Trace,
+    solved: SolvedDomain,
+    agent: int,
+    nodes: int,
+    busy: BusyTime,
+    idle: IdleTime,
+    kernel_ns: int | None,
 ) -> DeviceLoad:
     return DeviceLoad(
         node=solved.domain.machine,
@@ -77,6 +102,7 @@ def _device_load(
         nodes=nodes,
         total_ns=busy.total_ns,
         busy_ns=busy.busy_ns,
+        **_busy_with(busy, kernel_ns),
         idle_ns=busy.idle_ns,
         concurrency=busy.concurrency,
         idle=idle,

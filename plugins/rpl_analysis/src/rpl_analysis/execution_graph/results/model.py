@@ -17,8 +17,10 @@ __all__ = [
     "ClockDomain",
     "DeviceLoad",
     "DominanceStep",
+    "DominantWork",
     "ExecutionGraph",
     "Forecast",
+    "Gain",
     "GraphEdges",
     "GraphSegment",
     "GraphSymbol",
@@ -46,8 +48,9 @@ class GraphSymbol:
     min_slack_ns: int
     median_slack_ns: int
     critical_nodes: int
-    static_ceiling: float | None
     speedup_ceiling: float | None
+    path_ceiling: float | None
+    application_ceiling: float | None
     slack_ns: int | None
 
 
@@ -88,12 +91,17 @@ class IdleTime:
 
 @frozen
 class ClockDomain:
-    """One machine: its clock is comparable with itself only."""
+    """One machine: its clock is comparable with itself only.
+
+    ``kernel_ns + copy_ns + idle_ns == makespan_ns``; ``copy_ns`` is copies while no kernel ran.
+    """
 
     node: str
     makespan_ns: int
     critical_path_ns: int
     busy_ns: int
+    kernel_ns: int
+    copy_ns: int
     idle_ns: int
     parallelism: float
     total_ns: int
@@ -105,13 +113,15 @@ class ClockDomain:
 
 @frozen
 class DeviceLoad:
-    """One GPU between its first and its last node."""
+    """One GPU between its first and its last node; the times as in ``ClockDomain``."""
 
     node: str
     agent: int | None
     nodes: int
     total_ns: int
     busy_ns: int
+    kernel_ns: int
+    copy_ns: int
     idle_ns: int
     concurrency: float | None
     idle: IdleTime
@@ -139,10 +149,14 @@ class PathBreakdown:
 
 @frozen
 class PathBounds:
-    """The exec-only path with certain edges alone, and with guesses added; ``None`` if not solved."""
+    """The exec-only path with certain edges alone, and with guesses added; ``None`` if not solved.
+
+    ``any_order_ns``: no path can be longer, whatever waited for what; ``None`` where the order is known.
+    """
 
     certain_only_ns: int
     all_edges_ns: int
+    any_order_ns: int | None = None
 
 
 @frozen
@@ -166,8 +180,34 @@ class Forecast:
 
 
 @frozen
+class DominantWork:
+    """The kernel or copy direction with the most time on the path.
+
+    ``application_ceiling``: speed-up of the application if it cost nothing, ``None`` if nothing were left.
+    ``application_ceiling_at_most``: the same under any order of the streams; ``None`` where it is known.
+    """
+
+    name: str
+    kind: str
+    fraction: float
+    speedup_ceiling: float | None
+    application_ceiling: float | None
+    application_ceiling_at_most: float | None
+
+
+@frozen
+class Gain:
+    """What one thing costs the application: ``gain_ns`` less without it. ``kind``: idle, kernel or copy."""
+
+    kind: str
+    name: str | None
+    gain_ns: int
+    application_speedup: float | None
+
+
+@frozen
 class DominanceStep:
-    """The dominant kernel once the first dominant one runs ``speedup`` times as fast."""
+    """The dominant kernel or copy once the first dominant one runs ``speedup`` times as fast."""
 
     speedup: float
     dominant_symbol: str | None
@@ -222,6 +262,11 @@ class ExecutionGraph:
     dominant_symbol: str | None = None
     fraction: float | None = None
     speedup_ceiling: float | None = None
+    application_ceiling: float | None = None
+    dominant_work: DominantWork | None = None
+    gains: tuple[Gain, ...] = ()
+    lanes: int = 0
+    order_known: bool = True
     several_paths: bool = False
     bounds: PathBounds | None = None
     path_edges: tuple[GraphEdges, ...] = ()

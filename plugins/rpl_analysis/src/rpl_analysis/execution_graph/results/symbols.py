@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.critical_path.segment_sums import SegmentSums
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
-    from rpl_analysis.execution_graph.results.model import Forecast
+    from rpl_analysis.execution_graph.results.model import Forecast, SpeedupForecast
 
     Int64Column = NDArray[np.int64]
 
@@ -75,20 +75,30 @@ def symbol_criticality(
                 min_slack_ns=int(sums.min_slack_ns[i]),
                 median_slack_ns=int(of_symbol[(of_symbol.size - 1) // 2]),
                 critical_nodes=int(np.searchsorted(of_symbol, 0, side="right")),
-                static_ceiling=static[i],
-                speedup_ceiling=_ceiling(solved, forecasts.get(number)),
+                speedup_ceiling=static[i],
+                path_ceiling=_path_ceiling(solved, forecasts.get(number)),
+                application_ceiling=_application_ceiling(forecasts.get(number)),
                 slack_ns=symbol_slack.get(number),
             )
         )
     return tuple(symbols)
 
 
-def _ceiling(solved: SolvedDomain, forecast: Forecast | None) -> float | None:
+def _path_ceiling(solved: SolvedDomain, forecast: Forecast | None) -> float | None:
     """Speed-up of the exec-only path if the symbol cost nothing; None if nothing would be left."""
     if forecast is None:
         return None
-    left = next(answer.critical_path_ns for answer in forecast.speedups if answer.speedup == inf)
+    left = _at_no_cost(forecast).critical_path_ns
     return solved.path.critical_path_ns / left if left else None
+
+
+def _application_ceiling(forecast: Forecast | None) -> float | None:
+    """Speed-up of the application, which keeps its launches, host time and waits."""
+    return None if forecast is None else _at_no_cost(forecast).application_speedup
+
+
+def _at_no_cost(forecast: Forecast) -> SpeedupForecast:
+    return next(answer for answer in forecast.speedups if answer.speedup == inf)
 
 
 @attrs.define
