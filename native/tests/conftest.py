@@ -17,7 +17,7 @@ import pytest
 
 from rpl_testkit.requirements import absent, require
 
-from .emu_program import Emulator
+from .emu_program import CORPUS, DEVICE, Emulator
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
@@ -377,3 +377,9 @@ def emulator(native_build: Path, tmp_path: Path) -> Emulator:
     if done.returncode == NOT_TO_BE_HAD:
         absent("libllvm22", done.stderr.strip())
     return Emulator(program, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def examples(compiled: Compile) -> Path:
+    """Kernels with usual signatures, and some that go wrong, for the emulator."""
+    return compiled("examples.hsaco", [require("clang++-22"), *DEVICE, "-O3", CORPUS / "examples.hip"])

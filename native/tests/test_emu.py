@@ -8,14 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from rpl_testkit.requirements import require
-
-from .emu_program import CORPUS, DEVICE, STATUSES
-
-
-@pytest.fixture(scope="session")
-def examples(compiled):
-    return compiled("examples.hsaco", [require("clang++-22"), *DEVICE, "-O3", CORPUS / "examples.hip"])
+from .emu_program import STATUSES
 
 
 def _result(emulator, name, type_):

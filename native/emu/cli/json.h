@@ -28,6 +28,7 @@ class Json {
   Json& number(uint64_t value) { comma(); text_ += std::to_string(value); return *this; }
   Json& real(double value) { comma(); char b[40]; std::snprintf(b, sizeof b, "%.9g", value); text_ += b; return *this; }
   Json& boolean(bool value) { comma(); text_ += value ? "true" : "false"; return *this; }
+  Json& null() { comma(); text_ += "null"; return *this; }
   Json& hex(uint64_t value) { char b[24]; std::snprintf(b, sizeof b, "0x%llx", static_cast<unsigned long long>(value)); return string(b); }
   [[nodiscard]] const std::string& text() const { return text_; }
 

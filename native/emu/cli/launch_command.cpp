@@ -109,7 +109,7 @@ class Arguments {
 
 int launch_command(int count, char** words) {
   const Options options(count, words, {"--kernel", "--grid", "--block", "--arg", "--lds", "--stack", "--threads", "--max-instructions", "--timeout", "--seed", "--llvm", "--cpu", "--memory-limit"},
-                        {"--json", "--sanitize", "--places", "--no-memory-counters"});
+                        {"--json", "--sanitize", "--places", "--no-memory-counters", "--model-caches"});
   if (options.plain().size() != 1) throw UsageError("usage: rpl-emu launch FILE --kernel K --grid X[,Y[,Z]] --block X[,Y[,Z]] --arg TYPE:VALUE ...");
   if (const std::string most = options.one("--memory-limit", ""); !most.empty()) {
     const rlimit limit{parse_number(most, "--memory-limit"), parse_number(most, "--memory-limit")};
@@ -129,6 +129,7 @@ int launch_command(int count, char** words) {
   limits.instructions = parse_number(options.one("--max-instructions", "0"), "--max-instructions");
   limits.seconds = std::strtod(options.one("--timeout", "0").c_str(), nullptr);
   limits.seed = parse_number(options.one("--seed", "1"), "--seed");
+  limits.model_caches = options.flag("--model-caches");
   limits.count_memory = !options.flag("--no-memory-counters");
   const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));
   const OpcodeTable table(lanes.lists);
@@ -140,7 +141,7 @@ int launch_command(int count, char** words) {
   std::vector<uint8_t> kernarg = arguments.pack(options.all("--arg"));
   Findings findings;
   const bool sanitize = options.flag("--sanitize");
-  if (sanitize) limits.threads = 1;
+  if (sanitize || limits.model_caches) limits.threads = 1;
   const LaunchResult result = launch(loaded, kernel, program, lanes.lists, sizes, std::move(kernarg), memory, limits, sanitize ? &findings : nullptr);
   describe_stop(result, program, loaded);
   const std::vector<Finding> found = findings.all();
@@ -151,6 +152,7 @@ int launch_command(int count, char** words) {
   json.key("outcome").string(name_of(result.outcome)).key("workgroups").number(result.groups).key("waves").number(result.waves);
   json.key("seconds").real(result.seconds).key("cpu_seconds").real(result.cpu_seconds).key("cpu").string(lanes.name).key("threads").number(limits.threads).key("disassembler").string(disassembler.version());
   write_counts(json, program, loaded, result, options.flag("--places"));
+  write_modelled(json, program, result, limits);
   write_findings(json, found, program, loaded);
   json.close('}');
   if (options.flag("--json")) std::puts(json.text().c_str());

@@ -5,8 +5,22 @@
 
 #include "cli/commands.h"
 
+#include "model/bound.h"
+#include "model/device.h"
+
 namespace rpl_emu {
 namespace {
+
+void write_traffic(Json& json, const Traffic& t) {
+  json.key("traffic").open('{');
+  json.key("l1").open('{').key("lines_128b_read").number(t.l1_reads).key("hits").number(t.l1_hits).close('}');
+  json.key("scalar_cache").open('{').key("lines_64b_read").number(t.scalar_reads).key("hits").number(t.scalar_hits).close('}');
+  json.key("l2").open('{').key("reads_128b").number(t.l2_reads_128).key("reads_64b").number(t.l2_reads_64).key("writes_64b").number(t.l2_writes_64);
+  json.key("atomics_64b").number(t.l2_atomics_64).key("hits").number(t.l2_hits).key("misses").number(t.l2_misses).close('}');
+  json.key("fabric").open('{').key("reads_128b").number(t.fabric_reads_128).key("writes_64b").number(t.fabric_writes_64).key("infinity_cache_hits").number(t.infinity_hits).close('}');
+  json.key("hbm").open('{').key("reads_128b").number(t.hbm_reads_128).key("writes_64b").number(t.hbm_writes_64).close('}');
+  json.close('}');
+}
 
 std::string position(const Program& program, const LoadedObject& object, uint64_t word) {
   char text[32];
@@ -82,6 +96,25 @@ void write_counts(Json& json, const Program& program, const LoadedObject& object
     json.key("executed").number(r.counts[k].executed).key("lanes").number(r.counts[k].lanes).close('}');
   }
   json.close(']');
+}
+
+// How to read it: docs/EMULATOR.md, "Modelled".
+void write_modelled(Json& json, const Program& program, const LaunchResult& r, const Limits& limits) {
+  if (!limits.count_memory) {
+    json.key("modelled").null().key("modelled_reason").string("it needs the counters of memory, which were left out");
+    return;
+  }
+  const Modelled m = model_launch(program, r);
+  json.key("modelled").open('{').key("device").string(kModelledDevice).key("bound_ns").real(m.bound_ns).key("bound_by").string(m.bound_by);
+  json.key("bounds_ns").open('{');
+  for (const Bound& b : m.bounds) json.key(b.by).real(b.ns);
+  json.close('}').key("issue_passes").open('{');
+  for (unsigned k = 0; k < kUnits; ++k) json.key(kUnitNames[k]).number(m.passes[k]);
+  json.close('}').key("simds").number(m.simds).key("issue_cycles_per_simd").real(m.issue_cycles_per_simd);
+  json.key("bytes").number(m.bytes).key("lines_64b").number(m.lines_64b).key("lines_128b").number(m.lines_128b);
+  if (m.traffic) write_traffic(json, *m.traffic);
+  else json.key("traffic").null().key("traffic_reason").string("caches are modelled with --model-caches only");
+  json.close('}');
 }
 
 void write_findings(Json& json, const std::vector<Finding>& findings, const Program& program, const LoadedObject& object) {

@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/lane_library.h"
 #include "machine/launch.h"
+#include "model/issue.h"
 
 namespace rpl_emu {
 namespace {
@@ -24,8 +25,14 @@ int opcodes_command(int count, char** words) {
   const OpcodeTable table(lanes.lists);
   Json json;
   json.open('[');
-  for (const auto& [name, row] : table.rows())
-    json.open('{').key("opcode").string(name).key("form").string(name_of(row->form)).key("signature").string(row->signature).key("class").string(row->counter).key("note").string(row->note).close('}');
+  for (const auto& [name, row] : table.rows()) {
+    const Issue issue = issue_of(*row);
+    json.open('{').key("opcode").string(name).key("form").string(name_of(row->form)).key("signature").string(row->signature).key("class").string(row->counter).key("note").string(row->note);
+    json.key("unit");
+    if (issue.unit == Unit::none) json.null();
+    else json.string(kUnitNames[static_cast<size_t>(issue.unit)]);
+    json.key("passes").number(issue.passes).close('}');
+  }
   json.close(']');
   std::puts(json.text().c_str());
   return kOk;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "model/caches.h"
 #include "sanitize/findings.h"
 
 namespace rpl_emu {
@@ -44,6 +45,7 @@ struct Job {
   const LaunchSizes& sizes;
   const Limits& limits;
   Findings* findings;
+  CacheModel* caches = nullptr;
   RegisterFile file{};
   Ranges ranges{};
   uint64_t kernarg = 0, packet = 0, queue = 0;
@@ -76,6 +78,7 @@ class Group {
     state_ = {};
     state_.lds = lds_.get();
     state_.lds_bytes = job_.lds_bytes;
+    state_.traffic = job_.caches;
     state_.number = static_cast<uint32_t>(number);
     state_.id[0] = static_cast<uint32_t>(number % job_.groups[0]);
     state_.id[1] = static_cast<uint32_t>(number / job_.groups[0] % job_.groups[1]);
@@ -497,10 +500,12 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
     const uint64_t bits = mixed(limits.seed * 1000003 + k);
     std::memcpy(&job.garbage[k], &bits, sizeof bits);
   }
+  std::optional<CacheModel> caches;
+  if (limits.model_caches) job.caches = &caches.emplace();
   const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
   job.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limits.seconds));
-  const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(limits.threads, job.total)));
+  const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(job.caches ? 1 : limits.threads, job.total)));
   const uint32_t waves = (sizes.block[0] * sizes.block[1] * sizes.block[2] + kLanes - 1) / kLanes;
   const uint64_t most = std::max<uint64_t>(1, resident_groups(job.file, job.lds_bytes, waves) / threads);
   std::vector<std::unique_ptr<Worker>> workers;
@@ -516,6 +521,7 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
   result.counts.resize(program.code.size());
   result.memory.resize(program.code.size());
   for (const auto& worker : workers) worker->add_to(result);
+  if (caches) result.traffic = caches->finish();
   return result;
 }
 

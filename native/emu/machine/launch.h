@@ -3,12 +3,14 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "decode/decode.h"
 #include "loader/code_object.h"
 #include "machine/guest_memory.h"
+#include "machine/traffic.h"
 #include "machine/wave.h"
 
 namespace rpl_emu {
@@ -26,6 +28,7 @@ struct Limits {
   unsigned threads = 1;
   uint64_t seed = 1;
   bool count_memory = true;
+  bool model_caches = false;  // one thread then: the model sees accesses one after the other
 };
 
 enum class Outcome : uint8_t { ended, fault, limit, trap };
@@ -48,6 +51,7 @@ struct LaunchResult {
   double cpu_seconds = 0;  // of all threads
   std::vector<Count> counts;         // by word of code
   std::vector<MemoryCount> memory;   // by word of code
+  std::optional<Traffic> traffic;    // where caches were modelled
 };
 
 class Findings;

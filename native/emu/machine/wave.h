@@ -30,6 +30,7 @@ struct MemoryCount {
 };
 
 struct Shadow;
+struct TrafficSink;
 
 struct Workgroup {
   uint8_t* lds = nullptr;
@@ -37,6 +38,7 @@ struct Workgroup {
   uint32_t id[3] = {0, 0, 0};
   uint32_t number = 0;
   Shadow* shadow = nullptr;
+  TrafficSink* traffic = nullptr;
 };
 
 struct Wave {

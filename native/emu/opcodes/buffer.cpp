@@ -38,12 +38,7 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at, u64& insi
     at.of[j] = base + scalar + place;
   }
   if (!all_reachable(w, at, inside, what.bytes, what.write)) return false;
-  count_lines(w, i, at, inside, what.bytes);
-  if (w.group->shadow)
-    for (u64 rest = inside; rest != 0; rest &= rest - 1) {
-      const auto j = static_cast<unsigned>(std::countr_zero(rest));
-      w.group->shadow->access(w, i, j, at.of[j], what.bytes, what.write, what.atomic, false);
-    }
+  note_access(w, i, at, inside, what);
   return true;
 }
 
@@ -70,24 +65,14 @@ void load_narrow(Wave& w, const Instruction& i) {
   Addresses at;
   u64 inside = 0;
   if (!locate(w, i, {narrow_bytes(Kind), false, false}, at, inside)) return;
-  u32* d = w.v[i.to[0].index];
-  for (u64 rest = inside; rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    d[j] = widened(at.of[j], Kind, d[j]);
-  }
+  load_narrow_lanes(w.v[i.to[0].index], at, inside, Kind);
   zero_outside(w, i.to[0].index, 1, inside);
 }
 template <unsigned Bytes>
 void store_narrow(Wave& w, const Instruction& i) {
   Addresses at;
   u64 inside = 0;
-  if (!locate(w, i, {Bytes, true, false}, at, inside)) return;
-  const u32* v = w.v[i.from[1].index];
-  for (u64 rest = inside; rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    if (Bytes == 1) write_at<uint8_t>(at.of[j], static_cast<uint8_t>(v[j]));
-    else write_at<uint16_t>(at.of[j], static_cast<uint16_t>(v[j]));
-  }
+  if (locate(w, i, {Bytes, true, false}, at, inside)) store_narrow_lanes<Bytes, 0>(w.v[i.from[1].index], at, inside);
 }
 template <class T, auto F>
 void atomic(Wave& w, const Instruction& i) {

@@ -50,12 +50,7 @@ bool locate_flat(Wave& w, const Instruction& i, Access what, Addresses& at, u64 
     }
   }
   if (!all_reachable(w, at, global, what.bytes, what.write)) return false;
-  if (global) count_lines(w, i, at, global, what.bytes);
-  if (w.group->shadow)
-    for (u64 rest = global; rest != 0; rest &= rest - 1) {
-      const auto j = static_cast<unsigned>(std::countr_zero(rest));
-      w.group->shadow->access(w, i, j, at.of[j], what.bytes, what.write, what.atomic, false);
-    }
+  note_access(w, i, at, global, what);
   return true;
 }
 
@@ -73,12 +68,7 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at) {
   }
   if (i.flags & kFlat) return locate_flat(w, i, what, at, exec);
   if (!all_reachable(w, at, exec, what.bytes, what.write)) return false;
-  count_lines(w, i, at, exec, what.bytes);
-  if (w.group->shadow)
-    for (u64 rest = exec; rest != 0; rest &= rest - 1) {
-      const auto j = static_cast<unsigned>(std::countr_zero(rest));
-      w.group->shadow->access(w, i, j, at.of[j], what.bytes, what.write, what.atomic, false);
-    }
+  note_access(w, i, at, exec, what);
   return true;
 }
 
@@ -95,23 +85,12 @@ void store(Wave& w, const Instruction& i) {
 template <Narrow Kind>
 void load_narrow(Wave& w, const Instruction& i) {
   Addresses at;
-  if (!locate(w, i, {narrow_bytes(Kind), false, false}, at)) return;
-  u32* d = w.v[i.to[0].index];
-  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    d[j] = widened(at.of[j], Kind, d[j]);
-  }
+  if (locate(w, i, {narrow_bytes(Kind), false, false}, at)) load_narrow_lanes(w.v[i.to[0].index], at, w.exec(), Kind);
 }
 template <unsigned Bytes, unsigned Shift>
 void store_narrow(Wave& w, const Instruction& i) {
   Addresses at;
-  if (!locate(w, i, {Bytes, true, false}, at)) return;
-  const u32* v = w.v[i.from[1].index];
-  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    if (Bytes == 1) write_at<uint8_t>(at.of[j], static_cast<uint8_t>(v[j] >> Shift));
-    else write_at<uint16_t>(at.of[j], static_cast<uint16_t>(v[j] >> Shift));
-  }
+  if (locate(w, i, {Bytes, true, false}, at)) store_narrow_lanes<Bytes, Shift>(w.v[i.from[1].index], at, w.exec());
 }
 
 template <class T, auto F>

@@ -95,23 +95,14 @@ void store_two(Wave& w, const Instruction& i) {
 template <Narrow Kind>
 void load_narrow(Wave& w, const Instruction& i) {
   Addresses at;
-  if (!locate(w, i, static_cast<u64>(i.offset), {narrow_bytes(Kind), false, false}, at)) return;
-  u32* d = w.v[i.to[0].index];
-  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    d[j] = widened(at.of[j], Kind, d[j]);
-  }
+  if (locate(w, i, static_cast<u64>(i.offset), {narrow_bytes(Kind), false, false}, at))
+    load_narrow_lanes(w.v[i.to[0].index], at, w.exec(), Kind);
 }
 template <unsigned Bytes, unsigned Shift>
 void store_narrow(Wave& w, const Instruction& i) {
   Addresses at;
-  if (!locate(w, i, static_cast<u64>(i.offset), {Bytes, true, false}, at)) return;
-  const u32* v = w.v[i.from[1].index];
-  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    if (Bytes == 1) write_at<uint8_t>(at.of[j], static_cast<uint8_t>(v[j] >> Shift));
-    else write_at<uint16_t>(at.of[j], static_cast<uint16_t>(v[j] >> Shift));
-  }
+  if (locate(w, i, static_cast<u64>(i.offset), {Bytes, true, false}, at))
+    store_narrow_lanes<Bytes, Shift>(w.v[i.from[1].index], at, w.exec());
 }
 template <class T, auto F, bool Returns>
 void atomic(Wave& w, const Instruction& i) {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "machine/shadow.h"
+#include "machine/traffic.h"
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 #include "opcodes/memory_flags.h"
@@ -38,6 +39,18 @@ inline void count_lines(Wave& w, const Instruction& i, const Addresses& at, uint
     }
     // A wave's lines in falling order stay unsorted, which only costs time.
     (shift == 6 ? count.lines64 : count.lines128) += n;
+  }
+}
+
+// What accesses to memory are told to: counters, the model of caches, and what looks for races.
+inline void note_access(Wave& w, const Instruction& i, const Addresses& at, uint64_t lanes, Access what) {
+  if (lanes == 0) return;
+  count_lines(w, i, at, lanes, what.bytes);
+  if (w.group->traffic) [[unlikely]] w.group->traffic->vector_access(w, at.of, lanes, what.bytes, what.write, what.atomic);
+  if (!w.group->shadow) [[likely]] return;
+  for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    w.group->shadow->access(w, i, j, at.of[j], what.bytes, what.write, what.atomic, false);
   }
 }
 
@@ -141,6 +154,21 @@ inline uint32_t widened(uint64_t address, Narrow kind, uint32_t old) {
 }
 constexpr unsigned narrow_bytes(Narrow kind) {
   return kind == Narrow::u16 || kind == Narrow::i16 || kind == Narrow::low_u16 || kind == Narrow::high_u16 ? 2 : 1;
+}
+
+inline void load_narrow_lanes(uint32_t* to, const Addresses& at, uint64_t lanes, Narrow kind) {
+  for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    to[j] = widened(at.of[j], kind, to[j]);
+  }
+}
+template <unsigned Bytes, unsigned Shift>
+inline void store_narrow_lanes(const uint32_t* from, const Addresses& at, uint64_t lanes) {
+  for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    if constexpr (Bytes == 1) write_at<uint8_t>(at.of[j], static_cast<uint8_t>(from[j] >> Shift));
+    else write_at<uint16_t>(at.of[j], static_cast<uint16_t>(from[j] >> Shift));
+  }
 }
 
 // Atomic update of memory that other threads may update too.

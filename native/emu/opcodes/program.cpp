@@ -1,6 +1,7 @@
 // Program flow, waits, hardware registers, and scalar memory. CDNA3 ISA, section 12 (SOPP, SOP1, SOPK, SMEM).
 #include <cstring>
 
+#include "machine/traffic.h"
 #include "opcodes/scalar.h"
 
 namespace rpl_emu {
@@ -72,6 +73,7 @@ void load(Wave& w, const Instruction& i) {
     return;
   }
   std::memcpy(&w.s[i.to[0].index], reinterpret_cast<const void*>(address), 4 * Words);
+  if (w.group->traffic) w.group->traffic->scalar_access(w, address, 4 * Words);
   if (w.memory_count) {
     MemoryCount& count = w.memory_count[&i - w.code];
     count.bytes += 4 * Words;
@@ -97,6 +99,7 @@ void load_buffer(Wave& w, const Instruction& i) {
       return;
     }
     std::memcpy(&out[k], reinterpret_cast<const void*>(address), 4);
+    if (w.group->traffic) w.group->traffic->scalar_access(w, address, 4);
   }
   std::memcpy(&w.s[i.to[0].index], out, sizeof out);
 }

@@ -97,3 +97,8 @@ KERNEL(128) unwritten(int* out) {
   out[T] = a[T];
 }
 KERNEL(64) between_groups(int* out) { out[T] = G; }
+// As in rocprofiler-compute's sample program: docs/reference/counters.md, section 5.
+KERNEL(256) copy_doubles(double* from, double*, double* to, int n, int) {
+  const int i = G * int(__builtin_amdgcn_workgroup_size_x()) + T;
+  if (i < n) to[i] = from[i];
+}

@@ -50,6 +50,9 @@ def emu() -> None:
 @click.option(
     "--sanitize", is_flag=True, help="Report races, unwritten LDS, barriers of a part of the lanes."
 )
+@click.option(
+    "--model-caches", is_flag=True, help="Model the traffic between caches and memory (one thread)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags: Any) -> int:
@@ -88,7 +91,7 @@ def _words(code_object: Path, flags: dict[str, Any]) -> list[str]:
         words += ["--kernel", flags["kernel"]]
     for argument in flags["arguments"]:
         words += ["--arg", argument]
-    return [*words, "--sanitize"] if flags["sanitize"] else words
+    return words + [f"--{name.replace('_', '-')}" for name in ("sanitize", "model_caches") if flags[name]]
 
 
 def _print_launch(output: Output, answer: Answer) -> None:
@@ -104,6 +107,11 @@ def _print_launch(output: Output, answer: Answer) -> None:
     for class_, counts in document["classes"].items():
         lanes = counts["lanes"] / counts["executed"]
         output.line(f"  {class_:16} {counts['executed']:>14}   {lanes:5.1f} lanes on")
+    if modelled := document.get("modelled"):
+        output.line(
+            f"  {modelled['device']}: at least {modelled['bound_ns']:.0f} ns, by {modelled['bound_by']}"
+            " (modelled, no prediction)"
+        )
     for one in document["not_to_the_bit"]:
         output.note(f"{one['opcode']}: {one['why']}")
 
