@@ -8,7 +8,7 @@
 namespace rpl_emu {
 
 // Exit codes, the same as those of `rpl emu`.
-constexpr int kOk = 0, kFinding = 1, kMemoryFault = 4, kUsage = 64, kBadInput = 65, kUnavailable = 69, kInternal = 70, kLimit = 124;
+constexpr int kOk = 0, kFinding = 1, kMemoryFault = 4, kUsage = 64, kLayout = 3, kBadInput = 65, kUnavailable = 69, kInternal = 70, kLimit = 124;
 
 class UsageError : public std::runtime_error {
  public:
@@ -35,6 +35,8 @@ class Options {
 [[nodiscard]] unsigned long long parse_number(const std::string& text, const std::string& what);
 
 int launch_command(int count, char** words);
+// May throw LayoutClash: then another start of the program may do.
+int replay_command(int count, char** words);
 int step_command(int count, char** words);
 int opcodes_command(int count, char** words);
 int decode_command(int count, char** words);

@@ -1,9 +1,11 @@
 // rpl-emu: runs kernels of gfx942 code objects on this CPU. A program of its own, so that whatever a code
 // object does ends here.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -12,6 +14,7 @@
 #include "cli/commands.h"
 #include "decode/disassembler.h"
 #include "loader/code_object.h"
+#include "replay/captured_memory.h"
 
 namespace rpl_emu {
 
@@ -67,10 +70,21 @@ namespace {
 int run(int count, char** words) {
   using namespace rpl_emu;
   struct Command { const char* name; int (*run)(int, char**); };
-  static constexpr Command kCommands[] = {{"launch", launch_command}, {"step", step_command}, {"opcodes", opcodes_command}, {"decode", decode_command}, {"doctor", doctor_command}};
+  static constexpr Command kCommands[] = {{"launch", launch_command}, {"replay", replay_command}, {"step", step_command}, {"opcodes", opcodes_command}, {"decode", decode_command}, {"doctor", doctor_command}};
   for (const Command& c : kCommands)
     if (count > 1 && std::strcmp(words[1], c.name) == 0) return c.run(count - 2, words + 2);
-  throw UsageError("usage: rpl-emu launch|step|opcodes|decode|doctor ...");
+  throw UsageError("usage: rpl-emu launch|replay|step|opcodes|decode|doctor ...");
+}
+
+// The same words in a process of another layout. Comes back when that is of no use.
+void start_again(char** words) {
+  constexpr int kMost = 32;
+  constexpr const char* kVariable = "RPL_EMU_STARTS";
+  const char* before = std::getenv(kVariable);
+  const int starts = before ? static_cast<int>(std::strtol(before, nullptr, 10)) + 1 : 1;
+  if (starts > kMost) return;
+  setenv(kVariable, std::to_string(starts).c_str(), 1);
+  execv("/proc/self/exe", words);
 }
 
 }  // namespace
@@ -86,6 +100,9 @@ int main(int count, char** words) {
   try {
     return run(count, words);
   } catch (const UsageError& e) { return fail(e.what(), kUsage);
+  } catch (const LayoutClash& e) {
+    start_again(words);
+    return fail(e.what(), kLayout);
   } catch (const BadFile& e) { return fail(e.what(), kBadInput);
   } catch (const Unavailable& e) { return fail(e.what(), kUnavailable);
   } catch (const std::bad_alloc&) { return fail("not enough memory. Next: a smaller launch, or a higher limit", kLimit);

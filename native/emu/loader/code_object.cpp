@@ -98,6 +98,8 @@ class Elf {
       by_name[name] = symbol;
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_size != 0 && symbol.st_shndx != SHN_UNDEF)
         out_.functions.push_back({name, symbol.st_value, symbol.st_size});
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx != SHN_UNDEF && !name.ends_with(".kd") && symbol.st_value <= out_.end && symbol.st_size <= out_.end - symbol.st_value)
+        out_.variables.push_back({name, symbol.st_value, symbol.st_size});
     }
     for (const auto& [name, symbol] : by_name)
       if (name.ends_with(".kd")) kernel(name.substr(0, name.size() - 3), symbol, by_name);

@@ -55,7 +55,7 @@ struct Function { std::string name; uint64_t begin, bytes; };
 struct CodeObject {
   std::vector<Segment> segments;
   std::vector<Relocation> relocations;
-  std::vector<Function> functions;
+  std::vector<Function> functions, variables;
   std::map<std::string, Kernel> kernels;
   uint64_t end = 0;  // highest address
 };

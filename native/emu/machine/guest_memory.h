@@ -21,11 +21,21 @@ class GuestMemory {
     for (const auto& [place, bytes] : mappings_) munmap(place, bytes);
   }
 
-  // Zeroed, at a page's start.
-  uint8_t* allocate(uint64_t bytes, bool writable = true) {
+  // Zeroed, at a page's start: at `wanted` where that is one and free, else anywhere.
+  uint8_t* allocate(uint64_t bytes, bool writable = true, uint64_t wanted = 0) {
     constexpr uint64_t kPage = 4096;
     if (bytes > uint64_t{1} << 46) throw std::bad_alloc();
     const uint64_t whole = (std::max<uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+    if (wanted != 0 && wanted % kPage == 0) {
+      constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+      void* given = mmap(reinterpret_cast<void*>(wanted), whole, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+      if (given == reinterpret_cast<void*>(wanted)) {
+        mappings_.emplace_back(given, whole);
+        add(wanted, bytes, writable);
+        return static_cast<uint8_t*>(given);
+      }
+      if (given != MAP_FAILED) munmap(given, whole);
+    }
     void* place = mmap(nullptr, whole + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) throw std::bad_alloc();
     mappings_.emplace_back(place, whole + 2 * kPage);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "model/caches.h"
@@ -45,6 +46,7 @@ struct Job {
   const LaunchSizes& sizes;
   const Limits& limits;
   Findings* findings;
+  TrafficSink* log;
   CacheModel* caches = nullptr;
   RegisterFile file{};
   Ranges ranges{};
@@ -78,7 +80,7 @@ class Group {
     state_ = {};
     state_.lds = lds_.get();
     state_.lds_bytes = job_.lds_bytes;
-    state_.traffic = job_.caches;
+    state_.traffic = job_.log ? job_.log : job_.caches;
     state_.number = static_cast<uint32_t>(number);
     state_.id[0] = static_cast<uint32_t>(number % job_.groups[0]);
     state_.id[1] = static_cast<uint32_t>(number / job_.groups[0] % job_.groups[1]);
@@ -264,9 +266,18 @@ class Worker {
   std::vector<Count> counts_;
   std::vector<MemoryCount> memory_;
 
+  // The steps of a stride without a common factor reach each workgroup once.
+  [[nodiscard]] uint64_t in_order(uint64_t place) const {
+    if (job_.limits.order == 0 || job_.total < 2) return place;
+    uint64_t stride = mixed(job_.limits.order) % job_.total;
+    while (std::gcd(stride, job_.total) != 1) stride = (stride + 1) % job_.total;
+    using Wide = unsigned __int128;
+    return static_cast<uint64_t>((Wide{place} * stride + mixed(~job_.limits.order)) % job_.total);
+  }
   bool start_one() {
-    const uint64_t number = job_.next++;
-    if (number >= job_.total) return false;
+    const uint64_t place = job_.next++;
+    if (place >= job_.total) return false;
+    const uint64_t number = in_order(place);
     if (spare_.empty()) spare_.push_back(std::make_unique<Group>(job_));
     spare_.back()->start(number, job_.limits.count_memory ? memory_.data() : nullptr);
     groups_.push_back(std::move(spare_.back()));
@@ -347,8 +358,8 @@ RegisterFile register_file(const Descriptor& d, bool sets_mode) {
   return file;
 }
 
-LoadedObject::LoadedObject(const CodeObject& object, GuestMemory& memory) : object_(object) {
-  uint8_t* place = memory.allocate(object.end);
+LoadedObject::LoadedObject(const CodeObject& object, GuestMemory& memory, uint64_t wanted) : object_(object) {
+  uint8_t* place = memory.allocate(object.end, true, wanted);
   base_ = reinterpret_cast<uint64_t>(place);
   for (const Segment& s : object.segments)
     if (!s.file.empty()) std::memcpy(place + s.address, s.file.data(), s.file.size());
@@ -465,8 +476,9 @@ void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint6
 }
 
 LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Program& program, const RowLists& lanes, const LaunchSizes& sizes,
-                    std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits, Findings* findings) {
-  Job job{.kernel = kernel, .program = program, .lanes = lanes, .sizes = sizes, .limits = limits, .findings = findings};
+                    std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits, Findings* findings,
+                    TrafficSink* log) {
+  Job job{.kernel = kernel, .program = program, .lanes = lanes, .sizes = sizes, .limits = limits, .findings = findings, .log = log};
   const Descriptor& d = kernel.descriptor;
   job.file = register_file(d, false);
   job.lds_bytes = d.group_bytes + sizes.dynamic_lds;
@@ -478,8 +490,11 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
   const uint32_t apertures[2] = {static_cast<uint32_t>(kSharedBase >> 32), static_cast<uint32_t>(kPrivateBase >> 32)};
   std::memcpy(queue + 64, apertures, sizeof apertures);
   job.queue = reinterpret_cast<uint64_t>(queue);
-  fill_hidden_arguments(kernel, sizes, job.queue, kernarg);
-  uint8_t* arguments = memory.allocate(kernarg.size());
+  auto* arguments = reinterpret_cast<uint8_t*>(sizes.kernarg_at);
+  if (!arguments) {
+    fill_hidden_arguments(kernel, sizes, job.queue, kernarg);
+    arguments = memory.allocate(kernarg.size());
+  }
   std::memcpy(arguments, kernarg.data(), kernarg.size());
   const uint32_t preloaded = (d.preload & 127U) + (d.preload >> 7U);
   if (4 * preloaded > kernarg.size()) throw BadFile("preloaded arguments beyond the kernel's arguments");
@@ -501,11 +516,11 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
     std::memcpy(&job.garbage[k], &bits, sizeof bits);
   }
   std::optional<CacheModel> caches;
-  if (limits.model_caches) job.caches = &caches.emplace();
+  if (limits.model_caches && !job.log) job.caches = &caches.emplace();
   const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
   job.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limits.seconds));
-  const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(job.caches ? 1 : limits.threads, job.total)));
+  const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(job.caches || job.log ? 1 : limits.threads, job.total)));
   const uint32_t waves = (sizes.block[0] * sizes.block[1] * sizes.block[2] + kLanes - 1) / kLanes;
   const uint64_t most = std::max<uint64_t>(1, resident_groups(job.file, job.lds_bytes, waves) / threads);
   std::vector<std::unique_ptr<Worker>> workers;

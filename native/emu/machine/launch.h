@@ -20,6 +20,7 @@ struct LaunchSizes {
   std::array<uint32_t, 3> block{1, 1, 1};
   uint32_t dynamic_lds = 0;
   uint32_t stack = 0;  // more scratch bytes per lane, for calls whose need the compiler does not know
+  uint64_t kernarg_at = 0;  // where the arguments lie already, hidden ones too; 0: they are placed and filled in
 };
 
 struct Limits {
@@ -29,6 +30,7 @@ struct Limits {
   uint64_t seed = 1;
   bool count_memory = true;
   bool model_caches = false;  // one thread then: the model sees accesses one after the other
+  uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number
 };
 
 enum class Outcome : uint8_t { ended, fault, limit, trap };
@@ -59,7 +61,8 @@ class Findings;
 // A code object in memory, with what was decoded of it.
 class LoadedObject {
  public:
-  LoadedObject(const CodeObject& object, GuestMemory& memory);
+  // At `wanted` where that is free; 0: anywhere.
+  LoadedObject(const CodeObject& object, GuestMemory& memory, uint64_t wanted = 0);
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] const CodeObject& object() const { return object_; }
   [[nodiscard]] std::span<const uint8_t> bytes() const { return {reinterpret_cast<const uint8_t*>(base_), object_.end}; }
@@ -81,6 +84,6 @@ void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint6
 
 [[nodiscard]] LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Program& program, const RowLists& lanes,
                                   const LaunchSizes& sizes, std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits,
-                                  Findings* findings);
+                                  Findings* findings, TrafficSink* log = nullptr);  // told instead of the model of caches
 
 }  // namespace rpl_emu
