@@ -368,6 +368,21 @@ def capture_scenario(
     return run
 
 
+@pytest.fixture(scope="session")
+def compared(compiled: Compile) -> Callable[[int], Path]:
+    """``compared(2)``: that version of the kernels in compared.hip; 0 is the one that is captured."""
+
+    def version(number: int) -> Path:
+        require("ld.lld-22")
+        device = ["-x", "hip", "--offload-arch=gfx942", "--offload-device-only", "--no-gpu-bundle-output"]
+        command = [require("clang++-22"), *device, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3"]
+        return compiled(
+            f"compared-{number}.hsaco", [*command, f"-DVERSION={number}", PROGRAMS / "compared.hip"]
+        )
+
+    return version
+
+
 @pytest.fixture
 def emulator(native_build: Path, tmp_path: Path) -> Emulator:
     """The built emulator, with a folder of the test for files."""

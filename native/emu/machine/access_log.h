@@ -25,7 +25,7 @@ class AccessLog : public TrafficSink {
   ~AccessLog() override;
 
   void vector_access(const Wave& w, const uint64_t* addresses, uint64_t lanes, unsigned bytes, bool write, bool atomic) override;
-  void scalar_access(const Wave& w, uint64_t address, unsigned bytes) override { mark(address, bytes, false, false); }
+  void scalar_access(const Wave&, uint64_t address, unsigned bytes) override { mark(address, bytes, false, false); }
 
   void watch(AddressRange range);
   // Nothing was touched yet.

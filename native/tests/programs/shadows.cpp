@@ -72,10 +72,49 @@ void follow_list(const softkfd_launch* launch, const softkfd_memory* memory) {
   }
 }
 
+// Of compared.hip: by halves, as the kernel adds.
+void block_sums(const softkfd_launch* launch, const softkfd_memory* memory) {
+  struct Arguments {
+    uint64_t values, sums, rounds;
+    uint32_t count;
+  };
+  constexpr uint32_t kItems = 256;
+  const auto given = arguments_of<Arguments>(launch);
+  const uint32_t groups = launch->grid[0] / kItems;
+  const float* values = at<float>(memory, given.values, given.count, false);
+  float* sums = at<float>(memory, given.sums, groups, true);
+  uint32_t* rounds = at<uint32_t>(memory, given.rounds, 1, true);
+  if (values == nullptr || sums == nullptr || rounds == nullptr) return;
+  for (uint32_t group = 0; group < groups; ++group) {
+    float part[kItems];
+    for (uint32_t item = 0; item < kItems; ++item) {
+      const uint32_t i = group * kItems + item;
+      part[item] = i < given.count ? values[i] : 0;
+    }
+    for (uint32_t step = kItems / 2; step != 0; step /= 2)
+      for (uint32_t item = 0; item < step; ++item) part[item] += part[item + step];
+    sums[group] = part[0];
+  }
+  ++*rounds;
+}
+
+void total(const softkfd_launch* launch, const softkfd_memory* memory) {
+  struct Arguments {
+    uint64_t values, sum;
+    uint32_t count;
+  };
+  const auto given = arguments_of<Arguments>(launch);
+  const float* values = at<float>(memory, given.values, given.count, false);
+  float* sum = at<float>(memory, given.sum, 1, true);
+  if (values == nullptr || sum == nullptr) return;
+  for (uint32_t i = 0; i < given.count; ++i) *sum += values[i];
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const softkfd_shadow softkfd_shadows[] = {
     {"add_arrays", add_arrays},   {"add_in_place", add_in_place},
     {"accumulate", accumulate},   {"follow_list", follow_list},
     {"_ZN4demo4walkIiEEvP4NodeT_", follow_list},  // demo::walk<int>(Node*, int)
+    {"_Z10block_sumsPKfPfPj5Count", block_sums},   {"_Z5totalPKfPf5Count", total},
     {nullptr, nullptr}};

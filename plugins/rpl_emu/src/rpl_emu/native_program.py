@@ -26,7 +26,8 @@ LLVM_VARIABLE = "RPL_EMU_LLVM"
 #: Beyond its own limit the program gets this long to end by itself.
 _GRACE_S = 10.0
 
-OK, FINDING, MEMORY_FAULT, LIMIT = 0, 1, 4, 124
+#: ``LAYOUT``: captured memory has to lie where the program itself does.
+OK, FINDING, LAYOUT, MEMORY_FAULT, LIMIT = 0, 1, 3, 4, 124
 _ERRORS: dict[int, type[RplError]] = {64: UsageError, 65: BadDataError, 69: MissingError}
 
 
@@ -78,7 +79,7 @@ def call(words: Sequence[str], *, seconds: float | None = None) -> Answer:
     messages = tuple(line.removeprefix("rpl-emu: ") for line in done.stderr.splitlines() if line)
     if done.returncode in _ERRORS:
         raise _error(done.returncode, messages)
-    if done.returncode not in (OK, FINDING, MEMORY_FAULT, LIMIT):
+    if done.returncode not in (OK, FINDING, LAYOUT, MEMORY_FAULT, LIMIT):
         raise RplError(
             f"the emulator ended with status {done.returncode}",
             cause=messages[0] if messages else "a fault of the emulator itself",

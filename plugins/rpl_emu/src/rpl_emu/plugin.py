@@ -11,6 +11,8 @@ from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rpl_vmreplay.interfaces.replayer import Replayer
+
 RPL_API = 1
 
 
@@ -36,3 +38,10 @@ class EmulatorCheck(DoctorCheck):
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
     del config
     return (EmulatorCheck(),)
+
+
+@hookimpl
+def rpl_replayers() -> tuple[Replayer, ...]:
+    from rpl_emu.replay.replayer import EmulatedReplayer
+
+    return (EmulatedReplayer(),)

@@ -71,6 +71,8 @@ class ReplayRequest:
     and layout of arguments. ``keep`` names the memory to give back as it is after the last launch. With
     ``patch_hidden_args`` pointers among the compiler's own arguments that lead to objects of the captured
     process are zeroed. ``time_limit_s`` is for one launch.
+    ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
+    registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
     """
 
     capture: Path
@@ -84,6 +86,7 @@ class ReplayRequest:
     access_log: bool = False
     patch_hidden_args: bool = False
     time_limit_s: float | None = None
+    variation: int = 0
 
 
 @frozen

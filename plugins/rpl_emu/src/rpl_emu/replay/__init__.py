@@ -1,0 +1,1 @@
+"""Captured launches in the emulator: without a GPU and without a runtime."""

@@ -1,0 +1,188 @@
+"""The replayer of ``gfx942-emu``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.model.origin import Origin
+from rpl_vmreplay.interfaces.replayer import (
+    AccessLog,
+    Failure,
+    MemoryRange,
+    ReplayEnvironment,
+    Replayer,
+    ReplayError,
+    ReplayResult,
+)
+
+if TYPE_CHECKING:
+    from rpl_emu.native_program import Answer
+    from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
+    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+
+DEVICE = "gfx942-emu"
+_ISA = "gfx942"
+_NOT_ASKED = "it was not asked for"
+
+
+class EmulatedReplayer(Replayer):
+    """One launch after the other in a process of its own; the memory lies at its captured addresses."""
+
+    name, summary = "emulator", "runs captured gfx942 launches on the CPU; it knows no time"
+    devices = (DEVICE,)
+    origin = Origin.MODELLED
+
+    def missing(self) -> str | None:
+        from rpl_emu.native_program import find_program
+
+        try:
+            find_program()
+        except MissingError as error:
+            return error.one_line()
+        return None
+
+    def replay(self, request: ReplayRequest) -> ReplayResult:
+        from rpl_vmreplay.capture.folder import open_capture
+        from rpl_vmreplay.capture.plain_memory import PlainMemory
+
+        begin = time.monotonic_ns()
+        capture = open_capture(request.capture)
+        if _ISA not in capture.dispatch.isa_name:
+            fact = f"the launch is for {capture.dispatch.isa_name}, and the emulator runs {_ISA} only"
+            return self._failed(Failure(ReplayError.ISA_MISMATCH, fact))
+        with tempfile.TemporaryDirectory(prefix="rpl-emulated-replay-") as folder:
+            memory = PlainMemory(capture, Path(folder))
+            try:
+                answer = _run(memory, request, Path(folder))
+            except MissingError as error:
+                return self._failed(_failure(ReplayError.UNSUPPORTED, error))
+            except BadDataError as error:
+                return self._failed(_failure(ReplayError.BAD_CODE, error))
+            failure = _failure_of(answer)
+            if failure is not None:
+                return self._failed(failure)
+            return self._result(memory, request, answer.document, Path(folder), begin)
+
+    def _failed(self, failure: Failure) -> ReplayResult:
+        return ReplayResult(
+            self.name, self.origin, environment=ReplayEnvironment(DEVICE, isa=_ISA), failure=failure
+        )
+
+    def _result(
+        self, memory: PlainMemory, request: ReplayRequest, told: Any, folder: Path, begin: int
+    ) -> ReplayResult:
+        from rpl_emu.replay.plan_file import read_changes
+        from rpl_vmreplay.capture.plain_memory import reproduction
+
+        written = read_changes(folder / "written")
+        changes = [*((edit.address, edit.data) for edit in request.edits), *written]
+        hashes = memory.hashes(changes) if request.hashes else None
+        same, reason, differing = (
+            (None, "hashes were not asked for", ())
+            if hashes is None
+            else reproduction(memory.capture, request, hashes)
+        )
+        return ReplayResult(
+            self.name,
+            self.origin,
+            wall_ns=time.monotonic_ns() - begin,
+            hashes=hashes,
+            reproduced=same,
+            reproduced_reason=reason,
+            differing=differing,
+            kept=tuple(_kept(memory, changes, one) for one in request.keep),
+            accesses=_accesses(folder, written) if request.access_log else None,
+            accesses_reason=None if request.access_log else _NOT_ASKED,
+            stale_arguments=tuple(told["stale_arguments"]),
+            patched_arguments=tuple(told["stale_arguments"]) if request.patch_hidden_args else (),
+            environment=ReplayEnvironment(
+                device=DEVICE,
+                isa=_ISA,
+                runtime="rpl-emu",
+                runtime_version=told["disassembler"],
+                pid=os.getpid(),
+            ),
+            notes=tuple(_notes(memory, told)),
+        )
+
+
+def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
+    from rpl_emu.native_program import call
+    from rpl_emu.replay.plan_file import write_edits, write_plan
+
+    write_plan(memory, folder / "plan")
+    launches = request.iterations + request.warm_ups
+    words = ["replay", str(folder / "plan"), "--out", str(folder), "--iterations", str(launches)]
+    words += ["--order", str(request.variation), "--seed", str(request.variation + 1)]
+    if not request.recopy:
+        words.append("--no-recopy")
+    if request.patch_hidden_args:
+        words.append("--patch-hidden-args")
+    if request.code_object is not None:
+        words += ["--hsaco", str(request.code_object)]
+    if request.edits:
+        write_edits(request.edits, folder / "edits")
+        words += ["--edits", str(folder / "edits")]
+    seconds = None if request.time_limit_s is None else request.time_limit_s * launches
+    if seconds is not None:
+        words += ["--timeout", str(seconds)]
+    return call(words, seconds=seconds)
+
+
+def _failure(kind: ReplayError, error: MissingError | BadDataError) -> Failure:
+    return Failure(kind, error.fact, error.cause, error.next_step)
+
+
+def _failure_of(answer: Answer) -> Failure | None:
+    from rpl_emu.native_program import LAYOUT, LIMIT, MEMORY_FAULT
+
+    kinds = {
+        LAYOUT: ReplayError.LAYOUT_CLASH,
+        LIMIT: ReplayError.TIME_LIMIT,
+        MEMORY_FAULT: ReplayError.GPU_FAULT,
+    }
+    kind = kinds.get(answer.status)
+    if kind is None:
+        return None
+    return Failure(kind, answer.messages[0] if answer.messages else "the emulator did not end well")
+
+
+def _kept(memory: PlainMemory, changes: list[Change], wanted: MemoryRange) -> bytes:
+    """The captured bytes with what was changed in them, before the launch and by it."""
+    content = bytearray(memory.read(wanted.address, wanted.size))
+    for address, data in changes:
+        begin = max(address, wanted.address)
+        end = min(address + len(data), wanted.address + wanted.size)
+        if begin < end:
+            content[begin - wanted.address : end - wanted.address] = data[begin - address : end - address]
+    return bytes(content)
+
+
+def _accesses(folder: Path, written: list[Change]) -> AccessLog:
+    from rpl_emu.replay.plan_file import read_ranges
+
+    return AccessLog(
+        tuple(MemoryRange(*one) for one in read_ranges(folder / "read_first.ranges")),
+        tuple(MemoryRange(address, len(data)) for address, data in written),
+    )
+
+
+def _notes(memory: PlainMemory, told: Any) -> list[str]:
+    notes = [f"{one['opcode']}: {one['why']}" for one in told["not_to_the_bit"]]
+    if told["stale_arguments"]:
+        notes.append(f"hidden arguments lead into the captured process: {', '.join(told['stale_arguments'])}")
+    extras = memory.capture.extras
+    if extras is None:
+        return notes
+    there = {one["name"]: one["address"] for one in told["variables"]}
+    for variable in extras.module_variables:
+        if variable.name not in there:
+            notes.append(f"the code object has no variable {variable.name}")
+        elif variable.address is not None and variable.address != there[variable.name]:
+            notes.append(f"the variable {variable.name} lies elsewhere: captured pointers to it lead nowhere")
+    return notes

@@ -1,0 +1,152 @@
+"""The captured memory as plain files, one for each region, and what a launch left of it, by hash."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from rpl_vmreplay.capture.contents import BLOCK_BYTES, PACKED_SUFFIX, blocks_with_data
+from rpl_vmreplay.capture.extras import HASH_BYTES
+from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from rpl_vmreplay.capture.files import Region
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+
+#: An address, and the bytes that are there instead of the captured ones.
+Change = tuple[int, bytes]
+
+
+class PlainMemory:
+    """Packed regions are unpacked into ``scratch``, once; the others are read where they are."""
+
+    def __init__(self, capture: Capture, scratch: Path) -> None:
+        self.capture = capture
+        self._scratch = scratch
+        self._unpacked: dict[int, Path] = {}
+
+    def path_of(self, region: Region) -> Path:
+        """A file of the region's size, with holes where there are zeros."""
+        path = self.capture.path_of(region)
+        if path.suffix != PACKED_SUFFIX:
+            return path
+        if region.base not in self._unpacked:
+            target = self._scratch / f"region_{region.base:x}.bin"
+            with target.open("wb") as stream:
+                for offset, block in blocks_with_data(path, region.size):
+                    if any(block):
+                        stream.seek(offset)
+                        stream.write(block)
+                stream.truncate(region.size)
+            self._unpacked[region.base] = target
+        return self._unpacked[region.base]
+
+    def region_of(self, address: int) -> Region | None:
+        return next((one for one in self.capture.regions if one.base <= address < one.end), None)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Captured bytes; they lie in one region."""
+        region = self.region_of(address)
+        if region is None or address + size > region.end:
+            raise ValueError(f"0x{address:x} with {size} bytes is not in one captured region")
+        with self.path_of(region).open("rb") as stream:
+            stream.seek(address - region.base)
+            return stream.read(size)
+
+    def hashes(self, changes: Iterable[Change]) -> tuple[RegionHashes, ...]:
+        """Of all regions with the changes in them, later ones over earlier ones."""
+        by_region: dict[int, list[Change]] = defaultdict(list)
+        for address, data in changes:
+            if (region := self.region_of(address)) is not None:
+                by_region[region.base].append((address, data))
+        return tuple(
+            RegionHashes(region.base, region.size, self._region_hashes(region, by_region[region.base]))
+            for region in self.capture.regions
+        )
+
+    def _region_hashes(self, region: Region, changes: Sequence[Change]) -> bytes:
+        import xxhash
+
+        hashes = bytearray(self._captured_hashes(region))
+        parts: dict[int, list[Change]] = defaultdict(list)
+        for address, data in changes:
+            first = (address - region.base) // BLOCK_BYTES
+            last = (address + len(data) - 1 - region.base) // BLOCK_BYTES
+            for index in range(first, last + 1):
+                parts[index].append((address, data))
+        with self.path_of(region).open("rb") as stream:
+            for index, inside in parts.items():
+                stream.seek(index * BLOCK_BYTES)
+                block = bytearray(stream.read(min(BLOCK_BYTES, region.size - index * BLOCK_BYTES)))
+                for address, data in inside:
+                    _put(block, address - region.base - index * BLOCK_BYTES, data)
+                digest = int(xxhash.xxh3_64_intdigest(bytes(block))).to_bytes(HASH_BYTES, "little")
+                hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] = digest
+        return bytes(hashes)
+
+    def _captured_hashes(self, region: Region) -> bytes:
+        kept = self.capture.hashes_of(region, "pre")
+        if kept is not None:
+            return kept.read_bytes()
+        import xxhash
+
+        def digest(content: bytes) -> bytes:
+            return int(xxhash.xxh3_64_intdigest(content)).to_bytes(HASH_BYTES, "little")
+
+        whole, rest = divmod(region.size, BLOCK_BYTES)
+        hashes = bytearray(digest(bytes(BLOCK_BYTES)) * whole + (digest(bytes(rest)) if rest else b""))
+        for offset, block in blocks_with_data(self.path_of(region), region.size):
+            place = offset // BLOCK_BYTES * HASH_BYTES
+            hashes[place : place + HASH_BYTES] = digest(block)
+        return bytes(hashes)
+
+
+def _put(block: bytearray, offset: int, data: bytes) -> None:
+    """``data`` at ``offset``, of which either may lead beyond the block."""
+    begin, end = max(offset, 0), min(offset + len(data), len(block))
+    block[begin:end] = data[begin - offset : end - offset]
+
+
+def reproduction(
+    capture: Capture, request: ReplayRequest, hashes: Sequence[RegionHashes]
+) -> tuple[bool | None, str | None, tuple[MemoryRange, ...]]:
+    """Whether the memory is what it was after the captured launch, why nobody can say, and what differs."""
+    if reason := _nothing_to_say(capture, request):
+        return None, reason, ()
+    found = {one.base: one.chunks for one in hashes}
+    differing = []
+    for region in capture.regions:
+        expected = capture.hashes_of(region, "post")
+        if expected is None or region.base not in found:
+            return None, "the capture has no hashes of the memory after the launch", ()
+        differing += _differing_chunks(region, expected.read_bytes(), found[region.base])
+    return not differing, None, tuple(differing)
+
+
+def _nothing_to_say(capture: Capture, request: ReplayRequest) -> str | None:
+    if request.code_object is not None:
+        return "another code object ran than the captured one"
+    if request.edits:
+        return "memory was changed before the launch"
+    if not request.recopy and request.iterations + request.warm_ups > 1:
+        return "the memory was not restored between launches"
+    if capture.extras is None or "none" in (capture.extras.memory.post, capture.extras.memory.hash):
+        return "the capture has no hashes of the memory after the launch"
+    if capture.extras.host_writers:
+        return "the program wrote to memory while it was captured"
+    return None
+
+
+def _differing_chunks(region: Region, expected: bytes, found: bytes) -> list[MemoryRange]:
+    if expected == found:
+        return []
+    return [
+        MemoryRange(region.base + offset, min(BLOCK_BYTES, region.size - offset))
+        for place in range(0, len(expected), HASH_BYTES)
+        if expected[place : place + HASH_BYTES] != found[place : place + HASH_BYTES]
+        for offset in (place // HASH_BYTES * BLOCK_BYTES,)
+    ]
