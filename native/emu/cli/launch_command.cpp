@@ -64,7 +64,7 @@ class Arguments {
     const size_t colon = text.find(':');
     if (colon == std::string::npos) throw UsageError("--arg " + text + " has no type. Next: for example i32:5, f32:1.5, zeros:4096, file:data.bin,out=result.bin");
     const std::string type = text.substr(0, colon);
-    std::string value = text.substr(colon + 1);
+    const std::string value = text.substr(colon + 1);
     if (type == "zeros" || type == "file") return buffer(type, value);
     if (type == "raw") {
       const auto raw = read_file(value);

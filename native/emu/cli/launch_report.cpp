@@ -1,5 +1,6 @@
 #include "cli/launch_report.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <map>
 
@@ -24,7 +25,7 @@ void write_traffic(Json& json, const Traffic& t) {
 
 std::string position(const Program& program, const LoadedObject& object, uint64_t word) {
   char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(program.begin - object.base() + 4 * word));
+  std::snprintf(text, sizeof text, "0x%" PRIx64, program.begin - object.base() + 4 * word);
   const auto found = program.texts.find(word);
   std::string line = found == program.texts.end() ? "" : found->second;
   line.erase(0, line.find_first_not_of(" \t"));
@@ -39,7 +40,7 @@ std::array<uint32_t, 3> parse_sizes(const std::string& text, const std::string& 
   for (unsigned k = 0; k < 3 && begin <= text.size(); ++k) {
     const size_t comma = text.find(',', begin);
     const auto n = parse_number(text.substr(begin, comma - begin), what);
-    if (n == 0 || n > 0xffffffffULL) throw UsageError(what + " must be at least 1 and below 2^32: " + text);
+    if (n == 0 || n > 0xffffffffULL) throw UsageError(std::string(what).append(" must be at least 1 and below 2^32: ").append(text));
     out[k] = static_cast<uint32_t>(n);
     if (comma == std::string::npos) return out;
     begin = comma + 1;

@@ -66,9 +66,9 @@ int decode_command(int count, char** words) {
       for (size_t at = first; at < last;) {
         const Disassembler::Line line = disassembler.at(s.file.subspan(4 * at), s.address + 4 * at);
         const InstructionText text = parse_instruction(line.text);
-        std::string refused, name = text.mnemonic, kind = "";
+        std::string refused, name = text.mnemonic, kind;
         int64_t target = 0;
-        size_t size = std::max<size_t>(1, line.bytes / 4);
+        const size_t size = std::max<size_t>(1, line.bytes / 4);
         try {
           Decoder(disassembler, table).decode_one(program, s.file.subspan(0, s.file.size() / 4 * 4), at, registers);
           const Instruction& i = program.code[at];

@@ -23,9 +23,9 @@ Options::Options(int count, char** words, const std::vector<std::string>& with_v
     const std::string word = words[k];
     if (!word.starts_with("--")) {
       plain_.push_back(word);
-    } else if (std::find(flags.begin(), flags.end(), word) != flags.end()) {
+    } else if (std::ranges::find(flags, word) != flags.end()) {
       given_.emplace_back(word, "");
-    } else if (std::find(with_value.begin(), with_value.end(), word) != with_value.end()) {
+    } else if (std::ranges::find(with_value, word) != with_value.end()) {
       if (k + 1 == count) throw UsageError(word + " needs a value");
       given_.emplace_back(word, words[++k]);
     } else {

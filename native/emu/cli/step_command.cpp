@@ -57,7 +57,7 @@ class Stepper {
   uint8_t* memory_ = nullptr;
   Wave w_;
 
-  uint32_t* row(unsigned index) { return w_.v[index]; }
+  [[nodiscard]] uint32_t* row(unsigned index) const { return w_.v[index]; }
 
   void set(const std::string& name, const std::string& value) {
     if (name == "lds" || name == "memory") {
@@ -115,8 +115,8 @@ class Stepper {
     w_ = Wave{};
     auto address = reinterpret_cast<uintptr_t>(rows_.data());
     w_.v = reinterpret_cast<uint32_t(*)[kLanes]>((address + 63) & ~uintptr_t{63});
-    std::fill(rows_.begin(), rows_.end(), 0U);
-    std::fill(lds_.begin(), lds_.end(), uint8_t{0});
+    std::ranges::fill(rows_, 0U);
+    std::ranges::fill(lds_, uint8_t{0});
     std::memset(memory_, 0, kMemoryBytes);
     w_.set_exec(~uint64_t{0});
     w_.mode = 0x3f0;

@@ -244,7 +244,7 @@ class One {
     for (size_t k = 0; k < in.size(); ++k) i_.from[k] = source(text_.operands[out.size() + k], in[k], true);
     if (in.size() == 2 && i_.to[0].place == Place::vector) i_.from[2] = i_.to[0];
     if (name_ == "v_swap_b32" && i_.from[0].place != Place::vector) refuse("operand that is not offered");
-    if (name_.starts_with("v_cvt_") && name_.find("8") != std::string::npos && (name_.ends_with("fp8_f32") || name_.ends_with("bf8_f32") || name_.ends_with("fp8") || name_.ends_with("bf8"))) {
+    if (name_.starts_with("v_cvt_") && name_.find('8') != std::string::npos && (name_.ends_with("fp8_f32") || name_.ends_with("bf8_f32") || name_.ends_with("fp8") || name_.ends_with("bf8"))) {
       eight_bit_selection();
       return;
     }
@@ -425,7 +425,7 @@ class One {
     i_.to[0] = destination(text_.operands[0], out[0]);
     const bool mixed = in == "mmm";
     const unsigned select = list_bits("op_sel", in.size(), 0);
-    unsigned select_high = list_bits("op_sel_hi", in.size(), mixed ? 0 : (1U << in.size()) - 1);
+    const unsigned select_high = list_bits("op_sel_hi", in.size(), mixed ? 0 : (1U << in.size()) - 1);
     unsigned negate = list_bits("neg_lo", in.size(), 0), negate_high = list_bits("neg_hi", in.size(), 0);
     for (size_t k = 0; k < in.size(); ++k) {
       const TextOperand& t = text_.operands[1 + k];

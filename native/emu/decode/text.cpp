@@ -148,8 +148,8 @@ InstructionText parse_instruction(std::string_view line) {
     bool first = true;
     for (const std::string_view word : words) {
       const bool register_like = word.find(':') == std::string_view::npos || word.find('[') == 1;
-      const bool sum = word.find("|") != std::string_view::npos || word.starts_with("-");
-      if (first && out.modifiers.empty() && (register_like || sum || word.find("ttmp[") == 0 || word.starts_with("sext"))) out.operands.push_back(parse_operand(word));
+      const bool sum = word.find('|') != std::string_view::npos || word.starts_with("-");
+      if (first && out.modifiers.empty() && (register_like || sum || word.starts_with("ttmp[") || word.starts_with("sext"))) out.operands.push_back(parse_operand(word));
       else out.modifiers.emplace_back(word);
       first = false;
     }

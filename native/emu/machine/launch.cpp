@@ -59,9 +59,9 @@ struct Job {
   std::array<uint8_t, kGarbage> garbage{};
   std::atomic<uint64_t> next{0}, instructions{0}, waves{0};
   std::atomic<bool> stop{false};
-  std::mutex lock{};
+  std::mutex lock{};  // NOLINT(readability-redundant-member-init): aggregates leave it out
   LaunchResult result{};
-  std::chrono::steady_clock::time_point deadline{};
+  std::chrono::steady_clock::time_point deadline{};  // NOLINT(readability-redundant-member-init)
 };
 
 // One workgroup under way.
@@ -370,7 +370,7 @@ LoadedObject::LoadedObject(const CodeObject& object, GuestMemory& memory, uint64
 }
 
 // The functions whose addresses code makes: S_GETPC_B64 and two additions of literals behind it.
-std::vector<uint64_t> LoadedObject::made_addresses(const Program& program, uint64_t text, size_t first, size_t last) const {
+std::vector<uint64_t> LoadedObject::made_addresses(const Program& program, uint64_t text, size_t first, size_t last) {
   std::vector<uint64_t> out;
   for (size_t at = first; at < last; at += program.code[at].size) {
     if (std::string_view(program.code[at].row->name) != "s_getpc_b64") continue;
@@ -524,6 +524,7 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
   const uint32_t waves = (sizes.block[0] * sizes.block[1] * sizes.block[2] + kLanes - 1) / kLanes;
   const uint64_t most = std::max<uint64_t>(1, resident_groups(job.file, job.lds_bytes, waves) / threads);
   std::vector<std::unique_ptr<Worker>> workers;
+  workers.reserve(threads);
   for (unsigned k = 0; k < threads; ++k) workers.push_back(std::make_unique<Worker>(job, most));
   std::vector<std::thread> running;
   for (unsigned k = 1; k < threads; ++k) running.emplace_back([&, k] { workers[k]->run(); });

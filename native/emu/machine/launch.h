@@ -73,7 +73,7 @@ class LoadedObject {
   const CodeObject& object_;
   uint64_t base_ = 0;
 
-  [[nodiscard]] std::vector<uint64_t> made_addresses(const Program& program, uint64_t text, size_t first, size_t last) const;
+  [[nodiscard]] static std::vector<uint64_t> made_addresses(const Program& program, uint64_t text, size_t first, size_t last);
   void decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, bool sets_mode) const;
 };
 

@@ -4,8 +4,7 @@
 #include "opcodes/memory_access.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 
 inline constexpr auto kSwap = [](auto, auto b) { return b; };
 inline constexpr auto kAdd = [](auto a, auto b) { return a + b; };
@@ -54,5 +53,4 @@ inline bool at_odd_place(Wave& w, const Addresses& at, uint64_t exec, unsigned b
   return false;
 }
 
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

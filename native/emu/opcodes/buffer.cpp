@@ -4,12 +4,8 @@
 #include "opcodes/atomics.h"
 #include "opcodes/memory_access.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using u64 = uint64_t;
 
 // Addresses of the lanes that are inside of the buffer, and which these are; loads of the others give 0,
 // stores do nothing.
@@ -108,5 +104,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList buffer_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

@@ -4,8 +4,7 @@
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
 // Runs up to `budget` instructions; gives how many.
@@ -30,8 +29,7 @@ uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
 }
 
 }  // namespace
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD
 
 extern "C" __attribute__((visibility("default"))) void rpl_emu_lanes(rpl_emu::RowLists* out) {
   using namespace rpl_emu;

@@ -3,14 +3,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
-using i64 = int64_t;
 
 struct AsHalf { u32 bits; };
 struct AsShort { u32 bits; };
@@ -85,9 +79,12 @@ const Row kRows[] = {
     RPL_INTEGERS(u64, u64, "UU"),
     RPL_INTEGERS(i16, AsShort, "ww"),
     RPL_INTEGERS(u16, AsUnsignedShort, "ww"),
+    // "Not less" is no "greater or equal" where a number is none.
+    // NOLINTBEGIN(readability-simplify-boolean-expr)
     RPL_FLOATS(f32, float, "ff"),
     RPL_FLOATS(f64, double, "FF"),
     RPL_FLOATS(f16, AsHalf, "hh"),
+    // NOLINTEND(readability-simplify-boolean-expr)
     RPL_ROW(v_cmp_class_f32, "b:fu", "valu.compare", (compare<[](u32 a, u32 b) { return class_of(a, b); }>)),
     RPL_ROW(v_cmp_class_f64, "b:Fu", "valu.compare",
             (compare<[](u64 a, u32 b) { return class_of_double(a, b); }>)),
@@ -103,5 +100,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList compare_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

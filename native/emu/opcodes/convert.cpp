@@ -5,13 +5,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
 
 // Toward zero; outside of the range the nearest end, not-a-number gives 0.
 i32 to_int(float a) {
@@ -67,14 +62,11 @@ void to_8bit_float(Wave& w, const Instruction& i) {
   const u32* b = source_rows<u32>(w, i.from[1], tb);
   u32* d = w.v[i.to[0].index];
   const unsigned at = i.extra * 8U;  // op_sel: the byte or the half
+  constexpr u32 kMask = Stochastic ? 0xff : 0xffff;
   for (unsigned j = 0; j < kLanes; ++j) {
-    u32 code = to_float8(float_of(a[j]), F, Stochastic, b[j]);
-    u32 mask = 0xff;
-    if constexpr (!Stochastic) {
-      code |= to_float8(float_of(b[j]), F, false, 0) << 8;
-      mask = 0xffff;
-    }
-    tr.words[j] = (d[j] & ~(mask << at)) | code << at;
+    const u32 low = to_float8(float_of(a[j]), F, Stochastic, b[j]);
+    const u32 code = Stochastic ? low : low | to_float8(float_of(b[j]), F, false, 0) << 8;
+    tr.words[j] = (d[j] & ~(kMask << at)) | code << at;
   }
   merge_rows(d, tr.words, w.exec(), 1);
 }
@@ -158,5 +150,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList convert_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

@@ -3,19 +3,15 @@
 #include "opcodes/atomics.h"
 #include "opcodes/memory_access.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using u64 = uint64_t;
 
 bool locate_scratch(Wave& w, const Instruction& i, Access what, Addresses& at, u64 exec) {
   const u32 base = i.from[2].place == Place::scalar ? w.s[i.from[2].index] : 0;
   const u32* v = i.from[0].place == Place::vector ? w.v[i.from[0].index] : nullptr;
   for (u64 rest = exec; rest != 0; rest &= rest - 1) {
     const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    const u64 offset = static_cast<u32>(base + (v ? v[j] : 0) + static_cast<u32>(i.offset));
+    const u64 offset = base + (v ? v[j] : 0) + static_cast<u32>(i.offset);
     if (offset + what.bytes > w.scratch_bytes) {
       w.fault(kPrivateBase + offset, j, what.write, "outside of the lane's scratch memory");
       return false;
@@ -173,5 +169,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList global_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

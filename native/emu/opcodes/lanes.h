@@ -13,14 +13,9 @@
 #include <immintrin.h>
 #endif
 
-// Each build for an instruction set of the CPU has its own copy of everything inline.
-#ifndef RPL_EMU_BUILD
-#define RPL_EMU_BUILD baseline
-#endif
 #define RPL_LANES _Pragma("GCC ivdep") for (unsigned j = 0; j < kLanes; ++j)
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 
 struct Half { uint32_t bits; };      // 16 bits, the result's upper half is 0
 struct Bit { uint32_t set; };        // one bit per lane, 0 or 1
@@ -55,7 +50,7 @@ inline void spread_bits(uint64_t mask, uint32_t* row) {
 // Rows of 0 or all ones to a mask.
 inline uint64_t gather_bits(const uint32_t* row) {
   uint64_t mask = 0;
-#if defined(__AVX512F__)
+#ifdef __AVX512F__
   for (unsigned c = 0; c < 4; ++c) {
     const __m512i x = _mm512_loadu_si512(row + 16 * c);
     mask |= uint64_t{_mm512_cmplt_epi32_mask(x, _mm512_setzero_si512())} << (16 * c);
@@ -182,8 +177,7 @@ void carry_lanes(Wave& w, const Instruction& i) {
   w.set64(i.to[1].index, gather_bits(tm.words) & exec);
 }
 
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD
 
 #define RPL_ROW(name, signature, counter, function) \
   { #name, Form::vector, signature, counter, function, "" }

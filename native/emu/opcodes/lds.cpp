@@ -4,12 +4,8 @@
 #include "opcodes/atomics.h"
 #include "opcodes/memory_access.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using u64 = uint64_t;
 
 // Lanes of each half that need another pass over the 32 banks of 4 bytes.
 void count_conflicts(Wave& w, const Instruction& i, const u32* address, u64 exec, unsigned bytes) {
@@ -40,7 +36,7 @@ bool locate(Wave& w, const Instruction& i, u64 offset, Access what, Addresses& a
   for (unsigned j = 0; j < kLanes; ++j) address[j] = v[j] + static_cast<u32>(offset);
   for (unsigned j = 0; j < kLanes; ++j) at.of[j] = reinterpret_cast<u64>(w.group->lds) + address[j];
   if (exec == ~u64{0}) {
-    for (unsigned j = 0; j < kLanes; ++j) most = address[j] > most ? address[j] : most;
+    for (const u32 one : address) most = one > most ? one : most;
   } else {
     for (u64 rest = exec; rest != 0; rest &= rest - 1) {
       const u64 a = address[std::countr_zero(rest)];
@@ -156,6 +152,7 @@ void swizzle(Wave& w, const Instruction& i) {
   const auto how = static_cast<u32>(i.offset);
   for (unsigned j = 0; j < kLanes; ++j) {
     const u32 from = how >> 15 ? (j & ~3U) | (how >> (2 * (j & 3)) & 3)
+                               // NOLINTNEXTLINE(misc-redundant-expression): the masks differ
                                : (j & 32) | ((((j & 31) & (how & 31)) | (how >> 5 & 31)) ^ (how >> 10 & 31));
     out.words[j] = exec >> from & 1 ? v[from] : 0;
   }
@@ -217,5 +214,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList lds_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

@@ -3,12 +3,7 @@
 
 #include "opcodes/table.h"
 
-#ifndef RPL_EMU_BUILD
-#define RPL_EMU_BUILD baseline
-#endif
-
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 
 RowList vector_integer_rows();
 RowList vector_16_rows();
@@ -25,5 +20,4 @@ RowList buffer_rows();
 // Sources are changed, the plain operation runs, its result is changed.
 void run_modified(Wave& w, const Instruction& i);
 
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

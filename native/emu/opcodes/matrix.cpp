@@ -6,12 +6,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using u64 = uint64_t;
 
 enum class Type : uint8_t { f32, xf32, f16, bf16, i8, fp8, bf8, f64 };
 struct Shape {
@@ -205,5 +201,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList matrix_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

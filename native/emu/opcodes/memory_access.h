@@ -9,8 +9,7 @@
 #include "opcodes/lists.h"
 #include "opcodes/memory_flags.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 
 struct alignas(64) Addresses { uint64_t of[kLanes]; };
 
@@ -59,9 +58,9 @@ inline bool all_reachable(Wave& w, const Addresses& at, uint64_t exec, unsigned 
   uint64_t least = ~uint64_t{0};
   uint64_t most = 0;
   if (exec == ~uint64_t{0}) {
-    for (unsigned j = 0; j < kLanes; ++j) {
-      least = at.of[j] < least ? at.of[j] : least;
-      most = at.of[j] > most ? at.of[j] : most;
+    for (const uint64_t address : at.of) {
+      least = address < least ? address : least;
+      most = address > most ? address : most;
     }
   } else {
     for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
@@ -183,5 +182,4 @@ inline T update(uint64_t address, F next) {
   }
 }
 
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

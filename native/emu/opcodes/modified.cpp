@@ -4,12 +4,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using u64 = uint64_t;
 
 // The lane that lane j reads, or 64 where there is none.
 unsigned dpp_lane(unsigned control, unsigned j) {
@@ -81,7 +77,7 @@ void clamp_unit(char type, u32* row) {
       const float x = float_of(row[j]);
       row[j] = x > 0 ? (x > 1 ? 0x3f800000 : row[j]) : 0;
     } else if (type == 'F') {
-      const double x = lane_get<double>(row, j);
+      const auto x = lane_get<double>(row, j);
       lane_put<double>(row, j, x > 0 ? (x > 1 ? 1.0 : x) : 0.0);
     } else {
       const u32 h = row[j] & 0xffff;
@@ -152,5 +148,4 @@ void run_modified(Wave& w, const Instruction& i) {
   w.set_exec(exec);
 }
 
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

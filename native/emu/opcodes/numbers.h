@@ -1,16 +1,14 @@
 // Floating-point formats and rules that the host's types do not have: halves, bfloat, 8-bit floats, IEEE mode.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
-#ifndef RPL_EMU_BUILD
-#define RPL_EMU_BUILD baseline
-#endif
+#include "opcodes/table.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 
 inline uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
 inline uint64_t bits_of(double x) { return std::bit_cast<uint64_t>(x); }
@@ -139,7 +137,7 @@ inline uint32_t to_float8(float x, Float8 f, bool stochastic, uint32_t noise) {
   const uint64_t mantissa = (rest & 0x7fffff) | (rest >> 23 == 0 ? 0 : 0x800000);
   const int lowest = 1 - f.bias;  // the exponent of denormals
   int drop = 23 - f.mantissa_bits + (exponent < lowest ? lowest - exponent : 0);
-  if (drop > 40) drop = 40;
+  drop = std::min(drop, 40);
   uint64_t kept = mantissa >> drop;
   const uint64_t lost = mantissa & ((uint64_t{1} << drop) - 1);
   if (stochastic) {
@@ -155,5 +153,4 @@ inline uint32_t to_float8(float x, Float8 f, bool stochastic, uint32_t noise) {
   return code > 0x7f ? 0x80 : sign | static_cast<uint32_t>(code);
 }
 
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

@@ -7,9 +7,6 @@
 namespace rpl_emu {
 namespace {
 
-using u32 = uint32_t;
-using u64 = uint64_t;
-
 void nothing(Wave&, const Instruction&) {}
 void end(Wave& w, const Instruction&) { w.stop = Stop::ended; }
 void barrier(Wave& w, const Instruction&) { w.stop = Stop::barrier; }

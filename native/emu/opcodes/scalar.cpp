@@ -6,11 +6,6 @@
 namespace rpl_emu {
 namespace {
 
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
-using i64 = int64_t;
-
 // D = F(A, B) with the new SCC in the last argument.
 template <auto F, class D, class A, class B>
 void two(Wave& w, const Instruction& i, D (*)(A, B, u32&)) {
@@ -88,7 +83,7 @@ void conditional_move64(Wave& w, const Instruction& i) { if (w.scc) scalar_put<u
 template <int Value, class T>
 void set_bit(Wave& w, const Instruction& i) {
   const T bit = T{1} << (w.scalar(i.from[0]) & (8 * sizeof(T) - 1));
-  Operand self = i.to[0];
+  const Operand self = i.to[0];
   const T old = scalar_get<T>(w, self);
   scalar_put<T>(w, self, Value ? old | bit : old & ~bit);
 }

@@ -6,7 +6,17 @@
 
 #include "machine/instruction.h"
 
+// Each build for an instruction set of the CPU has its own copy of everything inline.
+#ifndef RPL_EMU_BUILD
+#define RPL_EMU_BUILD baseline
+#endif
+
 namespace rpl_emu {
+
+using i32 = int32_t;
+using i64 = int64_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
 
 struct Count;
 

@@ -3,12 +3,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using i32 = int32_t;
 
 constexpr u32 low(u32 a) { return a & 0xffff; }
 constexpr i32 sign(u32 a) { return static_cast<int16_t>(a); }
@@ -168,5 +164,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList vector_16_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

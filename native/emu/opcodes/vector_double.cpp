@@ -3,12 +3,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using i32 = int32_t;
 
 double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 double fraction(double a) {
@@ -53,5 +49,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList vector_double_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

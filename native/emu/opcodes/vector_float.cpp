@@ -5,13 +5,8 @@
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using u64 = uint64_t;
-using i32 = int32_t;
 
 float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 float fraction(float a) {
@@ -119,7 +114,7 @@ void divide_scale_lanes(Wave& w, const Instruction& i) {
 
 float plain_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 double plain_fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
-__extension__ typedef __float128 Wide;
+__extension__ using Wide = __float128;
 template <class T>
 T scaled_fma(T x, T y, T z, int by) {
   const Wide sum = Wide{x} * Wide{y} + Wide{z};
@@ -220,5 +215,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList vector_float_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

@@ -2,14 +2,8 @@
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 
-namespace rpl_emu {
-inline namespace RPL_EMU_BUILD {
+namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
-
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
-using i64 = int64_t;
 
 constexpr u32 low24(u32 a) { return a & 0xffffff; }
 constexpr i32 signed24(u32 a) { return static_cast<i32>(a << 8) >> 8; }
@@ -256,5 +250,4 @@ const Row kRows[] = {
 
 }  // namespace
 RowList vector_integer_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
-}  // namespace RPL_EMU_BUILD
-}  // namespace rpl_emu
+}  // namespace rpl_emu::inline RPL_EMU_BUILD

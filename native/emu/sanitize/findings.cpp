@@ -153,11 +153,12 @@ void Findings::barrier_passed(const Workgroup& group) {
   const std::scoped_lock guard(parts_->lock);
   Carrier& shadow = of(group.shadow);
   ++shadow.epoch;
-  std::fill(shadow.barrier_pc.begin(), shadow.barrier_pc.end(), 0);
+  std::ranges::fill(shadow.barrier_pc, 0);
 }
 
 std::vector<Finding> Findings::all() const {
   std::vector<Finding> out;
+  out.reserve(parts_->found.size());
   for (const auto& [key, finding] : parts_->found) out.push_back(finding);
   return out;
 }

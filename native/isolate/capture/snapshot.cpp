@@ -17,7 +17,7 @@ using nlohmann::json;
 std::string region_name(uint64_t base) {
   constexpr size_t kDigits = 16;
   std::array<char, kDigits> text{};
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), base, kDigits);
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), base, 16);
   return "region_" + std::string(text.data(), written.ptr);
 }
 
@@ -205,8 +205,8 @@ bool Snapshot::write_before(Bytes roots) {
 // Words that are addresses in regions: those are wanted too.
 void Snapshot::scan(Bytes bytes) {
   // Variables stand behind the regions, which are in the order of addresses.
-  const auto last = std::partition_point(regions_.begin(), regions_.end(),
-                                         [](const CapturedRegion& region) { return !region.variable; });
+  const auto last = std::ranges::partition_point(
+      regions_, [](const CapturedRegion& region) { return !region.variable; });
   if (last == regions_.begin()) return;
   const uint64_t low = regions_.front().allocation.base;
   const uint64_t high = std::prev(last)->allocation.base + std::prev(last)->allocation.size;

@@ -230,8 +230,11 @@ Runtime::~Runtime() {
   current = nullptr;
 }
 
-void Runtime::submit(const std::vector<DispatchPacket>& packets) {
-  if (handler == nullptr) return write_packets(packets.data(), packets.size());
+void Runtime::submit(const std::vector<DispatchPacket>& packets) const {
+  if (handler == nullptr) {
+    write_packets(packets.data(), packets.size());
+    return;
+  }
   handler(packets.data(), packets.size(), 0, handler_data, &write_packets);
 }
 

@@ -44,7 +44,7 @@ class Runtime {
   }
 
   // Rings the doorbell once for all of them: the handler sees one batch.
-  void submit(const std::vector<rpl::hsa::DispatchPacket>& packets);
+  void submit(const std::vector<rpl::hsa::DispatchPacket>& packets) const;
   // What the hardware was given, without the tool's barriers.
   std::vector<uint64_t> kernels_run;
   // What a kernel does, by its object.
