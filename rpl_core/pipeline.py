@@ -53,6 +53,7 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
         options=request.options,
         rules=tuple(host.catalog.rules(device.model)),
         architecture=known,
+        offered=host.catalog.of,
     )
     result = analyze(context, [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions])
     return _documents(recording, device, request, result, host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture
 
 
-def _no_architecture(_name: str) -> Architecture | None:
-    return None
-
-
 @frozen(eq=False)
 class AnalysisContext:
     """What an analyzer sees.
 
     ``facts`` holds what earlier analyzers gave, ``rules`` all classifier rules in order of precedence.
-    ``architecture`` gives what the installed plugins know of an instruction set, by its name.
+    ``architecture`` gives what the installed plugins know of an instruction set, by its name, ``offered``
+    what they offer of a ``ContributionKind``.
     """
 
     recording: Recording
@@ -37,7 +34,8 @@ class AnalysisContext:
     options: Options = attrs.field(factory=Options)
     facts: Facts = attrs.field(factory=Facts)
     rules: tuple[Rule, ...] = ()
-    architecture: Callable[[str], Architecture | None] = _no_architecture
+    architecture: Callable[[str], Architecture | None] = attrs.field(default=lambda _name: None)
+    offered: Callable[[Any], Iterable[Any]] = attrs.field(default=lambda _kind: ())
 
 
 @frozen

@@ -79,6 +79,7 @@ FOREIGN = {
     "BaseModel",
     "Callable",
     "False",
+    "Iterable",
     "Literal",
     "Mapping",
     "NDArray",

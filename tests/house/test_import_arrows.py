@@ -47,10 +47,11 @@ LAYERS = {
         ("cli",),
     ),
     "rpl_analysis": (
-        ("contracts", "options", "architecture", "text"),
+        ("contracts", "options", "architecture", "text", "interfaces"),
+        ("hookspecs",),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),
-        ("what_if", "bottleneck", "facts"),
+        ("what_if", "bottleneck", "ranks", "facts"),
         ("documents",),
         ("cli", "plugin"),
     ),

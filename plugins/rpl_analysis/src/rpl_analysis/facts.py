@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
+    from rpl_analysis.ranks.model import RankReport
     from rpl_analysis.roofline.model import RooflineResult
     from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 
@@ -25,6 +26,7 @@ __all__ = [
     "KERNEL_QUANTITIES",
     "KERNEL_TIMES",
     "OCCUPANCY",
+    "RANKS",
     "ROOFLINE",
 ]
 
@@ -40,4 +42,6 @@ KERNEL_QUANTITIES: Fact[Mapping[str, KernelQuantities]] = Fact("kernel_quantitie
 INSTRUCTION_MIX: Fact[Mapping[str, KernelMix | NoMix]] = Fact("instruction_mix", Mapping)
 ROOFLINE: Fact[RooflineResult] = Fact("roofline")
 EXECUTION_GRAPH: Fact[ExecutionGraph] = Fact("execution_graph")
+#: ``None`` where nothing was timed.
+RANKS: Fact[RankReport] = Fact("ranks")
 BOTTLENECKS: Fact[Mapping[str, Classification]] = Fact("bottlenecks", Mapping)

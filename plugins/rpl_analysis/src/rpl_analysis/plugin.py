@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+    from rpl_analysis.interfaces import CollectiveRule
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.document import DocumentContract
     from rpl_core.interfaces.options import CommandOption
@@ -30,6 +31,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_analysis.instruction_mix.analyzer import InstructionMixAnalyzer
     from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
     from rpl_analysis.occupancy.compiled import CodeOccupancyAnalyzer
+    from rpl_analysis.ranks.analyzer import RanksAnalyzer
     from rpl_analysis.roofline.analyzer import RooflineAnalyzer
     from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 
@@ -41,6 +43,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
         InstructionMixAnalyzer(),
         RooflineAnalyzer(),
         ExecutionGraphAnalyzer(),
+        RanksAnalyzer(),
         BottleneckAnalyzer(),
     )
 
@@ -50,6 +53,13 @@ def rpl_classifier_rules() -> tuple[Rule, ...]:
     from rpl_analysis.bottleneck.rule_file import builtin_rules
 
     return builtin_rules()
+
+
+@hookimpl
+def rpl_collective_rules() -> tuple[CollectiveRule, ...]:
+    from rpl_analysis.ranks.recognise import builtin_collective_rules
+
+    return builtin_collective_rules()
 
 
 @hookimpl

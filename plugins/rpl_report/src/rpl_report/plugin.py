@@ -8,6 +8,7 @@ from rpl_core import hookimpl
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.renderer import Renderer
+    from rpl_core.interfaces.section import ReportSection
     from rpl_report.interfaces import Exporter
 
 RPL_API = 1
@@ -20,6 +21,13 @@ def rpl_renderers() -> tuple[Renderer, ...]:
     from rpl_report.text.report import TextRenderer
 
     return (TextRenderer(), JsonRenderer(), HtmlRenderer())
+
+
+@hookimpl
+def rpl_report_sections() -> tuple[ReportSection, ...]:
+    from rpl_report.ranks_section import RanksSection
+
+    return (RanksSection(),)
 
 
 @hookimpl

@@ -71,9 +71,9 @@ class ClockDomainPart(Part):
     idle_ns: int
     parallelism: float  # total / critical path
     total_ns: int = 0  # sum of all durations
-    overlap_ns: int = 0  # total - busy: hidden by running at once
+    overlap_ns: int = 0  # total - the sum of busy_ns over GPUs: hidden by running at once on one GPU
     overlap_potential_ns: int = 0  # busy - critical path: could still be hidden, by dependences
-    concurrency: float | None = None  # total / busy
+    concurrency: float | None = None  # total / the sum of busy_ns over GPUs
     idle: IdlePart | None = None
 
 

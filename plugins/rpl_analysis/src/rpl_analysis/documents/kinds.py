@@ -13,6 +13,7 @@ from rpl_analysis.facts import (
     EXECUTION_GRAPH,
     KERNEL_TIMES,
     OCCUPANCY,
+    RANKS,
     ROOFLINE,
 )
 from rpl_core.errors import BadDataError
@@ -60,6 +61,7 @@ class ProfileKind(_Kind):
                 rooflines=roofline_parts(facts.get(ROOFLINE)),
                 dag=cast("DagDocument", context.drafts["dag"]),
                 classifications=facts.get(BOTTLENECKS) or {},
+                ranks=facts.get(RANKS),
                 device=context.device,
                 device_reason=context.device_reason,
                 wave_size=_wave_size(context),

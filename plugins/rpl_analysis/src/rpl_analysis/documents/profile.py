@@ -15,6 +15,7 @@ from rpl_analysis.documents.parts import (
     ResourcesPart,
     StabilityPart,
 )
+from rpl_analysis.documents.plain_values import plain_values
 from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.interfaces.rule import label_name
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.occupancy.result import Occupancy
+    from rpl_analysis.ranks.model import RankReport
     from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
     from rpl_core.model.device import DeviceModel
 
@@ -40,6 +42,7 @@ class ProfileFacts:
     rooflines: Mapping[str, RooflinePart]
     dag: DagDocument
     classifications: Mapping[str, Classification]
+    ranks: RankReport | None
     device: DeviceModel | None
     device_reason: str | None
     wave_size: int | None
@@ -71,6 +74,7 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
         headroom_fraction=dominant.headroom_fraction if dominant else None,
         launches=application.launches if application else None,
         kernels=kernels,
+        ranks=plain_values(facts.ranks),
         incomplete=facts.incomplete,
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
+from rpl_report.device_names import device_names
 from rpl_report.html.figures import count, duration, factor, share
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class Head:
 
 
 def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Head:
-    gpu = profile.gpu
-    title = gpu.product or gpu.architecture or "Unknown device"
+    title = device_names(profile) or "Unknown device"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),

@@ -11,6 +11,7 @@ from rpl_analysis.text.fit import wrap_lines
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.text.safety import printable
+from rpl_report.device_names import device_names
 from rpl_report.documents import report_documents
 from rpl_report.sections import text_sections
 from rpl_report.text.corrections import corrections_section
@@ -60,7 +61,7 @@ def _of_plugins(request: RenderRequest, profile: ProfileDocument) -> Iterator[st
 
 def _head(profile: ProfileDocument) -> str:
     gpu, stability = profile.gpu, profile.stability
-    device = gpu.product or gpu.architecture or f"unknown ({gpu.reason or 'not recorded'})"
+    device = device_names(profile) or f"unknown ({gpu.reason or 'not recorded'})"
     lines = [("device", device), ("runtime", _runtime(profile))]
     if profile.launches:
         lines.append(("launches", _launches(profile.launches, len(profile.kernels))))

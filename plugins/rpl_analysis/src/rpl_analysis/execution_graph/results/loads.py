@@ -13,6 +13,8 @@ from rpl_analysis.execution_graph.results.time_spent import find_releases, sum_i
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rpl_analysis.critical_path.intervals import BusyTime
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
@@ -47,7 +49,7 @@ def machine_load(trace: Trace, solved: SolvedDomain) -> MachineLoad:
             spent = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
             times = *spent, _kernel_ns(work.pick(index == i))
         devices.append(_device_load(trace, solved, agent, int(np.count_nonzero(index == i)), *times))
-    return MachineLoad(_domain_load(solved, busy, idle, kernel_ns), tuple(devices))
+    return MachineLoad(_domain_load(solved, busy, idle, kernel_ns, devices), tuple(devices))
 
 
 def _kernel_ns(work: WorkNodes) -> int | None:
@@ -59,13 +61,21 @@ def _kernel_ns(work: WorkNodes) -> int | None:
     return int((ran.end_ns - ran.begin_ns).sum())
 
 
-def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime, kernel_ns: int | None) -> ClockDomain:
+def _domain_load(
+    solved: SolvedDomain,
+    busy: BusyTime,
+    idle: IdleTime,
+    kernel_ns: int | None,
+    devices: Sequence[DeviceLoad],
+) -> ClockDomain:
     """All GPUs of one machine together.
 
+    Work at the same time counts within a GPU: that several GPUs work at once is no overlap.
     ``overlap_potential_ns`` = busy time - exec-only path: what running side by side could still hide if
     dependences were the only limit.
     """
     length = solved.path.critical_path_ns
+    busy_of_each = sum(device.busy_ns for device in devices)
     return ClockDomain(
         node=solved.domain.machine,
         makespan_ns=solved.graph.makespan_ns,
@@ -75,9 +85,9 @@ def _domain_load(solved: SolvedDomain, busy: BusyTime, idle: IdleTime, kernel_ns
         idle_ns=busy.idle_ns,
         parallelism=busy.parallelism(length) or 0.0,
         total_ns=busy.total_ns,
-        overlap_ns=busy.overlap_ns,
+        overlap_ns=busy.total_ns - busy_of_each,
         overlap_potential_ns=busy.busy_ns - length,
-        concurrency=busy.concurrency,
+        concurrency=busy.total_ns / busy_of_each if busy_of_each else None,
         idle=idle,
     )
 

@@ -1,0 +1,40 @@
+"""The hooks of the analyses; the core finds them by the entry point ``rpl.hookspecs``.
+
+The rules of ``rpl_core.hookspecs`` hold here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.markers import hookspec
+from rpl_core.plugins.kinds import ContributionKind
+
+if TYPE_CHECKING:
+    from rpl_analysis.interfaces import CollectiveRule
+
+__all__ = ["COLLECTIVE_RULES", "KINDS"]
+
+
+@hookspec
+def rpl_collective_rules(config: Mapping[str, Any]) -> tuple[CollectiveRule, ...] | None:
+    """Say which kernels communicate between GPUs, by their names.
+
+    Called when a run is analysed.
+
+    :return: rules with unique ids.
+
+    Order: plugin name, then as returned; the first rule that matches counts. Isolation: per rule.
+    """
+
+
+COLLECTIVE_RULES: ContributionKind[CollectiveRule] = ContributionKind(
+    "rpl_collective_rules",
+    "collective rule",
+    ("rpl_analysis.interfaces:CollectiveRule",),
+    identity="id",
+    required_text=("pattern", "operation", "source"),
+)
+
+KINDS: tuple[ContributionKind[Any], ...] = (COLLECTIVE_RULES,)

@@ -1,0 +1,214 @@
+"""Times of GPUs and ranks from one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rpl_analysis.critical_path.intervals import BusyTime, sum_busy_time
+from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
+from rpl_analysis.execution_graph.graph.numbering import number_keys
+from rpl_analysis.interfaces import CollectiveRule, CollectiveWait
+from rpl_analysis.ranks.arrivals import Arrivals, compare_arrivals
+from rpl_analysis.ranks.model import (
+    Collective,
+    CollectiveShare,
+    GpuTime,
+    ImbalancedKernel,
+    RankReport,
+    RankTime,
+)
+from rpl_analysis.ranks.recognise import collectives_among
+from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Trace
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["rank_report"]
+
+#: So many GPUs, ranks and kernels are listed (chosen).
+MOST_ROWS = 256
+_SEVERAL_CLOCKS = "the ranks ran on several machines, whose clocks differ"
+
+
+@frozen(eq=False)
+class _Run:
+    """The work of one run. ``rank`` is that of each node, ``key`` (machine, GPU, process) of each rank."""
+
+    trace: Trace
+    work: WorkNodes
+    rank: Int64Column
+    keys: tuple[tuple[int, int], ...]  # indices of process and agent
+    rules: Mapping[int, CollectiveRule]  # by symbol
+
+    def node_of(self, rank: int) -> str:
+        process, agent = self.keys[rank]
+        return self.trace.processes[process].node if process >= 0 else self.trace.agents[agent].node
+
+    def agent_of(self, rank: int) -> int | None:
+        agent = self.keys[rank][1]
+        return self.trace.agents[agent].index if agent >= 0 else None
+
+
+def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> RankReport | None:
+    """``None`` where nothing ran."""
+    work = work_nodes(trace, include_copies=True)
+    rank, keys = _ranks(trace, work)
+    if not keys:
+        return None
+    found = _Run(trace, work, rank, keys, collectives_among(work.symbol_names[: work.kernel_symbols], rules))
+    collectives = tuple(_collective(found, symbol) for symbol in found.rules)
+    collectives = tuple(sorted(collectives, key=lambda c: (-sum(s.total_ns for s in c.shares), c.name)))
+    agents = tuple(dict.fromkeys(agent for _, agent in keys))
+    clocks = {found.node_of(rank) for rank in range(len(keys))}
+    return RankReport(
+        run=run,
+        runtime_ns=int(work.duration_ns()[~work.is_copy].sum()),
+        makespan_ns=int(work.end_ns.max() - work.begin_ns.min()) if len(clocks) == 1 else None,
+        gpus=tuple(_gpu(found, agent) for agent in agents[:MOST_ROWS]),
+        gpus_left_out=max(0, len(agents) - MOST_ROWS),
+        ranks=tuple(_rank(found, number, collectives) for number in range(len(keys[:MOST_ROWS]))),
+        ranks_left_out=max(0, len(keys) - MOST_ROWS),
+        kernels=_imbalances(found) if len(keys) > 1 else (),
+        collectives=collectives,
+    )
+
+
+def _ranks(trace: Trace, work: WorkNodes) -> tuple[Int64Column, tuple[tuple[int, int], ...]]:
+    """The rank of each node, and process and agent of each rank, by machine, GPU and process id.
+
+    Ranks are those that launched kernels; copies of others have the rank -1.
+    """
+    width = len(trace.agents) + 1
+    pair = work.process.astype(np.int64) * width + (work.agent + 1)
+    found, number = number_keys(pair)
+    launched = np.zeros(found.size, np.bool_)
+    launched[number[~work.is_copy]] = True
+    keys = {i: (int(found[i]) // width, int(found[i]) % width - 1) for i in np.flatnonzero(launched).tolist()}
+
+    def place(i: int) -> tuple[str, int, int, int]:
+        process, agent = keys[i]
+        owner = trace.processes[process] if process >= 0 else None
+        index = trace.agents[agent].index if agent >= 0 else -1
+        return (owner.node if owner else "", index, owner.pid if owner else -1, process)
+
+    order = sorted(keys, key=place)
+    new = np.full(found.size, -1, np.int64)
+    new[order] = np.arange(len(order))
+    return new[number], tuple(keys[i] for i in order)
+
+
+def _gpu(run: _Run, agent: int) -> GpuTime:
+    work, rows = run.work, run.work.agent == agent
+    kernels = rows & ~work.is_copy
+    collective = np.isin(work.symbol, list(run.rules))
+    everything, talk = _busy(work, rows), _busy(work, kernels & collective)
+    hidden = 0
+    if talk.busy_ns:
+        hidden = talk.busy_ns + _busy(work, kernels & ~collective).busy_ns - _busy(work, kernels).busy_ns
+    owner = run.trace.agents[agent] if agent >= 0 else None
+    return GpuTime(
+        node=owner.node if owner else run.node_of([key[1] for key in run.keys].index(agent)),
+        agent=owner.index if owner else None,
+        product=owner.product if owner else None,
+        architecture=owner.architecture if owner else None,
+        launches=int(kernels.sum()),
+        kernel_ns=int(work.duration_ns()[kernels].sum()),
+        busy_ns=everything.busy_ns,
+        makespan_ns=everything.makespan_ns,
+        concurrency=everything.concurrency,
+        communication_ns=talk.busy_ns,
+        overlapped_ns=hidden,
+    )
+
+
+def _busy(work: WorkNodes, rows: NDArray[np.bool_]) -> BusyTime:
+    return sum_busy_time(work.begin_ns[rows], work.end_ns[rows])
+
+
+def _rank(run: _Run, rank: int, collectives: Iterable[Collective]) -> RankTime:
+    work, rows = run.work, run.rank == rank
+    kernels = rows & ~work.is_copy
+    shares = [share for found in collectives for share in found.shares if share.rank == rank]
+    waits = [share.wait_ns for share in shares if share.wait_ns is not None]
+    process = run.keys[rank][0]
+    return RankTime(
+        rank=rank,
+        node=run.node_of(rank),
+        process=run.trace.processes[process].pid if process >= 0 else -1,
+        agent=run.agent_of(rank),
+        launches=int(kernels.sum()),
+        kernel_ns=int(work.duration_ns()[kernels].sum()),
+        makespan_ns=int(work.end_ns[rows].max() - work.begin_ns[rows].min()),
+        collective_ns=sum(share.total_ns for share in shares),
+        wait_ns=sum(waits) if waits else None,
+        last_arrivals=sum(share.last_arrivals or 0 for share in shares) if waits else None,
+    )
+
+
+def _collective(run: _Run, symbol: int) -> Collective:
+    work, rule = run.work, run.rules[symbol]
+    rows = [np.flatnonzero((run.rank == rank) & (work.symbol == symbol)) for rank in range(len(run.keys))]
+    present = [rank for rank, own in enumerate(rows) if own.size]
+    if len({run.node_of(rank) for rank in present}) > 1:
+        arrivals = Arrivals(reason=_SEVERAL_CLOCKS)
+    else:
+        arrivals = compare_arrivals(
+            [work.begin_ns[rows[rank]] for rank in present], [work.end_ns[rows[rank]] for rank in present]
+        )
+    known = arrivals.reason is None
+    # A rank that was not recorded may have come later still.
+    exactness = Exactness.LOWER_BOUND if rule.waits is CollectiveWait.ALL else Exactness.ESTIMATE
+    return Collective(
+        name=work.symbol_names[symbol],
+        operation=rule.operation,
+        rule=rule.id,
+        exactness=exactness.value if known else None,
+        wait_reason=arrivals.reason,
+        shares=tuple(
+            CollectiveShare(
+                rank=rank,
+                calls=int(rows[rank].size),
+                total_ns=int((work.end_ns[rows[rank]] - work.begin_ns[rows[rank]]).sum()),
+                wait_ns=arrivals.wait_ns[place] if known else None,
+                last_arrivals=arrivals.last[place] if known else None,
+            )
+            for place, rank in enumerate(present)
+        ),
+    )
+
+
+def _imbalances(run: _Run) -> tuple[ImbalancedKernel, ...]:
+    """Kernels whose time differs between ranks, by what the slowest spends above the mean.
+
+    Collectives are left out: theirs is longest on the rank that waits, not on the slow one.
+    """
+    work, ranks = run.work, len(run.keys)
+    kernels = ~work.is_copy & (run.rank >= 0) & ~np.isin(work.symbol, list(run.rules))
+    cell = run.rank[kernels] * work.kernel_symbols + work.symbol[kernels]
+    size = ranks * work.kernel_symbols
+    sums = np.zeros(size, np.int64)
+    np.add.at(sums, cell, work.duration_ns()[kernels])
+    per_rank = sums.reshape(ranks, -1)
+    counts = np.bincount(cell, minlength=size).reshape(ranks, -1)
+    longest, mean = per_rank.max(axis=0), per_rank.mean(axis=0)
+    uneven = np.flatnonzero(longest > mean).tolist()
+    uneven.sort(key=lambda symbol: (mean[symbol] - longest[symbol], work.symbol_names[symbol]))
+    return tuple(
+        ImbalancedKernel(
+            name=work.symbol_names[symbol],
+            mean_ns=float(mean[symbol]),
+            max_ns=int(longest[symbol]),
+            slowest_rank=int(per_rank[:, symbol].argmax()),
+            ranks=int((counts[:, symbol] > 0).sum()),
+            imbalance=float(longest[symbol] / mean[symbol] - 1),
+        )
+        for symbol in uneven[:MOST_ROWS]
+    )
