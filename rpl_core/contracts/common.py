@@ -33,6 +33,7 @@ class MetricDoc(Part):
     source: str | None = None
     reason: str | None = None
     note: str | None = None
+    partial: bool = False  # an estimate of which a part is unknown
 
 
 class DiagnosticDoc(Part):

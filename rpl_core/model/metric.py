@@ -13,6 +13,7 @@ class Metric:
     ``value`` is ``None`` exactly when nothing usable was recorded, and then ``reason`` says why.
     ``upper`` is set for ``Exactness.INTERVAL`` only. ``counters`` are the names that were used,
     ``missing`` those that a better figure would have needed. ``note`` is what a reader must know to use it.
+    ``partial`` is an estimate of which a part is unknown: it may be far too low, and bounds nothing.
     """
 
     value: float | None
@@ -26,6 +27,7 @@ class Metric:
     source: str | None = None
     reason: str | None = None
     note: str | None = None
+    partial: bool = False
 
     @classmethod
     def unknown(cls, unit: str, reason: str, missing: tuple[str, ...] = ()) -> Metric:

@@ -115,9 +115,9 @@ def test_the_recording_of_a_gfx1151_equals_its_csv(rpl_shared_data, rpl_cli, tmp
     assert len(fetched) > 10
     for name, values in fetched.items():
         metric = kernels[name]["bytes"]
-        # Nobody counted the writes: all bytes are at least the reads.
+        # Nobody counted the writes, and nobody confirmed the sizes of the reads.
         assert metric["value"] == pytest.approx(sum(values) / len(values))
-        assert metric["exactness"] == "lower_bound"
+        assert (metric["exactness"], metric["partial"]) == ("estimate", True)
         assert kernels[name]["flops"]["value"] is None
     # 16 registers leave every wave slot, for waves of 32 lanes and of 64.
     occupancies = {

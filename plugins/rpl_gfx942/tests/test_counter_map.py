@@ -120,12 +120,37 @@ def test_fp64_operations_are_exact_when_no_lane_idles(derive, lane_cycles, exact
     assert (figure.value, figure.exactness) == (256, exactness)
 
 
-def test_a_lost_per_op_counter_leaves_a_lower_bound_that_names_it(derive):
-    counters = {**NO_VALU, **NO_MFMA, "SQ_INSTS_VALU_ADD_F32": 3}
+@pytest.mark.parametrize(
+    ("lane_cycles", "exactness", "partial"),
+    [
+        (6400, Exactness.LOWER_BOUND, False),
+        (3200, Exactness.ESTIMATE, True),
+        (None, Exactness.ESTIMATE, True),
+    ],
+)
+def test_a_part_of_the_operations_bounds_them_where_no_lane_idles(derive, lane_cycles, exactness, partial):
+    """100 additions on 64 lanes count as 6 400 operations; with half of the lanes idle 3 200 happened."""
+    counters = {**NO_VALU, **NO_MFMA, "SQ_INSTS_VALU_ADD_F32": 100}
     del counters["SQ_INSTS_VALU_FMA_F32"]
+    if lane_cycles is not None:
+        counters |= {"SQ_ACTIVE_INST_VALU": 100, "SQ_THREAD_CYCLES_VALU": lane_cycles}
     figure = derive(**counters)("flops")
-    assert (figure.value, figure.exactness) == (192, Exactness.LOWER_BOUND)
+    assert (figure.value, figure.exactness, figure.partial) == (6400, exactness, partial)
     assert figure.missing == ("SQ_INSTS_VALU_FMA_F32",)
+
+
+def test_an_unknown_part_beside_an_estimate_is_no_bound(derive):
+    counters = _without_f8(SQ_INSTS_VALU_ADD_F32=100, SQ_ACTIVE_INST_VALU=100, SQ_THREAD_CYCLES_VALU=3200)
+    figure = derive(**counters)("flops")
+    assert (figure.value, figure.exactness, figure.partial) == (6400, Exactness.ESTIMATE, True)
+
+
+def test_hit_rates_on_which_panels_disagree_are_intervals(derive):
+    hits = {"SQC_DCACHE_HITS": 90, "SQC_DCACHE_MISSES": 1}
+    figure = derive(**hits, SQC_DCACHE_MISSES_DUPLICATE=9)("sl1d_hit_rate")
+    assert (figure.value, figure.upper, figure.exactness) == (0.9, 90 / 91, Exactness.INTERVAL)
+    assert derive(**hits)("sl1d_hit_rate").exactness is Exactness.ESTIMATE
+    assert "disagree" in derive(TCP_TOTAL_CACHE_ACCESSES_sum=1)("vl1d_bytes").note
 
 
 def _without_f8(**more: float) -> dict[str, float]:

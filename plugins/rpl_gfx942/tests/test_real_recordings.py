@@ -156,7 +156,7 @@ def test_rounded_timestamps_are_reported(analysed):
 @pytest.mark.parametrize(
     ("name", "quantity", "percent"),
     [
-        # rocprofiler-compute `analyze` on the same folders; it averages per-dispatch ratios, we divide sums.
+        # rocprofiler-compute `analyze` (panel 2) on the same folders; it averages ratios, we divide sums.
         ("path_MI300X_A1", "salu_utilization", 0.11),
         ("path_MI300X_A1", "valu_utilization", 0.10),
         ("path_MI300X_A1", "vmem_utilization", 0.03),
@@ -171,7 +171,10 @@ def test_rounded_timestamps_are_reported(analysed):
     ],
 )
 def test_ratios_equal_those_of_rocprofiler_compute(analysed, name, quantity, percent):
-    assert 100 * analysed(name).quantities.per_launch(quantity).value == pytest.approx(percent, abs=0.01)
+    figure = analysed(name).quantities.per_launch(quantity)
+    # Panel 2 is the upper end where its other panels disagree on hit rates, the lower one of utilisations.
+    value = figure.upper if quantity in ("sl1d_hit_rate", "l1i_hit_rate") else figure.value
+    assert 100 * value == pytest.approx(percent, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_without_either_both_figures_are_named():
     found = occupancy(W7900)
     assert isinstance(found, NoOccupancy)
     assert "between 44% and 75%" in found.reason
+    assert found.between == (7 / 16, 12 / 16)
     assert "75% with waves of 32 lanes, 44% with waves of 64 lanes" in found.reason
 
 

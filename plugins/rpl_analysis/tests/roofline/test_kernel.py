@@ -6,6 +6,7 @@ that the FP32 ridge is 10 FLOP/B.
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from rpl_analysis.roofline.model import Bound
@@ -106,6 +107,13 @@ def test_a_lower_bound_of_flops_below_the_ridge_decides_nothing(place, metric):
     assert kernel.operational_intensity.exactness is LOWER
     assert kernel.bound is None
     assert kernel.bound_reason.startswith("undecided")
+
+
+def test_an_estimate_of_a_part_of_the_flops_decides_nothing_below_the_ridge(place, metric):
+    part = attrs.evolve(metric(500, ESTIMATE), partial=True)
+    kernel = place({"flops": part, "valu_flops_f32": 500, "hbm_bytes": 100})
+    assert (kernel.operational_intensity.exactness, kernel.operational_intensity.partial) == (ESTIMATE, True)
+    assert kernel.bound is None
 
 
 def test_a_lower_bound_of_flops_above_the_ridge_decides(place, metric):

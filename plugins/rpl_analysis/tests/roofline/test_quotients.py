@@ -50,6 +50,17 @@ def test_a_lower_bound_below_the_line_is_called_an_estimate(metric):
     assert quotient(metric(10), metric(2, Exactness.LOWER_BOUND), "1", "f").exactness is Exactness.ESTIMATE
 
 
+def test_a_bound_beside_an_estimate_is_an_estimate_of_a_part(metric):
+    for top, bottom in ((Exactness.LOWER_BOUND, Exactness.ESTIMATE), (Exactness.LOWER_BOUND,) * 2):
+        result = quotient(metric(10, top), metric(2, bottom), "1", "f")
+        assert (result.value, result.exactness, result.partial) == (5, Exactness.ESTIMATE, True)
+
+
+def test_the_largest_of_estimates_and_an_unknown_one_is_no_bound(metric):
+    result = largest((metric(0.4, Exactness.ESTIMATE), metric(None)), "fraction", "f")
+    assert (result.value, result.exactness, result.partial) == (0.4, Exactness.ESTIMATE, True)
+
+
 def test_exact_zero_over_anything_is_exact_zero(metric):
     result = quotient(metric(0), metric(2, Exactness.LOWER_BOUND), "1", "f")
     assert (result.value, result.exactness) == (0, Exactness.EXACT)

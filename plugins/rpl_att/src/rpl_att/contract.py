@@ -219,6 +219,7 @@ class AttPart(Part):
     wave_states: AttWaveStates | None = None
     ipc: AttIpc | None = None
     waves_per_simd: float | None = None
+    #: By class, and ``any``: one class or more, without waits, barriers and what the sequencer does itself.
     issue_utilization: dict[str, AttFraction] = Field(default_factory=dict)
     occupancy: tuple[AttOccupancy, ...] = ()
     avg_memory_latency: float | None = None  # cycles, mean over samples of vector memory loads

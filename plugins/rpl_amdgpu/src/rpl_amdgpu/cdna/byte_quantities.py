@@ -115,7 +115,10 @@ def _vl1d() -> Formula:
         "64 * TCP_TOTAL_CACHE_ACCESSES",
         Exactness.ESTIMATE,
         "rocprofiler-compute roofline @1b1610fc",
-        note="Tag look-ups of 64 bytes, not bytes asked for: twice the truth for a streaming FP64 copy.",
+        note=(
+            "Tag look-ups of 64 bytes, not bytes asked for: twice the truth for a streaming FP64 copy."
+            " AMD's panels disagree: the roofline takes 64 bytes, the speed of light of gfx942 takes 128."
+        ),
     )
 
 

@@ -54,7 +54,15 @@ def _valu(data_type: str) -> Quantity:
         refinements=(none_executed, *all_lanes),
         note=_VALU_NOTE,
     )
-    partial = Formula(expression, Exactness.LOWER_BOUND, _PIPELINE, absent_as_zero=True, note=_VALU_NOTE)
+    # A part of the operations bounds them only where no counted one ran on idle lanes.
+    partial = Formula(
+        expression,
+        Exactness.ESTIMATE,
+        _PIPELINE,
+        absent_as_zero=True,
+        refinements=(Refinement(_IDLE_LANES, Exactness.LOWER_BOUND),),
+        note=_VALU_NOTE,
+    )
     return Quantity(f"valu_flops_{data_type.lower()}", "FLOP", (complete, partial))
 
 

@@ -24,6 +24,8 @@ _BUSY_NOTE = "Relative to busy compute units only; independent of the counter wi
 _MFMA_NOTE = (
     "From MFMA operations at the highest rate of their type: other instructions keep the unit longer."
 )
+_VL1D_NOTE = "Requests to L2 per tag look-up, though one request may fetch what two look-ups need."
+_SQC_NOTE = "AMD's panels disagree on misses on a line that is on its way already."
 
 
 @frozen(kw_only=True)
@@ -142,15 +144,27 @@ def _caches(l2_note: str, vl1d_note: str) -> tuple[Quantity, ...]:
     l2 = "TCC_HIT / (TCC_HIT + TCC_MISS)"
     return (
         _ratio("l2_hit_rate", "fraction", l2, _RPC, note=l2_note),
-        _ratio("vl1d_hit_rate", "fraction", vl1d, _RPC, note=vl1d_note),
-        _ratio("sl1d_hit_rate", "fraction", _sqc_hits("DCACHE"), _RPC),
-        _ratio("l1i_hit_rate", "fraction", _sqc_hits("ICACHE"), _RPC),
+        _ratio("vl1d_hit_rate", "fraction", vl1d, _RPC, Exactness.ESTIMATE, note=f"{_VL1D_NOTE} {vl1d_note}"),
+        _sqc_hit_rate("sl1d_hit_rate", "DCACHE"),
+        _sqc_hit_rate("l1i_hit_rate", "ICACHE"),
     )
 
 
-def _sqc_hits(cache: str) -> str:
-    # As rocprofiler-compute does: a miss on a line that is already on its way is not a second miss.
-    return f"SQC_{cache}_HITS / (SQC_{cache}_HITS + SQC_{cache}_MISSES)"
+def _sqc_hit_rate(name: str, cache: str) -> Quantity:
+    """AMD's panel 2 leaves out misses on a line that is on its way already, panels 13 and 14 count them."""
+    hits, misses, duplicates = (f"SQC_{cache}_{kind}" for kind in ("HITS", "MISSES", "MISSES_DUPLICATE"))
+    first_misses = f"{hits} / ({hits} + {misses})"
+    formulas = (
+        Formula(
+            f"{hits} / ({hits} + {misses} + {duplicates})",
+            Exactness.INTERVAL,
+            _RPC,
+            upper_expression=first_misses,
+            note=f"{_SQC_NOTE} The lower end counts them, the upper one does not.",
+        ),
+        Formula(first_misses, Exactness.ESTIMATE, _RPC, note=f"{_SQC_NOTE} They were not recorded."),
+    )
+    return Quantity(name, "fraction", formulas, additive=False)
 
 
 def _memory_behaviour(fabric: str) -> tuple[Quantity, ...]:

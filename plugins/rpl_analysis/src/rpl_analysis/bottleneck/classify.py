@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from rpl_analysis.bottleneck.ceilings import ABOVE_CEILING
 from rpl_analysis.bottleneck.headroom import headroom_of
 from rpl_analysis.bottleneck.model import Classification, Confidence, TestedCondition, TestedRule
+from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
@@ -53,7 +54,8 @@ def _test_condition(condition: Condition, figures: Mapping[str, Metric]) -> Test
 def _holds(condition: Condition, metric: Metric) -> bool | None:
     """Whether the condition holds whatever the true value is within the metric's bounds.
 
-    A lower bound proves ">=" and refutes "<", but neither refutes ">=" nor proves "<".
+    A lower bound proves ">=" and refutes "<", but neither refutes ">=" nor proves "<"; so does an estimate of
+    a part, as far as estimates prove anything.
     """
     if metric.value is None:
         return None
@@ -61,7 +63,7 @@ def _holds(condition: Condition, metric: Metric) -> bool | None:
     if metric.exactness is Exactness.INTERVAL and metric.upper is not None:
         high = condition.holds(metric.upper)
         return low if low == high else None
-    if metric.exactness is Exactness.LOWER_BOUND:
+    if is_open_above(metric):
         decided = metric.value >= condition.threshold
         return (condition.comparison is Comparison.AT_LEAST) if decided else None
     return low

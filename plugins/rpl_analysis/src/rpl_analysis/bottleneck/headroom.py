@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen
@@ -47,8 +48,8 @@ def _unusable(name: str, share: Metric | None) -> str | None:
         return f"{name} is unknown"
     if _high(share) > 1.0:
         return f"{name} is {_high(share):.0%} of its ceiling, so the figure is no share of it"
-    if share.exactness is Exactness.LOWER_BOUND:
-        return f"{name} is known as a lower bound only"
+    if is_open_above(share):
+        return f"{name} is known as a lower bound only" if not share.partial else f"{name} is known in part"
     return None
 
 

@@ -32,7 +32,7 @@ class KernelPart(Part):
 class GpuPart(Part):
     architecture: str | None = None
     product: str | None = None
-    wave_size: int | None = None
+    wave_size: int | None = None  # of the device; kernels of RDNA may have another: occupancy.wave_size
     compute_units: int | None = None
     theoretical_peak_flops: float | None = None  # FLOP/s: FP32, one FMA per lane (not packed), data sheet
     memory_bandwidth_gbps: float | None = None
@@ -63,9 +63,13 @@ class ResourcesPart(Part):
 
 
 class OccupancyPart(Part):
-    """Theoretical upper bound from resources; it models no stalls."""
+    """Theoretical upper bound from resources; it models no stalls.
+
+    ``theoretical_range`` stands in where the wave size of the kernel is unknown; ``wave_size`` is null then.
+    """
 
     theoretical: Fraction | None = None
+    theoretical_range: tuple[Fraction, Fraction] | None = None
     threads_per_block: int | None = None
     wave_size: int | None = None
     waves_per_simd: int | None = None

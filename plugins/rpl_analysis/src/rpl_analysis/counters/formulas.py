@@ -39,6 +39,7 @@ class FormulaOutcome:
     counters: tuple[str, ...]
     reason: str | None = None
     clamped: tuple[str, ...] = ()
+    partial: bool = False
 
 
 def device_constants(device: DeviceModel) -> dict[str, float]:
@@ -72,15 +73,27 @@ def evaluate_formula(
     evaluated = expression.evaluate(values)
     if evaluated.value is None:
         return FormulaOutcome(None, None, None, sums.launches, recorded, evaluated.reason)
-    upper = _upper_end(formula, values, evaluated.value)
-    exactness = Exactness.LOWER_BOUND if recorded != counters else formula.exactness
+    upper = _upper_end(formula, values, evaluated.value) if recorded == counters else None
+    exactness = formula.exactness
     if upper is not None and upper <= evaluated.value:
         upper, exactness = None, Exactness.EXACT
-    if recorded == counters:
-        exactness = _refined(formula, exactness, kernel, sums, constants)
+    exactness = _refined(formula, exactness, kernel, sums, constants)
+    if recorded != counters:
+        exactness = _of_a_part(exactness, evaluated.value)
     return FormulaOutcome(
-        evaluated.value, upper, exactness, sums.launches, recorded, clamped=evaluated.clamped
+        evaluated.value,
+        upper,
+        exactness,
+        sums.launches,
+        recorded,
+        clamped=evaluated.clamped,
+        partial=recorded != counters and exactness is Exactness.ESTIMATE,
     )
+
+
+def _of_a_part(exactness: Exactness, value: float) -> Exactness:
+    """With absent counters as zero: an estimate may be too high, so it bounds nothing unless it is zero."""
+    return Exactness.ESTIMATE if exactness is Exactness.ESTIMATE and value else Exactness.LOWER_BOUND
 
 
 def _names(formula: Formula) -> set[str]:

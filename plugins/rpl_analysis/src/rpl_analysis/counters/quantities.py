@@ -143,6 +143,7 @@ def _as_value(
         source=formula.source,
         reason=outcome.reason,
         note=formula.note,
+        partial=outcome.partial,
     )
     return QuantityValue(_per_launch(total, quantity, outcome.launches), total, outcome.launches)
 

@@ -164,7 +164,13 @@ def _occupancy(
         threads = time.workgroup[0] * time.workgroup[1] * time.workgroup[2]
     if occupancy is None or isinstance(occupancy, NoOccupancy):
         reason = occupancy.reason if occupancy else "the occupancy analyzer did not run"
-        return OccupancyPart(threads_per_block=threads, wave_size=wave_size, reason=reason)
+        between = occupancy.between if occupancy else None
+        return OccupancyPart(
+            theoretical_range=between,
+            threads_per_block=threads,
+            wave_size=None if between else wave_size,
+            reason=reason,
+        )
     return OccupancyPart(
         theoretical=occupancy.fraction,
         threads_per_block=threads,

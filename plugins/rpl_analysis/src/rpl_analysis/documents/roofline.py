@@ -114,6 +114,7 @@ def _metric(metric: Metric) -> MetricDoc:
         source=metric.source,
         reason=metric.reason,
         note=metric.note,
+        partial=metric.partial,
     )
 
 

@@ -193,5 +193,6 @@ def _whatever_the_size(answers: Mapping[int, Occupancy | NoOccupancy]) -> Occupa
     figures = ", ".join(f"{answer.fraction:.0%} with waves of {size} lanes" for size, answer in known.items())
     return NoOccupancy(
         f"between {low:.0%} and {high:.0%}, because the wave size of this kernel is not recorded: {figures};"
-        " its code object tells (--code-object)"
+        " its code object tells (--code-object)",
+        between=(low, high),
     )

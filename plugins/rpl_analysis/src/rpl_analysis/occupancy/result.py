@@ -76,6 +76,10 @@ class Occupancy:
 
 @frozen
 class NoOccupancy:
-    """No figure, and why: an unknown count or a request that no compute unit could hold."""
+    """No figure, and why: an unknown count or a request that no compute unit could hold.
+
+    ``between``: the least and the largest fraction, where only the wave size is unknown.
+    """
 
     reason: str
+    between: tuple[float, float] | None = None

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.counters.sums_of_quantities import exactness_of_sum
+from rpl_analysis.counters.sums_of_quantities import (
+    exactness_of_part,
+    exactness_of_sum,
+    is_open_above,
+    low_or_middle,
+)
 from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_analysis.roofline.model import ApplicationRoofline
 from rpl_analysis.roofline.vocabulary import additive
@@ -75,11 +80,12 @@ def _total(name: str, timed: Sequence[KernelFigures]) -> Metric:
     if not known:
         return Metric.unknown(unit, parts[0][0].reason or "not recorded", missing)
     exactness = exactness_of_sum(metric.exactness for metric, _ in known)
-    if len(known) < len(timed):
-        exactness = Exactness.LOWER_BOUND
+    lacking = len(known) < len(timed)
+    if lacking:
+        exactness = exactness_of_part(exactness)
     upper = sum((m.value or 0.0 if m.upper is None else m.upper) * n for m, n in known)
     return Metric(
-        value=sum((metric.value or 0.0) * launches for metric, launches in known),
+        value=sum(low_or_middle(metric, exactness) * launches for metric, launches in known),
         unit=unit,
         exactness=exactness,
         origin=Origin.weakest([m.origin for m, _ in known if m.origin is not None]),
@@ -87,7 +93,8 @@ def _total(name: str, timed: Sequence[KernelFigures]) -> Metric:
         counters=tuple(sorted({counter for metric, _ in known for counter in metric.counters})),
         missing=missing,
         upper=upper if exactness is Exactness.INTERVAL else None,
-        note=None if len(known) == len(timed) else f"known for {len(known)} of {len(timed)} kernels",
+        note=f"known for {len(known)} of {len(timed)} kernels" if lacking else None,
+        partial=exactness is Exactness.ESTIMATE and (lacking or is_open_above(*(m for m, _ in known))),
     )
 
 

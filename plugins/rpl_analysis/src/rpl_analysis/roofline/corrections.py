@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Metric
@@ -102,4 +103,5 @@ def _corrected(
         origin=Origin.weakest(origins) if origins else None,
         formula=formula,
         note=note,
+        partial=is_open_above(*known.values()),
     )

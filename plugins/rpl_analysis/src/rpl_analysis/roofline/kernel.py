@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.counters.sums_of_quantities import exactness_of_sum
+from rpl_analysis.counters.sums_of_quantities import exactness_of_part, exactness_of_sum, is_open_above
 from rpl_analysis.roofline.corrections import flop_corrections
 from rpl_analysis.roofline.model import KernelRoofline, LevelTraffic
 from rpl_analysis.roofline.quotients import quotient
@@ -115,10 +115,16 @@ def _arithmetic(flops: Metric, types: Sequence[WorkOfType], model: str | None) -
 def _with_integers(flops: Metric, integer: Metric) -> Metric:
     assert flops.value is not None
     if integer.value is None:
-        return attrs.evolve(flops, exactness=Exactness.LOWER_BOUND, missing=flops.missing + integer.missing)
-    exactness = exactness_of_sum((flops.exactness, integer.exactness))
-    upper = None if flops.upper is None else flops.upper + integer.value
-    return attrs.evolve(flops, value=flops.value + integer.value, upper=upper, exactness=exactness)
+        exactness, value, upper = exactness_of_part(flops.exactness), flops.value, None
+    else:
+        exactness = exactness_of_sum((flops.exactness, integer.exactness))
+        value = flops.value + integer.value
+        upper = flops.upper + integer.value if exactness is Exactness.INTERVAL and flops.upper else None
+    partial = exactness is Exactness.ESTIMATE and (integer.value is None or is_open_above(flops, integer))
+    missing = flops.missing + (integer.missing if integer.value is None else ())
+    return attrs.evolve(
+        flops, value=value, upper=upper, exactness=exactness, missing=missing, partial=partial
+    )
 
 
 def _levels(

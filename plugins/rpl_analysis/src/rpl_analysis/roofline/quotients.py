@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.counters.sums_of_quantities import exactness_of_part, is_open_above
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 
@@ -17,7 +18,7 @@ def quotient(numerator: Metric, denominator: Metric, unit: str, formula: str) ->
     """``numerator / denominator``; unknown with a reason when one is unknown or the divisor is zero.
 
     Exact zero over anything is exact zero. A lower bound below the line gives an upper bound, which has no
-    label of its own and is called an estimate.
+    label of its own and is called an estimate. So is a bound beside an estimate.
     """
     missing = tuple(sorted({*numerator.missing, *denominator.missing}))
     if numerator.value is None or denominator.value is None:
@@ -36,6 +37,7 @@ def quotient(numerator: Metric, denominator: Metric, unit: str, formula: str) ->
         missing=missing,
         upper=high if exactness is Exactness.INTERVAL else None,
         note=numerator.note or denominator.note,
+        partial=exactness is Exactness.ESTIMATE and is_open_above(numerator),
     )
 
 
@@ -49,10 +51,10 @@ def _bounds(numerator: Metric, denominator: Metric) -> tuple[float, float | None
         return 0.0, None, Exactness.EXACT
     if denominator.exactness is Exactness.LOWER_BOUND:
         return top / bottom if bottom > 0 else 0.0, None, Exactness.ESTIMATE
-    if Exactness.LOWER_BOUND in kinds:
-        return top / (bottom_high or bottom), None, Exactness.LOWER_BOUND
     if Exactness.ESTIMATE in kinds:
         return _middle(top, top_high) / _middle(bottom, bottom_high), None, Exactness.ESTIMATE
+    if Exactness.LOWER_BOUND in kinds:
+        return top / (bottom_high or bottom), None, Exactness.LOWER_BOUND
     if Exactness.INTERVAL not in kinds:
         return top / bottom, None, Exactness.EXACT
     if bottom <= 0:  # the upper end is without bound
@@ -84,20 +86,21 @@ def scaled(metric: Metric, factor: float, unit: str, formula: str, source: str |
         upper=None if metric.upper is None else metric.upper * factor,
         source=source,
         note=metric.note,
+        partial=metric.partial,
     )
 
 
 def largest(metrics: Sequence[Metric], unit: str, formula: str) -> Metric:
-    """The largest of ``metrics``; one that is unknown leaves a lower bound."""
+    """The largest of ``metrics``; one that is unknown leaves a lower bound, of an estimate a partial one."""
     known = [metric for metric in metrics if metric.value is not None]
     if not known:
         reasons = dict.fromkeys(metric.reason for metric in metrics if metric.reason)
         return Metric.unknown(unit, "; ".join(reasons) or "not recorded")
     top = max(known, key=lambda metric: metric.value or 0.0)
-    partial = len(known) < len(metrics) or any(m.exactness is Exactness.LOWER_BOUND for m in known)
+    open_above = len(known) < len(metrics) or is_open_above(*known)
     ends = [metric.value or 0.0 if metric.upper is None else metric.upper for metric in known]
-    exactness = Exactness.LOWER_BOUND if partial else top.exactness
-    if not partial and max(ends) > (top.value or 0.0):
+    exactness = exactness_of_part(top.exactness) if open_above else top.exactness
+    if not open_above and exactness is not Exactness.ESTIMATE and max(ends) > (top.value or 0.0):
         exactness = Exactness.INTERVAL
     return Metric(
         value=top.value,
@@ -109,4 +112,5 @@ def largest(metrics: Sequence[Metric], unit: str, formula: str) -> Metric:
         missing=tuple(sorted({name for metric in metrics for name in metric.missing})),
         upper=max(ends) if exactness is Exactness.INTERVAL else None,
         note=top.note,
+        partial=open_above and exactness is Exactness.ESTIMATE,
     )

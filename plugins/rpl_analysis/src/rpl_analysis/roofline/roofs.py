@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.counters.sums_of_quantities import exactness_of_sum
+from rpl_analysis.counters.sums_of_quantities import exactness_of_part, exactness_of_sum, is_open_above
 from rpl_analysis.roofline.model import Bound, Roof
 from rpl_analysis.roofline.quotients import largest, scaled
 from rpl_analysis.roofline.work import untyped_flops
@@ -86,11 +86,11 @@ def _compute_share(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> 
         unit = Pipe.VALU if one.pipe is Pipe.VALU_PACKED else one.pipe
         shares.setdefault(unit, []).append(scaled(one.gops, per_peak, "fraction", ""))
     share = largest([_sum(parts) for parts in shares.values()], "fraction", _SHARE_FORMULA)
-    known_in_part = rates.gflops.exactness is Exactness.LOWER_BOUND or untyped_flops(
-        rates.models, rates.types
-    )
-    partial = known_in_part and share.value is not None
-    return attrs.evolve(share, exactness=Exactness.LOWER_BOUND, upper=None) if partial else share
+    known_in_part = is_open_above(rates.gflops) or untyped_flops(rates.models, rates.types)
+    if not known_in_part or share.value is None:
+        return share
+    exactness = exactness_of_part(share.exactness)
+    return attrs.evolve(share, exactness=exactness, upper=None, partial=exactness is Exactness.ESTIMATE)
 
 
 def _no_ceiling(data_type: str, origin: CeilingOrigin, device: DeviceModel) -> Metric:
@@ -107,6 +107,7 @@ def _sum(parts: Sequence[Metric]) -> Metric:
         upper=ends if exactness is Exactness.INTERVAL else None,
         counters=tuple(sorted({name for part in parts for name in part.counters})),
         missing=tuple(sorted({name for part in parts for name in part.missing})),
+        partial=exactness is Exactness.ESTIMATE and is_open_above(*parts),
     )
 
 
@@ -126,7 +127,7 @@ def bound_of(intensity: Metric, roofs: Sequence[Roof], bytes_moved: Metric) -> t
     if roof is None or roof.ridge is None:
         return None, "no ridge is known: a ceiling is missing"
     side = _side(intensity, roof.ridge)
-    if side is Bound.COMPUTE and bytes_moved.exactness is Exactness.LOWER_BOUND:
+    if side is Bound.COMPUTE and is_open_above(bytes_moved):
         side = None  # with all bytes counted the intensity may lie below the ridge
     text = f"{intensity.value:.4g} FLOP/B against a {roof.origin.value} ridge of {roof.ridge:.4g}"
     if side is None:
@@ -137,7 +138,7 @@ def bound_of(intensity: Metric, roofs: Sequence[Roof], bytes_moved: Metric) -> t
 def _side(intensity: Metric, ridge: float) -> Bound | None:
     assert intensity.value is not None
     low = Bound.MEMORY if intensity.value < ridge else Bound.COMPUTE
-    if intensity.exactness is Exactness.LOWER_BOUND:
+    if is_open_above(intensity):
         return low if low is Bound.COMPUTE else None
     if intensity.exactness is Exactness.INTERVAL and intensity.upper is not None:
         high = Bound.MEMORY if intensity.upper < ridge else Bound.COMPUTE

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_analysis.roofline.model import FlopModels, WorkOfType
 from rpl_analysis.roofline.quotients import quotient
 from rpl_analysis.roofline.vocabulary import PER_OP, VALU_WIDTH
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def compare_models(figures: Mapping[str, Metric], requested: str) -> FlopModels:
     replaced = selected not in (requested, None)
     fallback = f"{requested} was not collected, {selected} is used" if replaced else None
     ratio = None
-    if per_op.value and valu_width.value is not None and per_op.exactness is not Exactness.LOWER_BOUND:
+    if per_op.value and valu_width.value is not None and not is_open_above(per_op):
         ratio = valu_width.value / per_op.value
     return FlopModels(per_op, valu_width, ratio, selected, fallback)
 
@@ -111,4 +111,4 @@ def _figure(figures: Mapping[str, Metric], name: str) -> Metric:
 def _says_something(per_op: Metric) -> bool:
     if per_op.value is None:
         return False
-    return per_op.value > 0 or per_op.exactness is not Exactness.LOWER_BOUND
+    return per_op.value > 0 or not is_open_above(per_op)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.profile import OccupancyPart
+
 UNKNOWN = "-"
 
 
@@ -21,6 +26,14 @@ def duration_ns(value: float | None) -> str:
 
 def percent(value: float | None, digits: int = 1) -> str:
     return UNKNOWN if value is None else f"{value:.{digits}%}"
+
+
+def occupancy_share(occupancy: OccupancyPart) -> str:
+    """In percent; both ends where the wave size of the kernel is unknown."""
+    if occupancy.theoretical is None and occupancy.theoretical_range is not None:
+        low, high = occupancy.theoretical_range
+        return f"{low * 100:.0f}-{percent(high, 0)}"
+    return percent(occupancy.theoretical, 0)
 
 
 def number(value: float | None) -> str:

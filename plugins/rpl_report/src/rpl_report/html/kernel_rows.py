@@ -11,7 +11,7 @@ from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_ns
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
-    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_analysis.contracts.profile import KernelProfile, OccupancyPart, ProfileDocument
     from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["Cell", "Column", "KernelRow", "KernelTable", "kernel_table"]
@@ -112,7 +112,7 @@ def _row(
             Cell(found.confidence if found else "none", label, label=label),
             _cell(kernel.launches, q.count(kernel.launches)),
             _cell(kernel.median_ns, q.duration(kernel.median_ns)),
-            _cell(kernel.occupancy.theoretical, q.share(kernel.occupancy.theoretical, 0)),
+            _cell(kernel.occupancy.theoretical, _occupancy(kernel.occupancy)),
             _cell(gbps, q.bytes_per_s(gbps)),
             _cell(gflops, q.flops(gflops)),
             _cell(per_byte, q.plain(per_byte)),
@@ -122,3 +122,9 @@ def _row(
 
 def _cell(value: float | None, text: str, bar: float | None = None) -> Cell:
     return Cell(text, "" if value is None else repr(value), None if bar is None else 100 * bar)
+
+
+def _occupancy(occupancy: OccupancyPart) -> str:
+    if occupancy.theoretical is None and occupancy.theoretical_range is not None:
+        return " to ".join(q.share(end, 0) for end in occupancy.theoretical_range)
+    return q.share(occupancy.theoretical, 0)

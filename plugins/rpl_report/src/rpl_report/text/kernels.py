@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, milliseconds, number, percent
+from rpl_analysis.text.figures import (
+    UNKNOWN,
+    duration_ns,
+    marked,
+    milliseconds,
+    number,
+    occupancy_share,
+    percent,
+)
 from rpl_analysis.text.fit import fit_table
 from rpl_core.values import frozen
 
@@ -54,7 +62,7 @@ _COLUMNS = (
     Column("time", lambda k, _: milliseconds(k.runtime_ms)),
     Column("share", lambda k, _: percent(k.time_share), dropped=8),
     Column("median", lambda k, _: duration_ns(k.median_ns), dropped=1),
-    Column("occup.", lambda k, _: percent(k.occupancy.theoretical, 0), dropped=5),
+    Column("occup.", lambda k, _: occupancy_share(k.occupancy), dropped=5),
     Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=2),
     Column("crit.", lambda k, _: percent(k.criticality_weight), dropped=7),
     Column("GB/s", lambda k, _: _bandwidth(k.roofline) if k.roofline else UNKNOWN, dropped=6),
