@@ -177,7 +177,10 @@ Over = Callable[..., Ran]
 
 @pytest.fixture
 def over_softkfd(native_build: Path, shadows: Path, tmp_path: Path) -> Over:
-    """``over_softkfd(runtime, program, *arguments, faults="slow=20")``: run it with a runtime of its own."""
+    """``over_softkfd(runtime, program, *arguments, faults="slow=20")``: run it with a runtime of its own.
+
+    Kernels are run by ``shadows``, or with ``executor="emu"`` by the emulator alone.
+    """
 
     def run(
         runtime: Path,
@@ -185,6 +188,7 @@ def over_softkfd(native_build: Path, shadows: Path, tmp_path: Path) -> Over:
         *arguments: str | Path,
         gpus: int = 1,
         faults: str = "",
+        executor: str = "shadow",
         **variables: str,
     ) -> Ran:
         log = tmp_path / "softkfd.log"
@@ -193,12 +197,12 @@ def over_softkfd(native_build: Path, shadows: Path, tmp_path: Path) -> Over:
             **variables,
             "SOFTKFD_GPUS": str(gpus),
             "SOFTKFD_FAULTS": faults,
-            "SOFTKFD_SHADOWS": str(shadows),
+            "SOFTKFD_SHADOWS": str(shadows) if executor == "shadow" else "",
             "SOFTKFD_LOG": str(log),
         }
         launcher = native_build / "native" / "softkfd" / "softkfd-run"
         done = subprocess.run(
-            [launcher, "--runtime", runtime, program, *arguments],
+            [launcher, "--executor", executor, "--runtime", runtime, program, *arguments],
             env={**os.environ, **settings},
             capture_output=True,
             text=True,

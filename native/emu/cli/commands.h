@@ -41,5 +41,6 @@ int step_command(int count, char** words);
 int opcodes_command(int count, char** words);
 int decode_command(int count, char** words);
 int doctor_command(int count, char** words);
+int disassemble_command(int count, char** words);
 
 }  // namespace rpl_emu

@@ -28,11 +28,13 @@ std::string own_folder() {
 
 }  // namespace
 
-LaneLibrary load_lanes(const std::string& wanted) {
+LaneLibrary load_lanes(const std::string& wanted) { return load_lanes(wanted, own_folder()); }
+
+LaneLibrary load_lanes(const std::string& wanted, const std::string& folder) {
   for (const std::string name : {"avx512", "avx2", "baseline"}) {
     if (wanted.empty() ? !runs_here(name) : name != wanted) continue;
     if (!runs_here(name)) throw Unavailable("this CPU has no " + name + ". Next: leave --cpu out");
-    const std::string path = own_folder() + "/librpl-emu-" + name + ".so";
+    const std::string path = folder + "/librpl-emu-" + name + ".so";
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw Unavailable("cannot load " + path + ": the installation is not whole. Next: build native/emu again");
     auto* list = reinterpret_cast<void (*)(RowLists*)>(dlsym(library, "rpl_emu_lanes"));

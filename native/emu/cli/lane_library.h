@@ -14,5 +14,6 @@ struct LaneLibrary {
 
 // `wanted`: a name, or empty for the best. Throws Unavailable.
 [[nodiscard]] LaneLibrary load_lanes(const std::string& wanted);
+[[nodiscard]] LaneLibrary load_lanes(const std::string& wanted, const std::string& folder);
 
 }  // namespace rpl_emu

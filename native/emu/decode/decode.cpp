@@ -43,7 +43,7 @@ uint64_t constant_value(const TextOperand& operand, char type) {
 class One {
  public:
   One(Program& program, std::span<const uint8_t> bytes, size_t at, const RegisterFile& file, const OpcodeTable& table,
-      const Disassembler::Line& line)
+      const InstructionTexts::Line& line)
       : program_(program), file_(file), table_(table), text_(parse_instruction(line.text)), at_(at) {
     raw_ = text_.mnemonic;
     i_.size = static_cast<uint8_t>(line.bytes / 4);
@@ -561,7 +561,7 @@ const Row* OpcodeTable::find(const std::string& name) const {
 
 void Decoder::decode_one(Program& program, std::span<const uint8_t> bytes, size_t at, const RegisterFile& file) const {
   const uint64_t address = program.begin + 4 * at;
-  const Disassembler::Line line = disassembler_.at(bytes.subspan(4 * at), address);
+  const InstructionTexts::Line line = texts_.at(bytes.subspan(4 * at), address);
   if (line.bytes < 4 || line.bytes % 4 != 0 || line.bytes > 12) {
     std::ostringstream message;
     message << "bytes that are no gfx942 instruction at 0x" << std::hex << address;
@@ -582,6 +582,7 @@ void relative_registers(Program& program, size_t first, size_t last, const Regis
   const Instruction* on = nullptr;
   for (size_t at = first; at < last; at += program.code[at].size) {
     Instruction& i = program.code[at];
+    if (!i.row) continue;
     const std::string_view name = i.row->name;
     if (name == "s_set_gpr_idx_on") on = &i;
     else if (name == "s_set_gpr_idx_off") on = nullptr;
@@ -603,6 +604,19 @@ void Decoder::decode(Program& program, std::span<const uint8_t> bytes, size_t fi
   for (size_t at = first; at < last;) {
     if (!program.code[at].run) decode_one(program, bytes, at, file);
     at += program.code[at].size;
+  }
+  relative_registers(program, first, last, file);
+}
+
+void Decoder::decode_what_can_be(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const {
+  for (size_t at = first; at < last; at += program.code[at].size) {
+    if (program.code[at].run) continue;
+    try {
+      decode_one(program, bytes, at, file);
+    } catch (const Unavailable& refusal) {
+      program.code[at] = {};
+      program.refused[at] = refusal.what();
+    }
   }
   relative_registers(program, first, last, file);
 }

@@ -41,23 +41,26 @@ struct RegisterFile {
 struct Program {
   uint64_t begin = 0;  // address of the first word
   std::vector<Instruction> code;
-  std::deque<std::array<uint32_t, 2 * kLanes>> constants;
+  std::deque<std::array<uint32_t, size_t{2} * kLanes>> constants;
   std::deque<Changes> changes;
   std::deque<Instruction> plain;
   std::map<uint64_t, std::string> texts;  // by word
+  std::map<uint64_t, std::string> refused;  // words where nothing runs, and why
 };
 
 class Decoder {
  public:
-  Decoder(const Disassembler& disassembler, const OpcodeTable& table) : disassembler_(disassembler), table_(table) {}
+  Decoder(const InstructionTexts& texts, const OpcodeTable& table) : texts_(texts), table_(table) {}
 
   // Decodes words [first, last) of `bytes`; throws Unavailable that names what is not offered, and where.
   void decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const;
+  // The same where nobody knows whether all of it is code: what can't be decoded is left out and noted.
+  void decode_what_can_be(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const;
   // One instruction at word `at`.
   void decode_one(Program& program, std::span<const uint8_t> bytes, size_t at, const RegisterFile& file) const;
 
  private:
-  const Disassembler& disassembler_;
+  const InstructionTexts& texts_;
   const OpcodeTable& table_;
 };
 

@@ -15,19 +15,31 @@ class Unavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-class Disassembler {
+// Where the text of instructions comes from.
+class InstructionTexts {
  public:
-  // `library`: a path of libLLVM (19 or newer) or of ROCm's libamd_comgr; empty: the usual names of libLLVM.
-  explicit Disassembler(const std::string& library);
-  ~Disassembler();
-  Disassembler(const Disassembler&) = delete;
-  Disassembler& operator=(const Disassembler&) = delete;
-
   struct Line {
     size_t bytes = 0;  // 0: no instruction
     std::string text;
   };
-  [[nodiscard]] Line at(std::span<const uint8_t> code, uint64_t address) const;
+  InstructionTexts() = default;
+  virtual ~InstructionTexts() = default;
+  InstructionTexts(const InstructionTexts&) = delete;
+  InstructionTexts& operator=(const InstructionTexts&) = delete;
+
+  // The instruction that `code` begins with.
+  [[nodiscard]] virtual Line at(std::span<const uint8_t> code, uint64_t address) const = 0;
+};
+
+class Disassembler : public InstructionTexts {
+ public:
+  // `library`: a path of libLLVM (19 or newer) or of ROCm's libamd_comgr; empty: the usual names of libLLVM.
+  explicit Disassembler(const std::string& library);
+  ~Disassembler() override;
+  Disassembler(const Disassembler&) = delete;
+  Disassembler& operator=(const Disassembler&) = delete;
+
+  [[nodiscard]] Line at(std::span<const uint8_t> code, uint64_t address) const override;
   [[nodiscard]] const std::string& library() const;
   [[nodiscard]] const std::string& version() const;
 

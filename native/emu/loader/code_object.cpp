@@ -106,20 +106,10 @@ class Elf {
   }
 
   void kernel(const std::string& name, const Elf64_Sym& symbol, const std::map<std::string, Elf64_Sym>& by_name) {
-    const auto bytes = loaded(symbol.st_value, 64);
-    const auto word = [&](size_t offset) { uint32_t v; std::memcpy(&v, &bytes[offset], 4); return v; };
     Kernel k;
     k.name = name;
-    Descriptor& d = k.descriptor;
-    d.group_bytes = word(0);
-    d.private_bytes = word(4);
-    d.kernarg_bytes = word(8);
-    d.entry = symbol.st_value + (word(16) | uint64_t{word(20)} << 32);
-    d.rsrc3 = word(44);
-    d.rsrc1 = word(48);
-    d.rsrc2 = word(52);
-    d.properties = static_cast<uint16_t>(word(56));
-    d.preload = static_cast<uint16_t>(word(56) >> 16);
+    k.descriptor = read_descriptor(loaded(symbol.st_value, 64), symbol.st_value);
+    const Descriptor& d = k.descriptor;
     k.kernarg_bytes = d.kernarg_bytes;
     k.dynamic_stack = d.properties >> 11 & 1;
     k.begin = d.entry;
@@ -188,6 +178,21 @@ class Elf {
 };
 
 }  // namespace
+
+Descriptor read_descriptor(std::span<const uint8_t> bytes, uint64_t address) {
+  const auto word = [&](size_t offset) { uint32_t v; std::memcpy(&v, &bytes[offset], 4); return v; };
+  Descriptor d;
+  d.group_bytes = word(0);
+  d.private_bytes = word(4);
+  d.kernarg_bytes = word(8);
+  d.entry = address + (word(16) | uint64_t{word(20)} << 32);
+  d.rsrc3 = word(44);
+  d.rsrc1 = word(48);
+  d.rsrc2 = word(52);
+  d.properties = static_cast<uint16_t>(word(56));
+  d.preload = static_cast<uint16_t>(word(56) >> 16);
+  return d;
+}
 
 CodeObject read_code_object(std::span<const uint8_t> file) { return Elf(file).read(); }
 

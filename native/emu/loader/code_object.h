@@ -50,6 +50,7 @@ struct Relocation {
   bool relative = true;
   unsigned bytes = 8;
 };
+// Without a name: what lies between functions, where others may be hidden.
 struct Function { std::string name; uint64_t begin, bytes; };
 
 struct CodeObject {
@@ -60,6 +61,8 @@ struct CodeObject {
   uint64_t end = 0;  // highest address
 };
 
+// The 64 bytes of a descriptor at an address of the object.
+[[nodiscard]] Descriptor read_descriptor(std::span<const uint8_t> bytes, uint64_t address);
 [[nodiscard]] CodeObject read_code_object(std::span<const uint8_t> file);
 
 }  // namespace rpl_emu

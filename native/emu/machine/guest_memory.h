@@ -46,7 +46,7 @@ class GuestMemory {
   }
   void add(uint64_t begin, uint64_t bytes, bool writable) {
     ranges_.push_back({begin, begin + bytes, writable});
-    std::ranges::sort(ranges_, [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    std::ranges::sort(ranges_, {}, &Range::begin);
   }
   // Until the next allocation.
   [[nodiscard]] Ranges ranges() const { return {ranges_.data(), static_cast<uint32_t>(ranges_.size())}; }

@@ -414,6 +414,11 @@ void LoadedObject::decode_reachable(Program& program, const Kernel& kernel, cons
   // when it is called.
   for (const auto& [begin, f] : functions) {
     if (!f || seen[begin] || object_.kernels.contains(f->name)) continue;
+    if (f->name.empty()) {
+      const size_t at = (begin - text.address) / 4;
+      decoder.decode_what_can_be(program, text.file.subspan(0, 4 * words), at, std::min<uint64_t>(words, at + f->bytes / 4), file);
+      continue;
+    }
     try {
       region(begin, f->bytes);
     } catch (const Unavailable&) {
@@ -443,6 +448,7 @@ Program LoadedObject::decode(const Kernel& kernel, const Decoder& decoder) const
     const Instruction& i = program.code[at];
     if (!i.run || i.target == 0) continue;
     const int64_t to = static_cast<int64_t>(at) + i.target;
+    if (program.refused.contains(static_cast<uint64_t>(to))) continue;
     if (to < 0 || to >= static_cast<int64_t>(words) || !program.code[static_cast<size_t>(to)].run)
       throw Unavailable("a branch to where there is no decoded code: " + program.texts[at]);
   }
@@ -475,36 +481,22 @@ void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint6
   }
 }
 
-LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Program& program, const RowLists& lanes, const LaunchSizes& sizes,
-                    std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits, Findings* findings,
-                    TrafficSink* log) {
-  Job job{.kernel = kernel, .program = program, .lanes = lanes, .sizes = sizes, .limits = limits, .findings = findings, .log = log};
-  const Descriptor& d = kernel.descriptor;
-  job.file = register_file(d, false);
-  job.lds_bytes = d.group_bytes + sizes.dynamic_lds;
-  job.scratch_bytes = (d.private_bytes + sizes.stack + (kernel.dynamic_stack ? 16384U : 0U) + 15) & ~15U;
-  if (job.lds_bytes > kLdsPerUnit) throw Unavailable("the launch needs more than 65536 bytes of LDS");
-  if (job.scratch_bytes > 1U << 20) throw Unavailable("the launch needs more than 1 MiB of scratch memory per lane");
-  job.mode = d.rsrc1 >> 12 & 0xff;
-  uint8_t* queue = memory.allocate(256);
-  const uint32_t apertures[2] = {static_cast<uint32_t>(kSharedBase >> 32), static_cast<uint32_t>(kPrivateBase >> 32)};
-  std::memcpy(queue + 64, apertures, sizeof apertures);
-  job.queue = reinterpret_cast<uint64_t>(queue);
-  auto* arguments = reinterpret_cast<uint8_t*>(sizes.kernarg_at);
-  if (!arguments) {
-    fill_hidden_arguments(kernel, sizes, job.queue, kernarg);
-    arguments = memory.allocate(kernarg.size());
-  }
-  std::memcpy(arguments, kernarg.data(), kernarg.size());
-  const uint32_t preloaded = (d.preload & 127U) + (d.preload >> 7U);
-  if (4 * preloaded > kernarg.size()) throw BadFile("preloaded arguments beyond the kernel's arguments");
-  job.kernarg = reinterpret_cast<uint64_t>(arguments);
-  job.kernarg_bytes = arguments;
-  uint8_t* packet = memory.allocate(64);
-  write_packet(packet, sizes, job.lds_bytes, job.scratch_bytes, object.base(), job.kernarg);
-  job.packet = reinterpret_cast<uint64_t>(packet);
-  job.ranges = memory.ranges();
-  job.start_pc = (object.base() + d.entry - program.begin) / 4 + ((d.preload & 127) ? 64 : 0);
+namespace {
+
+uint32_t lds_bytes(const Kernel& kernel, const LaunchSizes& sizes) {
+  const uint32_t bytes = kernel.descriptor.group_bytes + sizes.dynamic_lds;
+  if (bytes > kLdsPerUnit) throw Unavailable("the launch needs more than 65536 bytes of LDS");
+  return bytes;
+}
+
+uint32_t scratch_bytes(const Kernel& kernel, const LaunchSizes& sizes) {
+  const uint32_t bytes = (kernel.descriptor.private_bytes + sizes.stack + (kernel.dynamic_stack ? 16384U : 0U) + 15) & ~15U;
+  if (bytes > 1U << 20) throw Unavailable("the launch needs more than 1 MiB of scratch memory per lane");
+  return bytes;
+}
+
+void set_sizes(Job& job) {
+  const LaunchSizes& sizes = job.sizes;
   job.total = 1;
   for (unsigned k = 0; k < 3; ++k) {
     job.groups[k] = static_cast<uint32_t>((uint64_t{sizes.grid[k]} + sizes.block[k] - 1) / sizes.block[k]);
@@ -512,15 +504,19 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
   }
   job.result.groups = job.total;
   for (size_t k = 0; k < kGarbage; k += 8) {
-    const uint64_t bits = mixed(limits.seed * 1000003 + k);
+    const uint64_t bits = mixed(job.limits.seed * 1000003 + k);
     std::memcpy(&job.garbage[k], &bits, sizeof bits);
   }
+}
+
+LaunchResult run_all(Job& job) {
   std::optional<CacheModel> caches;
-  if (limits.model_caches && !job.log) job.caches = &caches.emplace();
+  if (job.limits.model_caches && !job.log) job.caches = &caches.emplace();
   const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
-  job.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limits.seconds));
-  const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(job.caches || job.log ? 1 : limits.threads, job.total)));
+  const LaunchSizes& sizes = job.sizes;
+  job.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(job.limits.seconds));
+  const unsigned threads = static_cast<unsigned>(std::max<uint64_t>(1, std::min<uint64_t>(job.caches || job.log ? 1 : job.limits.threads, job.total)));
   const uint32_t waves = (sizes.block[0] * sizes.block[1] * sizes.block[2] + kLanes - 1) / kLanes;
   const uint64_t most = std::max<uint64_t>(1, resident_groups(job.file, job.lds_bytes, waves) / threads);
   std::vector<std::unique_ptr<Worker>> workers;
@@ -534,11 +530,58 @@ LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Prog
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   result.cpu_seconds = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
   result.waves = job.waves;
-  result.counts.resize(program.code.size());
-  result.memory.resize(program.code.size());
+  result.counts.resize(job.program.code.size());
+  result.memory.resize(job.program.code.size());
   for (const auto& worker : workers) worker->add_to(result);
   if (caches) result.traffic = caches->finish();
   return result;
+}
+
+}  // namespace
+
+LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& program, const RowLists& lanes, const LaunchSizes& sizes,
+                    const Limits& limits, Findings* findings, TrafficSink* log) {
+  Job job{.kernel = kernel, .program = program, .lanes = lanes, .sizes = sizes, .limits = limits, .findings = findings, .log = log};
+  const Descriptor& d = kernel.descriptor;
+  job.file = register_file(d, false);
+  job.lds_bytes = lds_bytes(kernel, sizes);
+  job.scratch_bytes = scratch_bytes(kernel, sizes);
+  job.mode = d.rsrc1 >> 12 & 0xff;
+  job.queue = placed.queue;
+  job.kernarg = placed.kernarg;
+  job.kernarg_bytes = placed.kernarg_bytes;
+  job.packet = placed.packet;
+  job.ranges = placed.ranges;
+  job.start_pc = (placed.entry - program.begin) / 4 + ((d.preload & 127) ? 64 : 0);
+  set_sizes(job);
+  return run_all(job);
+}
+
+LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Program& program, const RowLists& lanes, const LaunchSizes& sizes,
+                    std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits, Findings* findings,
+                    TrafficSink* log) {
+  const Descriptor& d = kernel.descriptor;
+  Placed placed;
+  placed.entry = object.base() + d.entry;
+  uint8_t* queue = memory.allocate(256);
+  const uint32_t apertures[2] = {static_cast<uint32_t>(kSharedBase >> 32), static_cast<uint32_t>(kPrivateBase >> 32)};
+  std::memcpy(queue + 64, apertures, sizeof apertures);
+  placed.queue = reinterpret_cast<uint64_t>(queue);
+  auto* arguments = reinterpret_cast<uint8_t*>(sizes.kernarg_at);
+  if (!arguments) {
+    fill_hidden_arguments(kernel, sizes, placed.queue, kernarg);
+    arguments = memory.allocate(kernarg.size());
+  }
+  std::memcpy(arguments, kernarg.data(), kernarg.size());
+  const uint32_t preloaded = (d.preload & 127U) + (d.preload >> 7U);
+  if (4 * preloaded > kernarg.size()) throw BadFile("preloaded arguments beyond the kernel's arguments");
+  placed.kernarg = reinterpret_cast<uint64_t>(arguments);
+  placed.kernarg_bytes = arguments;
+  uint8_t* packet = memory.allocate(64);
+  write_packet(packet, sizes, lds_bytes(kernel, sizes), scratch_bytes(kernel, sizes), object.base(), placed.kernarg);
+  placed.packet = reinterpret_cast<uint64_t>(packet);
+  placed.ranges = memory.ranges();
+  return launch(placed, kernel, program, lanes, sizes, limits, findings, log);
 }
 
 }  // namespace rpl_emu

@@ -63,6 +63,8 @@ class LoadedObject {
  public:
   // At `wanted` where that is free; 0: anywhere.
   LoadedObject(const CodeObject& object, GuestMemory& memory, uint64_t wanted = 0);
+  // Somebody else has placed it there.
+  LoadedObject(const CodeObject& object, uint64_t base) : object_(object), base_(base) {}
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] const CodeObject& object() const { return object_; }
   [[nodiscard]] std::span<const uint8_t> bytes() const { return {reinterpret_cast<const uint8_t*>(base_), object_.end}; }
@@ -81,6 +83,16 @@ class LoadedObject {
 
 // Kernel arguments: the given bytes in front, the hidden ones as the metadata asks for them.
 void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint64_t queue, std::vector<uint8_t>& kernarg);
+
+// A kernel whose code, arguments, dispatch packet and queue lie in memory already. Addresses are the kernel's.
+struct Placed {
+  uint64_t entry = 0;
+  uint64_t kernarg = 0, packet = 0, queue = 0;
+  const uint8_t* kernarg_bytes = nullptr;
+  Ranges ranges;
+};
+[[nodiscard]] LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& program, const RowLists& lanes,
+                                  const LaunchSizes& sizes, const Limits& limits, Findings* findings, TrafficSink* log = nullptr);
 
 [[nodiscard]] LaunchResult launch(const LoadedObject& object, const Kernel& kernel, const Program& program, const RowLists& lanes,
                                   const LaunchSizes& sizes, std::vector<uint8_t> kernarg, GuestMemory& memory, const Limits& limits,

@@ -1,4 +1,4 @@
-// Memory that a kernel may reach: ranges of this process. Everything else is a fault.
+// Memory that a kernel may reach: ranges of its addresses. Everything else is a fault.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@ struct Range {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool writable = true;
+  uint64_t shift = 0;  // what leads from an address of the kernel to one of this process
 };
 
 // Sorted, disjoint.
 struct Ranges {
   const Range* first = nullptr;
   uint32_t count = 0;
+  bool shifted = false;  // some range lies elsewhere in this process
 
   // `hint` is the place of the last answer.
   [[nodiscard]] const Range* find(uint64_t begin, uint64_t end, bool write, uint32_t& hint) const {

@@ -35,6 +35,7 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at, u64& insi
   }
   if (!all_reachable(w, at, inside, what.bytes, what.write)) return false;
   note_access(w, i, at, inside, what);
+  find_places(w, at, inside, what.bytes);
   return true;
 }
 

@@ -47,6 +47,7 @@ bool locate_flat(Wave& w, const Instruction& i, Access what, Addresses& at, u64 
   }
   if (!all_reachable(w, at, global, what.bytes, what.write)) return false;
   note_access(w, i, at, global, what);
+  find_places(w, at, global, what.bytes);
   return true;
 }
 
@@ -65,6 +66,7 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at) {
   if (i.flags & kFlat) return locate_flat(w, i, what, at, exec);
   if (!all_reachable(w, at, exec, what.bytes, what.write)) return false;
   note_access(w, i, at, exec, what);
+  find_places(w, at, exec, what.bytes);
   return true;
 }
 

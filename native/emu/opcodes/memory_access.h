@@ -81,6 +81,15 @@ inline bool all_reachable(Wave& w, const Addresses& at, uint64_t exec, unsigned 
   return true;
 }
 
+// From addresses of the kernel to addresses of this process, once they are known to be reachable.
+inline void find_places(Wave& w, Addresses& at, uint64_t exec, unsigned bytes) {
+  if (!w.ranges.shifted) return;
+  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    at.of[j] += w.ranges.find(at.of[j], at.of[j] + bytes, false, w.hint)->shift;
+  }
+}
+
 template <class T>
 inline T read_at(uint64_t address) {
   T value;

@@ -65,11 +65,12 @@ template <unsigned Words>
 void load(Wave& w, const Instruction& i) {
   const u64 offset = static_cast<u64>(i.offset) + (i.from[1].place == Place::none ? 0 : w.scalar(i.from[1]));
   const u64 address = (w.get64(i.from[0].index) + offset) & ~u64{3};
-  if (!w.ranges.find(address, address + 4 * Words, false, w.hint)) {
+  const Range* range = w.ranges.find(address, address + 4 * Words, false, w.hint);
+  if (!range) {
     w.fault(address, 0, false, "scalar load outside of mapped memory");
     return;
   }
-  std::memcpy(&w.s[i.to[0].index], reinterpret_cast<const void*>(address), 4 * Words);
+  std::memcpy(&w.s[i.to[0].index], reinterpret_cast<const void*>(address + range->shift), 4 * Words);
   if (w.group->traffic) w.group->traffic->scalar_access(w, address, 4 * Words);
   if (w.memory_count) {
     MemoryCount& count = w.memory_count[&i - w.code];
@@ -91,11 +92,12 @@ void load_buffer(Wave& w, const Instruction& i) {
     out[k] = 0;
     if (offset + 4 * k + 4 > bytes) continue;
     const u64 address = base + offset + 4 * k;
-    if (!w.ranges.find(address, address + 4, false, w.hint)) {
+    const Range* range = w.ranges.find(address, address + 4, false, w.hint);
+    if (!range) {
       w.fault(address, 0, false, "scalar buffer load outside of mapped memory");
       return;
     }
-    std::memcpy(&out[k], reinterpret_cast<const void*>(address), 4);
+    std::memcpy(&out[k], reinterpret_cast<const void*>(address + range->shift), 4);
     if (w.group->traffic) w.group->traffic->scalar_access(w, address, 4);
   }
   std::memcpy(&w.s[i.to[0].index], out, sizeof out);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "queue/aql_queue.h"
+#include "queue/packets.h"
 #include "queue/sdma_queue.h"
 
 namespace softkfd {
@@ -38,6 +39,7 @@ std::optional<Gpu::QueueIdentity> Gpu::create_queue(const QueueRequest& request)
   ring.base = request.ring_base;
   ring.bytes = request.ring_bytes;
   ring.read_index = memory_.object<uint64_t>(request.read_index);
+  ring.queue_record = request.read_index - offsetof(QueueRecord, read_index);
   ring.write_index = memory_.object<uint64_t>(request.write_index);
   [[maybe_unused]] const auto* reachable = memory_.at(ring.base, ring.bytes, Access::kWrite);
   const uint64_t doorbell = doorbell_page_ + slot * sizeof(uint64_t);

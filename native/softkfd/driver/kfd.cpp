@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "executor/blit_kernels.h"
+#include "executor/emulator.h"
 #include "executor/shadow_library.h"
 #include "topology/device.h"
 
@@ -94,7 +95,11 @@ Kfd::Kfd(const Settings& settings, const std::function<void(const std::string&)>
   faults_.parse(settings.faults);
   for (const std::string& file : settings.shadow_libraries) executors_.add(ShadowLibrary::load(file));
   executors_.add(std::make_unique<RocrBlitKernels>());
-  executors_.add(std::make_unique<HipBlitKernels>());
+  if (settings.emulator.empty()) {
+    executors_.add(std::make_unique<HipBlitKernels>());
+  } else {
+    executors_.add(std::make_unique<Emulator>(settings.emulator));
+  }
   for (uint32_t gpu = 0; gpu < settings.gpus; ++gpu) {
     gpus_.push_back(std::make_unique<Gpu>(gpu, store_, events_, executors_, faults_, log_, refuse));
   }

@@ -23,6 +23,7 @@ struct Settings {
   uint32_t gpus = 1;
   std::string faults;
   std::vector<std::string> shadow_libraries;
+  std::string emulator;  // the program rpl-emu; empty: kernels are run by native functions
   std::string log;
 };
 

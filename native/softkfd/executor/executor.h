@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,15 @@ struct Launch {
   uint32_t private_bytes = 0;
   uint64_t kernarg = 0;
   uint32_t kernarg_bytes = 0;
+  uint64_t kernel_object = 0;  // address of the descriptor
+  uint64_t queue_record = 0;
+  std::array<std::byte, 64> packet{};
+};
+
+// A kernel that no executor can go on with; says why.
+class Refusal : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 class Executor {
@@ -30,7 +40,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // False when it does not know the kernel; throws GpuFault.
+  // False when it does not know the kernel; throws GpuFault and Refusal.
   virtual bool run(const Launch& launch, const PageTable& memory) = 0;
 };
 

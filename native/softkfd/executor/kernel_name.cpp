@@ -59,25 +59,38 @@ std::string string_at(const PageTable& memory, uint64_t address) {
   return text;
 }
 
+template <typename Visit>
+void for_each_symbol(const PageTable& memory, uint64_t base, const Symbols& symbols, const Visit& visit) {
+  const auto count = load<uint32_t>(memory, symbols.hash + sizeof(uint32_t));  // nchain: one per symbol
+  for (uint32_t index = 0; index < count; ++index) {
+    const auto symbol = load<Elf64_Sym>(memory, symbols.table + index * sizeof(Elf64_Sym));
+    visit(symbol, base + symbol.st_value);
+  }
+}
+
 std::optional<std::string> name_in(const PageTable& memory, uint64_t base, uint64_t kernel_object) {
   const auto symbols = symbols_of(memory, base);
   if (!symbols) return std::nullopt;
-  const auto count = load<uint32_t>(memory, symbols->hash + sizeof(uint32_t));  // nchain: one per symbol
-  for (uint32_t index = 0; index < count; ++index) {
-    const auto symbol = load<Elf64_Sym>(memory, symbols->table + index * sizeof(Elf64_Sym));
-    if (base + symbol.st_value != kernel_object) continue;
+  std::optional<std::string> found;
+  for_each_symbol(memory, base, *symbols, [&](const Elf64_Sym& symbol, uint64_t address) {
+    if (found || address != kernel_object) return;
     const std::string name = string_at(memory, symbols->strings + symbol.st_name);
-    if (name.ends_with(kDescriptorSuffix)) return name.substr(0, name.size() - kDescriptorSuffix.size());
-  }
-  return std::nullopt;
+    if (name.ends_with(kDescriptorSuffix)) found = name.substr(0, name.size() - kDescriptorSuffix.size());
+  });
+  return found;
 }
 
-std::optional<std::string> name_in_code_object(const PageTable& memory, uint64_t kernel_object) {
+struct Found {
+  uint64_t base;
+  std::string name;
+};
+
+std::optional<Found> code_object_around(const PageTable& memory, uint64_t kernel_object) {
   uint64_t base = kernel_object / kPage * kPage;
   try {
     for (uint64_t passed = 0; passed < kLargestCodeObject; passed += kPage, base -= kPage) {
       if (!is_elf(memory, base)) continue;
-      if (auto name = name_in(memory, base, kernel_object)) return name;
+      if (auto name = name_in(memory, base, kernel_object)) return Found{base, *name};
     }
   } catch (const GpuFault&) {
     return std::nullopt;  // the allocation begins here: no code object is around the descriptor
@@ -100,8 +113,30 @@ std::string code_hash(const PageTable& memory, uint64_t kernel_object) {
 }  // namespace
 
 std::string kernel_name(const PageTable& memory, uint64_t kernel_object) {
-  if (auto name = name_in_code_object(memory, kernel_object)) return *name;
+  if (const auto found = code_object_around(memory, kernel_object)) return found->name;
   return code_hash(memory, kernel_object);
+}
+
+std::optional<LoadedCode> loaded_code(const PageTable& memory, uint64_t kernel_object) {
+  const auto found = code_object_around(memory, kernel_object);
+  if (!found) return std::nullopt;
+  LoadedCode code;
+  code.base = found->base;
+  const auto header = load<Elf64_Ehdr>(memory, code.base);
+  for (unsigned index = 0; index < header.e_phnum; ++index) {
+    const auto segment =
+        load<Elf64_Phdr>(memory, code.base + header.e_phoff + index * sizeof(Elf64_Phdr));
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    code.text = code.base + segment.p_vaddr;
+    code.text_bytes = segment.p_memsz;
+  }
+  const auto symbols = symbols_of(memory, code.base).value();
+  for_each_symbol(memory, code.base, symbols, [&](const Elf64_Sym& symbol, uint64_t address) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
+    code.functions.push_back(
+        {string_at(memory, symbols.strings + symbol.st_name), address, symbol.st_size});
+  });
+  return code;
 }
 
 }  // namespace softkfd

@@ -37,6 +37,22 @@ std::vector<PageTable::Piece> PageTable::pieces(uint64_t address, uint64_t bytes
   return found;
 }
 
+std::vector<PageTable::Mapped> PageTable::mapped() const {
+  const std::shared_lock lock(mutex_);
+  std::vector<Mapped> found;
+  for (const auto& part : mappings_.overlapping(0, ~0ULL)) {
+    const bool continues = !found.empty() && found.back().end == part.begin &&
+                           found.back().mapping.writable == part.value.writable &&
+                           found.back().mapping.later(part.begin - found.back().begin).host == part.value.host;
+    if (continues) {
+      found.back().end = part.end;
+    } else {
+      found.push_back({part.begin, part.end, part.value});
+    }
+  }
+  return found;
+}
+
 std::byte* PageTable::at(uint64_t address, uint64_t bytes, Access access) const {
   const auto found = pieces(address, std::max<uint64_t>(bytes, 1), access);
   // The host has these bytes at several places: no pointer can serve, and no kernel of the tests needs one.

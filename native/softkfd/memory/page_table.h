@@ -54,6 +54,13 @@ class PageTable {
   void copy(uint64_t to, uint64_t from, uint64_t bytes) const;
   void fill(uint64_t address, uint32_t value, uint64_t words) const;
 
+  struct Mapped {
+    uint64_t begin, end;
+    Mapping mapping;
+  };
+  // All of it, in order; neighbours that continue each other are one.
+  [[nodiscard]] std::vector<Mapped> mapped() const;
+
   template <typename T>
   [[nodiscard]] T* object(uint64_t address, Access access = Access::kWrite) const {
     return reinterpret_cast<T*>(at(address, sizeof(T), access));

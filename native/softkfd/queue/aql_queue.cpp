@@ -111,13 +111,21 @@ void AqlQueue::launch(const KernelPacket& packet) {
   launch.private_bytes = packet.private_bytes;
   launch.kernarg = packet.kernarg;
   launch.kernarg_bytes = descriptor.kernarg_bytes;
+  launch.kernel_object = packet.kernel_object;
+  launch.queue_record = ring().queue_record;
+  std::memcpy(launch.packet.data(), &packet, sizeof(packet));
   parts().log.line("kernel gpu=" + std::to_string(launch.gpu) + " name=" + launch.kernel +
                    " grid=" + shape(launch.grid) + " workgroup=" + shape(launch.workgroup) +
                    " lds=" + std::to_string(launch.group_bytes));
   sleep(parts().faults.delay(launch.kernel));
-  if (!parts().executor.run(launch, parts().memory)) {
-    parts().refuse("nothing here can run the kernel '" + launch.kernel +
-                   "': give a shadow function of that name (SOFTKFD_SHADOWS)");
+  try {
+    if (!parts().executor.run(launch, parts().memory)) {
+      parts().refuse("nothing here can run the kernel '" + launch.kernel +
+                     "': run it by the emulator (softkfd-run --executor emu), or give a shadow function of "
+                     "that name (SOFTKFD_SHADOWS)");
+    }
+  } catch (const Refusal& refusal) {
+    parts().refuse("the kernel '" + launch.kernel + "' can't run here: " + refusal.what());
   }
   if (parts().faults.lost_completion.now()) return;
   complete(packet.completion_signal, start);

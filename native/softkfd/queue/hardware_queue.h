@@ -38,6 +38,7 @@ struct Ring {
   uint64_t* read_index = nullptr;
   uint64_t* write_index = nullptr;
   uint64_t* doorbell = nullptr;
+  uint64_t queue_record = 0;  // where the GPU finds the runtime's record of the queue
 };
 
 class HardwareQueue {

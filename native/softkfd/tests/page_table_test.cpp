@@ -34,6 +34,21 @@ std::optional<GpuFault> fault_of(auto&& action) {
   return std::nullopt;
 }
 
+TEST_CASE("mappings that continue each other are listed as one") {
+  softkfd::BackingStore store(1 << 20);
+  softkfd::PageTable table(store);
+  std::byte* bytes = store.at(store.allocate(0x4000, 0x1000).value());
+  table.map(0x10000, 0x1000, {bytes, true});
+  table.map(0x11000, 0x1000, {bytes + 0x1000, true});
+  table.map(0x12000, 0x1000, {bytes + 0x2000, false});
+  table.map(0x14000, 0x1000, {bytes + 0x3000, false});
+  const auto found = table.mapped();
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].end - found[0].begin == 0x2000);
+  CHECK(found[1].begin == 0x12000);
+  CHECK(found[2].begin == 0x14000);
+}
+
 TEST_CASE("what is not mapped is a fault that names the first missing address") {
   Table table;
   table.map(kAddress, kPage);

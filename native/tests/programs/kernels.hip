@@ -2,7 +2,9 @@
 #include "linked_list.h"
 
 #define KERNEL extern "C" __attribute__((global))
-#define ID (__builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x())
+// From the dispatch packet: plain HSA programs fill in no hidden arguments.
+#define PACKET ((const unsigned short*)__builtin_amdgcn_dispatch_ptr())
+#define ID (__builtin_amdgcn_workgroup_id_x() * PACKET[2] + __builtin_amdgcn_workitem_id_x())
 
 KERNEL void add_arrays(const int* left, const int* right, int* sum, unsigned count) {
   if (ID < count) sum[ID] = left[ID] + right[ID];

@@ -1,0 +1,185 @@
+#include "executor/emulator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "cli/lane_library.h"
+#include "executor/instruction_texts.h"
+#include "executor/kernel_name.h"
+#include "machine/launch.h"
+#include "queue/packets.h"
+
+namespace softkfd {
+namespace {
+
+// The widest access of a lane.
+constexpr uint64_t kWidest = 16;
+
+// A code object as it lies in the GPU's memory, and what was decoded of one of its kernels.
+struct Decoded {
+  std::vector<uint8_t> text;
+  rpl_emu::CodeObject object;
+  rpl_emu::Kernel kernel;
+  rpl_emu::Program program;
+};
+
+std::vector<uint8_t> text_of(const LoadedCode& code, const PageTable& memory) {
+  std::vector<uint8_t> text(code.text_bytes);
+  memory.read(code.text, text.data(), text.size());
+  return text;
+}
+
+// Functions of the code and, without names, what lies between them: only kernels are known by name once a code
+// object is loaded.
+std::vector<rpl_emu::Function> functions_of(const LoadedCode& code) {
+  std::map<uint64_t, const LoadedCode::Function*> known;
+  for (const auto& function : code.functions) known[function.begin] = &function;
+  std::vector<rpl_emu::Function> all;
+  uint64_t end = code.text;
+  const auto gap_until = [&](uint64_t next) {
+    if (next > end) all.push_back({"", end - code.base, next - end});
+  };
+  for (const auto& [begin, function] : known) {
+    gap_until(begin);
+    all.push_back({function->name, begin - code.base, function->bytes});
+    end = std::max(end, (begin + function->bytes + 3) & ~uint64_t{3});
+  }
+  gap_until(code.text + code.text_bytes);
+  return all;
+}
+
+rpl_emu::Kernel kernel_of(const Launch& launch, const LoadedCode& code, const PageTable& memory) {
+  std::vector<uint8_t> bytes(sizeof(KernelDescriptor));
+  memory.read(launch.kernel_object, bytes.data(), bytes.size());
+  rpl_emu::Kernel kernel;
+  kernel.name = launch.kernel;
+  kernel.descriptor = rpl_emu::read_descriptor(bytes, launch.kernel_object - code.base);
+  kernel.begin = kernel.descriptor.entry;
+  kernel.kernarg_bytes = kernel.descriptor.kernarg_bytes;
+  for (const auto& function : code.functions) {
+    if (function.begin == code.base + kernel.begin) kernel.bytes = function.bytes;
+  }
+  return kernel;
+}
+
+rpl_emu::LaunchSizes sizes_of(const Launch& launch, const rpl_emu::Descriptor& descriptor) {
+  const auto beyond = [](uint32_t whole, uint32_t fixed) { return whole > fixed ? whole - fixed : 0; };
+  rpl_emu::LaunchSizes sizes;
+  sizes.grid = launch.grid;
+  sizes.block = launch.workgroup;
+  sizes.dynamic_lds = beyond(launch.group_bytes, descriptor.group_bytes);
+  sizes.stack = beyond(launch.private_bytes, descriptor.private_bytes);
+  return sizes;
+}
+
+// What a kernel reaches: the GPU's mappings, and the dispatch packet in a copy, since the runtime may write the next
+// one over it.
+std::vector<rpl_emu::Range> ranges_of(const PageTable& memory, uint64_t packet) {
+  std::vector<rpl_emu::Range> ranges;
+  for (const auto& part : memory.mapped()) {
+    const uint64_t shift = reinterpret_cast<uint64_t>(part.mapping.host) - part.begin;
+    ranges.push_back({part.begin, part.end, part.mapping.writable, shift});
+  }
+  ranges.push_back({packet, packet + sizeof(Packet), false, 0});
+  std::ranges::sort(ranges, {}, &rpl_emu::Range::begin);
+  return ranges;
+}
+
+// Where in the kernel, as a sentence's end.
+std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result) {
+  const auto text = decoded.program.texts.find(result.where.pc);
+  std::string line = text == decoded.program.texts.end() ? "" : text->second;
+  line.erase(0, line.find_first_not_of(" \t"));
+  std::string group;
+  for (const uint32_t number : result.where.group) group += (group.empty() ? "" : ", ") + std::to_string(number);
+  return "workgroup (" + group + "), wave " + std::to_string(result.where.wave) + ", lane " +
+         std::to_string(result.lane) + (line.empty() ? "" : ", near \"" + line + "\"");
+}
+
+[[noreturn]] void stop(const Decoded& decoded, const rpl_emu::LaunchResult& result, const PageTable& memory) {
+  if (result.outcome == rpl_emu::Outcome::fault) {
+    const auto access = result.write ? Access::kWrite : Access::kRead;
+    [[maybe_unused]] const auto* reachable = memory.at(result.address, kWidest, access);  // throws GpuFault
+  }
+  std::string reason = result.reason;
+  for (const uint64_t word : {result.where.pc, result.where.pc - 1}) {
+    const auto refused = decoded.program.refused.find(word);
+    if (refused != decoded.program.refused.end()) reason = refused->second;
+  }
+  throw Refusal(reason + ", " + place_of(decoded, result));
+}
+
+}  // namespace
+
+struct Emulator::Parts {
+  explicit Parts(const std::string& program)
+      : lanes(rpl_emu::load_lanes("", std::filesystem::path(program).parent_path().string())),
+        table(lanes.lists),
+        disassembler(program) {}
+
+  rpl_emu::LaneLibrary lanes;
+  rpl_emu::OpcodeTable table;
+  DisassemblerProcess disassembler;
+  std::mutex mutex;
+  std::map<uint64_t, std::shared_ptr<const Decoded>> known;  // by address of the descriptor
+
+  std::shared_ptr<const Decoded> decode(const Launch& launch, const LoadedCode& code, const PageTable& memory) {
+    const std::scoped_lock lock(mutex);
+    std::vector<uint8_t> text = text_of(code, memory);
+    auto& found = known[launch.kernel_object];
+    if (found && found->text == text && found->kernel.name == launch.kernel) return found;
+    auto decoded = std::make_shared<Decoded>();
+    decoded->text = std::move(text);
+    decoded->object.end = code.text - code.base + code.text_bytes;
+    decoded->object.segments.push_back(
+        {code.text - code.base, code.text_bytes, decoded->text, false, true});
+    decoded->object.functions = functions_of(code);
+    decoded->kernel = kernel_of(launch, code, memory);
+    const InstructionTexts texts(disassembler);
+    decoded->program = rpl_emu::LoadedObject(decoded->object, code.base)
+                           .decode(decoded->kernel, rpl_emu::Decoder(texts, table));
+    found = decoded;
+    return decoded;
+  }
+};
+
+Emulator::Emulator(const std::string& program) : parts_(std::make_unique<Parts>(program)) {}
+Emulator::~Emulator() = default;
+
+bool Emulator::run(const Launch& launch, const PageTable& memory) {
+  const auto code = loaded_code(memory, launch.kernel_object);
+  if (!code) return false;
+  try {
+    const auto decoded = parts_->decode(launch, *code, memory);
+    const auto& descriptor = decoded->kernel.descriptor;
+    rpl_emu::GuestMemory own;
+    uint8_t* packet = own.allocate(launch.packet.size());
+    std::memcpy(packet, launch.packet.data(), launch.packet.size());
+    const auto ranges = ranges_of(memory, reinterpret_cast<uint64_t>(packet));
+    rpl_emu::Placed placed;
+    placed.entry = code->base + descriptor.entry;
+    placed.kernarg = launch.kernarg;
+    if (launch.kernarg_bytes > 0) {
+      const auto* bytes = memory.at(launch.kernarg, launch.kernarg_bytes, Access::kRead);
+      placed.kernarg_bytes = reinterpret_cast<const uint8_t*>(bytes);
+    }
+    placed.packet = reinterpret_cast<uint64_t>(packet);
+    placed.queue = launch.queue_record;
+    placed.ranges = {ranges.data(), static_cast<uint32_t>(ranges.size()), true};
+    const auto result = rpl_emu::launch(placed, decoded->kernel, decoded->program, parts_->lanes.lists,
+                                        sizes_of(launch, descriptor), {}, nullptr);
+    if (result.outcome != rpl_emu::Outcome::ended) stop(*decoded, result, memory);
+  } catch (const rpl_emu::Unavailable& refusal) {
+    throw Refusal(refusal.what());
+  } catch (const rpl_emu::BadFile& refusal) {
+    throw Refusal(refusal.what());
+  }
+  return true;
+}
+
+}  // namespace softkfd

@@ -1,0 +1,24 @@
+// Kernels by the emulator of gfx942 code (native/emu), over the memory that the page table shows.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "executor/executor.h"
+
+namespace softkfd {
+
+class Emulator : public Executor {
+ public:
+  // `program`: rpl-emu, beside which the emulator's libraries lie. Throws std::runtime_error without them.
+  explicit Emulator(const std::string& program);
+  ~Emulator() override;
+
+  bool run(const Launch& launch, const PageTable& memory) override;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace softkfd
