@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.critical_path.intervals import merge_intervals
+from rpl_core.model.trace import distinct_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,9 +26,9 @@ __all__ = ["ceiling_at_most", "longest_chain_ns", "order_is_known"]
 
 def order_is_known(domain: Domain, sync_info: SyncInfo, unresolved: Unresolved) -> bool:
     """Whether every wait between the lanes of a process is in the recording; one lane waits for none."""
-    used = np.unique(domain.work.lane)
+    used = distinct_values(domain.work.lane)
     process = domain.work.lanes.process[used]
-    if np.unique(process).size == process.size:
+    if distinct_values(process).size == process.size:
         return True
     told = sync_info in ("api_calls", "measured_events")
     return told and not unresolved.waits and not unresolved.syncs
@@ -37,7 +38,7 @@ def longest_chain_ns(domain: Domain) -> int:
     """The longest sum of intervals of one process of which no two overlap."""
     work = domain.work
     chains = []
-    for process in np.unique(work.process).tolist():
+    for process in distinct_values(work.process).tolist():
         own = work.process == process
         chains.append(_longest_chain_ns(work.begin_ns[own], work.end_ns[own]))
     return max(chains, default=0)
