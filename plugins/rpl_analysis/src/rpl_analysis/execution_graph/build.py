@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
 
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.segment_sums import segment_sums
@@ -41,6 +40,7 @@ from rpl_analysis.execution_graph.results.unknown_order import (
     longest_chain_ns,
     order_is_known,
 )
+from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBounds) -> dict[st
     if not known:
         longest = max(bounds.all_edges_ns, longest_chain_ns(domain))
         bounds = attrs.evolve(bounds, any_order_ns=longest)
-    return {"lanes": int(np.unique(domain.work.lane).size), "order_known": known, "bounds": bounds}
+    return {"lanes": int(distinct_values(domain.work.lane).size), "order_known": known, "bounds": bounds}
 
 
 def _summed_up(
