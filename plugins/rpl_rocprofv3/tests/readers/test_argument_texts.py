@@ -6,6 +6,7 @@ import random
 import sqlite3
 from contextlib import closing
 
+import attrs
 import pytest
 
 from rpl_rocprofv3.database import open_database
@@ -71,6 +72,17 @@ def test_many_distinct_texts_are_kept_apart(tmp_path):
     with open_database(make(tmp_path / "a.db", rows)) as database:
         found = read_arguments(database, Tables(database.connection).get("rocpd_arg"), NAMES)["event"]
     assert meaning(found) == [(row[0], row[4]) for row in rows]
+
+
+def test_arguments_of_another_process_are_left_out(tmp_path):
+    path = make(tmp_path / "a.db", [(1, 0, "t", "stream", "0x10"), (2, 0, "t", "stream", "0x20")])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE rocpd_arg SET guid = 'other' WHERE event_id = 1")
+        connection.commit()
+    with open_database(path) as database:
+        table = attrs.evolve(Tables(database.connection).get("rocpd_arg"), guid="g")
+        found = read_arguments(database, table, NAMES)["stream"]
+    assert meaning(found) == [(2, "0x20")]
 
 
 def test_keys_that_collide_are_left_to_sqlite(tmp_path, monkeypatch):
