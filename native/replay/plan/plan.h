@@ -1,0 +1,68 @@
+// What to do, as rpl-vmreplay wrote it down. It has read and checked the capture; here only its shape is
+// checked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rpl::replay {
+
+struct Range {
+  uint64_t address = 0;
+  uint64_t size = 0;
+};
+
+// Memory whose bytes are in a file; a file that ends before its size is followed by zeros.
+struct Content {
+  Range range;
+  std::string file;
+  uint32_t gpu = 0;
+};
+
+struct Variable {
+  std::string name;
+  uint64_t size = 0;
+  std::string file;
+  std::optional<uint64_t> address;  // where it was in the captured process
+};
+
+struct Kernel {
+  std::string name;
+  std::string code_object;
+  std::string isa;  // of the code object, as runtimes spell it
+  bool captured_code = true;
+  std::array<uint32_t, 3> grid{};
+  std::array<uint16_t, 3> workgroup{};
+  uint16_t setup = 3;
+  uint32_t group_bytes = 0;
+  uint32_t private_bytes = 0;
+  std::optional<uint32_t> dynamic_group_bytes;  // beyond what the code object asks for
+  std::string kernarg_file;
+  std::optional<uint64_t> kernarg_address;  // in the captured process
+};
+
+struct Plan {
+  bool reserve_only = false;
+  std::vector<Range> ranges;  // to reserve, when that is all
+  std::string isa;            // of the GPU that the launch was on; empty: any
+  uint32_t gpu = 0;           // its number
+  uint32_t iterations = 1;
+  uint32_t warm_ups = 0;
+  bool recopy = true;
+  std::optional<uint64_t> time_limit_ns;
+  Kernel kernel;
+  std::vector<Content> regions;
+  std::vector<Content> edits;
+  std::vector<Variable> variables;
+  std::vector<Range> keep;
+  std::string hash_folder;  // empty: no hashes
+  std::string keep_file;
+
+  // Throws std::exception for what is no plan.
+  static Plan read(const std::string& file);
+};
+
+}  // namespace rpl::replay

@@ -1,0 +1,129 @@
+#include "runtime/gpus.h"
+
+#include <array>
+
+#include "plan/failure.h"
+#include "runtime/isa.h"
+
+namespace rpl::replay {
+namespace {
+
+struct IsaNames {
+  const HsaLibrary& hsa;
+  std::vector<std::string> names;
+};
+
+hsa::Status add_isa(hsa::Isa isa, void* data) {
+  auto& found = *static_cast<IsaNames*>(data);
+  uint32_t length = 0;
+  if (found.hsa.isa_get_info_alt(isa, hsa::kIsaNameLength, &length) != hsa::kSuccess) return hsa::kSuccess;
+  std::string name(length, '\0');
+  if (found.hsa.isa_get_info_alt(isa, hsa::kIsaName, name.data()) == hsa::kSuccess) {
+    found.names.emplace_back(name.c_str());
+  }
+  return hsa::kSuccess;
+}
+
+struct PoolSearch {
+  const HsaLibrary& hsa;
+  uint32_t flag;
+  hsa::Pool found;
+};
+
+hsa::Status look_at_pool(hsa::Pool pool, void* data) {
+  auto& search = *static_cast<PoolSearch*>(data);
+  uint32_t segment = 0;
+  uint32_t flags = 0;
+  if (search.hsa.pool_get_info(pool, hsa::kPoolSegment, &segment) != hsa::kSuccess || segment != 0 ||
+      search.hsa.pool_get_info(pool, hsa::kPoolFlags, &flags) != hsa::kSuccess) {
+    return hsa::kSuccess;
+  }
+  if ((flags & search.flag) != 0 && search.found.handle == 0) search.found = pool;
+  return hsa::kSuccess;
+}
+
+std::string text_of(const HsaLibrary& hsa, hsa::Agent agent, uint32_t what) {
+  std::array<char, 128> text{};
+  return hsa.agent_get_info(agent, what, text.data()) == hsa::kSuccess ? text.data() : "";
+}
+
+}  // namespace
+
+Gpus::Gpus(const HsaLibrary& hsa) : hsa_(hsa) {
+  hsa_.require(hsa_.iterate_agents(
+                   [](hsa::Agent agent, void* data) {
+                     static_cast<Gpus*>(data)->add(agent);
+                     return hsa::kSuccess;
+                   },
+                   this),
+               "no_device", "the runtime does not name its devices");
+  if (gpus_.empty()) throw Failure("no_device", "the runtime sees no GPU", "", "rpl doctor");
+}
+
+void Gpus::add(hsa::Agent agent) {
+  uint32_t type = 0;
+  hsa_.require(hsa_.agent_get_info(agent, hsa::kAgentDevice, &type), "no_device",
+               "the runtime does not describe its devices");
+  if (type == hsa::kDeviceCpu && cpu_.handle == 0) {
+    cpu_ = agent;
+    host_pool_ = pool_of(agent, hsa::kPoolKernarg);
+  } else if (type == hsa::kDeviceGpu) {
+    IsaNames isas{hsa_, {}};
+    hsa_.agent_iterate_isas(agent, add_isa, &isas);
+    gpus_.push_back({agent, pool_of(agent, hsa::kPoolCoarseGrained), std::move(isas.names)});
+  }
+}
+
+hsa::Pool Gpus::pool_of(hsa::Agent agent, uint32_t flag) const {
+  PoolSearch search{hsa_, flag, {}};
+  hsa_.iterate_pools(agent, look_at_pool, &search);
+  return search.found;
+}
+
+std::string Gpus::difference(uint32_t number, const std::string& isa) const {
+  std::string first = "the runtime names no instruction set of the GPU";
+  for (size_t i = 0; i < gpus_[number].isas.size(); ++i) {
+    std::string one = isa_difference(isa, gpus_[number].isas[i]);
+    if (one.empty()) return "";
+    if (i == 0) first = std::move(one);
+  }
+  return first;
+}
+
+uint32_t Gpus::choose(const Plan& plan) const {
+  const std::string& isa = plan.kernel.isa.empty() ? plan.isa : plan.kernel.isa;
+  const uint32_t own = plan.gpu < size() ? plan.gpu : 0;
+  if (isa.empty()) return own;
+  const std::string problem = difference(own, isa);
+  if (problem.empty()) return own;
+  for (uint32_t number = 0; number < size(); ++number) {
+    if (difference(number, isa).empty()) return number;
+  }
+  throw Failure("isa_mismatch", problem, "the capture is of another kind of GPU",
+                "replay it on a GPU of its kind");
+}
+
+void Gpus::describe(uint32_t number, Result& result) const {
+  const Gpu& gpu = gpus_[number];
+  result.device = text_of(hsa_, gpu.agent, hsa::kAgentName);
+  result.product = text_of(hsa_, gpu.agent, hsa::kAgentProductName);
+  if (!gpu.isas.empty()) result.isa = gpu.isas.front();
+  result.runtime = hsa_.path;
+  std::array<uint16_t, 2> version{};
+  hsa_.system_get_info(hsa::kSystemVersionMajor, &version[0]);
+  hsa_.system_get_info(hsa::kSystemVersionMinor, &version[1]);
+  result.interface_version = std::to_string(version[0]) + "." + std::to_string(version[1]);
+  const char* build = nullptr;
+  if (hsa_.system_get_info(hsa::kSystemBuildVersion, static_cast<void*>(&build)) == hsa::kSuccess &&
+      build != nullptr) {
+    result.runtime_version = build;
+  }
+}
+
+std::vector<hsa::Agent> Gpus::agents() const {
+  std::vector<hsa::Agent> agents;
+  for (const Gpu& gpu : gpus_) agents.push_back(gpu.agent);
+  return agents;
+}
+
+}  // namespace rpl::replay
