@@ -55,6 +55,9 @@ std::vector<Pages> wanted_pages(const Plan& plan) {
   for (const Variable& variable : plan.variables) {
     if (variable.address) contents.push_back({{*variable.address, variable.size}, "", plan.gpu});
   }
+  if (const auto address = plan.kernel.kernarg_address; address && plan.kernel.kernarg_bytes > 0) {
+    contents.push_back({{*address, plan.kernel.kernarg_bytes}, "", plan.gpu});
+  }
   return pages_of(std::move(contents));
 }
 

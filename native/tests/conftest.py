@@ -402,3 +402,112 @@ def emulator(native_build: Path, tmp_path: Path) -> Emulator:
 def examples(compiled: Compile) -> Path:
     """Kernels with usual signatures, and some that go wrong, for the emulator."""
     return compiled("examples.hsaco", [require("clang++-22"), *DEVICE, "-O3", CORPUS / "examples.hip"])
+
+
+@attrs.frozen
+class Replayed:
+    """One `rpl replay`."""
+
+    exit_code: int
+    document: dict[str, Any]
+    stderr: str
+
+    @property
+    def kind(self) -> str | None:
+        """Of the error."""
+        error = self.document["error"]
+        return None if error is None else error["kind"]
+
+
+@pytest.fixture
+def replay(
+    native_build: Path, shadows: Path, hsa_runtime: Path, rpl_cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Replayed]:
+    """``replay(capture, "--iterations", "3", faults="lost=2")``; ``command="reserve-check"``."""
+    if not (native_build / "native" / "replay" / "rpl-replay").is_file():
+        absent("libxxhash-dev", "without its header the replayer is not built")
+
+    def run(
+        capture: Captured | Path,
+        *options: str,
+        command: str = "full-vm",
+        runtime: Path = hsa_runtime,
+        gpus: int = 1,
+        faults: str = "",
+    ) -> Replayed:
+        settings = {"GPUS": gpus, "FAULTS": faults, "SHADOWS": shadows}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"SOFTKFD_{name}", str(value))
+        launcher = f"{native_build / 'native' / 'softkfd' / 'softkfd-run'} --runtime {runtime}"
+        words = ["--native-folder", str(native_build), "--replay-launcher", launcher, "--json", *options]
+        folder = capture.folder if isinstance(capture, Captured) else capture
+        ran = rpl_cli("replay", command, str(folder), *words)
+        return Replayed(ran.exit_code, json.loads(ran.stdout), ran.stderr)
+
+    return run
+
+
+@pytest.fixture
+def replayed_by_api(
+    native_build: Path, shadows: Path, hsa_runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """``replayed_by_api(capture, keep=(...))``: what plugins get of the replayer itself."""
+    from rpl_core.interfaces.options import Options
+    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+    from rpl_vmreplay.replay.native_replayer import NativeReplayer
+
+    def run(capture: Captured, **request: Any) -> Any:
+        monkeypatch.setenv("SOFTKFD_SHADOWS", str(shadows))
+        launcher = native_build / "native" / "softkfd" / "softkfd-run"
+        options = Options({"replay-launcher": (str(launcher), "--runtime", str(hsa_runtime))})
+        return NativeReplayer(native_build).replay(ReplayRequest(capture.folder, options=options, **request))
+
+    return run
+
+
+@pytest.fixture
+def change_the_hash() -> Callable[[Captured], None]:
+    """As if the captured launch had left something else: another hash of what it changed."""
+
+    def change(capture: Captured) -> None:
+        changed = next(one for one in capture.extras["memory"]["regions"] if one["changed_by_launch"])
+        path = capture.folder / "memory" / f"region_{changed['base']:x}.post.xxh3"
+        path.write_bytes(bytes(8) + path.read_bytes()[8:])
+        for kept in capture.folder.glob("memory_after/*"):
+            kept.unlink()
+        told = capture.extras
+        told["memory"]["post"] = "hashes"
+        (capture.folder / "capture.json").write_text(json.dumps(told))
+        _seal_again(capture.folder)
+
+    return change
+
+
+def _seal_again(folder: Path) -> None:
+    import xxhash
+
+    sentinel = json.loads((folder / "rpl_capture_complete").read_text())
+    for name in sentinel["files"]:
+        content = (folder / name).read_bytes()
+        sentinel["files"][name] = {"size": len(content), "xxh3": xxhash.xxh3_64_hexdigest(content)}
+    (folder / "rpl_capture_complete").write_text(json.dumps(sentinel))
+
+
+@pytest.fixture(scope="session")
+def compiled_for(compiled: Compile) -> Callable[..., Path]:
+    """``compiled_for("gfx90a")``: the tests' kernels for another GPU, or with other options."""
+    require("ld.lld-22")
+
+    def build(gpu: str, *options: str) -> Path:
+        device = ["-x", "hip", f"--offload-arch={gpu}", "--offload-device-only", "--no-gpu-bundle-output"]
+        command = [require("clang++-22"), *device, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3", *options]
+        name = "-".join(["kernels", gpu, *options]).replace("=", "-")
+        return compiled(f"{name}.hsaco", [*command, PROGRAMS / "kernels.hip"])
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def other_arguments(compiled_for: Callable[..., Path]) -> Path:
+    """The tests' kernels with wider arguments."""
+    return compiled_for("gfx942", "-Dint=long")

@@ -43,8 +43,8 @@ def test_newer_runtimes_run_over_the_software_kfd(
 
 
 @_NEWER
-def test_launches_are_captured_on_newer_runtimes(
-    rocm_runtime, capture_scenario, isolated, hip_program, suite
+def test_launches_are_captured_and_run_again_on_newer_runtimes(
+    rocm_runtime, capture_scenario, isolated, hip_program, replay, suite
 ):
     runtime = rocm_runtime("--hip", *suite)
     program, slow = hip_program("hip_capture", runtime), "slow=50:add_in_place"
@@ -60,6 +60,8 @@ def test_launches_are_captured_on_newer_runtimes(
     for ran in runs:
         assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
         assert (ran.capture.wrong("before"), ran.capture.wrong("after")) == ([], [])
+        again = replay(ran.capture, "--iterations", "2", runtime=runtime, gpus=2)
+        assert (again.exit_code, again.document["reproduced"]) == (0, True), again.stderr
 
 
 @pytest.mark.parametrize("low", [True, False])
@@ -74,6 +76,16 @@ def test_twenty_captures_under_address_randomisation_are_right(capture_scenario,
         regions = ran.capture.extras["memory"]["regions"]
         places.add(tuple(region["base"] for region in regions if region["kind"] == "device_pool"))
     assert (len(places) == 1) is low
+
+
+@pytest.mark.parametrize("low", [True, False])
+def test_twenty_replays_under_address_randomisation_are_where_they_belong(capture_scenario, replay, low):
+    options = () if low else ("--no-low-addresses",)
+    captured = capture_scenario("in_place", kernel="add_in_place", dispatch=1, options=options)
+    for _ in range(20):
+        ran = replay(captured.capture)
+        assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+        assert all(one["exact"] for one in ran.document["reservations"])
 
 
 @pytest.mark.parametrize("gigabytes", [2, 11])

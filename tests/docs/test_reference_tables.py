@@ -66,13 +66,6 @@ def test_the_table_of_commands_is_complete(documentation):
     assert listed == set(COMMANDS) | OF_PLUGINS
 
 
-def test_commands_that_the_guide_calls_absent_are_absent(documentation):
-    text = documentation.page(GUIDE).read_text(encoding="utf-8")
-    absent = set(documentation.spans(text.split("Not in this release:", 1)[1].split("\n\n", 1)[0]))
-    assert "replay" in absent
-    assert not absent & (set(COMMANDS) | set(_BROUGHT["commands"]) | _options_of(profile))
-
-
 def test_the_settings_table_equals_the_settings(documentation):
     rows = documentation.rows(GUIDE, "setting", "variable", "default", "meaning")
     listed = {row[0].strip("`"): (row[1].strip("`"), row[2]) for row in rows}

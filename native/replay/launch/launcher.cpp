@@ -30,7 +30,7 @@ uint64_t Launcher::launch(const hsa::DispatchPacket& packet, std::optional<uint6
   submit(packet);
   if (!wait_for(hsa_, done_, events_, limit_ns, "gpu_fault", "during the launch")) {
     throw Failure("time_limit", "the launch did not end in time",
-                  "it waits for another kernel or for the host, or needs longer", "raise --time-limit");
+                  "it waits for another kernel or for the host, or needs longer", "raise --kernel-timeout");
   }
   hsa::DispatchTime time{};
   hsa_.require(hsa_.dispatch_time(agent_, done_, &time), "internal",

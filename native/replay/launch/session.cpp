@@ -35,7 +35,7 @@ std::vector<char> bytes_of(const std::string& file) {
 
 }  // namespace
 
-Session::Session(const Plan& plan, Result& result) : plan_(plan), result_(result) {}
+Session::Session(Plan plan, Result& result) : plan_(std::move(plan)), result_(result) {}
 
 void Session::start() {
   hsa_.emplace();
@@ -51,6 +51,11 @@ void Session::start() {
   gpus_.emplace(*hsa_);
   gpu_ = gpus_->choose(plan_);
   gpus_->describe(gpu_, result_);
+  for (auto* contents : {&plan_.regions, &plan_.edits}) {
+    for (Content& one : *contents) {
+      if (one.gpu >= gpus_->size()) one.gpu = gpu_;
+    }
+  }
   constexpr uint32_t kVirtualMemorySupported = 0x205;  // HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED
   bool supported = true;
   if (hsa_->system_get_info(kVirtualMemorySupported, &supported) == hsa::kSuccess && !supported) {
@@ -79,10 +84,8 @@ void Session::reserve(const std::vector<Pages>& pages, HeldPages& held) {
 }
 
 uint64_t Session::place_kernarg() {
+  if (const auto address = plan_.kernel.kernarg_address) return *address;
   const std::vector<char> bytes = bytes_of(plan_.kernel.kernarg_file);
-  const auto address = plan_.kernel.kernarg_address;
-  const auto holds = [&](const Content& one) { return contains(one.range, *address, bytes.size()); };
-  if (address && std::ranges::any_of(plan_.regions, holds)) return *address;
   result_.notes.emplace_back("the arguments lie elsewhere than in the captured process");
   const size_t size = std::max<size_t>(bytes.size(), 1);
   hsa_->require(hsa_->pool_allocate(gpus_->host_pool(), size, 0, &kernarg_), "map_failed",
@@ -95,6 +98,11 @@ uint64_t Session::place_kernarg() {
 }
 
 void Session::restore() {
+  // Programs allocate less than the hidden arguments take: what lies behind is in no region.
+  const Kernel& kernel = plan_.kernel;
+  if (kernel.kernarg_address) {
+    copier_->write({{*kernel.kernarg_address, kernel.kernarg_bytes}, kernel.kernarg_file, gpu_});
+  }
   for (const Content& region : plan_.regions) copier_->write(region);
   for (const Variable& variable : plan_.variables) {
     const uint64_t address = code_->address_of(variable);

@@ -12,7 +12,7 @@ namespace rpl::replay {
 
 class Session {
  public:
-  Session(const Plan& plan, Result& result);
+  Session(Plan plan, Result& result);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -30,7 +30,7 @@ class Session {
   [[nodiscard]] bool differs(const Variable& variable, uint64_t address);
   [[nodiscard]] uint32_t gpu_of(const Range& range) const;
 
-  const Plan& plan_;
+  Plan plan_;
   Result& result_;
   std::optional<HsaLibrary> hsa_;
   bool started_ = false;

@@ -46,6 +46,7 @@ Kernel kernel_of(const json& object) {
   kernel.private_bytes = object.at("private_bytes").get<uint32_t>();
   kernel.dynamic_group_bytes = maybe<uint32_t>(object, "dynamic_group_bytes");
   kernel.kernarg_file = object.at("kernarg_file").get<std::string>();
+  kernel.kernarg_bytes = object.at("kernarg_bytes").get<uint64_t>();
   kernel.kernarg_address = maybe<uint64_t>(object, "kernarg_address");
   return kernel;
 }

@@ -41,6 +41,7 @@ struct Kernel {
   uint32_t private_bytes = 0;
   std::optional<uint32_t> dynamic_group_bytes;  // beyond what the code object asks for
   std::string kernarg_file;
+  uint64_t kernarg_bytes = 0;
   std::optional<uint64_t> kernarg_address;  // in the captured process
 };
 

@@ -117,6 +117,7 @@ void Gpus::describe(uint32_t number, Result& result) const {
   if (hsa_.system_get_info(hsa::kSystemBuildVersion, static_cast<void*>(&build)) == hsa::kSuccess &&
       build != nullptr) {
     result.runtime_version = build;
+    std::erase(result.runtime_version, '"');  // some builds have them in it
   }
 }
 

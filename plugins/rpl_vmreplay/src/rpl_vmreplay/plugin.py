@@ -11,19 +11,29 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.options import CommandOption
+    from rpl_vmreplay.interfaces.replayer import Replayer
 
 RPL_API = 1
 
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_vmreplay.isolate.native_tool import NATIVE_FOLDER
+    from rpl_vmreplay.native_parts import NATIVE_FOLDER, REPLAY_LAUNCHER
 
-    return (NATIVE_FOLDER,)
+    return (NATIVE_FOLDER, REPLAY_LAUNCHER)
 
 
 @hookimpl
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
-    from rpl_vmreplay.isolate.native_tool import NATIVE_FOLDER, CaptureToolCheck
+    from rpl_vmreplay.native_parts import CAPTURE_TOOL, NATIVE_FOLDER, REPLAYER, NativePartCheck
 
-    return (CaptureToolCheck(config.get(NATIVE_FOLDER.name)),)
+    folder = config.get(NATIVE_FOLDER.name)
+    return (NativePartCheck(CAPTURE_TOOL, folder), NativePartCheck(REPLAYER, folder))
+
+
+@hookimpl
+def rpl_replayers(config: Mapping[str, Any]) -> tuple[Replayer, ...]:
+    from rpl_vmreplay.native_parts import NATIVE_FOLDER
+    from rpl_vmreplay.replay.native_replayer import NativeReplayer
+
+    return (NativeReplayer(config.get(NATIVE_FOLDER.name)),)

@@ -85,13 +85,13 @@ def _request(session: Session, application: tuple[str, ...], flags: dict[str, An
     from rpl_core.cli.command_options import option_values
     from rpl_core.process.launch import application_command
     from rpl_vmreplay.isolate.expressions import require_expression
-    from rpl_vmreplay.isolate.native_tool import NATIVE_FOLDER, find_library
     from rpl_vmreplay.isolate.run import IsolateRequest
+    from rpl_vmreplay.native_parts import CAPTURE_TOOL, NATIVE_FOLDER, find_part
 
     kernel = flags["kernel"]
     return IsolateRequest(
         command=application_command(application),
-        library=find_library(option_values(session, "isolate", flags)[NATIVE_FOLDER]),
+        library=find_part(CAPTURE_TOOL, option_values(session, "isolate", flags)[NATIVE_FOLDER]),
         output=flags["output"] or Path(DEFAULT_FOLDER),
         kernel=None if kernel is None else require_expression(kernel),
         dispatch=flags["dispatch"],

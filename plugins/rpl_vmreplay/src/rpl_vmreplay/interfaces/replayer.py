@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import MissingError
+from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
 
@@ -73,6 +76,7 @@ class ReplayRequest:
     process are zeroed. ``time_limit_s`` is for one launch.
     ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
     registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
+    ``options`` are the values of ``rpl replay``'s options, those of plugins too.
     """
 
     capture: Path
@@ -87,6 +91,7 @@ class ReplayRequest:
     patch_hidden_args: bool = False
     time_limit_s: float | None = None
     variation: int = 0
+    options: Options = attrs.field(factory=Options, eq=False)
 
 
 @frozen
@@ -175,6 +180,7 @@ class ReserveRequest:
 
     ranges: tuple[MemoryRange, ...]
     isa: str | None = None
+    options: Options = attrs.field(factory=Options, eq=False)
 
 
 @frozen

@@ -1,0 +1,191 @@
+"""Captured launches run again over the software KFD, with the real ROCr, leave what they left."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+#: The first of them builds the native part.
+pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def in_place(capture_scenario):
+    """The second of three launches that add 5."""
+    ran = capture_scenario("in_place", kernel="^add_in", dispatch=1)
+    assert ran.exit_code == 0, ran.stderr
+    return ran.capture
+
+
+def _region_with(capture, value):
+    """The captured region whose first word that is."""
+    for region in json.loads((capture.folder / "memory_regions.json").read_text())["regions"]:
+        with (capture.folder / "memory" / f"region_{region['base']:x}.bin").open("rb") as stream:
+            if stream.read(4) == value.to_bytes(4, "little"):
+                return region
+    raise AssertionError(value)
+
+
+def _as_the_first_rocm_perf_lab_wrote_it(capture, folder):
+    """The same capture without what only rpl's tool tells."""
+    shutil.copytree(capture.folder, folder, ignore=shutil.ignore_patterns("*.xxh3", "memory_after"))
+    for name in ("capture.json", "rpl_capture_complete"):
+        (folder / name).unlink()
+    return folder
+
+
+def test_a_launch_leaves_what_it_left_each_time(in_place, replay):
+    ran = replay(in_place, "--iterations", "3", "--warm-ups", "1")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    assert [len(ran.document["timing"][name]) for name in ("raw", "warm_up_raw")] == [3, 1]
+    assert ran.document["timing"]["origin"] == "synthetic"
+    assert all(one["exact"] for one in ran.document["reservations"])
+
+
+def test_without_restoring_every_launch_goes_on_from_the_last(in_place, replay):
+    ran = replay(in_place, "--iterations", "3", "--no-recopy")
+    assert (ran.exit_code, ran.document["execution"]["mode"]) == (0, "stateful"), ran.stderr
+    assert (ran.document["reproduced"], ran.document["reproduced_reason"]) == (
+        None,
+        "the memory was not restored between launches",
+    )
+
+
+@pytest.mark.parametrize(("recopy", "added"), [(True, 5), (False, 20)])
+def test_memory_is_given_back_as_the_last_launch_left_it(in_place, replayed_by_api, recopy, added):
+    """Accumulating as predicted: three launches and a warm-up add 5 each; and so does poison."""
+    from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange
+
+    base = _region_with(in_place, 6)["base"]
+    edit = MemoryEdit(base + 8, (1000).to_bytes(4, "little"))
+    result = replayed_by_api(
+        in_place, iterations=3, warm_ups=1, recopy=recopy, edits=(edit,), keep=(MemoryRange(base, 16),)
+    )
+    (kept,) = result.kept
+    words = [int.from_bytes(kept[at : at + 4], "little") for at in range(0, 16, 4)]
+    assert words == [6 + added, 7 + added, 1000 + added, 9 + added]
+    assert result.reproduced is None
+
+
+def test_memory_of_every_kind_dynamic_lds_and_a_variable(capture_scenario, replay):
+    ran = capture_scenario("every_kind", kernel="follow_list", dispatch=1, options=("--compress",))
+    assert ran.exit_code == 0, ran.stderr
+    ran = replay(ran.capture, "--iterations", "2")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr + str(ran.document)
+
+
+def test_two_gpus(capture_scenario, replay):
+    captured = capture_scenario("two_gpus", kernel="add_arrays", gpus=2)
+    ran = replay(captured.capture, gpus=2)
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    assert replay(captured.capture, gpus=1).document["reproduced"] is True
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kernel", "reproduced"),
+    [
+        ("drain", "accumulate", True),
+        ("host_writer", "add_in_place", None),
+        ("between_processes", "add_in_place", True),
+    ],
+)
+def test_captures_of_other_scenarios(capture_scenario, replay, scenario, kernel, reproduced):
+    captured = capture_scenario(scenario, kernel=kernel)
+    ran = replay(captured.capture)
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, reproduced), ran.stderr
+
+
+def test_another_outcome_is_told(in_place, replay, change_the_hash):
+    change_the_hash(in_place)
+    ran = replay(in_place)
+    assert (ran.exit_code, ran.document["reproduced"], ran.kind) == (1, False, None), ran.stderr
+    assert ran.document["differing"]
+
+
+@pytest.mark.parametrize(
+    ("faults", "code", "verdict", "error"),
+    [
+        ("", 0, "exact", None),
+        ("reserve=refuse", 1, "failed", "reserve_failed"),
+        ("reserve=relocate", 2, "relocated", None),
+    ],
+)
+def test_reserve_check_says_what_the_runtime_gives(in_place, replay, faults, code, verdict, error):
+    ran = replay(in_place, command="reserve-check", faults=faults)
+    assert (ran.exit_code, ran.document["verdict"], ran.kind) == (code, verdict, error), ran.stderr
+    assert bool(ran.document["reservations"]) is True
+
+
+@pytest.mark.parametrize(
+    ("faults", "code", "kind"),
+    [
+        ("reserve=refuse", 1, "reserve_failed"),
+        ("reserve=relocate", 3, "relocated"),
+        ("copy=1", 1, "copy_failed"),
+        ("slow=60000:add_in_place", 124, "time_limit"),
+    ],
+)
+def test_what_fails_is_told_by_kind(in_place, replay, faults, code, kind):
+    ran = replay(in_place, "--kernel-timeout", "0.2", faults=faults)
+    assert (ran.exit_code, ran.kind) == (code, kind), ran.stderr
+    assert ran.document["reproduced"] is None
+    assert "Next:" in ran.stderr or "Likely cause:" in ran.stderr
+
+
+def test_memory_that_is_not_in_the_capture_is_a_fault_of_the_gpu(in_place, replay, tmp_path):
+    """And no hang: the region that the kernel writes is left out."""
+    folder = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / "holes")
+    values = _region_with(in_place, 6)["base"]
+    listed = json.loads((folder / "memory_regions.json").read_text())
+    listed["regions"] = [one for one in listed["regions"] if one["base"] != values]
+    (folder / "memory_regions.json").write_text(json.dumps(listed))
+    ran = replay(folder)
+    assert (ran.exit_code, ran.kind) == (4, "gpu_fault"), ran.stderr
+    assert ran.document["error"]["address"] // 4096 == values // 4096
+
+
+def test_captures_of_the_public_tools(in_place, replay, tmp_path):
+    first = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / "first")
+    kerncap = shutil.copytree(first, tmp_path / "kerncap")
+    (kerncap / "metadata.json").write_text("{}")
+    (kerncap / "capture_complete").write_text("")
+    dispatch = json.loads((kerncap / "dispatch.json").read_text())
+    dispatch["mangled_name"] = dispatch["mangled_name"].removesuffix(".kd") + " [clone .kd]"
+    (kerncap / "dispatch.json").write_text(json.dumps(dispatch))
+    for folder in (first, kerncap):
+        ran = replay(folder)
+        assert (ran.exit_code, ran.document["reproduced"]) == (0, None), ran.stderr
+        assert ran.document["capture"]["layout"] == ("kerncap" if folder is kerncap else "rocm-perf-lab")
+
+
+def test_captures_that_are_not_whole_are_refused(in_place, replay):
+    region = in_place.folder / "memory" / f"region_{_region_with(in_place, 6)['base']:x}.bin"
+    content = bytearray(region.read_bytes())
+    region.write_bytes(content[:-1])
+    assert "are said to be in it" in replay(in_place).document["error"]["fact"]
+    content[0] ^= 1
+    region.write_bytes(content)
+    ran = replay(in_place)
+    assert (ran.exit_code, ran.kind) == (65, "bad_capture")
+    assert "does not match its hash" in ran.document["error"]["fact"]
+    (in_place.folder / "dispatch.json").unlink()
+    assert replay(in_place).exit_code == 69
+
+
+def test_code_for_another_gpu_is_refused_before_anything_runs(in_place, replay, compiled_for):
+    ran = replay(in_place, "--hsaco", str(compiled_for("gfx90a")))
+    assert (ran.exit_code, ran.kind) in [(5, "isa_mismatch"), (75, "undecidable")], ran.stderr
+
+
+def test_other_code_is_not_judged_by_functions_of_the_host(in_place, replay, kernels):
+    ran = replay(in_place, "--hsaco", str(kernels))
+    assert (ran.exit_code, ran.kind) == (75, "undecidable"), ran.stderr
+
+
+def test_code_with_another_layout_of_arguments_is_refused(in_place, replay, other_arguments):
+    ran = replay(in_place, "--hsaco", str(other_arguments))
+    assert (ran.exit_code, ran.kind) == (65, "bad_capture"), ran.stderr
+    assert re.search(r"takes other arguments .* abi-diff", ran.stderr)

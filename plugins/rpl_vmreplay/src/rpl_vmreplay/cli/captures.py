@@ -1,0 +1,51 @@
+"""What the commands of `rpl replay` share: the capture that they are for, and the replayer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rpl_core.cli.session import Session
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.interfaces.replayer import Replayer
+
+DEFAULT_FOLDER = Path("isolate_capture")
+DEFAULT_REPLAYER = "hsa"
+
+
+def named_folder(argument: Path | None, option: Path | None) -> Path | None:
+    """Raises UsageError when two different ones are named."""
+    from rpl_core.errors import UsageError
+
+    if argument is not None and option is not None and argument.absolute() != option.absolute():
+        raise UsageError(
+            f"CAPTURE is {argument} and --capture-dir is {option}", next_step="name one of them only"
+        )
+    return argument if argument is not None else option
+
+
+def whole_capture(folder: Path) -> Capture:
+    """The capture, all bytes of which match their hashes. Raises BadDataError or MissingError."""
+    from rpl_core.errors import BadDataError
+    from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.capture.wholeness import problems_of
+
+    opened = open_capture(folder)
+    if problem := next(problems_of(opened), None):
+        raise BadDataError(
+            f"{folder} is not a whole capture: {problem}",
+            next_step=f"rpl capture verify {folder} names all reasons",
+        )
+    return opened
+
+
+def replayer_of(session: Session, name: str) -> Replayer:
+    """By its name, or by that of a device that it stands for. Raises as the catalogue does."""
+    from rpl_vmreplay.hookspecs import REPLAYERS
+
+    offered = session.host.catalog.of(REPLAYERS)
+    for contribution in offered.contributions:
+        if name in contribution.value.devices:
+            return contribution.value
+    return offered.get(name)

@@ -1,0 +1,134 @@
+"""``rpl replay full-vm``: run a captured launch again, at its own addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.command_options import PluginOptionsCommand
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.cli.output import Output
+    from rpl_core.cli.session import Session
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReplayResult
+
+_FOLDER = click.Path(path_type=Path)
+_KERNEL_TIMEOUT_S = 60.0
+
+
+@click.command("full-vm", cls=PluginOptionsCommand)
+@click.argument("capture", type=_FOLDER, required=False)
+@click.option("--capture-dir", type=_FOLDER, help="The same as CAPTURE (default: ./isolate_capture).")
+@click.option(
+    "--iterations", type=click.IntRange(1, 1_000_000), default=1, help="How many launches are timed."
+)
+@click.option(
+    "--warm-ups", type=click.IntRange(0, 1_000_000), default=0, help="Launches before, which don't count."
+)
+@click.option("--no-recopy", is_flag=True, help="Restore the memory before the first launch only.")
+@click.option("--hsaco", type=_FOLDER, metavar="FILE", help="Run this code object's kernel instead.")
+@click.option("--patch-hidden-args", is_flag=True, help="Zero hidden arguments that lead into the program.")
+@click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=_KERNEL_TIMEOUT_S,
+              metavar="S", help="Seconds for one launch (default: 60).")  # fmt: skip
+@click.option("--replayer", default=None, metavar="NAME", help="Where to run it (default: hsa).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
+    """Run the launch of CAPTURE again with the memory that it had, and compare what it leaves.
+
+    Each launch starts from the captured memory; with --no-recopy only the first does.
+
+    \b
+    rpl replay full-vm isolate_capture --iterations 20
+    rpl replay full-vm isolate_capture --hsaco faster.hsaco --json
+
+    Exit code 0: it ran; 1: the memory afterwards is not that of the captured launch, or memory could not be
+    reserved, mapped or copied; 3: other addresses; 4: GPU fault; 5: another kind of GPU; 6: no virtual
+    memory; 75: not decidable; 124: time limit.
+    """
+    from rpl_core.errors import RplError
+    from rpl_vmreplay.replay.outcome import failure_document, replay_document
+
+    session = session_of(context)
+    try:
+        capture, request = _request(session, flags)
+        result = _run(session, flags, request)
+    except RplError as error:
+        if as_json:
+            session.output.json(failure_document(error))
+        raise
+    if as_json:
+        session.output.json(replay_document(capture, request, result))
+    return _told(session.output, capture, request, result, as_json=as_json)
+
+
+def _request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRequest]:
+    from rpl_core.cli.command_options import option_values
+    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, named_folder, whole_capture
+    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+
+    capture = whole_capture(named_folder(flags["capture"], flags["capture_dir"]) or DEFAULT_FOLDER)
+    request = ReplayRequest(
+        capture=capture.folder,
+        iterations=flags["iterations"],
+        warm_ups=flags["warm_ups"],
+        recopy=not flags["no_recopy"],
+        code_object=flags["hsaco"],
+        patch_hidden_args=flags["patch_hidden_args"],
+        time_limit_s=flags["kernel_timeout"],
+        options=option_values(session, "full-vm", flags),
+    )
+    return capture, request
+
+
+def _run(session: Session, flags: dict[str, Any], request: ReplayRequest) -> ReplayResult:
+    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+
+    return replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).replay(request)
+
+
+def _told(
+    output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult, *, as_json: bool
+) -> int:
+    from rpl_core.errors import RplError
+    from rpl_core.exit_codes import ExitCode
+    from rpl_vmreplay.replay.outcome import exit_code_of
+
+    failure = result.failure
+    if failure is not None:
+        said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
+        output.note(f"rpl: {said.one_line()}")
+    elif not as_json:
+        _print(output, capture, request, result)
+    for note in result.notes:
+        output.note(f"note: {note}")
+    if failure is not None:
+        return exit_code_of(failure)
+    return int(ExitCode.NEGATIVE_FINDING if result.reproduced is False else ExitCode.OK)
+
+
+def _print(output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult) -> None:
+    from rpl_core.text.safety import readable
+    from rpl_vmreplay.replay.outcome import timing_of
+
+    where = result.environment
+    timing = timing_of(result.times_ns)
+    output.line(f"kernel            {readable(capture.dispatch.demangled_name)}")
+    output.line(f"on                {readable(where.product or where.device or 'unknown')}")
+    output.line(f"iterations        {request.iterations}, after {request.warm_ups} warm-ups")
+    output.line(f"memory recopy     {'yes' if request.recopy else 'no'}")
+    if timing.average is None:
+        output.line("average GPU time  unknown: this replayer knows no time")
+    else:
+        output.line(f"average GPU time  {timing.average:.3f} us ({result.origin.value})")
+    if result.wall_ns is not None:
+        output.line(f"total wall time   {result.wall_ns / 1e9:.3f} s")
+    reason = f": {result.reproduced_reason}" if result.reproduced_reason else ""
+    said = {True: "yes", False: "NO", None: "unknown"}[result.reproduced]
+    output.line(f"reproduced        {said}{reason}")
+    for one in result.differing[:10]:
+        output.line(f"  differs in the {one.size} bytes at 0x{one.address:x}")

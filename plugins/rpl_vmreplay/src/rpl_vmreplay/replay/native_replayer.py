@@ -1,0 +1,258 @@
+"""The replayer for GPUs of ROCr: the native program rpl-replay, one process for each replay."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rpl_core.errors import MissingError
+from rpl_core.model.origin import Origin
+from rpl_core.values import frozen
+from rpl_vmreplay.interfaces.replayer import (
+    Failure,
+    RegionHashes,
+    ReplayEnvironment,
+    Replayer,
+    ReplayError,
+    ReplayResult,
+    Reservation,
+    ReserveResult,
+)
+from rpl_vmreplay.native_parts import NATIVE_FOLDER, REPLAY_LAUNCHER, REPLAYER, find_part
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.options import Options
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.interfaces.replayer import (
+        MemoryRange,
+        ReplayRequest,
+        ReserveRequest,
+    )
+    from rpl_vmreplay.replay.plan_file import ReplayPlan
+
+_RESULT = "result.json"
+_HOST_KINDS = ("host_pool", "svm", "locked_host", "hsa_memory")
+_LAST_LINES = 3
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class _Environment(_Part):
+    device: str | None
+    product: str | None
+    isa: str | None
+    runtime: str | None
+    runtime_version: str | None
+    interface_version: str | None
+    pid: int
+
+
+class _Failure(_Part):
+    kind: Annotated[ReplayError, Field(strict=False)]
+    fact: str
+    cause: str | None
+    next_step: str | None
+    address: int | None
+
+
+class _Reserved(_Part):
+    requested: int
+    size: int
+    returned: int | None
+
+
+class _Variable(_Part):
+    name: str
+    changed: bool
+
+
+class _Told(_Part):
+    """``Result`` of native/replay/plan/result.h."""
+
+    environment: _Environment
+    software_kfd: bool
+    attempts: int
+    warm_up_ns: Annotated[tuple[int, ...], Field(strict=False)]
+    times_ns: Annotated[tuple[int, ...], Field(strict=False)]
+    notes: Annotated[tuple[str, ...], Field(strict=False)]
+    failure: _Failure | None
+    reservations: Annotated[tuple[_Reserved, ...], Field(strict=False)]
+    variables: Annotated[tuple[_Variable, ...], Field(strict=False)]
+
+    def failed(self) -> Failure | None:
+        return None if self.failure is None else Failure(**self.failure.model_dump())
+
+    def where(self) -> ReplayEnvironment:
+        return ReplayEnvironment(**self.environment.model_dump())
+
+    def reserved(self) -> tuple[Reservation, ...]:
+        return tuple(Reservation(one.requested, one.size, one.returned) for one in self.reservations)
+
+
+class NativeReplayer(Replayer):
+    """At the captured addresses, in a process that loads little else."""
+
+    name, summary = "hsa", "runs captured launches on a GPU of ROCr, at their own addresses"
+    devices = ("hsa",)
+    origin = Origin.MEASURED
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def missing(self) -> str | None:
+        try:
+            find_part(REPLAYER, self._folder)
+        except MissingError as error:
+            return error.one_line()
+        return None
+
+    def replay(self, request: ReplayRequest) -> ReplayResult:
+        from rpl_vmreplay.capture.folder import open_capture
+        from rpl_vmreplay.capture.plain_memory import PlainMemory
+        from rpl_vmreplay.replay.plan_file import ReplayPlan
+
+        begin = time.monotonic_ns()
+        program = self._command(request.options)
+        with tempfile.TemporaryDirectory(prefix="rpl-replay-") as name:
+            folder = Path(name)
+            capture = open_capture(request.capture)
+            plan = ReplayPlan(request, PlainMemory(capture, folder), folder)
+            told = _run(program, plan.write(), folder / _RESULT)
+            return _Replayed(request, capture, plan, told, folder).result(time.monotonic_ns() - begin)
+
+    def reserve(self, request: ReserveRequest) -> ReserveResult:
+        from rpl_vmreplay.replay.plan_file import write_reserve_plan
+
+        program = self._command(request.options)
+        with tempfile.TemporaryDirectory(prefix="rpl-replay-") as name:
+            told = _run(program, write_reserve_plan(request, Path(name)), Path(name) / _RESULT)
+        return ReserveResult(told.reserved(), told.where(), told.failed())
+
+    def _command(self, options: Options) -> tuple[str, ...]:
+        program = find_part(REPLAYER, options[NATIVE_FOLDER] or self._folder)
+        return (*options[REPLAY_LAUNCHER], str(program))
+
+
+def _run(program: tuple[str, ...], plan: Path, result: Path) -> _Told:
+    """Its result, also when the runtime crashes behind it. Raises as ``run_command`` does."""
+    from rpl_core.process import ProcessRequest, run_command
+    from rpl_core.process.outcome import describe_exit
+
+    lines: deque[str] = deque(maxlen=_LAST_LINES)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RPL_REPLAY_")}
+    request = ProcessRequest(
+        command=(*program, str(plan), str(result)), environment=environment, what="the replayer"
+    )
+    ended = run_command(request, lines.append)
+    try:
+        told = _Told.model_validate_json(result.read_bytes())
+    except (OSError, ValidationError):
+        raise MissingError(
+            f"the replayer {describe_exit(ended)} without a result",
+            cause="; ".join(lines) or None,
+            next_step="check the launcher's words, and the runtime by `rpl doctor`",
+        ) from None
+    if ended.signal is None:
+        return told
+    note = f"the runtime crashed while it was shut down ({describe_exit(ended)})"
+    return told.model_copy(update={"notes": (*told.notes, note)})
+
+
+@frozen
+class _Replayed:
+    """A replay that ended, and what there is to say of it."""
+
+    request: ReplayRequest
+    capture: Capture
+    plan: ReplayPlan
+    told: _Told
+    folder: Path
+
+    def result(self, wall_ns: int) -> ReplayResult:
+        told = self.told
+        hashes = self._hashes() if told.failure is None and self.request.hashes else None
+        same, reason, differing = self._reproduction(hashes)
+        return ReplayResult(
+            NativeReplayer.name,
+            Origin.SYNTHETIC if told.software_kfd else Origin.MEASURED,
+            times_ns=told.times_ns,
+            warm_up_ns=told.warm_up_ns,
+            wall_ns=wall_ns,
+            reservations=told.reserved(),
+            hashes=hashes,
+            reproduced=same,
+            reproduced_reason=reason,
+            differing=differing,
+            kept=self._kept() if told.failure is None else (),
+            accesses_reason="hardware tells no accesses"
+            if self.request.access_log
+            else "it was not asked for",
+            stale_arguments=self.plan.stale,
+            patched_arguments=self.plan.patched,
+            environment=told.where(),
+            notes=tuple(self._notes()),
+            failure=told.failed(),
+        )
+
+    def _hashes(self) -> tuple[RegionHashes, ...]:
+        from rpl_vmreplay.replay.plan_file import HASHES
+
+        return tuple(
+            RegionHashes(one.base, one.size, (self.folder / HASHES / str(one.base)).read_bytes())
+            for one in self.capture.regions
+        )
+
+    def _kept(self) -> tuple[bytes, ...]:
+        from rpl_vmreplay.replay.plan_file import KEPT
+
+        with (self.folder / KEPT).open("rb") as stream:
+            return tuple(stream.read(one.size) for one in self.request.keep)
+
+    def _reproduction(
+        self, hashes: tuple[RegionHashes, ...] | None
+    ) -> tuple[bool | None, str | None, tuple[MemoryRange, ...]]:
+        from rpl_vmreplay.capture.plain_memory import reproduction
+
+        if hashes is None:
+            ended = self.told.failure is None
+            return None, "hashes were not asked for" if ended else "the launch did not end", ()
+        if self.plan.patched:
+            return None, "hidden arguments were zeroed", ()
+        same, reason, differing = reproduction(self.capture, self.request, hashes)
+        if same and (name := self._wrong_variable()):
+            return False, f"the variable {name} changed otherwise than in the captured launch", ()
+        return same, reason, differing
+
+    def _wrong_variable(self) -> str | None:
+        """Of variables only is known whether the captured launch changed them."""
+        extras = self.capture.extras
+        told = {one.name: one.changed for one in self.told.variables}
+        for one in () if extras is None else extras.module_variables:
+            if one.changed_by_launch is not None and told.get(one.name) not in (None, one.changed_by_launch):
+                return one.name
+        return None
+
+    def _notes(self) -> list[str]:
+        notes = list(self.told.notes)
+        if self.told.attempts > 1:
+            notes.append(f"attempt {self.told.attempts}: the process itself lay in the way before")
+        if self.told.software_kfd:
+            notes.append("this ran over the software KFD: the times are of no GPU")
+        told = self.capture.extras
+        host = [] if told is None else [one for one in told.memory.regions if one.kind in _HOST_KINDS]
+        if host:
+            notes.append(f"{len(host)} regions of host memory lay in the GPU's own memory")
+        if self.plan.stale and not self.plan.patched:
+            names = ", ".join(self.plan.stale)
+            notes.append(f"hidden arguments lead into the captured process: {names}")
+        if any(one.address is not None for one in ([] if told is None else told.module_variables)):
+            notes.append("captured pointers to variables of modules led to copies of them")
+        return notes

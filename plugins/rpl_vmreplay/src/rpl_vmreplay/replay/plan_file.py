@@ -1,0 +1,150 @@
+"""The plan that ``rpl-replay`` carries out, and the files that it names (native/replay/plan/plan.h)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rpl_vmreplay.capture.files import KERNARG
+from rpl_vmreplay.interfaces.replayer import MemoryEdit
+from rpl_vmreplay.replay.captured_code import captured_code, kernel_name, other_code, stale_arguments
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rpl_vmreplay.capture.files import Region
+    from rpl_vmreplay.capture.plain_memory import PlainMemory
+    from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReserveRequest
+    from rpl_vmreplay.replay.captured_code import LaunchCode
+
+HASHES = "hashes"
+KEPT = "kept.bin"
+PLAN = "plan.json"
+
+
+class ReplayPlan:
+    """Everything that the program needs to know, and what of it the result has to tell."""
+
+    def __init__(self, request: ReplayRequest, memory: PlainMemory, folder: Path) -> None:
+        self._request, self._memory, self._folder = request, memory, folder
+        self._capture = memory.capture
+        own = captured_code(self._capture)
+        override = request.code_object
+        self._code = own if override is None else other_code(self._capture, override)
+        stale = stale_arguments(self._capture, own)
+        self.stale = tuple(stale)
+        self.patched = self.stale if request.patch_hidden_args else ()
+        self._zeroed = [stale[name] for name in self.patched]
+
+    def write(self) -> Path:
+        """The plan. Raises what reading the capture raises."""
+        (self._folder / HASHES).mkdir()
+        path = self._folder / PLAN
+        path.write_text(json.dumps(self._document()), encoding="utf-8")
+        return path
+
+    def _document(self) -> dict[str, Any]:
+        request, capture = self._request, self._capture
+        limit = request.time_limit_s
+        return {
+            "iterations": request.iterations,
+            "warm_ups": request.warm_ups,
+            "recopy": request.recopy,
+            "time_limit_ns": None if limit is None else round(limit * 1e9),
+            "isa": capture.dispatch.isa_name,
+            "gpu": 0 if capture.extras is None else capture.extras.agent.number or 0,
+            "kernel": self._kernel(self._code),
+            "regions": [self._region(one) for one in capture.regions],
+            "edits": [self._edit(number, one) for number, one in enumerate(self._edits())],
+            "variables": self._variables(),
+            "keep": [{"address": one.address, "size": one.size} for one in request.keep],
+            "hash_folder": str(self._folder / HASHES) if request.hashes else "",
+            "keep_file": str(self._folder / KEPT),
+        }
+
+    def _kernel(self, code: LaunchCode) -> dict[str, Any]:
+        launch, extras = self._capture.dispatch, self._capture.extras
+        segment = None if extras is None else extras.dispatch.group_segment
+        dynamic = None
+        if segment is not None and segment.fixed is not None:
+            dynamic = max(segment.launched - segment.fixed, 0)
+        plain = self._folder / "kernel.hsaco"
+        plain.write_bytes(code.code.elf)
+        return {
+            "name": kernel_name(self._capture),
+            "code_object": str(plain),
+            "isa": code.code.target,
+            "captured_code": self._request.code_object is None,
+            "grid": launch.grid,
+            "workgroup": launch.block,
+            "setup": (extras.dispatch.setup if extras is not None else None) or 3,
+            "group_bytes": launch.group_segment_size,
+            "private_bytes": launch.private_segment_size,
+            "dynamic_group_bytes": dynamic,
+            "kernarg_file": str(self._kernarg()),
+            "kernarg_bytes": launch.kernarg_size,
+            "kernarg_address": None if extras is None else extras.dispatch.kernarg_address,
+        }
+
+    def _kernarg(self) -> Path:
+        content = bytearray((self._capture.folder / KERNARG).read_bytes())
+        for offset, size in self._zeroed:
+            content[offset : offset + size] = bytes(size)
+        path = self._folder / KERNARG
+        path.write_bytes(content)
+        return path
+
+    def _edits(self) -> list[MemoryEdit]:
+        extras = self._capture.extras
+        address = None if extras is None else extras.dispatch.kernarg_address
+        if address is None:
+            return list(self._request.edits)
+        zeroed = [MemoryEdit(address + offset, bytes(size)) for offset, size in self._zeroed]
+        return [*zeroed, *self._request.edits]
+
+    def _edit(self, number: int, edit: MemoryEdit) -> dict[str, Any]:
+        path = self._folder / f"edit-{number}.bin"
+        path.write_bytes(edit.data)
+        region = self._memory.region_of(edit.address)
+        gpu = 0 if region is None else self._gpu_of(region)
+        return {"address": edit.address, "size": len(edit.data), "file": str(path), "gpu": gpu}
+
+    def _region(self, region: Region) -> dict[str, Any]:
+        path = self._memory.path_of(region).absolute()
+        return {
+            "address": region.base,
+            "size": region.size,
+            "file": str(path),
+            "gpu": self._gpu_of(region),
+        }
+
+    def _gpu_of(self, region: Region) -> int:
+        """The number of the GPU that the memory belonged to; host memory goes to that of the launch."""
+        extras, told = self._capture.extras, self._capture.extras_of(region)
+        if extras is None or extras.agent.number is None:
+            return 0
+        nodes = extras.agent.node, None if told is None or told.agent is None else told.agent.node
+        if None in nodes or told is None or told.kind not in ("device_pool", "vmem"):
+            return extras.agent.number
+        # GPUs are numbered in the order of their nodes, and follow the CPUs.
+        return max((nodes[1] or 0) - (nodes[0] or 0) + extras.agent.number, 0)
+
+    def _variables(self) -> list[dict[str, Any]]:
+        extras, folder = self._capture.extras, self._capture.folder.absolute()
+        addresses = {} if extras is None else {one.name: one.address for one in extras.module_variables}
+        return [
+            {
+                "name": one.name,
+                "size": one.size,
+                "file": str(folder / one.blob),
+                "address": addresses.get(one.name),
+            }
+            for one in self._capture.variables
+        ]
+
+
+def write_reserve_plan(request: ReserveRequest, folder: Path) -> Path:
+    path = folder / PLAN
+    ranges = [{"address": one.address, "size": one.size} for one in request.ranges]
+    path.write_text(json.dumps({"isa": request.isa or "", "reserve": ranges}), encoding="utf-8")
+    return path
