@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.documents.drafts import diagnostic_docs
-from rpl_core.errors import ApplicationError, InterruptedRunError, RplError, TimeLimitError
+from rpl_core.errors import InterruptedRunError, RplError, TimeLimitError
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rpl_core.plugins.relay import HookRelay
     from rpl_core.run_directory.writer import RunDirectory
 
-#: A shell reports a child that died of signal n as exit status 128 + n.
-_SHELL_SIGNAL_BASE = 128
 #: Hears the name of each pass before it starts.
 StepSink = Callable[[str], None]
 
@@ -77,7 +75,8 @@ class ProfileSession:
         if collector.role is not TraceRole.TIMING:
             self.diagnostics.append(attrs.evolve(collector.lost(error), where=planned.directory))
             return
-        if planned.role is TraceRole.TIMING or _is_not_the_profilers(error):
+        # A limit that the user set ends the profile; any other failure under counters costs the counters.
+        if planned.role is TraceRole.TIMING or isinstance(error, TimeLimitError):
             self.failure = self.failure or error
         if planned.role is TraceRole.TIMING:
             return
@@ -107,18 +106,6 @@ class ProfileSession:
         self.run.finish(reason, diagnostic_docs(self.diagnostics))
         state = RunState.COMPLETE if reason is None else RunState.INCOMPLETE
         self.relay.run_finished(self.info, RunOutcome(state, reason))
-
-
-def _is_not_the_profilers(error: RplError) -> bool:
-    """Whether a counter pass ended for a reason that the user must hear of: their limit or application.
-
-    A crash under counter collection is no proof against the application: the profiler aborts it so when a
-    device can't count.
-    """
-    if isinstance(error, ApplicationError):
-        status = getattr(error, "exit_status", None)
-        return status is not None and status < _SHELL_SIGNAL_BASE
-    return isinstance(error, TimeLimitError)
 
 
 def describe_plan(passes: Iterable[PlannedPass], run_directory: Path) -> Sequence[str]:

@@ -11,8 +11,10 @@ from rpl_llm_unroll.compiling.resource_screen import ResourceScreen
 from rpl_llm_unroll.evidence import kernel_evidence
 from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
 from rpl_llm_unroll.transformation import Unroll
+from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
+from rpl_optimize.transform.edits import apply_edits
 
 _TEXT = b"""__global__ void light(float* out, const float* in, int n) {
   for (int i = 0; i < n; ++i) out[0] += in[i];
@@ -53,6 +55,21 @@ def _unscreened() -> DeterministicProposer:
 )
 def test_the_heaviest_kernels_deepest_loop_comes_first(label, first):
     assert _unscreened().propose(_request(label)).id == first
+
+
+def test_after_an_accepted_factor_the_others_of_its_loop_are_tried():
+    request = _request(kernel="heavy")
+    unroll = Unroll(lambda source, architecture: "no compiler in this test")
+    loop = "heavy-L7-pragma"
+    (four,) = [one for one in unroll.propose(request.source) if one.id == f"{loop}4"]
+    accepted = attrs.evolve(request.source, text=apply_edits(_TEXT, four.edits))
+    offered = {one.id: one for one in unroll.propose(accepted) if one.id.startswith(loop)}
+    assert set(offered) == {f"{loop}2", f"{loop}8"}
+    eight = apply_edits(accepted.text, offered[f"{loop}8"].edits)
+    assert eight == accepted.text.replace(b"unroll 4", b"unroll 8")
+    assert offered[f"{loop}8"].declares == (LoopHints(0),)
+    tried = attrs.evolve(request, source=accepted, attempts=(Attempt(four.summary, "accepted", ""),))
+    assert DeterministicProposer(unroll).propose(tried).id == f"{loop}8"
 
 
 def _all_proposals(kernel: str | None = None) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.controls import controls_of
 from rpl_llm_unroll.evidence import architecture, unroll_evidence
-from rpl_llm_unroll.loops.policy import Policy
+from rpl_llm_unroll.loops.policy import Policy, accepted_hint
 from rpl_llm_unroll.loops.source_loop import find_loops
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_optimize.interfaces.declared_change import LoopHints
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rpl_llm_unroll.loops.source_loop import SourceLoop
+    from rpl_llm_unroll.syntax.source_file import SourceFile
     from rpl_optimize.interfaces.transformation import Evidence, GuardVerdict, KernelSource
 
     #: What one source's candidates are screened with, or why there is nothing.
@@ -51,7 +52,7 @@ class Unroll(Transformation):
         policy = Policy(file)
         kernels = [kernel for kernel in file.kernels if source.kernel in {None, kernel.name}]
         loops = find_loops(file, kernels)
-        return tuple(one for loop in loops for one in _candidates(loop, policy.verdicts(loop)))
+        return tuple(one for loop in loops for one in _candidates(file, loop, policy.verdicts(loop)))
 
     def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         return controls_of(source)
@@ -83,23 +84,31 @@ def factors_for(runs: int | None) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _candidates(loop: SourceLoop, verdicts: tuple[GuardVerdict, ...]) -> tuple[EditCandidate, ...]:
-    """All factors of one loop, or the one refused candidate."""
+def _candidates(
+    file: SourceFile, loop: SourceLoop, verdicts: tuple[GuardVerdict, ...]
+) -> tuple[EditCandidate, ...]:
+    """All factors of one loop but the one that it has, or the one refused candidate."""
     if not all(verdict.passed for verdict in verdicts):
         summary = f"unroll {loop.kind} loop {loop.id}"
         return (EditCandidate(loop.id, loop.kernel.name, loop.line, summary, (), verdicts),)
-    return tuple(_candidate(loop, factor, verdicts) for factor in factors_for(loop.runs))
+    had = accepted_hint(file.text[: loop.node.start_byte]) or b""
+    hints = {factor: b'_Pragma("unroll %d") ' % factor for factor in factors_for(loop.runs)}
+    return tuple(
+        _candidate(loop, factor, hint, had, verdicts) for factor, hint in hints.items() if hint != had
+    )
 
 
-def _candidate(loop: SourceLoop, factor: int, verdicts: tuple[GuardVerdict, ...]) -> EditCandidate:
+def _candidate(
+    loop: SourceLoop, factor: int, hint: bytes, had: bytes, verdicts: tuple[GuardVerdict, ...]
+) -> EditCandidate:
     begin = loop.node.start_byte
     return EditCandidate(
         id=f"{loop.id}-pragma{factor}",
         kernel=loop.kernel.name,
         line=loop.line,
         summary=f"unroll loop {loop.id} by {factor}",
-        edits=(Edit(begin, begin, b'_Pragma("unroll %d") ' % factor),),
+        edits=(Edit(begin - len(had), begin, hint),),
         guards=verdicts,
         changes_loop=True,
-        declares=(LoopHints(),),
+        declares=(LoopHints(0 if had else 1),),
     )

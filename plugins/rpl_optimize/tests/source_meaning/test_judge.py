@@ -214,6 +214,15 @@ def test_a_declared_change_passes_alone(judged, old, new, declared):
     assert (_refused(both) != {}) is changed
 
 
+def test_another_factor_in_a_hint_is_no_new_hint(judge_of):
+    hinted = _SOURCE.replace(b"for (int i = 0; i < n; ++i) p[i] +=", _HINTED + b" +=")
+    judge = judge_of(hinted)
+    other = hinted.replace(b"unroll 4", b"unroll 8")
+    assert other != hinted
+    assert _refused(judge.judge(other, (LoopHints(0),))) == {}
+    assert "declared" in _refused(judge.judge(other, (LoopHints(),)))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "declared"),
     [

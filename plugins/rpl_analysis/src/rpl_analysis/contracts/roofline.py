@@ -28,7 +28,8 @@ class FlopModelsPart(Part):
 class RooflinePart(Part):
     """The roofline of a kernel in short. A null figure has its reason in ``reasons``.
 
-    ``exactness`` is that of the operational intensity, or of the part of it that is known.
+    ``exactness`` is that of the operational intensity, or of the part of it that is known; that of every
+    figure stands in ``exactness_of``. ``partial`` names the figures of which a part is unknown.
     """
 
     flops: float | None = None
@@ -41,6 +42,8 @@ class RooflinePart(Part):
     flop_model: FlopModelName | None = None
     models: FlopModelsPart | None = None
     exactness: ExactnessName | None = None
+    exactness_of: dict[str, ExactnessName] = Field(default_factory=dict)
+    partial: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     reasons: dict[str, str] = Field(default_factory=dict)
     exceeds_ceiling: tuple[str, ...] = ()

@@ -95,6 +95,8 @@ def _part(kernel: KernelRoofline) -> RooflinePart:
             ratio=kernel.models.ratio,
         ),
         exactness=exactness.value if exactness else None,
+        exactness_of={name: metric.exactness.value for name, metric in figures.items() if metric.exactness},
+        partial=tuple(name for name, metric in figures.items() if metric.partial),
         missing=tuple(sorted({*kernel.flops.missing, *kernel.bytes.missing})),
         reasons=reasons,
         exceeds_ceiling=kernel.exceeds_ceiling,

@@ -58,6 +58,7 @@ _PRAGMA_BEFORE = re.compile(
     rb"(?:_Pragma\s*\([^\n]*\)|\]\]|^[ \t]*#[ \t]*pragma[^\n]*\n)(?:\s|//[^\n]*\n|/\*.*?\*/)*\Z",
     re.DOTALL | re.MULTILINE,
 )
+_ACCEPTED_HINT = re.compile(rb'_Pragma\("unroll [0-9]+"\) \Z')
 _SMALLEST_FACTOR = 2
 #: Pragma and comments in front of a loop are not longer.
 _LOOK_BACK = 1000
@@ -112,10 +113,17 @@ def _reaching(
 
 def _own_pragma(file: SourceFile, loop: SourceLoop) -> GuardVerdict:
     begin = loop.node.start_byte
-    if _PRAGMA_BEFORE.search(file.text[max(0, begin - _LOOK_BACK) : begin]):
+    before = file.text[max(0, begin - _LOOK_BACK) : begin]
+    if accepted_hint(before) is None and _PRAGMA_BEFORE.search(before):
         reason = "a pragma or attribute stands before the loop: its author decided"
         return GuardVerdict("own-pragma", False, reason, loop.line)
-    return GuardVerdict("own-pragma", True, "no pragma or attribute stands before the loop")
+    return GuardVerdict("own-pragma", True, "no pragma or attribute of its author stands before the loop")
+
+
+def accepted_hint(before: bytes) -> bytes | None:
+    """The hint at the end of ``before`` as ``unroll`` writes it: on the line of its loop."""
+    found = _ACCEPTED_HINT.search(before)
+    return found[0] if found else None
 
 
 def _innermost(loop: SourceLoop) -> GuardVerdict:

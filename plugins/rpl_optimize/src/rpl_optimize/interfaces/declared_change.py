@@ -20,7 +20,7 @@ class DeclaredChange:
 
 @frozen
 class LoopHints(DeclaredChange):
-    """``count`` loops of one function get a hint (``#pragma unroll``, ``_Pragma``)."""
+    """``count`` loops of one function get a hint (``#pragma unroll``, ``_Pragma``); 0: hints change only."""
 
     count: int = 1
 

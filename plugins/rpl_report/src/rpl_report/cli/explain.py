@@ -50,6 +50,7 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis) ->
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
     from rpl_report.explain.label import label_lines
+    from rpl_report.explain.resources import resource_lines
     from rpl_report.explain.roofline import roofline_lines
     from rpl_report.sections import explained_sections
     from rpl_report.text.sections import section_text
@@ -58,6 +59,7 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis) ->
     yield ""
     yield from label_lines(found)
     yield ""
+    yield from resource_lines(documents.get("profile"), found.kernel)
     yield from roofline_lines(documents.get("roofline"), found.kernel)
     sections = [SectionOf(c.plugin, c.value) for c in session.host.catalog.report_sections().contributions]
     asked = SectionRequest(documents, text_width())

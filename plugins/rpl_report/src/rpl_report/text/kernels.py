@@ -10,7 +10,6 @@ from rpl_analysis.text.figures import (
     duration_ns,
     marked,
     milliseconds,
-    number,
     occupancy_share,
     percent,
 )
@@ -19,7 +18,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
-    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument, ResourcesPart
     from rpl_analysis.contracts.roofline import RooflinePart
 
 __all__ = ["NAME_WIDTH", "SHOWN_KERNELS", "kernel_table"]
@@ -45,11 +44,20 @@ class Column:
 def _bandwidth(roofline: RooflinePart) -> str:
     """GB/s; a rate above the memory ceiling is marked, since it is no HBM bandwidth."""
     above = "hbm" in roofline.exceeds_ceiling
-    return number(roofline.achieved_gbps) + (" (above HBM)" if above else "")
+    rate = marked(roofline.achieved_gbps, roofline.exactness_of.get("achieved_gbps"))
+    return rate + (" (above HBM)" if above else "")
 
 
 def _intensity(roofline: RooflinePart) -> str:
-    return marked(roofline.operational_intensity, roofline.exactness)
+    return marked(roofline.operational_intensity, roofline.exactness_of.get("operational_intensity"))
+
+
+def _resources(used: ResourcesPart) -> str:
+    """Registers per work-item and per wave, bytes of LDS per workgroup; one dash where nothing is known."""
+    counts = (used.vgpr_per_thread, used.sgpr_per_wave, used.lds_bytes)
+    if all(count is None for count in counts):
+        return UNKNOWN
+    return "/".join(UNKNOWN if count is None else str(count) for count in counts)
 
 
 def _label(found: KernelAnalysis | None) -> str:
@@ -58,15 +66,16 @@ def _label(found: KernelAnalysis | None) -> str:
 
 _COLUMNS = (
     Column("kernel", lambda k, _: k.name, right=False),
-    Column("calls", lambda k, _: f"{k.launches:,.10g}", dropped=3),
+    Column("calls", lambda k, _: f"{k.launches:,.10g}", dropped=4),
     Column("time", lambda k, _: milliseconds(k.runtime_ms)),
-    Column("share", lambda k, _: percent(k.time_share), dropped=8),
+    Column("share", lambda k, _: percent(k.time_share), dropped=9),
     Column("median", lambda k, _: duration_ns(k.median_ns), dropped=1),
-    Column("occup.", lambda k, _: occupancy_share(k.occupancy), dropped=5),
-    Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=2),
-    Column("crit.", lambda k, _: percent(k.criticality_weight), dropped=7),
-    Column("GB/s", lambda k, _: _bandwidth(k.roofline) if k.roofline else UNKNOWN, dropped=6),
-    Column("FLOP/B", lambda k, _: _intensity(k.roofline) if k.roofline else UNKNOWN, dropped=4),
+    Column("occup.", lambda k, _: occupancy_share(k.occupancy), dropped=6),
+    Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=3),
+    Column("VGPR/SGPR/LDS", lambda k, _: _resources(k.resources), dropped=2),
+    Column("crit.", lambda k, _: percent(k.criticality_weight), dropped=8),
+    Column("GB/s", lambda k, _: _bandwidth(k.roofline) if k.roofline else UNKNOWN, dropped=7),
+    Column("FLOP/B", lambda k, _: _intensity(k.roofline) if k.roofline else UNKNOWN, dropped=5),
     Column("bottleneck", lambda _, found: _label(found), right=False),
 )
 
