@@ -423,7 +423,10 @@ class Replayed:
 def replay(
     native_build: Path, shadows: Path, hsa_runtime: Path, rpl_cli: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Replayed]:
-    """``replay(capture, "--iterations", "3", faults="lost=2")``; ``command="reserve-check"``."""
+    """``replay(capture, "--iterations", "3", faults="lost=2")``; ``command="reserve-check"``.
+
+    Kernels are run by ``shadows``, or with ``executor="emu"`` by the emulator alone.
+    """
     if not (native_build / "native" / "replay" / "rpl-replay").is_file():
         absent("libxxhash-dev", "without its header the replayer is not built")
 
@@ -434,11 +437,14 @@ def replay(
         runtime: Path = hsa_runtime,
         gpus: int = 1,
         faults: str = "",
+        executor: str = "shadow",
     ) -> Replayed:
-        settings = {"GPUS": gpus, "FAULTS": faults, "SHADOWS": shadows}
+        known = shadows if executor == "shadow" else ""
+        settings = {"GPUS": gpus, "FAULTS": faults, "SHADOWS": known}
         for name, value in settings.items():
             monkeypatch.setenv(f"SOFTKFD_{name}", str(value))
-        launcher = f"{native_build / 'native' / 'softkfd' / 'softkfd-run'} --runtime {runtime}"
+        launcher = f"{native_build / 'native' / 'softkfd' / 'softkfd-run'} --executor {executor}"
+        launcher += f" --runtime {runtime}"
         words = ["--native-folder", str(native_build), "--replay-launcher", launcher, "--json", *options]
         folder = capture.folder if isinstance(capture, Captured) else capture
         ran = rpl_cli("replay", command, str(folder), *words)
@@ -494,15 +500,19 @@ def _seal_again(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def compiled_for(compiled: Compile) -> Callable[..., Path]:
-    """``compiled_for("gfx90a")``: the tests' kernels for another GPU, or with other options."""
+def compiled_for(compiled: Compile, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``compiled_for("gfx90a")``: the tests' kernels for another GPU, with other options, or changed."""
     require("ld.lld-22")
 
-    def build(gpu: str, *options: str) -> Path:
+    def build(gpu: str, *options: str, change: tuple[str, str] | None = None) -> Path:
         device = ["-x", "hip", f"--offload-arch={gpu}", "--offload-device-only", "--no-gpu-bundle-output"]
         command = [require("clang++-22"), *device, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3", *options]
         name = "-".join(["kernels", gpu, *options]).replace("=", "-")
-        return compiled(f"{name}.hsaco", [*command, PROGRAMS / "kernels.hip"])
+        if change is None:
+            return compiled(f"{name}.hsaco", [*command, PROGRAMS / "kernels.hip"])
+        source = tmp_path_factory.mktemp("changed") / "kernels.hip"
+        source.write_text((PROGRAMS / "kernels.hip").read_text().replace(*change))
+        return compiled(f"{name}-changed.hsaco", [*command, "-I", PROGRAMS, source])
 
     return build
 

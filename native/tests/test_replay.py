@@ -176,8 +176,21 @@ def test_captures_that_are_not_whole_are_refused(in_place, replay):
 
 
 def test_code_for_another_gpu_is_refused_before_anything_runs(in_place, replay, compiled_for):
-    ran = replay(in_place, "--hsaco", str(compiled_for("gfx90a")))
-    assert (ran.exit_code, ran.kind) in [(5, "isa_mismatch"), (75, "undecidable")], ran.stderr
+    ran = replay(in_place, "--hsaco", str(compiled_for("gfx90a")), executor="emu")
+    assert (ran.exit_code, ran.kind) == (5, "isa_mismatch"), ran.stderr
+    assert (ran.document["timing"]["raw"], ran.document["reservations"]) == ([], [])
+
+
+def test_other_code_leaves_the_same_or_something_else(in_place, replay, compiled_for, emulator):
+    """With the emulator for the code: the captured one, an unoptimized one, and one that subtracts."""
+    del emulator
+    assert replay(in_place, executor="emu").document["reproduced"] is True
+    slower = replay(in_place, "--hsaco", str(compiled_for("gfx942", "-O1", "-fno-inline")), executor="emu")
+    assert (slower.exit_code, slower.document["reproduced"]) == (0, True), slower.stderr
+    assert slower.document["kernel"]["captured_code"] is False
+    wrong = compiled_for("gfx942", change=("values[ID] += amount", "values[ID] -= amount"))
+    ran = replay(in_place, "--hsaco", str(wrong), executor="emu")
+    assert (ran.exit_code, ran.document["reproduced"]) == (1, False), ran.stderr
 
 
 def test_other_code_is_not_judged_by_functions_of_the_host(in_place, replay, kernels):

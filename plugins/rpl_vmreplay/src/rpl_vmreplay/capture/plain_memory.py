@@ -128,8 +128,6 @@ def reproduction(
 
 
 def _nothing_to_say(capture: Capture, request: ReplayRequest) -> str | None:
-    if request.code_object is not None:
-        return "another code object ran than the captured one"
     if request.edits:
         return "memory was changed before the launch"
     if not request.recopy and request.iterations + request.warm_ups > 1:
