@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 
 import numpy as np
 import pytest
 
-from .emu_program import STATUSES
+from rpl_testkit.requirements import require
+
+from .emu_program import DEVICE, STATUSES
 
 
 def _result(emulator, name, type_):
@@ -163,6 +166,71 @@ def test_sanitize_names_both_places(emulator, examples):
         assert {f["kind"] for f in ran.document["findings"]} == {kind}
     ran = emulator.launch(examples, "no_race", "zeros:512", grid="128", block="128", options=("--sanitize",))
     assert (ran.status, ran.document["findings"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "at", "other"),
+    [
+        ("unwritten_register", "register-unwritten", "global_store_dword", "v_add_u32"),
+        ("partly_written_register", "register-unwritten", "global_store_dword", "v_add_u32"),
+        ("unwritten_scalar", "scalar-register-unwritten", "s_cbranch_scc0", "s_add_u32"),
+        ("garbage_in_lds", "lds-unwritten", "flat_load_dword", "flat_load_dword"),
+        ("barrier_of_some_lanes", "barrier-partial-exec", "s_barrier", "s_barrier"),
+        ("different_barriers", "barrier-different", "s_barrier", "s_barrier"),
+        ("unused_garbage", None, None, None),
+    ],
+)
+def test_sanitize_finds_garbage_and_barriers_that_do_not_fit(emulator, examples, kernel, kind, at, other):
+    block = "128" if "barrier" in kernel else "64"
+    ran = emulator.launch(examples, kernel, "zeros:512", grid=block, block=block, options=("--sanitize",))
+    assert ran.document["outcome"] == "ended", ran.stderr
+    found = ran.document["findings"]
+    assert {finding["kind"] for finding in found} == ({kind} if kind else set())
+    if kind:
+        assert ran.status == 1
+        assert at in found[0]["at"]
+        assert other in found[0]["other"]
+    if kernel == "different_barriers":
+        assert found[0]["at"] != found[0]["other"]
+    if kernel == "partly_written_register":
+        assert found[0]["lane"] == 32
+
+
+@pytest.mark.parametrize("kernel", ["unwritten_register", "garbage_in_lds"])
+def test_what_nobody_wrote_is_garbage_by_the_seed(emulator, examples, kernel):
+    def run(seed):
+        buffer = f"zeros:256,out={emulator.output('o')}"
+        assert emulator.launch(examples, kernel, buffer, options=("--seed", seed)).status == 0
+        return emulator.output("o").read_bytes()
+
+    first = run("1")
+    assert first != bytes(256)
+    assert run("1") == first
+    assert run("2") != first
+
+
+def test_preloaded_arguments_are_in_their_registers(emulator, compiled, tmp_path):
+    source = tmp_path / "preload.hip"
+    source.write_text(
+        """extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, 64)))
+        void preload(int a, int* out, short b, double c, int d) {
+          out[__builtin_amdgcn_workitem_id_x()] = a + b * 10 + int(c) * 100 + d * 1000;
+        }"""
+    )
+    command = [require("clang++-22"), *DEVICE, "-O3", source, "-mllvm", "-amdgpu-kernarg-preload-count=16"]
+    code = compiled("preload.hsaco", command)
+    words = re.search(r"user_sgpr_kernarg_preload_length (\d+)", _descriptor(code))
+    assert words
+    assert int(words[1]) >= 8
+    result = f"zeros:256,out={emulator.output('o')}"
+    ran = emulator.launch(code, "preload", "i32:1", result, "i16:2", "f64:3", "i32:4")
+    assert ran.status == 0, ran.stderr
+    assert (_result(emulator, "o", np.int32) == 4321).all()
+
+
+def _descriptor(code):
+    command = [require("llvm-objdump-22"), "-d", "--disassemble-symbols=preload.kd", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("cpu", ["baseline", "avx2"])

@@ -504,7 +504,8 @@ class One {
     const bool atomic = name_.find("_atomic_") != std::string::npos;
     const bool returns = atomic && text_.modifier("sc0").has_value();
     const bool flat = name_.starts_with("flat_"), scratch = name_.starts_with("scratch_");
-    i_.flags = (returns ? kReturns : 0U) | (flat ? kFlat : 0U) | (scratch ? kScratch : 0U);
+    const bool coherent = text_.modifier("sc0") || text_.modifier("sc1");
+    i_.flags = (returns ? kReturns : 0U) | (flat ? kFlat : 0U) | (scratch ? kScratch : 0U) | (coherent ? kCoherent : 0U);
     const std::string_view out = outputs(), in = inputs();
     const bool has_result = !out.empty() && (!atomic || returns);
     size_t next = 0;
@@ -540,7 +541,8 @@ class One {
     else i_.from[0] = vector_row(text_.operands[1], offset && index ? 2 : 1);
     i_.from[2] = scalar_register(text_.operands[2], 4);
     i_.from[3] = source(text_.operands[3], 'u', false);
-    i_.flags = (returns ? kReturns : 0U) | (offset ? kOffset : 0U) | (index ? kIndexed : 0U);
+    const bool coherent = text_.modifier("sc0") || text_.modifier("sc1");
+    i_.flags = (returns ? kReturns : 0U) | (offset ? kOffset : 0U) | (index ? kIndexed : 0U) | (coherent ? kCoherent : 0U);
     i_.offset = words_[0] & 0xfff;
   }
 };

@@ -178,31 +178,41 @@ class Group {
       const uint32_t item = first + j;
       w.v[0][j] = item % size[0] | item / size[0] % size[1] << 10 | item / size[0] / size[1] << 20;
     }
-    scalar_registers(w);
-    if (job_.findings) job_.findings->wave_started(w);
+    std::array<bool, kScalars> set{};
+    scalar_registers(w, set);
+    if (job_.findings) job_.findings->wave_started(w, set);
   }
 
   // LLVM AMDGPUUsage, "Initial Kernel Execution State".
-  void scalar_registers(Wave& w) const {
+  void scalar_registers(Wave& w, std::array<bool, kScalars>& set) const {
     const Descriptor& d = job_.kernel.descriptor;
     unsigned at = 0;
+    const auto put = [&](uint32_t value) {
+      set[at] = true;
+      w.s[at++] = value;
+    };
     const auto pair = [&](unsigned bit, uint64_t value) {
       if (!(d.properties >> bit & 1)) return;
-      w.set64(at, value);
-      at += 2;
+      put(static_cast<uint32_t>(value));
+      put(static_cast<uint32_t>(value >> 32));
     };
+    for (const unsigned k : {kFlatScratch, kFlatScratch + 1, kXnack, kXnack + 1, kM0, kExec, kExec + 1}) set[k] = true;
     if (d.properties & 1) at += 4;
     pair(1, job_.packet);
     pair(2, job_.queue);
     pair(3, job_.kernarg);
     pair(4, 1);
     pair(5, 0);
-    if (d.properties >> 6 & 1) w.s[at++] = job_.scratch_bytes;
+    if (d.properties >> 6 & 1) put(job_.scratch_bytes);
     const unsigned words = d.preload & 127, offset = d.preload >> 7;
-    for (unsigned k = 0; k < words && at < 16; ++k) std::memcpy(&w.s[at++], job_.kernarg_bytes + 4 * (offset + k), 4);
+    for (unsigned k = 0; k < words && at < 16; ++k) {
+      uint32_t value = 0;
+      std::memcpy(&value, job_.kernarg_bytes + uint64_t{4} * (offset + k), sizeof value);
+      put(value);
+    }
     at = d.rsrc2 >> 1 & 31;
     for (unsigned k = 0; k < 3; ++k)
-      if (d.rsrc2 >> (7 + k) & 1) w.s[at++] = state_.id[k];
+      if (d.rsrc2 >> (7 + k) & 1) put(state_.id[k]);
   }
 
   void report(const Wave& w) const {

@@ -1,4 +1,4 @@
-// What `--sanitize` is told: every access to LDS and memory, by lane.
+// What `--sanitize` is told: every instruction before it runs, every access to LDS and memory by lane.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ struct Shadow {
   // `lds`: the address counts from the start of the workgroup's LDS, else it is one of this process.
   void (*access)(Wave& w, const Instruction& i, unsigned lane, uint64_t address, unsigned bytes, bool write,
                  bool atomic, bool lds) = nullptr;
+  void (*execute)(Wave& w, const Instruction& i) = nullptr;
 };
 
 }  // namespace rpl_emu

@@ -1,14 +1,16 @@
 // One build of the lane functions for one instruction set of the CPU, as a library that is loaded at run time.
 #include <bit>
 
+#include "machine/shadow.h"
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
-// Runs up to `budget` instructions; gives how many.
-uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
+// Runs up to `budget` instructions; gives how many. `Watched`: --sanitize looks at each before it runs.
+template <bool Watched>
+uint64_t run_instructions(Wave& w, Count* counts, uint64_t budget) {
   const Instruction* code = w.code;
   uint64_t done = 0;
   while (done < budget) {
@@ -19,6 +21,7 @@ uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
     w.pc = at + i.size;
     ++done;
     ++w.clock;
+    if constexpr (Watched) w.group->shadow->execute(w, i);
     i.run(w, i);
     if (w.stop != Stop::none) [[unlikely]] {
       if (w.stop == Stop::fault || w.stop == Stop::trap) w.pc = at;
@@ -26,6 +29,9 @@ uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
     }
   }
   return done;
+}
+uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
+  return w.group->shadow ? run_instructions<true>(w, counts, budget) : run_instructions<false>(w, counts, budget);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ bool locate_flat(Wave& w, const Instruction& i, Access what, Addresses& at, u64 
         w.fault(address, j, what.write, "outside of the workgroup's LDS");
         return false;
       }
-      if (w.group->shadow) w.group->shadow->access(w, i, j, offset, what.bytes, what.write, what.atomic, true);
+      if (w.group->shadow) w.group->shadow->access(w, i, j, offset, what.bytes, what.write, what.atomic || (i.flags & kCoherent), true);
       at.of[j] = reinterpret_cast<u64>(w.group->lds) + offset;
     } else if (address >> 32 == kPrivateBase >> 32) {
       if (offset + what.bytes > w.scratch_bytes) {

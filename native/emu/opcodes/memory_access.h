@@ -49,7 +49,7 @@ inline void note_access(Wave& w, const Instruction& i, const Addresses& at, uint
   if (!w.group->shadow) [[likely]] return;
   for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
     const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    w.group->shadow->access(w, i, j, at.of[j], what.bytes, what.write, what.atomic, false);
+    w.group->shadow->access(w, i, j, at.of[j], what.bytes, what.write, what.atomic || (i.flags & kCoherent), false);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sanitize/registers.h"
+
 namespace rpl_emu {
 namespace {
 
@@ -22,12 +24,15 @@ struct Touch {
 struct Word {
   Touch writer, reader;
   uint32_t other_reader = kNobody;  // a second wave that read in the reader's epoch
+  bool other_atomic = false;        // and whether by an atomic
   uint8_t written = 0;              // bytes of LDS that have been written
 };
 
 struct GroupShadow : Shadow {
   std::vector<Word> lds;
   std::vector<uint64_t> barrier_pc;
+  std::vector<RegisterShadow> registers;  // by wave
+  uint32_t rows = 0;
   uint32_t epoch = 0;
   uint32_t number = 0;
 };
@@ -74,14 +79,18 @@ struct Findings::Parts {
     const Touch now{w.group->number, w.index, epoch, pc, atomic};
     if (write) {
       if (races(word.reader, w, epoch, atomic)) add(name(word.reader), w, pc, word.reader.pc, address, lane, word.reader.wave);
-      else if (word.other_reader != kNobody && word.reader.group == w.group->number && word.reader.epoch == epoch && word.other_reader != w.index)
+      else if (word.other_reader != kNobody && word.reader.group == w.group->number && word.reader.epoch == epoch && word.other_reader != w.index && !(atomic && word.other_atomic))
         add(kind, w, pc, word.reader.pc, address, lane, word.other_reader);
       word.writer = now;
     }
     if (!write || atomic) {
       const bool same = word.reader.group == w.group->number && word.reader.epoch == epoch;
-      if (same && word.reader.wave != w.index) word.other_reader = word.reader.wave;
-      else if (!same) word.other_reader = kNobody;
+      if (same && word.reader.wave != w.index) {
+        word.other_reader = word.reader.wave;
+        word.other_atomic = word.reader.atomic;
+      } else if (!same) {
+        word.other_reader = kNobody;
+      }
       word.reader = now;
     }
   }
@@ -107,10 +116,24 @@ void touched(Wave& w, const Instruction& i, unsigned lane, uint64_t address, uns
     Word& place = shadow.lds[word];
     const uint64_t low = std::max(address, 4 * word), high = std::min(address + bytes, 4 * word + 4);
     const auto mask = static_cast<uint8_t>(((1U << (high - low)) - 1) << (low - 4 * word));
-    if ((!write || atomic) && (place.written & mask) != mask) shadow.parts->add("lds-unwritten", w, pc, pc, address, lane, w.index);
+    if ((!write || atomic) && (place.written & mask) != mask) {
+      const bool partly = place.writer.group != kNobody;
+      shadow.parts->add("lds-unwritten", w, pc, partly ? place.writer.pc : pc, address, lane, partly ? place.writer.wave : w.index);
+    }
     if (write) place.written |= mask;
     shadow.parts->check(place, w, shadow.epoch, pc, address, lane, write, atomic, "lds-race", "lds-race");
   }
+}
+
+void executes(Wave& w, const Instruction& i) {
+  auto& shadow = static_cast<Carrier&>(*w.group->shadow);
+  std::vector<UnwrittenUse> found;
+  shadow.registers[w.index].execute(w, i, found);
+  if (found.empty()) return;
+  const auto pc = static_cast<uint64_t>(&i - w.code);
+  const std::scoped_lock guard(shadow.parts->lock);
+  for (const UnwrittenUse& one : found)
+    shadow.parts->add(one.scalar ? "scalar-register-unwritten" : "register-unwritten", w, pc, one.read_pc, one.index, one.lane, w.index);
 }
 
 Carrier& of(Shadow* shadow) { return static_cast<Carrier&>(*shadow); }
@@ -120,9 +143,12 @@ Carrier& of(Shadow* shadow) { return static_cast<Carrier&>(*shadow); }
 Findings::Findings() : parts_(new Parts) {}
 Findings::~Findings() { delete parts_; }
 
-Shadow* Findings::open_group(const Workgroup& group, uint32_t lds_bytes, uint32_t waves, uint32_t) {
+Shadow* Findings::open_group(const Workgroup& group, uint32_t lds_bytes, uint32_t waves, uint32_t rows) {
   auto shadow = std::make_unique<Carrier>();
   shadow->access = touched;
+  shadow->execute = executes;
+  shadow->registers.resize(waves);
+  shadow->rows = rows;
   shadow->parts = parts_;
   shadow->lds.resize((lds_bytes + 3) / 4);
   shadow->barrier_pc.assign(waves, 0);
@@ -136,7 +162,10 @@ void Findings::close_group(const Workgroup& group) {
   const std::scoped_lock guard(parts_->lock);
   parts_->groups.erase(&group);
 }
-void Findings::wave_started(Wave&) {}
+void Findings::wave_started(const Wave& w, const std::array<bool, kScalars>& scalars) {
+  Carrier& shadow = of(w.group->shadow);
+  shadow.registers[w.index].start(w, shadow.rows, scalars);
+}
 
 void Findings::wave_waits(const Wave& w) {
   const std::scoped_lock guard(parts_->lock);

@@ -102,3 +102,39 @@ KERNEL(256) copy_doubles(double* from, double*, double* to, int n, int) {
   const int i = G * int(__builtin_amdgcn_workgroup_size_x()) + T;
   if (i < n) to[i] = from[i];
 }
+KERNEL(64) unwritten_register(int* out) {
+  int x;
+  asm volatile("v_mov_b32 %0, v90\n v_add_u32 %0, %0, v91" : "=v"(x) : : "v90", "v91");
+  out[T] = x;
+}
+// Lanes of which only some were written.
+KERNEL(64) partly_written_register(int* out) {
+  int x;
+  if (T < 32) asm volatile("v_mov_b32 v90, 5" : : : "v90");
+  asm volatile("v_add_u32 %0, 1, v90" : "=v"(x));
+  out[T] = x;
+}
+KERNEL(64) unwritten_scalar(int* out) {
+  int x;
+  asm volatile("s_add_u32 %0, s90, s91\n s_cmp_lg_u32 %0, 0\n s_cbranch_scc0 0" : "=s"(x) : : "s90", "s91", "scc");
+  *out = 1;
+}
+// Garbage that has no effect: half of a sum that nobody looks at.
+KERNEL(64) unused_garbage(int* out) {
+  int x;
+  asm volatile("v_mov_b32 v90, 1\n v_lshl_add_u64 v[90:91], v[90:91], 2, 1\n v_mov_b32 %0, v90" : "=v"(x) : : "v90", "v91");
+  out[T] = x;
+}
+KERNEL(64) garbage_in_lds(int* out) {
+  __shared__ int a[64];
+  out[T] = ((volatile int*)a)[T];
+}
+KERNEL(128) barrier_of_some_lanes(int* out) {
+  if (T % 2) asm volatile("s_barrier");
+  out[T] = 1;
+}
+KERNEL(128) different_barriers(int* out) {
+  if (__builtin_amdgcn_readfirstlane(T) < 64) asm volatile("s_nop 1\n s_barrier");
+  else asm volatile("s_nop 2\n s_barrier");
+  out[T] = 1;
+}

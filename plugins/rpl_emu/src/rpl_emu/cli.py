@@ -48,7 +48,7 @@ def emu() -> None:
 )
 @click.option("--seed", type=click.IntRange(0), default=1, help="Of what unwritten registers and LDS hold.")
 @click.option(
-    "--sanitize", is_flag=True, help="Report races, unwritten LDS, barriers of a part of the lanes."
+    "--sanitize", is_flag=True, help="Report races, unwritten LDS and registers, barriers that do not fit."
 )
 @click.option(
     "--model-caches", is_flag=True, help="Model the traffic between caches and memory (one thread)."
