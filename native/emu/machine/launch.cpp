@@ -180,7 +180,7 @@ class Group {
     }
     std::array<bool, kScalars> set{};
     scalar_registers(w, set);
-    if (job_.findings) job_.findings->wave_started(w, set);
+    if (job_.findings) Findings::wave_started(w, set);
   }
 
   // LLVM AMDGPUUsage, "Initial Kernel Execution State".

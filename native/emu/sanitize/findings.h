@@ -31,7 +31,7 @@ class Findings {
   Shadow* open_group(const Workgroup& group, uint32_t lds_bytes, uint32_t waves, uint32_t rows);
   void close_group(const Workgroup& group);
   // `scalars`: those that the launch has set.
-  void wave_started(const Wave& w, const std::array<bool, kScalars>& scalars);
+  static void wave_started(const Wave& w, const std::array<bool, kScalars>& scalars);
   void wave_waits(const Wave& w);
   void wave_ended(const Wave& w);
   void barrier_passed(const Workgroup& group);

@@ -69,9 +69,9 @@ RegisterShadow::Register RegisterShadow::lanes_read(const Operand& from, unsigne
   return {r.known == kWord ? kAll : 0, r.origin};
 }
 
-void RegisterShadow::set_scalar(const Operand& to, uint64_t known, uint64_t origin) {
+void RegisterShadow::set_scalar(const Operand& to, const Register& value) {
   for (unsigned word = 0; word < to.words && to.place == Place::scalar && to.index + word < kScalars; ++word)
-    scalars_[to.index + word] = {known >> (word == 1 ? 32 : 0) & kWord, origin};
+    scalars_[to.index + word] = {value.known >> (word == 1 ? 32 : 0) & kWord, value.origin};
 }
 void RegisterShadow::set_lanes(const Operand& to, unsigned word, uint64_t lanes, const Register& value) {
   const size_t at = size_t{to.index} + word;
@@ -139,11 +139,11 @@ void RegisterShadow::scalar(const Wave& w, const Instruction& i) {
   else if (has(name, {"addc", "subb"}) && scc_.known == 0) known = 0;
   if (!leaves_scc(name)) scc_ = {known == kAll ? 1U : 0U, origin};
   if (saves) {
-    set_scalar(i.to[0], kAll, kNowhere);
+    set_scalar(i.to[0], {kAll, kNowhere});
     scalars_[kExec] = {known & kWord, origin};
     scalars_[kExec + 1] = {known >> 32, origin};
   } else {
-    set_scalar(i.to[0], known, origin);
+    set_scalar(i.to[0], {known, origin});
   }
 }
 
@@ -170,7 +170,7 @@ void RegisterShadow::vector(const Wave& w, const Instruction& i) {
     }
     set_lanes(i.to[0], word, exec, all);
     for (size_t k = 0; k < out.size(); ++k)
-      if (i.to[k].place == Place::scalar && word == 0) set_scalar(i.to[k], all.known | ~exec, all.origin);
+      if (i.to[k].place == Place::scalar && word == 0) set_scalar(i.to[k], {all.known | ~exec, all.origin});
     if (name.starts_with("v_cmpx") && word == 0) {
       scalars_[kExec] = {(all.known | ~exec) & kWord, all.origin};
       scalars_[kExec + 1] = {(all.known | ~exec) >> 32, all.origin};
@@ -191,7 +191,7 @@ void RegisterShadow::lanes_of(const Wave& w, const Instruction& i) {
   }
   const unsigned lane = name == "v_readlane_b32" ? w.scalar(i.from[1]) & 63 : exec == 0 ? 0 : static_cast<unsigned>(std::countr_zero(exec));
   const Register r = lanes_read(i.from[0], 0, false);
-  set_scalar(i.to[0], r.known >> lane & 1 ? kWord : 0, r.origin);
+  set_scalar(i.to[0], {r.known >> lane & 1 ? kAll : 0, r.origin});
 }
 
 void RegisterShadow::memory(const Wave& w, const Instruction& i) {

@@ -48,7 +48,7 @@ class RegisterShadow {
   [[nodiscard]] Register word_of(const Operand& from, unsigned word) const;
   [[nodiscard]] Register pair_of(const Operand& from) const;
   [[nodiscard]] Register lanes_read(const Operand& from, unsigned word, bool mask) const;
-  void set_scalar(const Operand& to, uint64_t known, uint64_t origin);
+  void set_scalar(const Operand& to, const Register& value);
   void set_lanes(const Operand& to, unsigned word, uint64_t lanes, const Register& value);
   void all_known(const Operand& to, uint64_t lanes);
   void uses(const Operand& from, uint64_t lanes);
