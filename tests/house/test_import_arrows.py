@@ -51,7 +51,7 @@ LAYERS = {
         ("hookspecs",),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),
-        ("what_if", "bottleneck", "ranks", "facts"),
+        ("what_if", "bottleneck", "ranks", "facts", "advice"),
         ("documents",),
         ("cli", "plugin"),
     ),

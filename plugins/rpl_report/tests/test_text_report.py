@@ -105,11 +105,11 @@ def test_no_line_is_wider_than_asked(shown, width):
     assert ("no room for" in text) == (width < 140)
 
 
-def test_a_wide_terminal_shows_every_column(shown):
+def test_a_wide_terminal_shows_every_column_that_holds_something(shown):
     header = next(line for line in shown(_LONG, width=200).splitlines() if line.startswith("kernel"))
     assert header.split() == [
         *("kernel", "calls", "time", "share", "median", "occup.", "limiter"),
-        *("VGPR/SGPR/LDS", "crit.", "GB/s", "FLOP/B", "bottleneck"),
+        *("VGPR/SGPR/LDS", "crit.", "bottleneck"),
     ]
 
 
@@ -137,12 +137,11 @@ def test_on_a_terminal_its_width_counts(monkeypatch):
     assert text_width() == 60
 
 
-def test_columns_that_hold_nothing_go_before_those_that_do(shown):
+def test_columns_that_hold_nothing_are_left_out_without_a_word(shown):
     launches = [Launch("kernel_with_a_long_name_" + "x" * 40, 1000 * i, 1000 * i + 900) for i in range(3)]
-    narrow, wide = shown(launches, width=100), shown(launches, width=200)
-    header = next(line for line in narrow.splitlines() if line.startswith("kernel  "))
-    assert "GB/s" not in header
-    assert "FLOP/B" not in header
-    assert "limiter" in header
-    assert "GB/s" in wide
-    assert "GB/s" not in narrow.partition("(no room for")[2]
+    for width in (100, 200):
+        text = shown(launches, width=width)
+        header = next(line for line in text.splitlines() if line.startswith("kernel  "))
+        assert "GB/s" not in header
+        assert "limiter" in header
+        assert "GB/s" not in text.partition("(no room for")[2]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rpl_core.interfaces.fact import Fact
 
 if TYPE_CHECKING:
+    from rpl_analysis.advice.model import NextSteps
     from rpl_analysis.bottleneck.model import Classification
     from rpl_analysis.counters.model import KernelCounters, KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
@@ -25,6 +26,7 @@ __all__ = [
     "KERNEL_COUNTERS",
     "KERNEL_QUANTITIES",
     "KERNEL_TIMES",
+    "NEXT_STEPS",
     "OCCUPANCY",
     "RANKS",
     "ROOFLINE",
@@ -45,3 +47,4 @@ EXECUTION_GRAPH: Fact[ExecutionGraph] = Fact("execution_graph")
 #: ``None`` where nothing was timed.
 RANKS: Fact[RankReport] = Fact("ranks")
 BOTTLENECKS: Fact[Mapping[str, Classification]] = Fact("bottlenecks", Mapping)
+NEXT_STEPS: Fact[NextSteps] = Fact("next_steps")

@@ -12,9 +12,9 @@ from rpl_core.markers import hookspec
 from rpl_core.plugins.kinds import ContributionKind
 
 if TYPE_CHECKING:
-    from rpl_analysis.interfaces import CollectiveRule
+    from rpl_analysis.interfaces import Advice, CollectiveRule
 
-__all__ = ["COLLECTIVE_RULES", "KINDS"]
+__all__ = ["ADVICE", "COLLECTIVE_RULES", "KINDS"]
 
 
 @hookspec
@@ -29,6 +29,18 @@ def rpl_collective_rules(config: Mapping[str, Any]) -> tuple[CollectiveRule, ...
     """
 
 
+@hookspec
+def rpl_advice(config: Mapping[str, Any]) -> tuple[Advice, ...] | None:
+    """Say what to do next about a label, or about time that no kernel takes.
+
+    Called when a run is analysed.
+
+    :return: advice with unique ids.
+
+    Order: plugin name, then as returned; the first three that hold are given. Isolation: per advice.
+    """
+
+
 COLLECTIVE_RULES: ContributionKind[CollectiveRule] = ContributionKind(
     "rpl_collective_rules",
     "collective rule",
@@ -37,4 +49,12 @@ COLLECTIVE_RULES: ContributionKind[CollectiveRule] = ContributionKind(
     required_text=("pattern", "operation", "source"),
 )
 
-KINDS: tuple[ContributionKind[Any], ...] = (COLLECTIVE_RULES,)
+ADVICE: ContributionKind[Advice] = ContributionKind(
+    "rpl_advice",
+    "advice",
+    ("rpl_analysis.interfaces:Advice",),
+    identity="id",
+    required_text=("text", "source"),
+)
+
+KINDS: tuple[ContributionKind[Any], ...] = (COLLECTIVE_RULES, ADVICE)

@@ -7,9 +7,44 @@ from enum import Enum
 
 import attrs
 
+from rpl_core.interfaces.rule import Condition
 from rpl_core.values import frozen
 
-__all__ = ["CollectiveRule", "CollectiveWait"]
+__all__ = ["Advice", "AdviceState", "CollectiveRule", "CollectiveWait"]
+
+
+class AdviceState(str, Enum):
+    """What a recording lacks where no label could be given."""
+
+    NO_DEVICE = "no_device"
+    NO_COUNTERS = "no_counters"
+    COUNTERS = "counters"  # there are some, and rules stayed open all the same
+
+
+@frozen
+class Advice:
+    """What to do next about a label, or about time of the application that no kernel takes.
+
+    It is given for kernels with one of ``labels``, if ``rules`` are named only where one of them holds, and
+    if all ``conditions`` hold. With a ``state`` it is for kernels that lack that. The label "application"
+    goes with a ``figure``: a share of the makespan, such as "host_idle", from 5 % on.
+
+    ``confirm`` names quantities that would tell whether the step is right; ``confirm_unknown`` stands for
+    those that no rule could be tested without. ``command`` is what to run, with ``{command}`` for the user's
+    own; without it the counters of ``confirm`` are asked for. ``source`` can be opened by a reader.
+    """
+
+    id: str
+    labels: tuple[str, ...]
+    text: str
+    source: str
+    rules: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    confirm: tuple[str, ...] = ()
+    confirm_unknown: bool = False
+    command: str | None = None
+    state: AdviceState | None = None
+    figure: str | None = None
 
 
 class CollectiveWait(str, Enum):

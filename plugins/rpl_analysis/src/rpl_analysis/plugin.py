@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_analysis.interfaces import CollectiveRule
+    from rpl_analysis.interfaces import Advice, CollectiveRule
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.document import DocumentContract
     from rpl_core.interfaces.options import CommandOption
@@ -25,6 +25,7 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
+    from rpl_analysis.advice.analyzer import AdviceAnalyzer
     from rpl_analysis.bottleneck.analyzer import BottleneckAnalyzer
     from rpl_analysis.counters.analyzer import CountersAnalyzer
     from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
@@ -45,6 +46,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
         ExecutionGraphAnalyzer(),
         RanksAnalyzer(),
         BottleneckAnalyzer(),
+        AdviceAnalyzer(),
     )
 
 
@@ -60,6 +62,13 @@ def rpl_collective_rules() -> tuple[CollectiveRule, ...]:
     from rpl_analysis.ranks.recognise import builtin_collective_rules
 
     return builtin_collective_rules()
+
+
+@hookimpl
+def rpl_advice() -> tuple[Advice, ...]:
+    from rpl_analysis.advice.rule_file import builtin_advice
+
+    return builtin_advice()
 
 
 @hookimpl

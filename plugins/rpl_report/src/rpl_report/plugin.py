@@ -25,9 +25,10 @@ def rpl_renderers() -> tuple[Renderer, ...]:
 
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
+    from rpl_report.advice_section import AdviceSection
     from rpl_report.ranks_section import RanksSection
 
-    return (RanksSection(),)
+    return (AdviceSection(), RanksSection())
 
 
 @hookimpl

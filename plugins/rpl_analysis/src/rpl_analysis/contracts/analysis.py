@@ -47,6 +47,37 @@ class RuleEvidence(Part):
     conditions: tuple[ConditionEvidence, ...]
 
 
+class ConfirmationPart(Part):
+    """A quantity that tells whether a step is right, as far as it is known, and the counters that give it."""
+
+    quantity: str
+    value: float | None
+    unit: str | None
+    exactness: ExactnessName | None
+    counters: tuple[str, ...]
+
+
+class NextStepPart(Part):
+    """What to do next. ``{command}`` in ``command`` stands for the user's own."""
+
+    advice: str
+    text: str
+    confirm: tuple[ConfirmationPart, ...]
+    command: str | None
+    source: str
+
+
+class PriorityPart(Part):
+    """What to look at first: ``gain_ns`` is what the run saves if ``subject`` takes half its time."""
+
+    subject: str
+    kind: Literal["kernel", "application"]
+    label: LabelName | None
+    gain_ns: int
+    share: float | None  # of the makespan
+    steps: tuple[NextStepPart, ...]
+
+
 class KernelAnalysis(Part):
     """What limits one kernel. ``unknown`` lists quantities that no recording provided, with the reason."""
 
@@ -64,10 +95,12 @@ class KernelAnalysis(Part):
     headroom_fraction: Fraction | None = None
     headroom_source: str | None = None
     headroom_reason: str | None = None  # why the fraction is null
+    next_steps: tuple[NextStepPart, ...] = ()
 
 
 class AnalysisDocument(Document):
     """``extensions`` holds facts of third-party analyzers by name."""
 
     kernels: tuple[KernelAnalysis, ...] = ()
+    next_steps: tuple[PriorityPart, ...] = ()  # ranked by gain
     extensions: dict[str, Any] = Field(default_factory=dict)

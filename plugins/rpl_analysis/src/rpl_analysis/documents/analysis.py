@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
+from rpl_analysis.documents.plain_values import plain_values
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.interfaces.rule import label_name
 
 if TYPE_CHECKING:
+    from rpl_analysis.advice.model import NextStep, NextSteps
     from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.runtime.model import KernelTime
@@ -20,24 +22,36 @@ def analysis_document(
     classifications: Mapping[str, Classification],
     rooflines: Mapping[str, RooflinePart],
     weights: Mapping[str, float],
+    steps: NextSteps | None = None,
     *,
     extensions: Mapping[str, Any],
 ) -> AnalysisDocument:
     """One entry per classified kernel, in descending order of time."""
     kernels = tuple(
-        _kernel(time, classifications[name], rooflines.get(name), weights.get(name))
+        _kernel(
+            time,
+            classifications[name],
+            rooflines.get(name),
+            weights.get(name),
+            steps.kernels.get(name, ()) if steps else (),
+        )
         for name, time in times.items()
         if name in classifications
     )
     return AnalysisDocument(
         schema_version=SCHEMA_VERSION,
         kernels=kernels,
+        next_steps=plain_values(steps.priorities) if steps else (),
         extensions=dict(extensions),
     )
 
 
 def _kernel(
-    time: KernelTime, classification: Classification, roofline: RooflinePart | None, weight: float | None
+    time: KernelTime,
+    classification: Classification,
+    roofline: RooflinePart | None,
+    weight: float | None,
+    steps: tuple[NextStep, ...],
 ) -> KernelAnalysis:
     return KernelAnalysis(
         kernel=time.name,
@@ -54,6 +68,7 @@ def _kernel(
         headroom_fraction=classification.headroom_fraction,
         headroom_source=classification.headroom_source,
         headroom_reason=classification.headroom_reason,
+        next_steps=plain_values(steps),
     )
 
 

@@ -12,6 +12,7 @@ from rpl_analysis.facts import (
     BOTTLENECKS,
     EXECUTION_GRAPH,
     KERNEL_TIMES,
+    NEXT_STEPS,
     OCCUPANCY,
     RANKS,
     ROOFLINE,
@@ -154,6 +155,7 @@ class AnalysisKind(_Kind):
             facts.get(BOTTLENECKS) or {},
             roofline_parts(facts.get(ROOFLINE)),
             {symbol["name"]: symbol["criticality_weight"] for symbol in symbols},
+            facts.get(NEXT_STEPS),
             extensions=dict(sorted(published.items())),
         )
         return cast("Mapping[str, Any]", document)

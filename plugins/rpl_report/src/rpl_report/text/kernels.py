@@ -26,6 +26,8 @@ __all__ = ["NAME_WIDTH", "SHOWN_KERNELS", "kernel_table"]
 #: Kernels shown by default; the documents hold all.
 SHOWN_KERNELS = 20
 NAME_WIDTH = 48
+#: What a column without any figure holds; it is left out.
+_NOTHING = (UNKNOWN, "unclassified (none)")
 
 
 @frozen
@@ -81,32 +83,28 @@ _COLUMNS = (
 
 
 def kernel_table(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -> str:
-    """One line per kernel, with notes on what is left out; the empty text without kernels."""
+    """One line per kernel, with notes on what the width does not allow; the empty text without kernels.
+
+    Columns in which nothing is known are left out: the next steps say what would fill them.
+    """
     if not profile.kernels:
         return ""
     labels = {entry.kernel: entry for entry in analysis.kernels}
     shown = profile.kernels[:SHOWN_KERNELS]
-    rows = [tuple(column.cell(kernel, labels.get(kernel.name)) for column in _COLUMNS) for kernel in shown]
-    empty, droppable = _droppable(rows)
-    table, lost = fit_table(
-        [column.title for column in _COLUMNS],
-        rows,
+    every = [tuple(column.cell(kernel, labels.get(kernel.name)) for column in _COLUMNS) for kernel in shown]
+    told = [i for i in range(len(_COLUMNS)) if i == 0 or any(row[i] not in _NOTHING for row in every)]
+    columns = [_COLUMNS[i] for i in told]
+    ranked = sorted((column.dropped, i) for i, column in enumerate(columns) if column.dropped is not None)
+    table, missed = fit_table(
+        [column.title for column in columns],
+        [tuple(row[i] for i in told) for row in every],
         width,
-        right=[i for i, column in enumerate(_COLUMNS) if column.right],
-        droppable=droppable,
+        right=[i for i, column in enumerate(columns) if column.right],
+        droppable=[i for _, i in ranked],
         longest_name=NAME_WIDTH,
     )
-    missed = [title for title in lost if title not in empty]
     rest = len(profile.kernels) - len(shown)
     notes = [f"({rest} more kernels in profile.json)"] if rest > 0 else []
     if missed:
         notes.append(f"(no room for {', '.join(missed)}: see profile.json, or use a wider terminal)")
     return "\n".join((table, *notes))
-
-
-def _droppable(rows: list[tuple[str, ...]]) -> tuple[frozenset[str], list[int]]:
-    """Titles of the columns that hold nothing, and all that may go, those first."""
-    ranked = sorted((c.dropped, i) for i, c in enumerate(_COLUMNS) if c.dropped is not None)
-    order = [i for _, i in ranked]
-    empty = [i for i in order if all(row[i] == UNKNOWN for row in rows)]
-    return frozenset(_COLUMNS[i].title for i in empty), sorted(order, key=lambda i: i not in empty)

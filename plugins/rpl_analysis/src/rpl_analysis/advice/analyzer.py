@@ -1,0 +1,32 @@
+"""The analyzer that says what to do next."""
+
+from __future__ import annotations
+
+from rpl_analysis.advice.next_steps import Known, next_steps
+from rpl_analysis.facts import BOTTLENECKS, EXECUTION_GRAPH, KERNEL_QUANTITIES, NEXT_STEPS, RANKS
+from rpl_analysis.hookspecs import ADVICE
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+
+__all__ = ["AdviceAnalyzer"]
+
+
+class AdviceAnalyzer(Analyzer):
+    """Fact ``NEXT_STEPS``, from the advice that plugins offer."""
+
+    name = "advice"
+    summary = "what to do next, in order of expected gain, and what would confirm it"
+    requires = frozenset({BOTTLENECKS})
+    wants = frozenset({EXECUTION_GRAPH, KERNEL_QUANTITIES, RANKS})
+    provides = frozenset({NEXT_STEPS})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        facts = context.facts
+        known = Known(
+            classifications=facts[BOTTLENECKS],
+            quantities=facts.get(KERNEL_QUANTITIES) or {},
+            graph=facts.get(EXECUTION_GRAPH),
+            ranks=facts.get(RANKS),
+            device=context.device,
+            has_counters=bool(context.recording.counter_passes),
+        )
+        return AnalysisOutcome({NEXT_STEPS: next_steps(known, tuple(context.offered(ADVICE)))})

@@ -1,0 +1,172 @@
+"""Which advice holds for a kernel or for the application, with what would confirm it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_analysis.advice.model import Confirmation, NextStep, NextSteps, Priority
+from rpl_analysis.counters.formulas import counters_of
+from rpl_analysis.interfaces import Advice, AdviceState
+from rpl_core.interfaces.rule import BottleneckLabel, Condition, label_name
+from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.counters.model import KernelQuantities
+    from rpl_analysis.execution_graph.results.model import ClockDomain, ExecutionGraph
+    from rpl_analysis.ranks.model import RankReport
+    from rpl_core.model.device import DeviceModel
+
+__all__ = ["Known", "next_steps"]
+
+#: Steps per label or finding, and subjects in the ranking (chosen).
+MOST_STEPS, MOST_PRIORITIES = 3, 10
+#: Advice on the application begins at this share of the makespan (chosen).
+WORTH_A_STEP = 0.05
+_APPLICATION = "application"
+_SUBJECTS = {
+    "host_idle": "GPU idle, nothing submitted by the host",
+    "sync_idle": "GPU idle, held back by a synchronisation",
+    "launch_idle": "GPU idle, between submission and start",
+    "unattributed_idle": "GPU idle, cause not recorded",
+    "copies": "copies",
+    "collective_wait": "ranks waiting in collectives",
+}
+
+
+@frozen(eq=False)
+class Known:
+    """What the analyses found."""
+
+    classifications: Mapping[str, Classification]
+    quantities: Mapping[str, KernelQuantities]
+    graph: ExecutionGraph | None
+    ranks: RankReport | None
+    device: DeviceModel | None
+    has_counters: bool
+
+
+def next_steps(known: Known, advice: Sequence[Advice]) -> NextSteps:
+    """Steps of every kernel, and what to look at first."""
+    kernels = {
+        name: tuple(_steps_of_kernel(found, known, advice))[:MOST_STEPS]
+        for name, found in known.classifications.items()
+    }
+    ranked = sorted(_priorities(known, advice, kernels), key=lambda p: (-p.gain_ns, p.subject))
+    return NextSteps(tuple(ranked[:MOST_PRIORITIES]), kernels)
+
+
+def _steps_of_kernel(found: Classification, known: Known, advice: Iterable[Advice]) -> Iterator[NextStep]:
+    label = label_name(found.label)
+    holding = {tested.rule.id for tested in found.evidence if tested.rule.label == found.label}
+    quantities = known.quantities.get(found.kernel)
+    state = _state(known) if found.label is BottleneckLabel.UNCLASSIFIED else None
+    figures = _figures(found, quantities)
+    for each in advice:
+        if label not in each.labels or each.state is not state:
+            continue
+        if each.rules and not holding.intersection(each.rules):
+            continue
+        if all(_holds(condition, figures) for condition in each.conditions):
+            names = each.confirm
+            if each.confirm_unknown:
+                names = (*names, *(entry.partition(":")[0] for entry in found.unknown))
+            yield _step(each, names, figures, known.device)
+
+
+def _state(known: Known) -> AdviceState:
+    if known.device is None:
+        return AdviceState.NO_DEVICE
+    return AdviceState.COUNTERS if known.has_counters else AdviceState.NO_COUNTERS
+
+
+def _figures(found: Classification, quantities: KernelQuantities | None) -> Mapping[str, Metric]:
+    """What counters gave, and what the rules were tested with."""
+    figures = {} if quantities is None else {n: value.per_launch for n, value in quantities.values.items()}
+    tested = (part for rule in (*found.evidence, *found.near_misses) for part in rule.conditions)
+    return {**figures, **{part.condition.quantity: part.metric for part in tested}}
+
+
+def _holds(condition: Condition, figures: Mapping[str, Metric]) -> bool:
+    """Whether it surely holds."""
+    metric = figures.get(condition.quantity)
+    if metric is None or metric.value is None:
+        return False
+    ends = (metric.value,) if metric.upper is None else (metric.value, metric.upper)
+    if metric.exactness is Exactness.LOWER_BOUND and not condition.holds(float("inf")):
+        return False
+    return all(condition.holds(end) for end in ends)
+
+
+def _step(
+    each: Advice, names: Iterable[str], figures: Mapping[str, Metric], device: DeviceModel | None
+) -> NextStep:
+    confirm = tuple(_confirmation(name, figures.get(name), device) for name in dict.fromkeys(names))
+    return NextStep(each.id, each.text, confirm, each.command or _collecting(confirm, device), each.source)
+
+
+def _confirmation(name: str, metric: Metric | None, device: DeviceModel | None) -> Confirmation:
+    defined = device.counter_map.quantities if device else ()
+    formulas = next((quantity.formulas for quantity in defined if quantity.name == name), ())
+    return Confirmation(
+        quantity=name,
+        value=metric.value if metric else None,
+        unit=metric.unit if metric else None,
+        exactness=metric.exactness.value if metric and metric.exactness else None,
+        counters=counters_of(formulas[0]) if formulas else (),
+    )
+
+
+def _collecting(confirm: Sequence[Confirmation], device: DeviceModel | None) -> str | None:
+    """The command that records the counters of what is still unknown; ``None`` if nothing is."""
+    lacking = [name for each in confirm if each.value is None for name in each.counters]
+    if not lacking or device is None:
+        return None
+    usual = {name.removesuffix("_sum") for name in device.counter_map.recommended}
+    extra = [name for name in dict.fromkeys(lacking) if name not in usual]
+    words = f" --counters {','.join(extra)}" if extra else ""
+    return f"rpl profile --roofline{words} -- {{command}}"
+
+
+def _priorities(
+    known: Known, advice: Sequence[Advice], kernels: Mapping[str, tuple[NextStep, ...]]
+) -> Iterator[Priority]:
+    graph = known.graph
+    makespan = graph.makespan_ns if graph else None
+    if graph is None or not makespan:
+        return
+    figures = _application_figures(graph, known.ranks, makespan)
+    for forecast in graph.forecasts:
+        gain = next((s.application_gain_ns for s in forecast.speedups if s.speedup == 2.0), 0)
+        found = known.classifications.get(forecast.name)
+        if forecast.kind == "kernel" and gain > 0 and found is not None:
+            label = label_name(found.label)
+            steps = kernels.get(forecast.name, ())
+            yield Priority(forecast.name, "kernel", label, gain, gain / makespan, steps)
+    for name, ns in figures.items():
+        steps = tuple(_step(each, (), {}, None) for each in advice if _is_about(each, name))
+        if ns / makespan >= WORTH_A_STEP and steps:
+            gain = ns // 2
+            yield Priority(_SUBJECTS[name], _APPLICATION, None, gain, gain / makespan, steps[:MOST_STEPS])
+
+
+def _is_about(each: Advice, figure: str) -> bool:
+    return _APPLICATION in each.labels and each.figure == figure
+
+
+def _application_figures(graph: ExecutionGraph, ranks: RankReport | None, makespan: int) -> Mapping[str, int]:
+    """Times of the application that no kernel takes, in ns of the makespan."""
+    domain: ClockDomain | None = max(graph.domains, key=lambda d: d.critical_path_ns, default=None)
+    idle = attrs.asdict(domain.idle) if domain else {}
+    figures = {f"{name.removesuffix('_ns')}_idle": int(ns) for name, ns in idle.items()}
+    copies = [f for f in graph.forecasts if f.kind == "copy"]
+    gains = (s.application_gain_ns for f in copies for s in f.speedups if s.speedup == 2.0)
+    figures["copies"] = min(2 * sum(gains), makespan)
+    waits = [rank.wait_ns for rank in ranks.ranks if rank.wait_ns is not None] if ranks else []
+    figures["collective_wait"] = max(waits, default=0)
+    return figures

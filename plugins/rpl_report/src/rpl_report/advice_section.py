@@ -1,0 +1,89 @@
+"""What to do next: a few lines for each of the first subjects, and all of it for one kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rpl_analysis.text.figures import duration_ns, marked, percent
+from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest
+from rpl_core.text.safety import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rpl_analysis.contracts.analysis import ConfirmationPart, NextStepPart, PriorityPart
+
+__all__ = ["AdviceSection"]
+
+_SHOWN = 3
+_NAME_WIDTH = 60
+
+
+class AdviceSection(ReportSection):
+    name = "next-steps"
+    summary = "what to do next, in order of expected gain, and what would confirm it"
+    title = "Next steps"
+
+    def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
+        analysis: Any = request.documents.get("analysis")
+        shown = getattr(analysis, "next_steps", ())[:_SHOWN]
+        if not shown:
+            return ()
+        told: dict[str, int] = {}
+        head = Paragraph("By what the run saves if the subject takes half its time:")
+        entries = enumerate(shown, 1)
+        return (head, *(b for number, entry in entries for b in _priority(number, entry, request, told)))
+
+    def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
+        analysis: Any = request.documents.get("analysis")
+        found = next((entry for entry in getattr(analysis, "kernels", ()) if entry.kernel == kernel), None)
+        steps = found.next_steps if found is not None else ()
+        return tuple(block for number, step in enumerate(steps, 1) for block in _explained(number, step))
+
+
+def _priority(
+    number: int, entry: PriorityPart, request: SectionRequest, told: dict[str, int]
+) -> Iterator[Block]:
+    """The subject with its gain, and its first step; ``told`` holds the steps of those before it."""
+    subject = request.short_names.get(entry.subject) or shorten(entry.subject, _NAME_WIDTH)
+    label = f" ({entry.label})" if entry.label else ""
+    share = f", {percent(entry.share)} of the makespan" if entry.share is not None else ""
+    gain = f"{number}. {subject}{label}: {duration_ns(entry.gain_ns)}{share}"
+    step = next(iter(entry.steps), None)
+    if step is None:
+        yield Paragraph(f"{gain}.")
+    elif step.advice in told:
+        yield Paragraph(f"{gain}; the step of {told[step.advice]} holds here, too.")
+    else:
+        told[step.advice] = number
+        yield Paragraph(f"{gain}.")
+        yield Paragraph(f"   {step.text}{_how(step)}")
+
+
+def _how(step: NextStepPart) -> str:
+    known = [_figure(each) for each in step.confirm if each.value is not None]
+    now = f" Now: {', '.join(known)}." if known else ""
+    return f"{now} {_command(step)}" if step.command else now
+
+
+def _command(step: NextStepPart) -> str:
+    return f"Run: {(step.command or '').replace('{command}', 'COMMAND')}"
+
+
+def _explained(number: int, step: NextStepPart) -> Iterator[Block]:
+    yield Paragraph(f"{number}. {step.text}")
+    for each in step.confirm:
+        figure = _figure(each) if each.value is not None else f"{each.quantity} is not recorded"
+        from_counters = f" (counters {', '.join(each.counters)})" if each.counters else ""
+        yield Paragraph(f"   confirmed by: {figure}{from_counters}")
+    if step.command:
+        yield Paragraph(f"   {_command(step)}")
+    yield Paragraph(f"   source: {step.source}")
+
+
+def _figure(each: ConfirmationPart) -> str:
+    unit = each.unit or ""
+    shown = (
+        percent(each.value) if unit == "fraction" else f"{marked(each.value, each.exactness)} {unit}".rstrip()
+    )
+    return f"{each.quantity} {shown}"
