@@ -84,7 +84,7 @@ def test_wrong_usage_is_one_line_and_64(workplace, rpl_standin_rocprofv3, rpl_cl
 def test_dry_run_prints_the_commands_and_runs_nothing(profiled, workplace):
     outcome = profiled("--dry-run", "--device", "gfx942", "--roofline", "./kernel_binary", "a b").assert_ok()
     lines = outcome.stdout.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["run_1", "pass_1", "pass_2", "pass_3"]
+    assert [line.split(" ")[0] for line in lines] == ["run_1", "pass_1", "pass_2", "pass_3", "pass_4"]
     assert all(line.endswith("-- ./kernel_binary 'a b'") for line in lines)
     assert "--kernel-trace" in lines[0]
     assert "--pmc" in lines[1]
@@ -146,20 +146,21 @@ def test_json_before_the_command_is_refused_not_ignored(rpl_cli):
 def test_extra_counters_leave_the_recommended_passes_as_they_are(profiled):
     base = ("--dry-run", "--device", "gfx942", "--roofline", "-o", "run", "./kernel_binary")
     plain = profiled(*base).assert_ok().stdout.splitlines()
-    more = profiled(*base, "--counters", "SQ_WAIT_ANY, SQ_VALU_MFMA_BUSY_CYCLES,SQ_WAVES").assert_ok()
+    more = profiled(*base, "--counters", "SQ_INSTS_LDS, SQ_INSTS_SMEM,SQ_WAVES").assert_ok()
 
     lines = more.stdout.splitlines()
     assert lines[: len(plain)] == plain
     assert len(lines) == len(plain) + 1
-    assert "--pmc SQ_WAIT_ANY SQ_VALU_MFMA_BUSY_CYCLES " in lines[-1]
+    assert "--pmc SQ_INSTS_LDS SQ_INSTS_SMEM " in lines[-1]
 
 
-def test_extra_counters_reach_the_classifier(profiled):
-    options = ("--device", "gfx942", "--roofline", "--counters", "SQ_WAIT_ANY,SQ_VALU_MFMA_BUSY_CYCLES")
+def test_the_usual_counters_feed_every_rule_and_extra_ones_are_recorded(profiled):
+    options = ("--device", "gfx942", "--roofline", "--counters", "SQ_INSTS_LDS")
     profiled(*options, "-o", "run", "./kernel_binary").assert_ok()
     kernels = json.loads(Path("run/analysis.json").read_text())["kernels"]
     assert kernels
-    assert all("dependency_wait_fraction" not in line for k in kernels for line in k["unknown"])
+    assert all("not recorded" not in line for k in kernels for line in k["unknown"])
+    assert {k["remedy"] for k in kernels} == {None}
     assert json.loads(Path("run/run.json").read_text())["options"]["counters"] == options[-1]
 
 
@@ -175,7 +176,7 @@ def test_extra_counters_are_checked(profiled, words, message):
     outcome = profiled(*words, "./kernel_binary")
     if message is None:
         passes = [line for line in outcome.assert_ok().stdout.splitlines() if "--pmc" in line]
-        assert len(passes) == 3
+        assert len(passes) == 4
         assert not any("MALL_X" in line for line in passes)
     else:
         assert message in outcome.assert_exit(64).stderr

@@ -81,6 +81,11 @@ COUNTER_MAP = cdna_counter_map(
     fabric=_FABRIC,
     reads=("TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_32B_sum", "TCC_BUBBLE_sum"),
     matrix=_MATRIX,
+    # The rules need 25 SQ counters at least, one more than three passes hold: with waits and LDS a fourth is
+    # full.
+    context=("SQ_INSTS_VALU", "SQ_WAVES", "SQ_INSTS", "SQ_INSTS_VMEM_RD"),
+    waits=("SQ_WAIT_ANY", "SQ_WAIT_INST_ANY", "SQ_ACTIVE_INST_ANY", "SQ_VALU_MFMA_BUSY_CYCLES"),
+    local_memory=("SQ_LDS_IDX_ACTIVE", "SQ_LDS_BANK_CONFLICT"),
     dangerous=(("MALL_", _DATA_FABRIC), ("HBM_", _DATA_FABRIC)),
     memory_bytes=("hbm_bytes", "tcc_bytes"),
 )

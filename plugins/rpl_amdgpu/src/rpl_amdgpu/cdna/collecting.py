@@ -55,6 +55,8 @@ def cdna_counter_map(
     reads: tuple[str, ...],
     matrix: tuple[str, ...],
     context: tuple[str, ...] = ("SQ_INSTS_VALU", "SQ_WAVES"),
+    waits: tuple[str, ...] = (),
+    local_memory: tuple[str, ...] = (),
     dangerous: tuple[tuple[str, str], ...] = (),
     memory_bytes: tuple[str, ...] = ("hbm_bytes",),
 ) -> CounterMap:
@@ -63,15 +65,22 @@ def cdna_counter_map(
     ``fabric`` is the prefix of the counters beyond L2 and ``reads`` those that make up its reads. ``matrix``
     are the input types of its matrix instructions, wide ones first, then "I8". With twelve counters of vector
     operations, four of times and ``context`` they are to fill whole passes of eight; what else is recommended
-    rides along in blocks that are free anyway.
+    rides along in blocks that are free anyway. ``waits`` are read beside the times that they are shares of,
+    ``local_memory`` in one pass.
     """
     writes = (f"{fabric}_WRREQ_sum", f"{fabric}_WRREQ_64B_sum")
     counted = tuple(f"SQ_INSTS_VALU_MFMA_MOPS_{data_type}" for data_type in matrix)
     return CounterMap(
         quantities=quantities,
-        recommended=(*_VALU, *counted, *context, *_TIMES, *reads, *writes, *_HITS, *_L1_AND_CLOCKS),
+        recommended=(
+            *(*_VALU, *counted, *context, *_TIMES, *waits, *local_memory),
+            *(*reads, *writes, *_HITS, *_L1_AND_CLOCKS),
+        ),
         # Differences and shares mean something only when their counters saw the same execution.
-        same_pass=(reads, writes, _HITS, (*_TIMES, "GRBM_GUI_ACTIVE")),
+        same_pass=(
+            *(reads, writes, _HITS, (*_TIMES, *waits, "GRBM_GUI_ACTIVE")),
+            *([local_memory] if local_memory else []),
+        ),
         block_limits=_BLOCK_LIMITS,
         block_prefixes=_BLOCK_PREFIXES,
         dangerous=dangerous,

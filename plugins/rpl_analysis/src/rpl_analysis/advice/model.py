@@ -43,5 +43,8 @@ class Priority:
 
 @frozen
 class NextSteps:
+    """``remedies`` are the commands that record what rules could not be tested without, by kernel."""
+
     priorities: tuple[Priority, ...]
     kernels: Mapping[str, tuple[NextStep, ...]]
+    remedies: Mapping[str, str]

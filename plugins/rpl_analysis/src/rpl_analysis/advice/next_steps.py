@@ -29,6 +29,11 @@ MOST_STEPS, MOST_PRIORITIES = 3, 10
 #: Advice on the application begins at this share of the makespan (chosen).
 WORTH_A_STEP = 0.05
 _APPLICATION = "application"
+_BEHIND_SHARES = {
+    "hbm_utilization": "hbm_bytes",
+    "l2_utilization": "l2_bytes",
+    "lds_utilization": "lds_bytes_moved",
+}
 _SUBJECTS = {
     "host_idle": "GPU idle, nothing submitted by the host",
     "sync_idle": "GPU idle, held back by a synchronisation",
@@ -58,7 +63,28 @@ def next_steps(known: Known, advice: Sequence[Advice]) -> NextSteps:
         for name, found in known.classifications.items()
     }
     ranked = sorted(_priorities(known, advice, kernels), key=lambda p: (-p.gain_ns, p.subject))
-    return NextSteps(tuple(ranked[:MOST_PRIORITIES]), kernels)
+    remedies = {name: _remedy(found, known) for name, found in known.classifications.items()}
+    given = {name: remedy for name, remedy in remedies.items() if remedy is not None}
+    return NextSteps(tuple(ranked[:MOST_PRIORITIES]), kernels, given)
+
+
+def _remedy(found: Classification, known: Known) -> str | None:
+    """What records the counters that were missing; ``None`` where none is, or no command helps."""
+    if known.device is None:
+        return None
+    unknown = [entry.partition(":")[0] for entry in found.unknown]
+    if not known.has_counters:
+        counted = {quantity.name for quantity in known.device.counter_map.quantities}
+        return "rpl profile --roofline -- {command}" if counted.intersection(map(_counted, unknown)) else None
+    quantities = known.quantities.get(found.kernel)
+    metrics = [quantities.per_launch(_counted(name)) for name in unknown] if quantities else []
+    missing = [name for metric in metrics if metric is not None for name in metric.missing]
+    return _asking_for(missing, known.device)
+
+
+def _counted(figure: str) -> str:
+    """The quantity of counters behind a share of a ceiling."""
+    return _BEHIND_SHARES.get(figure, figure)
 
 
 def _steps_of_kernel(found: Classification, known: Known, advice: Iterable[Advice]) -> Iterator[NextStep]:
@@ -125,7 +151,11 @@ def _confirmation(name: str, metric: Metric | None, device: DeviceModel | None) 
 def _collecting(confirm: Sequence[Confirmation], device: DeviceModel | None) -> str | None:
     """The command that records the counters of what is still unknown; ``None`` if nothing is."""
     lacking = [name for each in confirm if each.value is None for name in each.counters]
-    if not lacking or device is None:
+    return _asking_for(lacking, device) if device is not None else None
+
+
+def _asking_for(lacking: Sequence[str], device: DeviceModel) -> str | None:
+    if not lacking:
         return None
     usual = {name.removesuffix("_sum") for name in device.counter_map.recommended}
     extra = [name for name in dict.fromkeys(lacking) if name not in usual]

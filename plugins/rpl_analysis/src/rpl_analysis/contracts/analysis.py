@@ -96,6 +96,7 @@ class KernelAnalysis(Part):
     headroom_source: str | None = None
     headroom_reason: str | None = None  # why the fraction is null
     next_steps: tuple[NextStepPart, ...] = ()
+    remedy: str | None = None  # the command that records what ``unknown`` lacks
 
 
 class AnalysisDocument(Document):

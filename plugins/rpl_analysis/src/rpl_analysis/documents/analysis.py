@@ -11,7 +11,7 @@ from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.interfaces.rule import label_name
 
 if TYPE_CHECKING:
-    from rpl_analysis.advice.model import NextStep, NextSteps
+    from rpl_analysis.advice.model import NextSteps
     from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.runtime.model import KernelTime
@@ -33,7 +33,7 @@ def analysis_document(
             classifications[name],
             rooflines.get(name),
             weights.get(name),
-            steps.kernels.get(name, ()) if steps else (),
+            steps,
         )
         for name, time in times.items()
         if name in classifications
@@ -51,7 +51,7 @@ def _kernel(
     classification: Classification,
     roofline: RooflinePart | None,
     weight: float | None,
-    steps: tuple[NextStep, ...],
+    steps: NextSteps | None,
 ) -> KernelAnalysis:
     return KernelAnalysis(
         kernel=time.name,
@@ -68,7 +68,8 @@ def _kernel(
         headroom_fraction=classification.headroom_fraction,
         headroom_source=classification.headroom_source,
         headroom_reason=classification.headroom_reason,
-        next_steps=plain_values(steps),
+        next_steps=plain_values(steps.kernels.get(time.name, ())) if steps else (),
+        remedy=steps.remedies.get(time.name) if steps else None,
     )
 
 

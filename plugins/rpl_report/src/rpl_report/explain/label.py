@@ -27,6 +27,8 @@ def label_lines(found: KernelAnalysis) -> Iterator[str]:
         yield ""
     for line in found.unknown:
         yield f"unknown     {line}"
+    if found.remedy:
+        yield f"remedy      {found.remedy.replace('{command}', 'COMMAND')}"
 
 
 def _headroom(found: KernelAnalysis) -> str:
