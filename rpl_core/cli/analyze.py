@@ -57,13 +57,15 @@ def analyze(
     if ranks and each_is_a_run:
         raise click.UsageError("--ranks and --each-is-a-run contradict each other", context)
     session = session_of(context)
+    request = analysis_request(session, flags, run_directory_of(recordings))
     with shown_while_long("analyze", recordings, quiet=quiet):
         documents, directory = analyse_paths(
             recordings,
-            analysis_request(session, flags, run_directory_of(recordings)),
+            request,
             session.host,
             output=output,
             each_is_a_run=each_is_a_run,
             ranks=ranks,
         )
-    show(session, documents, as_json=as_json, quiet=quiet, directory=directory)
+    options = request.options
+    show(session, documents, as_json=as_json, quiet=quiet, directory=directory, options=options)

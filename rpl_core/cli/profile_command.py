@@ -97,7 +97,7 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     documents.write(directory)
     if call.output is None:
         point_latest(directory)
-    _show(call, documents, directory)
+    _show(call, documents, directory, request)
     return int(ExitCode.OK)
 
 
@@ -187,7 +187,7 @@ def _analyse(call: ProfileCall, recorded: Recorded) -> int:
     with shown_while_long("analyze", (recorded.directory,), quiet=call.quiet):
         request = call.analysis(recorded.directory)
         documents, directory = analyse_paths((recorded.directory,), request, call.session.host)
-    _show(call, documents, directory)
+    _show(call, documents, directory, request)
     if failure is not None:
         raise _kept(failure, recorded.directory)
     return int(ExitCode.OK)
@@ -199,7 +199,7 @@ def _kept(failure: RplError, directory: Path) -> RplError:
     return failure
 
 
-def _show(call: ProfileCall, documents: Documents, directory: Path | None) -> None:
+def _show(call: ProfileCall, documents: Documents, directory: Path | None, request: AnalysisRequest) -> None:
     show(
         call.session,
         documents,
@@ -207,4 +207,5 @@ def _show(call: ProfileCall, documents: Documents, directory: Path | None) -> No
         quiet=call.quiet,
         directory=directory,
         path_first=call.focus_critical,
+        options=request.options,
     )

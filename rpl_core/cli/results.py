@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
+    from rpl_core.interfaces.options import Options
     from rpl_core.interfaces.renderer import Renderer, RenderRequest
     from rpl_core.plugins.catalog import NamedContributions
 
@@ -24,6 +25,7 @@ def show(
     quiet: bool,
     directory: Path | None,
     path_first: bool = False,
+    options: Options | None = None,
 ) -> None:
     """``--json``: the leading document; ``--quiet``: its brief form; otherwise the text report.
 
@@ -38,7 +40,7 @@ def show(
     elif as_json:
         output.raw(documents.json(leading.name))
     else:
-        _text(session, documents, path_first=path_first)
+        _text(session, documents, options, path_first=path_first)
     for diagnostic in documents.diagnostics:
         if not quiet or diagnostic.severity != "info":
             output.diagnostic(diagnostic)
@@ -61,8 +63,9 @@ def _without_documents(session: Session, documents: Documents, *, needed: bool) 
     )
 
 
-def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
+def _text(session: Session, documents: Documents, options: Options | None, *, path_first: bool) -> None:
     from rpl_core.cli.output import text_width
+    from rpl_core.interfaces.options import Options
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.plugins.packages import provider_of
 
@@ -77,6 +80,7 @@ def _text(session: Session, documents: Documents, *, path_first: bool) -> None:
         path_first=path_first,
         width=text_width(),
         sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
+        options=options or Options(),
     )
     session.output.raw(rendered(renderers, _TEXT, request))
 

@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ class RenderRequest:
 
     ``sections`` are what plugins add. ``timeline`` is what the command makes of the recording for renderers
     that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have.
+    ``options`` are those of plugins that the command was called with.
     """
 
     documents: Mapping[str, BaseModel]
@@ -36,6 +40,7 @@ class RenderRequest:
     timeline_reason: str | None = None
     width: int = 100
     sections: tuple[SectionOf, ...] = ()
+    options: Options = attrs.field(factory=Options)
 
 
 class Renderer(ABC):

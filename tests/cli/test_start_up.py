@@ -47,7 +47,7 @@ def test_help_imports_no_command_and_no_plugin():
     assert "rpl_core.cli.profile" not in modules
 
 
-@pytest.mark.parametrize("command", ["report", "explain"])
+@pytest.mark.parametrize("command", ["explain"])
 def test_help_of_a_command_loads_no_plugin_host_and_no_numpy(command):
     modules = imported_by(command, "--help")
     assert sorted(modules & {"numpy", "networkx", "pydantic", "rich", "stevedore"}) == []

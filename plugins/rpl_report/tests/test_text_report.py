@@ -6,7 +6,7 @@ import pytest
 
 from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
 from rpl_core.interfaces.renderer import RenderRequest
-from rpl_report.text.kernels import SHOWN_KERNELS
+from rpl_report.options import SHOWN_KERNELS
 from rpl_report.text.report import TextRenderer
 from rpl_testkit.recordings import Launch
 
@@ -59,7 +59,7 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks(shown):
 
 def test_many_kernels_are_cut_and_counted(shown):
     text = shown([(f"kernel_{i:02}", i * 1000, i * 1000 + 500) for i in range(SHOWN_KERNELS + 3)], width=200)
-    assert "(3 more kernels in profile.json)" in text
+    assert f"(3 more kernels: --top {SHOWN_KERNELS + 3} shows all, profile.json holds them)" in text
     (table,) = (block for block in text.split("\n\n") if "bottleneck" in block)
     assert len(table.splitlines()) == 1 + SHOWN_KERNELS + 1
 

@@ -18,6 +18,7 @@ __all__ = [
     "COPIES",
     "FLOP_MODEL",
     "FULL_GRAPH",
+    "NAMES",
     "OCCUPANCY_MODE",
     "STRICT",
     "at_clock",
@@ -150,6 +151,17 @@ FULL_GRAPH: CommandOption[bool] = CommandOption(
     form=OptionForm.FLAG,
 )
 
+NAMES: CommandOption[str] = CommandOption(
+    name="names",
+    commands=(*_ANALYSING, "report", "compare", "what-if"),
+    parse=one_of("short", "full", "mangled"),
+    default="short",
+    help="Kernel names: short (default), full, or mangled as the linker has them.",
+    meaning="how kernels are named: short, full or mangled",
+    metavar="FORM",
+    setting=True,
+)
+
 ANALYSIS_OPTIONS: tuple[CommandOption[Any], ...] = (
     CLOCK,
     BANDWIDTH,
@@ -158,4 +170,5 @@ ANALYSIS_OPTIONS: tuple[CommandOption[Any], ...] = (
     STRICT,
     COPIES,
     FULL_GRAPH,
+    NAMES,
 )

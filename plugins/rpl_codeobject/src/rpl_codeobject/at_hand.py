@@ -122,7 +122,7 @@ def _wanted(recording: Recording) -> _Wanted:
 
 
 def _kernels(code: CodeObject, source: str, wanted: _Wanted, tool: Path) -> list[KernelCode]:
-    shown = demangled([kernel.name for kernel in code.kernels], tool)
+    shown = demangled([kernel.name for kernel in code.kernels])
     names = [k.name for k in code.kernels if wanted.has(k.name, shown.get(k.name, k.name))]
     if not names:
         return []

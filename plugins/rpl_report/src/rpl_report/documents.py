@@ -31,6 +31,16 @@ class ReportDocuments:
     dag: DagDocument
     analysis: AnalysisDocument
 
+    def shown_names(self, form: str = "short") -> dict[str, str]:
+        """How kernels and copies are called, by recorded name: the same in every section."""
+        from rpl_analysis.text.names import shown_names
+
+        symbols = {kernel.name: kernel.symbol for kernel in self.profile.kernels if kernel.symbol}
+        of_graph = [forecast.name for forecast in self.dag.forecasts]
+        of_graph += [step.dominant_symbol for step in self.dag.dominance if step.dominant_symbol]
+        of_graph += [self.dag.dominant_symbol] if self.dag.dominant_symbol else []
+        return shown_names((*(kernel.name for kernel in self.profile.kernels), *of_graph), form, symbols)
+
 
 def report_documents(documents: Mapping[str, Any]) -> ReportDocuments:
     """The documents by their types. Raises ``MissingError`` without profile.json, which names the kernels."""

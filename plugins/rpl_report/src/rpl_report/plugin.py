@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.section import ReportSection
     from rpl_report.interfaces import Exporter
@@ -15,12 +16,20 @@ RPL_API = 1
 
 
 @hookimpl
+def rpl_options() -> tuple[CommandOption[Any], ...]:
+    from rpl_report.options import REPORT_OPTIONS
+
+    return REPORT_OPTIONS
+
+
+@hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
     from rpl_report.html.renderer import HtmlRenderer
     from rpl_report.json_bundle import JsonRenderer
+    from rpl_report.kernel_csv import CsvRenderer
     from rpl_report.text.report import TextRenderer
 
-    return (TextRenderer(), JsonRenderer(), HtmlRenderer())
+    return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer())
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from math import dist, log10
 import pytest
 
 from rpl_analysis.contracts.roofline import CeilingsPart, ComputeCeilingDoc, MemoryCeilingDoc
-from rpl_core.text.safety import readable
+from rpl_codeobject.kernel_names import source_name
 from rpl_report.html.log_axes import Frame, LogAxis, axis_over
 from rpl_report.html.roofs import compute_roofs, memory_roofs
 
@@ -96,9 +96,9 @@ def test_points_of_the_demo_lie_where_their_figures_are(demo_run, demo_report, p
         for shape in link.find_all("circle"):
             name = (link.attributes["aria-label"] or "").split(":")[0]
             drawn[name] = (float(shape.attributes["cx"] or 0), float(shape.attributes["cy"] or 0))
-    kernels = {readable(k["name"], 64): k for k in roofline["kernels"]}
-    origin = kernels["stencil_tile(double const*, double*, int, int)"]
-    x0, y0 = drawn[origin["name"]]
+    kernels = {source_name(k["name"]): k for k in roofline["kernels"]}
+    origin = kernels["stencil_tile"]
+    x0, y0 = drawn["stencil_tile"]
     frame = {"operational_intensity": set(), "achieved_gflops": set()}
     for name, (x, y) in drawn.items():
         for place, zero, figure in ((x, x0, "operational_intensity"), (y, y0, "achieved_gflops")):

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from rpl_codeobject.kernel_names import source_name
 from rpl_testkit.recordings import Launch
 
 SECTIONS = ("timeline", "path", "what-if", "kernels", "roofline", "evidence", "provenance")
@@ -67,7 +68,7 @@ def test_kernels_and_their_figures_are_in_the_markup(demo_run, demo_report, pars
     rows = parsed(demo_report).by_id("kernel-table").find_all("tbody")[0].find_all("tr")
     assert len(rows) == len(profile["kernels"])
     for row, kernel in zip(rows, sorted(profile["kernels"], key=lambda k: -k["runtime_ms"]), strict=True):
-        assert kernel["name"][:30] in row.text
+        assert row.text.startswith(source_name(kernel["name"]))
         cells = [cell.attributes["data-key"] for cell in row.find_all("td")]
         assert float(cells[0] or 0) == kernel["runtime_ms"]
         assert float(cells[2] or 0) == kernel["criticality_weight"]

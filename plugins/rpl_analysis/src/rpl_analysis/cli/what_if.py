@@ -45,8 +45,8 @@ def what_if(
     session = session_of(context)
     paths = recordings or (session.latest_run,)
     with shown_while_long("what-if", paths):
-        document = what_if_command.answer(session, changes, paths, flags)
+        document, names = what_if_command.answer(session, changes, paths, flags)
     if as_json:
         session.output.json(document.model_dump(mode="json"))
     else:
-        what_if_command.show(session.output, document)
+        what_if_command.show(session.output, document, names)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, WhatIfDocument
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
-from rpl_analysis.options import COPIES
+from rpl_analysis.options import COPIES, NAMES
 from rpl_analysis.text.distinct import named_few, shorten_apart
 from rpl_analysis.text.figures import UNKNOWN, duration_ns
+from rpl_analysis.text.names import linker_names, names_like, shown_names
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.command_options import analysis_request
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import run_directory_of
-from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,8 +34,11 @@ _LEAST_FACTOR, _LARGEST_FACTOR = 0.001, 1000.0
 
 def answer(
     session: Session, changes: Sequence[str], paths: tuple[Path, ...], flags: Mapping[str, Any]
-) -> WhatIfDocument:
-    """The prediction for ``changes`` (``KERNEL=FACTOR``) on the run that the documents speak of."""
+) -> tuple[WhatIfDocument, dict[str, str]]:
+    """The prediction for ``changes`` (``KERNEL=FACTOR``) on the run that the documents speak of.
+
+    With it, how the run's kernels and copies are called.
+    """
     asked = [_parsed(text) for text in changes]
     recording = load_recording(paths, session.host.catalog.readers().contributions)
     chosen = median_run(recording)
@@ -52,7 +55,8 @@ def answer(
         if sum(change.name == name for change in named) > 1:
             raise UsageError(f"{name[:80]!r} is asked for more than once", next_step="give one factor each")
     predicted = replayed.predict(named)
-    return WhatIfDocument(
+    shown = shown_names(replayed.names, request.options[NAMES], linker_names((trace,)))
+    document = WhatIfDocument(
         schema_version=SCHEMA_VERSION,
         origin=trace.origin.value,
         run=run,
@@ -62,6 +66,7 @@ def answer(
         alone=tuple(_part(one) for one in predicted.alone),
         together=_part(predicted.together),
     )
+    return document, shown
 
 
 def _parsed(text: str) -> tuple[str, float]:
@@ -85,7 +90,7 @@ def _parsed(text: str) -> tuple[str, float]:
 
 
 def _name(part: str, names: Sequence[str]) -> str:
-    matching = [name for name in names if name == part] or [name for name in names if part in name]
+    matching = names_like(part, names)
     if len(matching) == 1:
         return matching[0]
     if not matching:
@@ -107,8 +112,8 @@ def _part(answer: Answer) -> WhatIfAnswerPart:
     )
 
 
-def show(output: Output, document: WhatIfDocument) -> None:
-    """The answers as a table, with what they rest on."""
+def show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) -> None:
+    """The answers as a table, with what they rest on; ``names`` says how the kernels are called."""
     marks = "" if document.origin == "measured" else f"  [{document.origin}: not a measurement of hardware]"
     place = f" on {document.machine}, 1 of {document.machines} machines" if document.machines > 1 else ""
     output.line(
@@ -117,8 +122,8 @@ def show(output: Output, document: WhatIfDocument) -> None:
     )
     output.line()
     asked = document.alone or (document.together,)
-    names = shorten_apart((printable(one.changes[0].name) for one in asked), _NAME_WIDTH)
-    rows = [_row(names[printable(one.changes[0].name)], _factor(one), one) for one in asked]
+    short = shorten_apart(names.values(), _NAME_WIDTH)
+    rows = [_row(short[names[one.changes[0].name]], _factor(one), one) for one in asked]
     if document.alone:
         rows.append(_row("all of these at once", "", document.together))
     columns = ("what if", "faster by", "application", "gain", "speed-up")

@@ -100,6 +100,7 @@ class KernelProfile(Part):
     """One kernel of the application, with the same blocks as the whole."""
 
     name: str
+    symbol: str | None = None  # the linker's name, where one is recorded that differs
     launches: float
     time_share: Fraction | None
     runtime_ms: float | None  # mean over runs of the kernel's summed dispatch time

@@ -17,6 +17,7 @@ from rpl_analysis.facts import (
     RANKS,
     ROOFLINE,
 )
+from rpl_analysis.text.names import linker_names
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.document import DocumentContext, DocumentContract, DocumentKind
 
@@ -67,6 +68,7 @@ class ProfileKind(_Kind):
                 device_reason=context.device_reason,
                 wave_size=_wave_size(context),
                 incomplete=context.recording.incomplete,
+                symbols=linker_names(context.recording.traces),
             )
         )
         return cast("Mapping[str, Any]", document)

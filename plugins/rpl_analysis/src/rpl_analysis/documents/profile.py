@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rpl_analysis.documents.parts import (
     CriticalPathPart,
     GpuPart,
@@ -47,6 +49,7 @@ class ProfileFacts:
     device_reason: str | None
     wave_size: int | None
     incomplete: str | None
+    symbols: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def profile_document(facts: ProfileFacts) -> ProfileDocument:
@@ -83,6 +86,7 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
     classification = facts.classifications.get(time.name)
     return KernelProfile(
         name=time.name,
+        symbol=facts.symbols.get(time.name),
         launches=time.launches,
         **_times(time),
         kernel=_kernel(time),

@@ -102,7 +102,9 @@ def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> in
         steps = [step for item in (*document.application, *document.kernels) for step in item.steps]
         session.output.line(f"{100 * max((step.change for step in steps), default=0.0):+.2f}")
     else:
-        session.output.raw(to_json(document) if flags["as_json"] else history_text(document))
+        session.output.raw(
+            to_json(document) if flags["as_json"] else history_text(document, _names(session, flags))
+        )
     return _exit_code(session, document.diagnostics, Outcome(document.outcome), flags)
 
 
@@ -119,8 +121,17 @@ def _answer(session: Session, comparison: Comparison, flags: Mapping[str, Any]) 
             raise NoVerdictError(f"no change can be estimated: {'; '.join(document.gate.reasons)}")
         session.output.line(f"{100 * worst:+.2f}")
     else:
-        session.output.raw(to_json(document) if flags["as_json"] else compare_text(document))
+        session.output.raw(
+            to_json(document) if flags["as_json"] else compare_text(document, _names(session, flags))
+        )
     return _exit_code(session, document.diagnostics, comparison.gate.outcome, flags)
+
+
+def _names(session: Session, flags: Mapping[str, Any]) -> str:
+    from rpl_analysis.options import NAMES
+    from rpl_core.cli.command_options import option_values
+
+    return option_values(session, "compare", flags)[NAMES]
 
 
 def _exit_code(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
+from rpl_analysis.text.names import shown_names
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
         SidePart,
     )
 
+    _Named = ItemPart | HistoryItem | OneSidedKernel
+
 _NAME_WIDTH = 56
 #: Small kernels beyond these are counted, not listed; the document holds them all (chosen).
 _SMALL_SHOWN = 10
@@ -26,12 +29,11 @@ _COLUMNS = ("", "BASE", "NEW", "change", "interval", "noise", "detectable", "ver
 _RIGHT = (1, 2, 3, 4, 5, 6)
 
 
-def compare_text(document: CompareDocument) -> str:
-    """The whole comparison, ending with a line feed."""
-    return (
-        "\n".join([*_head(document), "", _table(document), *_one_sided(document), "", *_answer(document)])
-        + "\n"
-    )
+def compare_text(document: CompareDocument, form: str = "short") -> str:
+    """The whole comparison, ending with a line feed; ``form`` is that of kernel names."""
+    names = document_names((*document.kernels, *document.only_base, *document.only_new), form)
+    tables = (_table(document, names), *_one_sided(document, names))
+    return "\n".join([*_head(document), "", *tables, "", *_answer(document)]) + "\n"
 
 
 def _head(document: CompareDocument) -> Iterator[str]:
@@ -58,11 +60,10 @@ def _described(side: SidePart) -> str:
     return one_line(", ".join(part for part in parts if part))
 
 
-def _table(document: CompareDocument) -> str:
+def _table(document: CompareDocument, names: dict[str, str]) -> str:
     gated = [item for item in (*document.application, *document.kernels) if item.gated]
     others = [item for item in (*document.application, *document.kernels) if not item.gated]
     shown = [*gated, *others[:_SMALL_SHOWN]]
-    names = _short(item.name for item in shown)
     text = format_table(_COLUMNS, [_row(item, names) for item in shown], right=_RIGHT)
     left_out = len(others) - len(others[:_SMALL_SHOWN])
     return text if not left_out else f"{text}\n({left_out} more items that do not decide: see --json)"
@@ -86,7 +87,7 @@ def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
 def label(item: ItemPart | HistoryItem, names: dict[str, str]) -> str:
     """Application times in words, kernels by their short name."""
     if item.kind == "kernel":
-        return names[one_line(item.name)]
+        return names[item.name]
     return {
         "runtime": "application: kernel time",
         "makespan": "application: makespan",
@@ -100,9 +101,11 @@ def one_line(text: str) -> str:
     return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
 
 
-def _short(names: Iterable[str]) -> dict[str, str]:
-    """Names on one line of bounded width, by their text on one line; different ones stay apart."""
-    return shorten_apart(map(one_line, names), _NAME_WIDTH)
+def document_names(kernels: Iterable[_Named], form: str) -> dict[str, str]:
+    """How all kernels of a document are called, by recorded name: on one line, different ones apart."""
+    shown = shown_names((kernel.name for kernel in kernels), form)
+    short = shorten_apart(map(one_line, shown.values()), _NAME_WIDTH)
+    return {name: short[one_line(text)] for name, text in shown.items()}
 
 
 def _time(nanoseconds: float | None) -> str:
@@ -122,15 +125,14 @@ def _change(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction:+.2%}"
 
 
-def _one_sided(document: CompareDocument) -> Iterator[str]:
+def _one_sided(document: CompareDocument, names: dict[str, str]) -> Iterator[str]:
     for title, kernels in (("only in BASE", document.only_base), ("only in NEW", document.only_new)):
         if kernels:
-            names = _short(kernel.name for kernel in kernels[:20])
             yield ""
             yield f"{title} ({len(kernels)}):"
             yield format_table(
                 ("kernel", "time", "launches", "share"),
-                [_one_sided_row(k, names[one_line(k.name)]) for k in kernels[:20]],
+                [_one_sided_row(k, names[k.name]) for k in kernels[:20]],
                 right=(1, 2, 3),
             )
 
@@ -162,10 +164,10 @@ def _reasons(reasons: Sequence[str]) -> Iterator[str]:
         yield f"  ... and {len(reasons) - 8} more"
 
 
-def history_text(document: HistoryDocument) -> str:
+def history_text(document: HistoryDocument, form: str = "short") -> str:
     """Steps of all items with one, then the answer; ends with a line feed."""
     items = [*document.application, *document.kernels]
-    names = _short(item.name for item in items)
+    names = document_names(document.kernels, form)
     rows = [row for item in items for row in _history_rows(item, names)]
     columns = ("", "at entry", "before", "after", "change", "entries", "")
     table = format_table(columns, rows, right=(2, 3, 4, 5)) if rows else "no step in any item"

@@ -54,7 +54,7 @@ def _find_code(binary: Path, facts: RunFacts) -> _Code | None:
     objects = read_code_objects(binary)
     tool = find_disassembler()
     for code in sorted(objects, key=lambda c: c.architecture != facts.architecture):  # a stable sort
-        shown = demangled([kernel.name for kernel in code.kernels], tool)
+        shown = demangled([kernel.name for kernel in code.kernels])
         symbol = _symbol(code, shown, facts)
         if symbol is not None:
             return _Code(symbol, code.architecture, disassemble(code, tool, (symbol,))[symbol])

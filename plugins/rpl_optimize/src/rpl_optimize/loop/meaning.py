@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_codeobject.demangle import demangled
-from rpl_codeobject.instructions.disassembly import find_disassembler
 from rpl_core.errors import RplError
 from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.build.default_build import CompilerBuilds
@@ -88,7 +87,7 @@ def instances_of(template: str, code_objects: Sequence[CodeObject]) -> dict[str,
     those, and then nothing is judged.
     """
     names = sorted({kernel.name for code in code_objects for kernel in code.kernels})
-    shown = demangled(names, find_disassembler())
+    shown = demangled(names)
     own = re.compile(r"void (?:[\w:]+::)?" + re.escape(template) + "<")
     return {
         name: f"template __attribute__((global)) {text};" for name, text in shown.items() if own.match(text)

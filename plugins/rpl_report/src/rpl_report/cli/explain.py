@@ -32,30 +32,36 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
 
     Example: rpl explain vecCopy --run rpl-runs/latest
     """
+    from rpl_analysis.text.names import shown_names
     from rpl_report.documents import stored_document, stored_documents
 
     session = session_of(context)
     directory = directory or session.latest_run
     contributions = session.host.catalog.documents().contributions
-    found = _find(stored_document(directory, "analysis", contributions), kernel, directory)
+    analysis = stored_document(directory, "analysis", contributions)
+    found = _find(analysis, kernel, directory)
     if as_json:
         session.output.json(found.model_dump(mode="json"))
         return
-    for line in _lines(session, stored_documents(directory, contributions), found):
+    shown = shown_names([entry.kernel for entry in analysis.kernels])[found.kernel]
+    for line in _lines(session, stored_documents(directory, contributions), found, shown):
         session.output.line(line)
 
 
-def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis) -> Iterator[str]:
+def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis, shown: str) -> Iterator[str]:
     from rpl_core.cli.output import text_width
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
+    from rpl_core.text.safety import readable
     from rpl_report.explain.label import label_lines
     from rpl_report.explain.resources import resource_lines
     from rpl_report.explain.roofline import roofline_lines
     from rpl_report.sections import explained_sections
     from rpl_report.text.sections import section_text
 
-    yield found.kernel
+    yield shown
+    if shown != found.kernel:
+        yield f"full name   {readable(found.kernel)}"
     yield ""
     yield from label_lines(found)
     yield ""
@@ -70,14 +76,15 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis) ->
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
     from rpl_analysis.text.distinct import named_few
+    from rpl_analysis.text.names import names_like
     from rpl_core.errors import MissingError, UsageError
 
     if not analysis.kernels:
         raise MissingError(f"the analysis in {directory} holds no kernel")
     if name is None:
         return analysis.kernels[0]
-    exact = [entry for entry in analysis.kernels if entry.kernel == name]
-    matching = exact or [entry for entry in analysis.kernels if name in entry.kernel]
+    meant = set(names_like(name, [entry.kernel for entry in analysis.kernels]))
+    matching = [entry for entry in analysis.kernels if entry.kernel in meant]
     if len(matching) == 1:
         return matching[0]
     if not matching:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_core.cli.command_options import PluginOptionsCommand, option_values
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.renderer import RenderRequest
 
 
-@click.command("report")
+@click.command("report", cls=PluginOptionsCommand)
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--format", "format_name", default="text", show_default=True, help="Renderer: text, html, json."
+    "--format", "format_name", default="text", show_default=True, help="Renderer: text, html, json, csv."
 )
+@click.option("--csv", "format_name", flag_value="csv", help="The table of kernels as CSV.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
 @click.option(
     "--recording",
@@ -32,16 +34,19 @@ if TYPE_CHECKING:
 @click.pass_context
 def report(
     context: click.Context,
+    /,
     run: Path | None,
     format_name: str,
     output: Path | None,
     recordings: tuple[Path, ...],
+    **flags: Any,
 ) -> None:
     """Show the documents of RUN (default: the latest run).
 
     \b
     rpl report rpl-runs/latest
     rpl report --format html -o report.html rpl-runs/latest
+    rpl report --kernel gemm --sort calls --top 50 --names full
     """
     import attrs
 
@@ -56,6 +61,7 @@ def report(
     directory = run or session.latest_run
     documents = load_documents(directory, session.host.catalog.documents().contributions)
     request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
+    request = attrs.evolve(request, options=option_values(session, "report", flags))
     if output is None:
         request = attrs.evolve(request, width=text_width())
     text = rendered(renderers, format_name, request)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rpl_report.timeline.work import TimedWork
 
-__all__ = ["CSV_COLUMNS", "to_csv"]
+__all__ = ["CSV_COLUMNS", "cell_text", "to_csv"]
 
 #: Times in ns as recorded; a cell is empty where the recording says nothing.
 CSV_COLUMNS = (
@@ -44,13 +44,13 @@ def to_csv(work: TimedWork) -> bytes:
     nodes, trace = work.nodes, work.trace
     copies = nodes.is_copy.tolist()
     columns = (
-        _texts([_cell(process.node) for process in trace.processes], nodes.process),
+        _texts([cell_text(process.node) for process in trace.processes], nodes.process),
         _texts([str(process.pid) for process in trace.processes], nodes.process),
         *_lane_columns(work),
         ["copy" if is_copy else "kernel" for is_copy in copies],
         _numbers(_dispatch_ids(work)),
         _numbers(nodes.correlation_id),
-        _texts([_cell(name) for name in nodes.symbol_names], nodes.symbol),
+        _texts([cell_text(name) for name in nodes.symbol_names], nodes.symbol),
         nodes.begin_ns.tolist(),
         nodes.end_ns.tolist(),
         nodes.duration_ns().tolist(),
@@ -64,7 +64,7 @@ def to_csv(work: TimedWork) -> bytes:
     return text.getvalue().encode("utf-8")
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """Control characters as escapes, and a quote before what a spreadsheet would take for a formula."""
     safe = readable(text)
     return f"'{safe}" if safe.startswith(("=", "+", "-", "@")) else safe

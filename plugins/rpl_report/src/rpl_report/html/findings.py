@@ -61,7 +61,7 @@ def _best_gain(
         return None
     label = next((entry for entry in analysis.kernels if entry.kernel == best.name), None)
     said = _said(label) if label else ""
-    head = f"Most to gain from a kernel: {names.plain(best.name)}."
+    head = f"Most to gain from a kernel: {names.short(best.name)}."
     if kind == "copy":
         head = f"Copies: {names.work(best.name, kind)}."
     finding = Finding(
@@ -136,7 +136,7 @@ def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> F
     if not hidden:
         return None
     listed = ", ".join(
-        f"{names.plain(kernel.name)} ({share(kernel.time_share)} of the time)" for kernel in hidden
+        f"{names.short(kernel.name)} ({share(kernel.time_share)} of the time)" for kernel in hidden
     )
     return Finding(
         "Much time, nothing to gain.",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from markupsafe import escape
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import work_name
-from rpl_core.text.safety import readable, shorten
+from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ __all__ = [
     "Colours",
     "KernelNames",
     "assign_colours",
-    "base_name",
     "by_time",
     "kernel_names",
     "label_text",
@@ -39,7 +36,6 @@ DETAILED_KERNELS = 60
 _LONGEST_NAME = 4096
 _ALL_NAMES = 600_000
 _SHORT = 64
-_OWN = 32
 _NO_NAME = "(no name)"
 #: Distinct colours in the style sheet (``--c0`` to ``--c7``: Okabe and Ito's set, told apart with every
 #: common colour vision deficiency); ``c8`` stands for copies, ``c9`` for all other kernels.
@@ -69,34 +65,30 @@ def time_shares(profile: ProfileDocument) -> dict[str, float]:
 
 @frozen
 class KernelNames:
-    """Kernels of the page: ``ids`` by recorded name, in order of rank; how often each own name occurs."""
+    """Kernels of the page: ``ids`` by recorded name, in order of rank; ``apart``: how they are called."""
 
     ids: dict[str, str]
     full: dict[str, str]
     apart: dict[str, str]
-    own_names: Counter[str]
 
     def short(self, name: str) -> str:
-        """For tables and legends: different kernels of the page read differently."""
-        text = readable(name)
-        return self.apart.get(text) or readable(text, _SHORT) or _NO_NAME
-
-    def plain(self, name: str) -> str:
-        """For sentences: the function's own name where no other kernel has it too."""
-        own = base_name(readable(name))
-        return own if self.own_names[own] == 1 else self.short(name)
+        """Everywhere but in a kernel's own details: different kernels of the page read differently."""
+        return self.apart.get(name) or readable(name, _SHORT) or _NO_NAME
 
     def work(self, name: str, kind: str) -> str:
-        """``plain`` for a kernel, words for a copy direction."""
-        return readable(work_name(name, kind), _SHORT) if kind == "copy" else self.plain(name)
+        """The short name of a kernel, words for a copy direction."""
+        return readable(work_name(name, kind), _SHORT) if kind == "copy" else self.short(name)
 
     def of(self, name: str) -> str | None:
         """The id of the kernel's place on the page, if it has one."""
         return self.ids.get(name)
 
 
-def kernel_names(names: Iterable[str]) -> KernelNames:
-    """Give the first kernels their ids; names beyond the budget stay shortened everywhere."""
+def kernel_names(names: Iterable[str], shown: Mapping[str, str]) -> KernelNames:
+    """Give the first kernels their ids; names beyond the budget stay shortened everywhere.
+
+    ``shown`` says how kernels are called in the whole document, by recorded name.
+    """
     ids: dict[str, str] = {}
     full: dict[str, str] = {}
     left = _ALL_NAMES
@@ -111,14 +103,8 @@ def kernel_names(names: Iterable[str]) -> KernelNames:
             text = readable(name, _SHORT)
         left -= len(escape(text))
         full[name] = text or _NO_NAME
-    texts = [readable(name) for name in ids]
-    return KernelNames(ids, full, shorten_apart(texts, _SHORT), Counter(map(base_name, texts)))
-
-
-def base_name(name: str) -> str:
-    """The function's own name: without return type, scope, template arguments and parameters."""
-    head = re.split(r"[<(\[]", name, maxsplit=1)[0].strip()
-    return shorten(re.split(r"[\s:]+", head)[-1] or name, _OWN)
+    short = shorten_apart(shown.values(), _SHORT)
+    return KernelNames(ids, full, {name: short[text] for name, text in shown.items()})
 
 
 @frozen

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from rpl_analysis.options import NAMES
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.values import frozen
 from rpl_report.documents import report_documents
@@ -70,7 +71,7 @@ def page_of(request: RenderRequest) -> Page:
     found = report_documents(request.documents)
     profile, dag, analysis, roofline = found.profile, found.dag, found.analysis, found.roofline
     ranked = [kernel.name for kernel in by_time(profile)]
-    names, colours = kernel_names(ranked), assign_colours(ranked)
+    names, colours = kernel_names(ranked, found.shown_names(request.options[NAMES])), assign_colours(ranked)
     return Page(
         assets=load_assets(),
         path_first=request.path_first,

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from rpl_core.text.safety import shorten
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
-from rpl_report.html.kernel_identity import base_name
 from rpl_report.html.roofs import level_name, pipe_name
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ __all__ = ["Point", "PointContext", "PointLabel", "place_labels", "points_of"]
 
 _SMALLEST, _LARGEST = 5.0, 26.0
 _LETTER, _LINE = 6.2, 13.0
+#: Characters of a kernel's name beside its point (chosen).
+_LABEL = 32
 
 
 @frozen
@@ -151,7 +153,7 @@ def place_labels(points: Iterable[Point], frame: Frame) -> tuple[PointLabel, ...
     """Right of the point, or left of it at the edge; a label that would cover another one is left out."""
     found: list[PointLabel] = []
     for point in points:
-        text = base_name(point.short)
+        text = shorten(point.short, _LABEL)
         beside = point.radius * (1.6 if point.shape == "edge" else 1) + 5
         before = point.x + beside + len(text) * _LETTER > frame.x.end
         x = point.x - beside if before else point.x + beside

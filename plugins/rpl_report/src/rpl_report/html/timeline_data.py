@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rpl_core.text.safety import readable
-from rpl_report.html.kernel_identity import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +36,7 @@ def timeline_data(
         "symbols": [
             {
                 "name": names.short(symbol.name),
-                "own": base_name(readable(symbol.name))
-                if symbol.kind == "kernel"
-                else readable(symbol.name, 64),
+                "own": names.short(symbol.name) if symbol.kind == "kernel" else readable(symbol.name, 64),
                 "colour": colours.of(symbol.name, symbol.kind),
                 "target": names.of(symbol.name) if symbol.kind == "kernel" else None,
             }

@@ -9,6 +9,8 @@ from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
     from rpl_core.contracts.common import MetricDoc
 
@@ -20,14 +22,16 @@ _NOTEWORTHY = 0.01
 _COLUMNS = (("packed", "packed as two"), ("active_lanes", "active lanes"))
 
 
-def corrections_section(roofline: RooflineDocument, width: int = USUAL_WIDTH) -> str:
+def corrections_section(
+    roofline: RooflineDocument, names: Mapping[str, str], width: int = USUAL_WIDTH
+) -> str:
     """A table of the kernels whose count an estimate changes, else the empty text."""
     kernels = [kernel for kernel in roofline.kernels if _is_corrected(kernel)]
     if not kernels:
         return ""
     rows = [
         (
-            kernel.name,
+            names.get(kernel.name, kernel.name),
             _figure(kernel.flops),
             *(_figure(kernel.corrections.get(name)) for name, _ in _COLUMNS),
         )

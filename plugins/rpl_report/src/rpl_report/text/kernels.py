@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import (
     UNKNOWN,
-    duration_ns,
     marked,
     milliseconds,
+    number,
     occupancy_share,
     percent,
 )
 from rpl_analysis.text.fit import fit_table
+from rpl_core.text.safety import printable
 from rpl_core.values import frozen
+from rpl_report.kernel_choice import chosen_kernels
+from rpl_report.options import KERNEL, TOP
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
     from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument, ResourcesPart
     from rpl_analysis.contracts.roofline import RooflinePart
+    from rpl_core.interfaces.renderer import RenderRequest
 
-__all__ = ["NAME_WIDTH", "SHOWN_KERNELS", "kernel_table"]
+__all__ = ["NAME_WIDTH", "kernel_table"]
 
-#: Kernels shown by default; the documents hold all.
-SHOWN_KERNELS = 20
 NAME_WIDTH = 48
 #: What a column without any figure holds; it is left out.
 _NOTHING = (UNKNOWN, "unclassified (none)")
@@ -41,6 +43,11 @@ class Column:
     cell: Callable[[KernelProfile, KernelAnalysis | None], str]
     right: bool = True
     dropped: int | None = None
+
+
+def _microseconds(value_ns: float | None) -> str:
+    """One unit in the whole column."""
+    return UNKNOWN if value_ns is None else f"{number(value_ns / 1e3)} us"
 
 
 def _bandwidth(roofline: RooflinePart) -> str:
@@ -71,7 +78,7 @@ _COLUMNS = (
     Column("calls", lambda k, _: f"{k.launches:,.10g}", dropped=4),
     Column("time", lambda k, _: milliseconds(k.runtime_ms)),
     Column("share", lambda k, _: percent(k.time_share), dropped=9),
-    Column("median", lambda k, _: duration_ns(k.median_ns), dropped=1),
+    Column("median", lambda k, _: _microseconds(k.median_ns), dropped=1),
     Column("occup.", lambda k, _: occupancy_share(k.occupancy), dropped=6),
     Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=3),
     Column("VGPR/SGPR/LDS", lambda k, _: _resources(k.resources), dropped=2),
@@ -82,29 +89,40 @@ _COLUMNS = (
 )
 
 
-def kernel_table(profile: ProfileDocument, analysis: AnalysisDocument, width: int) -> str:
+def kernel_table(
+    profile: ProfileDocument, analysis: AnalysisDocument, names: Mapping[str, str], request: RenderRequest
+) -> str:
     """One line per kernel, with notes on what the width does not allow; the empty text without kernels.
 
     Columns in which nothing is known are left out: the next steps say what would fill them.
     """
     if not profile.kernels:
         return ""
+    chosen = chosen_kernels(profile.kernels, names, request.options)
+    if not chosen:
+        return f"(no kernel's name holds {printable(request.options[KERNEL] or '')})"
     labels = {entry.kernel: entry for entry in analysis.kernels}
-    shown = profile.kernels[:SHOWN_KERNELS]
-    every = [tuple(column.cell(kernel, labels.get(kernel.name)) for column in _COLUMNS) for kernel in shown]
+    shown = chosen[: request.options[TOP]]
+    every = [
+        (
+            names.get(kernel.name, kernel.name),
+            *(column.cell(kernel, labels.get(kernel.name)) for column in _COLUMNS[1:]),
+        )
+        for kernel in shown
+    ]
     told = [i for i in range(len(_COLUMNS)) if i == 0 or any(row[i] not in _NOTHING for row in every)]
     columns = [_COLUMNS[i] for i in told]
     ranked = sorted((column.dropped, i) for i, column in enumerate(columns) if column.dropped is not None)
     table, missed = fit_table(
         [column.title for column in columns],
         [tuple(row[i] for i in told) for row in every],
-        width,
+        request.width,
         right=[i for i, column in enumerate(columns) if column.right],
         droppable=[i for _, i in ranked],
         longest_name=NAME_WIDTH,
     )
-    rest = len(profile.kernels) - len(shown)
-    notes = [f"({rest} more kernels in profile.json)"] if rest > 0 else []
+    rest = len(chosen) - len(shown)
+    notes = [f"({rest} more kernels: --top {len(chosen)} shows all, profile.json holds them)"] if rest else []
     if missed:
         notes.append(f"(no room for {', '.join(missed)}: see profile.json, or use a wider terminal)")
     return "\n".join((table, *notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
@@ -11,6 +12,8 @@ from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.safety import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rpl_analysis.contracts.dag import (
         DagDocument,
         DominancePart,
@@ -31,21 +34,25 @@ _NAME_WIDTH = 48
 _IDLE = "GPU never idle"
 
 
-def path_section(dag: DagDocument, width: int = USUAL_WIDTH) -> str:
-    """Everything the report says about the execution graph."""
+def path_section(
+    dag: DagDocument, shown: Mapping[str, str] = MappingProxyType({}), width: int = USUAL_WIDTH
+) -> str:
+    """Everything the report says about the execution graph; ``shown`` is how kernels are called."""
     if dag.status != "available":
         return f"critical path  unknown: {printable(dag.reason or '')}"
-    lines = (_length(dag), _bounds(dag), _spent(dag), _gains_of_all(dag), _what_if(dag, width))
+    named = _Names(dag, shown)
+    table = _what_if(dag, named, width)
+    lines = (_length(dag, named), _bounds(dag), _spent(dag), _gains_of_all(dag, named), table)
     return "\n".join(line for line in lines if line)
 
 
-def _length(dag: DagDocument) -> str:
+def _length(dag: DagDocument, named: _Names) -> str:
     path = f"critical path  {duration_ns(dag.critical_path_ns)} of {duration_ns(dag.makespan_ns)} makespan"
     work = dag.dominant_work
     if work is None:
         return path
     return (
-        f"{path}, {percent(work.fraction)} of it in {_names(dag)[_shown(work)]}; "
+        f"{path}, {percent(work.fraction)} of it in {named.of(work)}; "
         f"at no cost of that the application would be {_ceiling(work)}{_doubt(dag)}"
     )
 
@@ -103,11 +110,10 @@ def _spent(dag: DagDocument) -> str:
     return f"  GPU time: {text} ({named})"
 
 
-def _gains_of_all(dag: DagDocument) -> str:
+def _gains_of_all(dag: DagDocument, named: _Names) -> str:
     """Idle time, copies and kernels in one order: what each costs the application."""
-    names = _names(dag)
     shown = [
-        f"{names[_shown(gain)]} {_up_to(gain.application_speedup)}"
+        f"{named.of(gain)} {_up_to(gain.application_speedup)}"
         for gain in dag.gains[:SHOWN_GAINS]
         if gain.application_speedup is None or gain.application_speedup >= _NOTEWORTHY
     ]
@@ -118,41 +124,40 @@ def _up_to(speedup: float | None) -> str:
     return "(nothing else is left)" if speedup is None else f"{speedup:.4g}x"
 
 
-def _shown(part: DominantWorkPart | GainPart | ForecastPart) -> str:
-    if part.kind == "idle":
-        return _IDLE
-    return printable(work_name(part.name or "-", part.kind))
+class _Names:
+    """How kernels, copies and idle time are called in this section."""
+
+    def __init__(self, dag: DagDocument, shown: Mapping[str, str]) -> None:
+        self._shown = shown
+        self._short = shorten_apart(shown.values(), _NAME_WIDTH)
+        self._copies = {symbol.name for symbol in dag.symbols if symbol.kind == "copy"}
+
+    def of(self, part: DominantWorkPart | GainPart | ForecastPart) -> str:
+        return _IDLE if part.kind == "idle" else self._named(part.name or "-", part.kind)
+
+    def step(self, step: DominancePart) -> str:
+        """Steps name a kernel or a copy direction; the list of symbols tells which."""
+        name = step.dominant_symbol or "-"
+        return self._named(name, "copy" if name in self._copies else "kernel")
+
+    def _named(self, name: str, kind: str) -> str:
+        if kind == "copy":
+            return printable(work_name(name, kind))
+        text = self._shown.get(name, printable(name))
+        return self._short.get(text, text)
 
 
-def _what_if(dag: DagDocument, width: int) -> str:
+def _what_if(dag: DagDocument, named: _Names, width: int) -> str:
     """End-to-end speed-up of the application if one kernel were faster."""
     shown = dag.forecasts[:SHOWN_FORECASTS]
     if not shown:
         return ""
     asked = [answer.speedup for answer in shown[0].speedups]
     labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
-    names = _names(dag)
-    rows = [(names[_shown(forecast)], *_gains(forecast, asked)) for forecast in shown]
+    rows = [(named.of(forecast), *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
     table, _ = fit_table(columns, rows, width, right=tuple(range(1, len(columns))))
-    return f"\n{table}{_shift(dag)}"
-
-
-def _names(dag: DagDocument) -> dict[str, str]:
-    """Short forms of all names in this section, such that the same kernel reads the same everywhere."""
-    shown = [_shown(forecast) for forecast in dag.forecasts[:SHOWN_FORECASTS]]
-    shown += [_shown(gain) for gain in dag.gains[:SHOWN_GAINS]]
-    shown += [_step_name(dag, step) for step in dag.dominance]
-    if dag.dominant_work:
-        shown.append(_shown(dag.dominant_work))
-    return shorten_apart(shown, _NAME_WIDTH)
-
-
-def _step_name(dag: DagDocument, step: DominancePart) -> str:
-    """Steps name a kernel or a copy direction; the list of symbols tells which."""
-    name = step.dominant_symbol or "-"
-    copied = any(symbol.name == name and symbol.kind == "copy" for symbol in dag.symbols)
-    return printable(work_name(name, "copy" if copied else "kernel"))
+    return f"\n{table}{_shift(dag, named)}"
 
 
 def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
@@ -162,10 +167,10 @@ def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
     return [UNKNOWN if gain is None else f"{gain:.3f}x" for gain in gains]
 
 
-def _shift(dag: DagDocument) -> str:
+def _shift(dag: DagDocument, named: _Names) -> str:
     dominant = dag.dominant_work.name if dag.dominant_work else None
     after = [step for step in dag.dominance if step.dominant_symbol not in (None, dominant)]
     if dag.dominance_shift_at is None or not after:
         return ""
-    name = _names(dag)[_step_name(dag, after[0])]
+    name = named.step(after[0])
     return f"\n(from {dag.dominance_shift_at:.4g}x on, {name} dominates the critical path)"

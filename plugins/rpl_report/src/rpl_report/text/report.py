@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import milliseconds, percent
 from rpl_analysis.text.fit import wrap_lines
@@ -15,12 +16,12 @@ from rpl_report.device_names import device_names
 from rpl_report.documents import report_documents
 from rpl_report.sections import text_sections
 from rpl_report.text.corrections import corrections_section
-from rpl_report.text.kernels import NAME_WIDTH, SHOWN_KERNELS, kernel_table
+from rpl_report.text.kernels import NAME_WIDTH, kernel_table
 from rpl_report.text.path import path_section
 from rpl_report.text.sections import section_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
@@ -33,26 +34,26 @@ class TextRenderer(Renderer):
 
     def render(self, request: RenderRequest) -> str:
         found = report_documents(request.documents)
-        head, path = _head(found.profile), path_section(found.dag, request.width)
+        names = found.shown_names(request.options[NAMES])
+        head, path = _head(found.profile), path_section(found.dag, names, request.width)
         sections = [
             *((path, head) if request.path_first else (head, path)),
-            kernel_table(found.profile, found.analysis, request.width),
-            *_of_plugins(request, found.profile),
-            corrections_section(found.roofline, request.width),
+            kernel_table(found.profile, found.analysis, names, request),
+            *_of_plugins(request, names),
+            corrections_section(found.roofline, names, request.width),
             _roofline_note(found.roofline),
         ]
         text = "\n\n".join(section for section in sections if section) + "\n"
         return wrap_lines(text, request.width)
 
 
-def _of_plugins(request: RenderRequest, profile: ProfileDocument) -> Iterator[str]:
+def _of_plugins(request: RenderRequest, names: Mapping[str, str]) -> Iterator[str]:
     if request.sections:
-        names = [kernel.name for kernel in profile.kernels[:SHOWN_KERNELS]]
-        short = shorten_apart(map(printable, names), NAME_WIDTH)
+        short = shorten_apart(names.values(), NAME_WIDTH)
         asked = SectionRequest(
             documents=MappingProxyType(request.documents),
             width=request.width,
-            short_names={name: short[printable(name)] for name in names},
+            short_names={name: short[shown] for name, shown in names.items()},
         )
         yield from (
             section_text(section, request.width) for section in text_sections(request.sections, asked)

@@ -1,0 +1,62 @@
+"""Which kernels the reports list and in which order."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rpl_core.config.values import at_most, one_of
+from rpl_core.errors import UsageError
+from rpl_core.interfaces.options import CommandOption
+
+__all__ = ["KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP"]
+
+_COMMANDS = ("profile", "analyze", "report")
+#: Kernels listed where nobody says how many; the documents hold all.
+SHOWN_KERNELS = 20
+SORT_KEYS = ("time", "calls", "median", "criticality", "occupancy", "bandwidth", "intensity", "name")
+_LONGEST_PATTERN = 1000
+
+
+def _pattern(value: Any) -> str:
+    text = str(value)
+    try:
+        if len(text) > _LONGEST_PATTERN:
+            raise UsageError(
+                f"the expression has {len(text)} characters, at most {_LONGEST_PATTERN} are read"
+            )
+        re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{text!r} is no regular expression: {error}") from None
+    return text
+
+
+TOP: CommandOption[int] = CommandOption(
+    name="top",
+    commands=_COMMANDS,
+    parse=at_most(1_000_000),
+    default=SHOWN_KERNELS,
+    help=f"Kernels in the table, default {SHOWN_KERNELS}.",
+    meaning="kernels in the table of the text report",
+    metavar="N",
+    setting=True,
+)
+SORT: CommandOption[str] = CommandOption(
+    name="sort",
+    commands=_COMMANDS,
+    parse=one_of(*SORT_KEYS),
+    default="time",
+    help=f"Order of the kernels: {', '.join(SORT_KEYS)}; largest first.",
+    meaning="order of the kernels in the text report",
+    metavar="KEY",
+    setting=True,
+)
+KERNEL: CommandOption[str | None] = CommandOption(
+    name="kernel",
+    commands=_COMMANDS,
+    parse=_pattern,
+    default=None,
+    help="Only kernels whose name holds this regular expression.",
+    metavar="REGEX",
+)
+REPORT_OPTIONS: tuple[CommandOption[Any], ...] = (TOP, SORT, KERNEL)
