@@ -116,6 +116,37 @@ def _print_launch(output: Output, answer: Answer) -> None:
         output.note(f"{one['opcode']}: {one['why']}")
 
 
+@emu.command("run", context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--runtime", type=_FILE, help="Root with ROCm's runtime, as tools/get-rocm-runtime prints; else found."
+)
+@click.option("--gpus", type=click.IntRange(1, 2), default=1, help="How many GPUs the program finds.")
+@click.pass_context
+def run(context: click.Context, command: tuple[str, ...], runtime: Path | None, gpus: int) -> None:
+    """Run a HIP or HSA program with no GPU: its real runtime, and its real kernels in the emulator.
+
+    \b
+    rpl emu run -- ./app arguments
+
+    Output and exit code are the program's. A kernel with an instruction that is not offered ends it with
+    69. Nothing is measured: times that the program takes are those of this machine's CPU.
+    """
+    import os
+    import sys
+
+    from rpl_core.process.launch import require_program
+    from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+
+    del context
+    require_program(command)
+    words = [*launcher_words(find_runtime(command, runtime)), *command]
+    # The program takes rpl's place: signals, terminal, exit code and standard output are its own.
+    if sys.stdout is not None:
+        os.dup2(sys.stdout.fileno(), 1)
+    os.execve(words[0], words, {**os.environ, "SOFTKFD_GPUS": str(gpus)})  # noqa: S606
+
+
 @emu.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context

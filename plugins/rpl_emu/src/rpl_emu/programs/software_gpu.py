@@ -1,0 +1,101 @@
+"""How a program is started over the software KFD, with the emulator for its kernels and a runtime of ROCm."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import MissingError
+from rpl_core.values import frozen
+from rpl_emu.native_program import find_program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LAUNCHER = "softkfd-run"
+#: From the folder of rpl-emu.
+_PLACES = ("../softkfd", ".")
+_LIBRARIES = "usr/lib/x86_64-linux-gnu"
+#: Where packages of distributions and AMD's own put the runtime.
+_SYSTEM = ("/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+_RUNTIME = "libhsa-runtime64.so.1"
+_NEEDED = re.compile(rb"libamdhip64\.so\.\d+")
+#: Programs are small beside their libraries; what stands in the first part is enough.
+_MOST_READ = 64 << 20
+
+
+@frozen
+class Runtime:
+    """``root``: a folder as tools/get-rocm-runtime makes it; None: the runtime of the system."""
+
+    root: Path | None = None
+
+
+def launcher_words(runtime: Runtime) -> tuple[str, ...]:
+    """What stands before a program and its arguments. Raises MissingError with the remedy."""
+    words = (str(find_launcher()), "--executor", "emu")
+    return words if runtime.root is None else (*words, "--runtime", str(runtime.root))
+
+
+def find_launcher() -> Path:
+    """The launcher of the software KFD. Raises MissingError."""
+    program = find_program()
+    for place in _PLACES:
+        found = (program.parent / place / LAUNCHER).resolve()
+        if found.is_file() and (found.parent / "libsoftkfd.so").is_file():
+            return found
+    raise MissingError(
+        f"the software KFD is not beside {program}",
+        cause="it is built in a checkout of rpl only, and needs libdrm-dev",
+        next_step="in a checkout: apt-get install libdrm-dev, cmake -S . -B build && cmake --build build -j, "
+        "then RPL_EMU_FOLDER=build",
+    )
+
+
+def find_runtime(command: Sequence[str], given: Path | None, system: Sequence[str] = _SYSTEM) -> Runtime:
+    """The runtime that was given, the system's, or one that was fetched and fits. Raises MissingError."""
+    if given is not None:
+        if not (given / _LIBRARIES / _RUNTIME).exists():
+            raise MissingError(f"{given} holds no {_RUNTIME}", next_step=_remedy(command))
+        return Runtime(given.resolve())
+    if any((Path(folder) / _RUNTIME).exists() for folder in system):
+        return Runtime()
+    wanted = _hip_library(command)
+    fetched = [
+        folder
+        for folder in _fetched()
+        if (folder / _LIBRARIES / _RUNTIME).exists()
+        and (wanted is None or (folder / _LIBRARIES / wanted).exists())
+    ]
+    if not fetched:
+        raise MissingError(
+            f"there is no ROCm runtime here{f' with {wanted}' if wanted else ''}",
+            next_step=_remedy(command),
+        )
+    return Runtime(fetched[-1])
+
+
+def _remedy(command: Sequence[str]) -> str:
+    return (
+        "install ROCm's runtime (no GPU is needed), or run tools/get-rocm-runtime --hip of a checkout and "
+        f"say: rpl emu run --runtime FOLDER -- {' '.join(command)}"
+    )
+
+
+def _fetched() -> list[Path]:
+    """What tools/get-rocm-runtime keeps, the newest last."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rpl" / "rocm-runtime"
+    folders = [path.parent for path in cache.glob("*/versions.txt")]
+    return sorted(folders, key=lambda folder: (folder / "versions.txt").stat().st_mtime)
+
+
+def _hip_library(command: Sequence[str]) -> str | None:
+    """The version of HIP that the program was linked with; None where it does not say."""
+    try:
+        with Path(command[0]).open("rb") as program:
+            found = _NEEDED.search(program.read(_MOST_READ))
+    except OSError:
+        return None
+    return found.group().decode() if found else None
