@@ -66,10 +66,9 @@ class Emulator:
     def output(self, name: str) -> Path:
         return self.folder / name
 
-    def step(self, *lines: str) -> list[dict[str, Any]]:
-        done = subprocess.run(
-            [self.program, "step"], input="\n".join(lines), capture_output=True, text=True, timeout=60
-        )
+    def step(self, *lines: str, options: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+        command = [self.program, "step", *options]
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 

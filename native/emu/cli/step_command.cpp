@@ -1,7 +1,8 @@
-// One instruction on a state that is given: what models written by others are compared with.
+// Instructions on a state that is given: what models written by others are compared with.
 //
 // Each line of the standard input is one case, words separated by spaces:
-//   code=HEX            the instruction's bytes, in order
+//   code=HEX            bytes of one instruction or several, in order; none: nothing runs
+//   keep                the state that the line before left stays; else it is zeros, and EXEC all lanes
 //   v3=HEX[,HEX...]     a vector register: 64 words of hex digits, or one for all lanes; a3= an accumulator
 //   s4=HEX  vcc=HEX exec=HEX (64 bits)  m0=HEX  scc=0|1  mode=HEX
 //   lds=HEXBYTES        content of LDS, from address 0
@@ -39,6 +40,7 @@ class Stepper {
     void* place = mmap(reinterpret_cast<void*>(kMemoryAt), kMemoryBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (place != reinterpret_cast<void*>(kMemoryAt)) throw std::runtime_error("cannot map memory at 0x100000000");
     memory_ = static_cast<uint8_t*>(place);
+    reset();
   }
 
   std::string run(const std::string& line) {
@@ -56,6 +58,8 @@ class Stepper {
   std::vector<uint32_t> rows_;
   uint8_t* memory_ = nullptr;
   Wave w_;
+  Workgroup group_;
+  const Range range_{kMemoryAt, kMemoryAt + kMemoryBytes, true};
 
   [[nodiscard]] uint32_t* row(unsigned index) const { return w_.v[index]; }
 
@@ -111,7 +115,7 @@ class Stepper {
     }
   }
 
-  std::string answer(const std::string& line) {
+  void reset() {
     w_ = Wave{};
     auto address = reinterpret_cast<uintptr_t>(rows_.data());
     w_.v = reinterpret_cast<uint32_t(*)[kLanes]>((address + 63) & ~uintptr_t{63});
@@ -120,16 +124,36 @@ class Stepper {
     std::memset(memory_, 0, kMemoryBytes);
     w_.set_exec(~uint64_t{0});
     w_.mode = 0x3f0;
-    Workgroup group;
-    group.lds = lds_.data();
-    group.lds_bytes = static_cast<uint32_t>(lds_.size());
-    w_.group = &group;
-    const Range range{kMemoryAt, kMemoryAt + kMemoryBytes, true};
-    w_.ranges = {&range, 1};
+    group_.lds = lds_.data();
+    group_.lds_bytes = static_cast<uint32_t>(lds_.size());
+    w_.group = &group_;
+    w_.ranges = {&range_, 1};
+  }
+  void execute(const std::vector<uint8_t>& code) {
+    const size_t words = code.size() / 4;
+    Program program;
+    program.code.resize(words + 2);
+    RegisterFile file;
+    file.may_flush = (w_.mode & 0xf0) != 0xf0;
+    decoder_.decode(program, code, 0, words, file);
+    uint64_t instructions = 0;
+    for (size_t at = 0; at < words; at += program.code[at].size) ++instructions;
+    for (Instruction& i : program.code) if (!i.run) i.run = [](Wave&, const Instruction&) {};
+    w_.pc = 0;
+    w_.code = program.code.data();
+    w_.code_words = program.code.size() - 1;
+    std::vector<Count> counts(program.code.size());
+    lanes_.run_wave(w_, counts.data(), instructions);
+  }
+
+  std::string answer(const std::string& line) {
     std::vector<uint8_t> code;
     std::vector<std::string> wanted;
     std::istringstream words(line);
-    for (std::string word; words >> word;) {
+    bool first = true;
+    for (std::string word; words >> word; first = false) {
+      if (first && word == "keep") continue;
+      if (first) reset();
       const size_t equals = word.find('=');
       if (equals == std::string::npos) throw UsageError("no value: " + word);
       const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
@@ -137,17 +161,7 @@ class Stepper {
       else if (name == "out") { std::istringstream parts(value); for (std::string part; std::getline(parts, part, ',');) wanted.push_back(part); }
       else set(name, value);
     }
-    Program program;
-    program.begin = 0;
-    program.code.resize(code.size() / 4 + 2);
-    RegisterFile file;
-    file.may_flush = (w_.mode & 0xf0) != 0xf0;
-    decoder_.decode_one(program, code, 0, file);
-    for (Instruction& i : program.code) if (!i.run) i.run = [](Wave&, const Instruction&) {};
-    w_.code = program.code.data();
-    w_.code_words = program.code.size() - 1;
-    std::vector<Count> counts(program.code.size());
-    lanes_.run_wave(w_, counts.data(), 1);
+    if (!code.empty()) execute(code);
     Json json;
     json.open('{');
     if (w_.stop == Stop::fault) json.key("fault").string(w_.reason).key("address").number(w_.fault_address).key("lane").number(w_.fault_lane);

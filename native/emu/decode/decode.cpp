@@ -315,7 +315,8 @@ class One {
       c.clamp = any = true;
     }
     any |= half_selection(c, in.size());
-    if (file_.may_flush && (i_.row->signature != std::string_view(":"))) any |= flushes(c, in);
+    // Classes of numbers tell denormals from zeros whatever the mode (LLVM maps is_fpclass to them).
+    if (file_.may_flush && name_.find("_class_") == std::string::npos) any |= flushes(c, in);
     if (any) through_temporaries(c, out, in);
   }
   static bool flushes(Changes& c, std::string_view in) {
@@ -448,7 +449,8 @@ class One {
       if (std::string_view(i_.row->name).starts_with("v_dot") && !plain_dot) refuse("op_sel is not offered for this opcode");
     }
     if (file_.may_flush && std::strchr("qPf", out[0])) refuse("packed floats with flushed denormals are not offered");
-    i_.flags = select | select_high << 3 | negate << 6 | negate_high << 9 | (clamp && halves ? 1U << 12 : 0);
+    const unsigned in_place = in.size() == 2 ? 4 : 0;  // what is accumulated onto
+    i_.flags = select | (select_high | in_place) << 3 | negate << 6 | negate_high << 9 | (clamp && halves ? 1U << 12 : 0);
   }
 
   // ---- matrix -------------------------------------------------------------------------------------------

@@ -39,15 +39,16 @@ u32 pair(u32 low, u32 high) { return (low & 0xffff) | high << 16; }
 u32 narrow16(i32 a) { return static_cast<u32>(a > 32767 ? 32767 : a < -32768 ? -32768 : a); }
 u32 narrow8(i32 a) { return static_cast<u32>(a < 0 ? 0 : a > 255 ? 255 : a); }
 u32 two_bytes(u32 a) { return narrow8(static_cast<int16_t>(a)) | narrow8(static_cast<i32>(a) >> 16) << 8; }
+// The product is exact in a double: one rounding.
 u32 norm16(float a) {
   if (is_nan(a)) return 0;
   const float x = a < -1 ? -1.0F : a > 1 ? 1.0F : a;
-  return static_cast<u32>(static_cast<i32>(__builtin_rintf(x * 32767.0F)));
+  return static_cast<u32>(static_cast<i32>(__builtin_rint(double{x} * 32767.0)));
 }
 u32 norm_u16(float a) {
   if (is_nan(a)) return 0;
   const float x = a < 0 ? 0.0F : a > 1 ? 1.0F : a;
-  return static_cast<u32>(__builtin_rintf(x * 65535.0F));
+  return static_cast<u32>(__builtin_rint(double{x} * 65535.0));
 }
 u32 to_byte(float a) {
   if (is_nan(a) || a <= 0) return 0;
@@ -100,7 +101,7 @@ const Row kRows[] = {
             (lanes<[](float a) { return to_int(std::floor(double{a} + 0.5)); }>)),
     RPL_ROW(v_cvt_flr_i32_f32, "u:f", "valu.cvt",
             (lanes<[](float a) { return to_int(__builtin_floorf(a)); }>)),
-    RPL_ROW(v_cvt_f32_f16, "f:h", "valu.cvt", (lanes<[](u32 a) { return from_half(a & 0xffff); }>)),
+    RPL_ROW(v_cvt_f32_f16, "f:h", "valu.cvt", (lanes<[](u32 a) { const float x = from_half(a & 0xffff); return is_nan(x) ? quiet(x) : x; }>)),
     RPL_ROW(v_cvt_f16_f32, "h:f", "valu.cvt", (lanes<[](float a) { return to_half(a); }>)),
     RPL_ROW(v_cvt_f64_f32, "F:f", "valu.cvt", (lanes<[](float a) { return static_cast<double>(a); }>)),
     RPL_ROW(v_cvt_f32_f64, "f:F", "valu.cvt", (lanes<[](double a) { return static_cast<float>(a); }>)),

@@ -1,6 +1,8 @@
 // LDS: loads, stores, atomics, and the permutes that use its crossbar. CDNA3 ISA, section 11 and 12 (DS).
 // Operands: from[0] address, from[1] and from[2] data; `offset` is the 16-bit field, or its low byte and
 // `extra` the high byte for instructions with two addresses.
+#include <bit>
+
 #include "opcodes/atomics.h"
 #include "opcodes/memory_access.h"
 
@@ -144,16 +146,29 @@ void scatter_lanes(Wave& w, const Instruction& i) {
     if (exec >> j & 1) out.words[(a[j] + static_cast<u32>(i.offset)) >> 2 & 63] = v[j];
   merge_rows(w.v[i.to[0].index], out.words, exec, 1);
 }
-// Bit 15 of the offset: lanes of four by two bits each; else of 32 by and, or, xor masks.
+// Which lane a lane reads. Below 0x8000 lanes of 32 by and, or, xor masks; then lanes of four by two bits each; from
+// 0xc000 on lanes of 32 rotated, from 0xe000 on in the order of a Fourier transform.
+u32 swizzled(u32 how, u32 lane) {
+  const u32 place = lane & 31, half = lane & 32, mask = how & 31;
+  if (how >= 0xe000) {
+    u32 reversed = 0;
+    for (unsigned k = 0; k < 5; ++k) reversed |= (place >> k & 1) << (4 - k);
+    return half | (place & mask) | reversed >> std::popcount(mask);
+  }
+  if (how >= 0xc000) {
+    const u32 by = how >> 5 & 31;
+    return half | (place & mask) | ((how >> 10 & 1 ? place - by : place + by) & 31 & ~mask);
+  }
+  if (how >= 0x8000) return (lane & ~3U) | (how >> (2 * (lane & 3)) & 3);
+  return half | (((place & mask) | (how >> 5 & 31)) ^ (how >> 10 & 31));
+}
 void swizzle(Wave& w, const Instruction& i) {
   Temporary out;
   const u64 exec = w.exec();
   const u32* v = w.v[i.from[0].index];
   const auto how = static_cast<u32>(i.offset);
   for (unsigned j = 0; j < kLanes; ++j) {
-    const u32 from = how >> 15 ? (j & ~3U) | (how >> (2 * (j & 3)) & 3)
-                               // NOLINTNEXTLINE(misc-redundant-expression): the masks differ
-                               : (j & 32) | ((((j & 31) & (how & 31)) | (how >> 5 & 31)) ^ (how >> 10 & 31));
+    const u32 from = swizzled(how, j);
     out.words[j] = exec >> from & 1 ? v[from] : 0;
   }
   merge_rows(w.v[i.to[0].index], out.words, exec, 1);

@@ -129,7 +129,7 @@ void run_modified(Wave& w, const Instruction& i) {
   w.set_exec(on);
   if (c.result_is_mask) {
     plain.run(w, plain);
-    w.set_exec(exec);
+    if (on != exec) w.set_exec(exec);  // V_CMPX, of which there is no DPP form, writes EXEC itself
     return;
   }
   u32* d = w.v[i.to[0].index];

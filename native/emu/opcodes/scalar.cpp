@@ -87,15 +87,18 @@ void set_bit(Wave& w, const Instruction& i) {
   const T old = scalar_get<T>(w, self);
   scalar_put<T>(w, self, Value ? old | bit : old & ~bit);
 }
+// SOPK: the 16 bits of the instruction, sign extended.
+u32 constant16(const Instruction& i) { return static_cast<u32>(static_cast<i32>(static_cast<int16_t>(i.from[0].value))); }
 void add_constant(Wave& w, const Instruction& i) {
   const u32 a = w.s[i.to[0].index];
-  const auto b = static_cast<u32>(i.from[0].value);
+  const u32 b = constant16(i);
   w.s[i.to[0].index] = a + b;
   w.scc = signed_overflow_add(a, b);
 }
 void multiply_constant(Wave& w, const Instruction& i) {
-  w.s[i.to[0].index] *= static_cast<u32>(i.from[0].value);
+  w.s[i.to[0].index] *= constant16(i);
 }
+void conditional_move_constant(Wave& w, const Instruction& i) { if (w.scc) w.s[i.to[0].index] = constant16(i); }
 #define RPL_S(name, signature, ...) {#name, Form::scalar, signature, "salu", __VA_ARGS__, ""}
 #define RPL_LOGIC(name, body)                                                                               \
   RPL_S(s_##name##_b32, "s:uu", (make<[](u32 a, u32 b, u32& scc) { const u32 d = (body); scc = d != 0; return d; }>)), \
@@ -162,7 +165,7 @@ const Row kRows[] = {
     RPL_PLAIN(s_mov_b32, "s:u", u32, a), RPL_PLAIN(s_mov_b64, "S:U", u64, a),
     RPL_PLAIN(s_movk_i32, "s:u", u32, static_cast<u32>(static_cast<i32>(static_cast<int16_t>(a)))),
     RPL_S(s_cmov_b32, "s:u", conditional_move), RPL_S(s_cmov_b64, "S:U", conditional_move64),
-    RPL_S(s_cmovk_i32, "s:u", conditional_move),
+    RPL_S(s_cmovk_i32, "s:u", conditional_move_constant),
     RPL_UNARY(s_not_b32, "s:u", u32, ~a), RPL_UNARY(s_not_b64, "S:U", u64, ~a),
     RPL_UNARY(s_wqm_b32, "s:u", u32, static_cast<u32>(whole_quads(a, 32))),
     RPL_UNARY(s_wqm_b64, "S:U", u64, whole_quads(a, 64)),

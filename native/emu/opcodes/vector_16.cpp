@@ -45,11 +45,13 @@ u32 mantissa_half(u32 a) {
 u32 through(u32 a, double (*f)(double)) { return half_of_double(f(half(a))); }
 double turned_sine(double a) {
   if (!std::isfinite(a)) return static_cast<double>(float_of(0x7fc00000));
+  if (std::fabs(a) > 256.0) return 0.0;
   const double part = std::remainder(a, 1.0);
   return part == 0 || std::fabs(part) == 0.5 ? std::copysign(0.0, a) : std::sin(part * 6.283185307179586476925286766559);
 }
 double turned_cosine(double a) {
   if (!std::isfinite(a)) return static_cast<double>(float_of(0x7fc00000));
+  if (std::fabs(a) > 256.0) return 1.0;
   const double part = std::remainder(a, 1.0);
   return std::fabs(part) == 0.25 ? 0.0 : std::cos(part * 6.283185307179586476925286766559);
 }

@@ -25,11 +25,13 @@ float logarithm(float a) { return static_cast<float>(std::log2(double{a})); }
 constexpr double kTurn = 6.283185307179586476925286766559;
 float sine(float a) {
   if (!std::isfinite(a)) return float_of(0x7fc00000);
+  if (std::fabs(a) > 256.0F) return 0.0F;
   const double part = std::remainder(double{a}, 1.0);
   return static_cast<float>(part == 0 || std::fabs(part) == 0.5 ? std::copysign(0.0, a) : std::sin(part * kTurn));
 }
 float cosine(float a) {
   if (!std::isfinite(a)) return float_of(0x7fc00000);
+  if (std::fabs(a) > 256.0F) return 1.0F;
   const double part = std::remainder(double{a}, 1.0);
   return static_cast<float>(std::fabs(part) == 0.25 ? 0.0 : std::cos(part * kTurn));
 }
@@ -115,9 +117,18 @@ void divide_scale_lanes(Wave& w, const Instruction& i) {
 float plain_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 double plain_fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 __extension__ using Wide = __float128;
+// A sum whose last bit is set where it is not exact: rounding it once more then is right.
+Wide odd_sum(Wide a, Wide b) {
+  __extension__ using Bits = unsigned __int128;
+  const Wide sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+  auto bits = std::bit_cast<Bits>(sum);
+  if (!(error > 0 || error < 0) || (bits & 1) != 0) return sum;
+  bits += (error > 0) == (sum > 0) ? Bits{1} : ~Bits{0};
+  return std::bit_cast<Wide>(bits);
+}
 template <class T>
 T scaled_fma(T x, T y, T z, int by) {
-  const Wide sum = Wide{x} * Wide{y} + Wide{z};
+  const Wide sum = odd_sum(Wide{x} * Wide{y}, Wide{z});
   const T step = std::ldexp(T{1}, by / 2);
   return static_cast<T>(sum * Wide{step} * Wide{step});
 }
