@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -12,6 +12,9 @@ from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
 from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_core.model.recording import Recording
 
 #: Recognises agents; the hook ``rpl_detect_device`` behind the host's boundary.
 Detector = Callable[[tuple[Agent, ...]], DeviceModel | None]
@@ -68,6 +71,17 @@ def resolve_device(
     if asked.name == asked.architecture or asked.name == detected.name:
         return ResolvedDevice(detected, "recorded agents")
     return ResolvedDevice(asked, f"--device {name}", (_other_product(asked, detected),))
+
+
+def refuse_other_family(asked: DeviceModel, recording: Recording) -> None:
+    """Raises ``DeviceMismatchError`` for a recording whose architecture's name begins in another way."""
+    known = {trace.architecture_prefix for trace in recording.traces}
+    others = sorted(prefix for prefix in known if not asked.architecture.startswith(prefix))
+    if others:
+        raise DeviceMismatchError(
+            f"the recording is of a {others[0]} GPU, but --device asks for {asked.architecture}",
+            next_step="leave --device out, or name the device that it was recorded on",
+        )
 
 
 def _refuse_other_architecture(asked: DeviceModel, agents: tuple[Agent, ...]) -> None:

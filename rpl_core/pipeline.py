@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.devices import ResolvedDevice, resolve_device, with_ceilings
+from rpl_core.devices import ResolvedDevice, refuse_other_family, resolve_device, with_ceilings
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
 from rpl_core.documents.make import check_all, draft_all
@@ -45,6 +45,8 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
     for trace in recording.traces:
         protect(trace)
     device = find_device(request, recording.gpu_agents, host)
+    if request.device is not None and device.model is not None:
+        refuse_other_family(device.model, recording)
     known = architectures(device.model, host)
     recording = with_believable_registers(recording, known)
     context = AnalysisContext(

@@ -280,6 +280,8 @@ class Trace:
     diagnostics: tuple[Diagnostic, ...] = ()
     #: Recording this slowed the application down: times that were recorded beside it are not used.
     slows_neighbours: bool = False
+    #: What the name of the recorded architecture begins with, where the files say no more than that.
+    architecture_prefix: str = ""
     #: What a reader found beside the columns, for analyzers that know it by name.
     extras: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, converter=_read_only)
 

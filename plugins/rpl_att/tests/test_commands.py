@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 
 def test_show_lists_instructions_with_cycles_and_what_waits_waited_for(rpl_cli, att_folder):
     text = rpl_cli("att", "show", att_folder("wave_gemm")).assert_ok().stdout
@@ -103,3 +105,23 @@ def test_the_text_report_shows_the_trace(rpl_cli, att_folder):
     text = rpl_cli("analyze", att_folder("wave_gemm")).assert_ok().stdout
     assert "issue 18.4%, stall 61.5%, idle 20.1%" in text
     assert "memory 24.1% (lgkmcnt 7.4%, vmcnt 16.7%), barrier 23.6%" in text
+
+
+@pytest.mark.parametrize("key", ["stall", "latency", "hits"])
+def test_show_lists_the_first_of_an_order(rpl_cli, att_folder, key):
+    shown = rpl_cli("att", "show", att_folder("wave_gemm"), "--json").assert_ok().json()["instructions"]
+    expected = sorted((row for row in shown if row["hits"]), key=lambda row: (-row[key], row["line"]))[:5]
+    words = ("att", "show", att_folder("wave_gemm"), "--top", "5", "--sort", key)
+    assert rpl_cli(*words, "--json").assert_ok().json()["instructions"] == expected
+    table = rpl_cli(*words).assert_ok().stdout
+    assert expected[0]["isa"][:20] in table
+    assert "no traced wave executed" not in table
+    rpl_cli(*words, "--source").assert_exit(64)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["gfx1100", "gfx1200"])
+def test_a_trace_of_another_architecture_is_refused(rpl_cli, att_folder, name):
+    refused = rpl_cli("analyze", "--device", "gfx942", att_folder(name)).assert_exit(65)
+    assert f"of a {name[:5]} GPU, but --device asks for gfx942" in refused.stderr
+    rpl_cli("analyze", "--device", name if name == "gfx1100" else "gfx1201", att_folder(name)).assert_ok()

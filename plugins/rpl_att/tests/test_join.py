@@ -74,6 +74,19 @@ def test_a_kernel_trace_that_names_another_kernel_is_not_believed(traced):
     assert "names other()" in block.warnings[0]
 
 
+@pytest.mark.parametrize(("own", "kernel"), [("12_7_shader_engine_0_4.att", "gemm()"), (None, None)])
+def test_a_kernel_trace_of_an_unknown_run_names_no_kernel(trace_folder, own, kernel):
+    """The code has no label: only a raw trace of the same process ties the file to this trace."""
+    folder = trace_folder.code(("v_nop", 0, 1, 4, 0, 0)).wave([[0, 6, 0, 4, 0]], 0, 4)
+    text = 'Kind,Agent_Id,Dispatch_Id,Kernel_Name\nKERNEL_DISPATCH,"Agent 2",4,gemm()\n'
+    (folder.path.parent / "12_kernel_trace.csv").write_text(text)
+    if own is not None:
+        (folder.path.parent / own).write_bytes(b"")
+    block = folder.block()
+    assert block.kernel == kernel
+    assert any("nothing ties that file" in warning for warning in block.warnings) == (kernel is None)
+
+
 def test_damaged_results_are_named_and_passed_over(traced):
     (traced.path.parent / "12_results.json").write_text('{"rocprofiler-sdk-tool": [{"buffer_records": ')
     block = traced.block()

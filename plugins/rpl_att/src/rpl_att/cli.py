@@ -42,6 +42,12 @@ def _chosen(path: Path, kernel: str | None, dispatch: int | None) -> Chosen:
 @click.argument("path", type=_PLACE)
 @_choice
 @click.option("--source", is_flag=True, help="By line of source instead of by instruction.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the N first, by --sort.")
+@click.option(
+    "--sort",
+    type=click.Choice(["line", "cycles", "stall", "latency", "hits"]),
+    help="Order of instructions (default: line; cycles with --top).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def show(
@@ -51,6 +57,8 @@ def show(
     kernel: str | None,
     dispatch: int | None,
     source: bool,
+    top: int | None,
+    sort: str | None,
     as_json: bool,
 ) -> None:
     """List the instructions of a traced kernel with hits, cycles and what each wait waited for.
@@ -58,22 +66,29 @@ def show(
     \b
     rpl att show rpl-runs/latest --kernel gemm
     rpl att show ui_output_agent_1_dispatch_3 --source
+    rpl att show rpl-runs/latest --top 20 --sort stall
     """
-    from rpl_att.showing.listing import instructions_of, listing_text, summary_lines, waits_of
+    from rpl_att.showing.listing import listing_text, ordered_instructions, summary_lines, waits_of
     from rpl_att.showing.source_view import source_lines, source_text
+    from rpl_core.errors import UsageError
 
     output = session_of(context).output
+    if source and (top or sort):
+        raise UsageError("--top and --sort order instructions", next_step="leave out --source, or them")
     chosen = _chosen(path, kernel, dispatch)
+    order = sort or ("cycles" if top else "line")
     if as_json:
         document: dict[str, Any] = {"att": chosen.block.model_dump(mode="json")}
         if source:
             document["source"] = [line.model_dump(mode="json") for line in source_lines(chosen)]
         else:
-            document["instructions"] = [row.model_dump(mode="json") for row in instructions_of(chosen)]
+            document["instructions"] = [
+                row.model_dump(mode="json") for row in ordered_instructions(chosen, order, top)
+            ]
             document["waits"] = [wait.model_dump(mode="json") for wait in waits_of(chosen)]
         output.json(document)
         return
-    text = source_text(chosen) if source else listing_text(chosen)
+    text = source_text(chosen) if source else listing_text(chosen, order, top)
     for line in summary_lines(chosen):
         output.line(line)
     output.line()

@@ -7,6 +7,7 @@ two disagree, the results are not believed (they are of another run).
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import ijson
 
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reading.folder import TraceFolder
-from rpl_att.reading.raw_files import files_beside
+from rpl_att.reading.raw_files import files_beside, process_prefix, raw_files_of
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
@@ -30,12 +31,16 @@ _MAX_CSV_ROWS = 10_000_000
 
 @frozen
 class TracedKernel:
-    """``name`` as displayed, ``symbol`` mangled, ``witness`` what says so; all ``None`` if unknown."""
+    """``name`` as displayed, ``symbol`` mangled, ``witness`` what says so; all ``None`` if unknown.
+
+    ``tied``: the witness is of the traced run, by agent handle or by the process in its file name.
+    """
 
     name: str | None = None
     symbol: str | None = None
     witness: str | None = None
     problem: str | None = None
+    tied: bool = True
 
 
 def find_kernel(folder: TraceFolder, code: CodeTable | None, symbols: Mapping[int, str]) -> TracedKernel:
@@ -43,10 +48,14 @@ def find_kernel(folder: TraceFolder, code: CodeTable | None, symbols: Mapping[in
     label = _label(code) or _only_symbol(symbols) or TracedKernel()
     refused: list[str] = []
     for found in _from_results(folder, refused):
-        if _agree(found, label):
+        if _agree(found, label) and (found.tied or _same_function(found, label)):
             return attrs.evolve(found, symbol=found.symbol or label.symbol)
         named = found.symbol or found.name
-        refused.append(f"{found.witness} names {named}, the traced code is of {label.symbol}")
+        fact = f"{found.witness} names {named}"
+        if _agree(found, label):
+            refused.append(f"{fact}, but nothing ties that file to this trace")
+        else:
+            refused.append(f"{fact}, the traced code is of {label.symbol}")
     return attrs.evolve(label, problem="; ".join(refused) or None)
 
 
@@ -58,6 +67,20 @@ def _agree(found: TracedKernel, label: TracedKernel) -> bool:
     if label.symbol is None or label.symbol in (found.symbol, found.name) or label.name == found.name:
         return True
     return found.symbol is None and label.name == label.symbol
+
+
+def _same_function(found: TracedKernel, label: TracedKernel) -> bool:
+    """Whether the label names the kernel of a file that may be of any run: both names say the same function.
+
+    Of a mangled label it is enough that it holds the function's own name with its length in front.
+    """
+    if label.symbol is None or found.name is None:
+        return False
+    if found.name in (label.symbol, label.name):
+        return True
+    own = re.split(r"[<(\[]", found.name, maxsplit=1)[0].split()[-1:]
+    function = own[0].split("::")[-1] if own else ""
+    return bool(function) and f"{len(function)}{function}" in label.symbol
 
 
 def _only_symbol(symbols: Mapping[int, str]) -> TracedKernel | None:
@@ -135,11 +158,16 @@ def _items(path: Path, prefix: str) -> Iterator[Any]:
 
 
 def _from_csv(path: Path, folder: TraceFolder) -> Iterator[TracedKernel]:
-    """A kernel trace has no agent handle; dispatch ids count over all agents of the process."""
+    """A kernel trace has no agent handle; dispatch ids count over all agents of the process.
+
+    It is of the traced run if its name begins as that of the raw traces does.
+    """
+    prefixes = {process_prefix(raw.name) for raw in raw_files_of(folder)} - {""}
+    tied = any(path.name.startswith(prefix) for prefix in prefixes)
     with path.open(encoding="utf-8", newline="") as stream:
         for number, row in enumerate(csv.DictReader(stream)):
             if number > _MAX_CSV_ROWS:
                 return
             if row.get("Dispatch_Id") == str(folder.dispatch_id) and row.get("Kernel_Name"):
                 name = row["Kernel_Name"].removesuffix(_DESCRIPTOR)
-                yield TracedKernel(name, None, f"dispatch id in {path.name}")
+                yield TracedKernel(name, None, f"dispatch id in {path.name}", tied=tied)

@@ -178,3 +178,57 @@ def test_waves_inside_the_archive_of_rocprofv2_are_read(rpl_shared_data, tmp_pat
     block = att_block(read_decoded_trace(folder), FACTS)
     assert (block.layout, block.waves, block.waves_missing) == ("rocprofv2", 564, 0)
     assert block.stall_fraction is None
+
+
+def _rocprofv2(trace_folder, rows):
+    return trace_folder.file("code.json", {"code": rows, "top_n": 1})
+
+
+@pytest.mark.parametrize("key", [2, 4])
+def test_the_key_of_a_row_may_be_another_column_in_rocprofv2(trace_folder, key):
+    """Early 2024 has the target of a branch where later releases have the key of the row."""
+    rows = [["; k", 100, 0, "", 0, 0, 0, 0]]
+    for number, isa in enumerate(("s_load_dword s0, s[0:1], 0x0", "s_waitcnt lgkmcnt(0)", "v_nop"), 1):
+        row = [isa, 1, 0, "", 0, number, 1, 4]
+        row[key] = number
+        rows.append(row)
+    waited = [[0, 1, 0, 4, 1], [4, 6, 0, 96, 2], [100, 6, 0, 4, 3]]
+    block = _rocprofv2(trace_folder, rows).wave(waited, 0, 104).block()
+    assert (block.status, block.unresolved_instructions) == ("available", 0)
+    assert [wait.latency for wait in block.waits] == [96]
+
+
+def test_rows_that_no_column_tells_apart_are_refused(trace_folder):
+    rows = [["v_nop", 1, 0, "", 0, number, 1, 4] for number in range(3)]
+    block = _rocprofv2(trace_folder, rows).wave([[0, 6, 0, 4, 1]], 0, 4).block()
+    assert (block.stall_split, block.instruction_mix, block.waits) == (None, {}, ())
+    assert "no table of instructions" in block.unavailable["stall_split"]
+    assert any("unknown layout" in warning for warning in block.warnings)
+
+
+def test_a_trace_of_which_most_matches_no_row_gives_no_shares(trace_folder):
+    trace_folder.code(("v_nop", 0, 1, 4, 0, 0)).wave([[4 * i, 6, 0, 4, 50 + i] for i in range(9)], 0, 36)
+    block = trace_folder.block()
+    assert (block.status, block.cycles, block.idle_fraction) == ("unreadable", None, None)
+    assert "9 of 9 traced instructions match no row" in block.reason
+
+
+def test_a_wait_that_the_decoder_lists_per_counter_is_one_wait(trace_folder):
+    code = [
+        ("global_load_dword v0, v[0:1], off", 0, 1, 4, 0, 0),
+        ("s_load_dword s0, s[0:1], 0x0", 4, 1, 4, 0, 0),
+    ]
+    folder = trace_folder.code(*code, ("s_waitcnt vmcnt(0) lgkmcnt(0)", 8, 1, 90, 0, 0))
+    waited = [[0, 3, 0, 4, 0], [4, 1, 0, 4, 1], [8, 6, 0, 90, 2]]
+    for listed in ([[2, [[0, 1]]], [2, [[1, 1]]]], [[2, [[0, 1], [1, 1]]]], [[2, [[0, 1]]]]):
+        block = folder.wave(waited, 0, 98, waitcnt=listed).block()
+        (check,) = [one for one in block.checks if one.name.startswith("replayed waits")]
+        assert check.holds == (listed != [[2, [[0, 1]]]]), (listed, check)
+        folder.tree.clear()
+
+
+def test_the_start_of_a_wave_is_no_cost_of_its_first_instruction(trace_folder):
+    trace_folder.code(("s_nop 0", 0, 1, 4, 0, 0), ("v_nop", 4, 1, 40, 0, 0))
+    block = trace_folder.wave([[500, 6, 0, 4, 0], [504, 6, 0, 40, 1]], 0, 544).block()
+    assert [row.isa for row in block.hot_instructions] == ["v_nop", "s_nop 0"]
+    assert block.stall_split.startup_fraction == 500 / 544

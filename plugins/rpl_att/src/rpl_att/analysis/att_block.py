@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NO_WAVES = "no wave file could be read"
 _WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilization", "memory_latency", "waits")
 _SHOWN_WAITS = 40
+#: With more of the instructions unresolved the figures would be those of a part (chosen).
+_MOST_UNRESOLVED = 0.5
 _HEADROOM_SOURCE = "thread trace: (memory wait + idle) / (latency + idle) of the traced waves"
 _UNDECODED = ": there is no trace decoder on this machine; install it (`rpl doctor`)"
 _UNDECODED_ROCPROFV2 = ": of rocprofv2 rpl reads decoded folders only"
@@ -31,9 +33,8 @@ _UNDECODED_ROCPROFV2 = ": of rocprofv2 rpl reads decoded folders only"
 def att_block(trace: ThreadTrace, architecture: Architecture | None) -> AttPart:
     """Everything that ``trace`` tells; an empty trace has a reason and no figures."""
     totals = totals_of(trace)
-    if totals is None:
+    if totals is None or _mostly_unresolved(trace, totals):
         return _without_figures(trace)
-    isa = trace.code.isa if trace.code else ()
     unavailable = dict(totals.reasons)
     fields = {
         **_identity(trace),
@@ -41,8 +42,7 @@ def att_block(trace: ThreadTrace, architecture: Architecture | None) -> AttPart:
         **_from_code(trace, totals, unavailable),
         **_from_waves(trace, totals, unavailable),
         **_from_samples(trace, totals, architecture, unavailable),
-        "stall_split": stall_split(totals, isa, _startup(trace.waves)),
-        "instruction_mix": instruction_mix(totals),
+        **_by_kind(trace, totals, unavailable),
         "checks": checks(trace, totals),
     }
     reason = _why_partial(trace)
@@ -51,14 +51,40 @@ def att_block(trace: ThreadTrace, architecture: Architecture | None) -> AttPart:
     )
 
 
+def _by_kind(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) -> dict[str, Any]:
+    """What needs the kind of each instruction: without code no wait is known, which is not 0 % of waits."""
+    if trace.code is None:
+        unavailable["stall_split"] = "no table of instructions could be read"
+        return {}
+    return {
+        "stall_split": stall_split(totals, trace.code.isa, _startup(trace.waves)),
+        "instruction_mix": instruction_mix(totals),
+    }
+
+
 def _without_figures(trace: ThreadTrace) -> AttPart:
     """An empty trace must never look like one without stall."""
-    unreadable = trace.code is None and trace.problems
+    unreadable = trace.problems[0] if trace.code is None and trace.problems else _why_unresolved(trace)
     return AttPart(
         **_identity(trace),
         **_occupancy(trace),
         status="unreadable" if unreadable else "empty",
-        reason=trace.problems[0] if unreadable else _why_empty(trace),
+        reason=unreadable or _why_empty(trace),
+    )
+
+
+def _mostly_unresolved(trace: ThreadTrace, totals: Totals) -> bool:
+    """Whether most traced instructions match no row of the code: then every share would be of the rest."""
+    return trace.code is not None and totals.extra_hit > _MOST_UNRESOLVED * totals.hits
+
+
+def _why_unresolved(trace: ThreadTrace) -> str | None:
+    totals = totals_of(trace)
+    if totals is None or not _mostly_unresolved(trace, totals):
+        return None
+    return (
+        f"{totals.extra_hit:,} of {totals.hits:,} traced instructions match no row of the code table: "
+        "its layout is unknown, or it is of another program; decode the trace again"
     )
 
 

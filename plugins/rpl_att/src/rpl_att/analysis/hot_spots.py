@@ -46,8 +46,8 @@ def instruction(code: CodeTable, totals: Totals, row: int) -> AttInstruction:
 
 
 def hot_instructions(code: CodeTable, totals: Totals, limit: int = SHOWN) -> tuple[AttInstruction, ...]:
-    """Executed rows by descending cycles, then by line."""
-    cycles = cost(totals)
+    """Executed rows by descending cycles, then by line; the start-up of waves is no instruction's cost."""
+    cycles = cost(totals) if totals.idle is None else cost(totals) - totals.startup
     order = np.lexsort((code.line, -cycles))
     rows = [int(row) for row in order if totals.hit[row] > 0]
     return tuple(instruction(code, totals, row) for row in rows[:limit])

@@ -25,7 +25,8 @@ EARLY_STALL = "files of early 2025 (8 columns) have neither stall nor idle"
 class Totals:
     """Per row of the code: hits and cycles. ``extra_*`` are instructions that match no row.
 
-    ``stall`` and ``idle`` are ``None`` where the input has none; ``reasons`` says why, by name.
+    ``stall`` and ``idle`` are ``None`` where the input has none; ``reasons`` says why, by name. ``startup``
+    is the part of ``idle`` in which a wave had not begun; zero where only wave files would tell.
     """
 
     kinds: tuple[InstructionClass, ...]
@@ -38,6 +39,7 @@ class Totals:
     extra_stall: int
     extra_idle: int
     reasons: dict[str, str]
+    startup: Counts
 
     @property
     def hits(self) -> int:
@@ -91,6 +93,7 @@ def _from_waves(trace: ThreadTrace, kinds: tuple[InstructionClass, ...]) -> Tota
         extra_stall=int(lines.stall[-1]),
         extra_idle=int(lines.idle[-1]),
         reasons={"stall": ROCPROFV2_STALL} if old else {},
+        startup=lines.startup[:-1],
     )
 
 
@@ -115,4 +118,5 @@ def _from_code(trace: ThreadTrace, kinds: tuple[InstructionClass, ...]) -> Total
         extra_stall=0,
         extra_idle=0,
         reasons=reasons,
+        startup=np.zeros(len(code), np.int64),
     )

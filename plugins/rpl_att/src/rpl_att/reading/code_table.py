@@ -27,6 +27,8 @@ _CURRENT = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "late
 #: Of rocprofv2: text, category, to_line, source, index, address index, hit, cycles
 #: (docs/reference/thread-trace.md, 2.3).
 _ROCPROFV2 = ("isa", "_", "linenumber", "source", "codeobj", "vaddr", "hit", "latency")
+#: The same in rocprofv2 of early 2024: the third column is the target of a branch, the fifth the key.
+_ROCPROFV2_2024 = ("isa", "_", "to_line", "source", "linenumber", "vaddr", "hit", "latency")
 _LABEL = "; "
 #: Statistics inside an early decoded folder; later ones lie beside it (docs/reference/thread-trace.md, 2.4).
 _EARLY_STATS = "att_output.csv"
@@ -73,8 +75,25 @@ def parse_code(table: Any, path: Path) -> CodeTable | None:
     if not code:
         return None
     old = "top_n" in document or ("version" not in document and "header" not in document)
-    names = _ROCPROFV2 if old else _header(document.get("header"), code[0], path)
+    names = _rocprofv2_columns(code, path) if old else _header(document.get("header"), code[0], path)
     return _table(code, names, "rocprofv2" if old else _layout_of(names), path)
+
+
+def _rocprofv2_columns(code: Sequence[Any], path: Path) -> tuple[str, ...]:
+    """The layout whose key tells all instructions apart; waves name instructions by it."""
+    for names in (_ROCPROFV2, _ROCPROFV2_2024):
+        place = names.index("linenumber")
+        keys = [row[place] for row in code if isinstance(row, list) and len(row) > place and _is_code(row)]
+        if all(isinstance(key, int) for key in keys) and len(set(keys)) == len(keys):
+            return names
+    raise BadDataError(
+        f"{path} has no column that tells its instructions apart: an unknown layout",
+        next_step="decode the trace again with rocprofv3",
+    )
+
+
+def _is_code(row: Sequence[Any]) -> bool:
+    return not (isinstance(row[0], str) and row[0].startswith(_LABEL))
 
 
 def _layout_of(names: Sequence[str]) -> str:
@@ -94,7 +113,8 @@ def _header(header: Any, first: Any, path: Path) -> tuple[str, ...]:
 
 def _table(code: Sequence[Any], names: Sequence[str], layout: str, path: Path) -> CodeTable:
     place = {name: index for index, name in enumerate(names)}
-    lacking = [name for name in _CURRENT[:8] if name not in place and name != "_"]
+    optional = ("_", "codeobj")
+    lacking = [name for name in _CURRENT[:8] if name not in place and name not in optional]
     if lacking:
         raise BadDataError(f"{path} has no column {lacking[0]!r}", next_step="decode the trace again")
     width = max(place[name] for name in _CURRENT if name in place) + 1
@@ -102,6 +122,7 @@ def _table(code: Sequence[Any], names: Sequence[str], layout: str, path: Path) -
         if not isinstance(row, list) or len(row) < width:
             raise BadDataError(f"{path}: code[{number}] has not the {width} columns of the header")
     columns = {name: [row[index] for row in code] for name, index in place.items() if name in _CURRENT}
+    columns.setdefault("codeobj", [0] * len(code))
     order = np.argsort(_integers(columns["linenumber"], path, "LineNumber"), kind="stable")
 
     def counts(name: str) -> Counts:

@@ -34,16 +34,20 @@ def idle_before(block: Rows, previous_end: int) -> IdleBlock:
 
 @frozen(eq=False)
 class LineTotals:
-    """Sums by row of the code table; the last element collects instructions that match no row."""
+    """Sums by row of the code table; the last element collects instructions that match no row.
+
+    ``startup`` is the part of ``idle`` before the first instruction of a wave.
+    """
 
     hit: Counts
     latency: Counts
     stall: Counts
     idle: Counts
+    startup: Counts
 
     @classmethod
     def zero(cls, rows: int) -> LineTotals:
-        return cls(*(np.zeros(rows + 1, np.int64) for _ in range(4)))
+        return cls(*(np.zeros(rows + 1, np.int64) for _ in range(5)))
 
     def add(self, rows: Counts, block: Rows, idle: Counts) -> None:
         """``rows`` has the row of each instruction, or the index of the last element."""

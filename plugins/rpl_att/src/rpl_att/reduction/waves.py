@@ -114,6 +114,12 @@ def _window(files: Iterable[WaveFile]) -> int:
     return max(f.end for f in listed) - min(f.begin for f in listed)
 
 
+def _merged(waits: Iterable[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
+    """Entries of one line that follow each other as one: the decoder may list a wait once per counter."""
+    groups = groupby(waits, key=lambda wait: wait[0])
+    return [(line, sorted(op for _, ops in same for op in ops)) for line, same in groups]
+
+
 class _Reducer:
     def __init__(self, code: CodeTable | None, gfx_major: int) -> None:
         isa = code.isa if code else ()
@@ -139,7 +145,9 @@ class _Reducer:
             rows = self._rows(block)
             gaps = idle_before(block, previous)
             previous = gaps.previous_end
-            startup = int(gaps.idle[0]) if startup is None else startup
+            if startup is None:
+                startup = int(gaps.idle[0])
+                self._lines.startup[rows[0]] += startup
             sums += (len(block), block[:, 3].sum(), block[:, 2].sum(), gaps.idle.sum())
             self._lines.add(rows, block, gaps.idle)
             self._categories += np.bincount(block[:, CATEGORY], minlength=256)
@@ -170,9 +178,9 @@ class _Reducer:
         if listed is None or not len(self._line):
             return
         lines = self._line
-        ours = [(int(lines[w]), tuple(sorted(int(lines[op]) for op in ops))) for w, ops in replayed]
-        theirs = [(line, tuple(sorted(ops))) for line, ops in listed if ops]
-        self._agreement.append(ours == theirs)
+        ours = [(int(lines[w]), [int(lines[op]) for op in ops]) for w, ops in replayed]
+        theirs = [(line, list(ops)) for line, ops in listed if ops]
+        self._agreement.append(_merged(ours) == _merged(theirs))
 
     def result(self, missing: int, damaged: tuple[str, ...]) -> ReducedWaves:
         return ReducedWaves(

@@ -45,6 +45,16 @@ class Curve:
 
 
 @frozen
+class Chart:
+    """Curves over one extent, with the ends of both axes."""
+
+    curves: tuple[Curve, ...]
+    first: str
+    last: str
+    peak: str
+
+
+@frozen
 class ThreadTraceView:
     """One traced kernel. Rows are cells of text; ``notes`` say what is missing or doubtful."""
 
@@ -54,8 +64,8 @@ class ThreadTraceView:
     notes: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     shares: tuple[Share, ...]
-    states: tuple[Curve, ...]
-    occupancy: tuple[Curve, ...]
+    states: Chart | None
+    occupancy: Chart | None
     instructions: tuple[tuple[str, ...], ...]
     waits: tuple[tuple[str, ...], ...]
     lines: tuple[tuple[str, ...], ...]
@@ -91,8 +101,8 @@ def _view(part: AttPart, request: SectionRequest) -> ThreadTraceView:
         notes=tuple(readable(note, 300) for note in _notes(part)),
         facts=tuple(_facts(part)),
         shares=_shares(part),
-        states=_curves([t for t in part.timelines if t.name.startswith("waves ")]),
-        occupancy=_curves(_occupancy_curves(part)),
+        states=_chart(_stacked([t for t in part.timelines if t.name.startswith("waves ")])),
+        occupancy=_chart([(timeline, timeline) for timeline in _occupancy_curves(part)]),
         instructions=tuple(_instruction_rows(part)),
         waits=tuple(_wait_rows(part)),
         lines=tuple(_source_rows(part)),
@@ -176,19 +186,38 @@ def _from_zero(timeline: AttTimeline) -> AttTimeline:
     return timeline.model_copy(update={"clocks": tuple(clock - first for clock in timeline.clocks)})
 
 
-def _curves(timelines: Sequence[AttTimeline]) -> tuple[Curve, ...]:
-    """All curves over one common extent of clocks and one common height."""
-    drawn = [t for t in timelines if len(t.clocks) > 1]
+def _stacked(timelines: Sequence[AttTimeline]) -> list[tuple[AttTimeline, AttTimeline]]:
+    """Each curve with its sum over those before it, at all clocks of any: the largest sum is drawn first."""
+    import numpy as np
+
+    drawn = [timeline for timeline in timelines if timeline.clocks]
     if not drawn:
-        return ()
-    first, last = min(t.clocks[0] for t in drawn), max(t.clocks[-1] for t in drawn)
-    peak = max((max(t.values) for t in drawn), default=0)
+        return []
+    clocks = np.unique(np.concatenate([timeline.clocks for timeline in drawn]))
+    below = np.zeros(clocks.size, dtype=np.int64)
+    found = []
+    for timeline in drawn:
+        place = np.searchsorted(timeline.clocks, clocks, side="right") - 1
+        below = below + np.where(place >= 0, np.asarray(timeline.values)[np.maximum(place, 0)], 0)
+        summed = {"clocks": tuple(clocks.tolist()), "values": tuple(below.tolist())}
+        found.append((timeline, timeline.model_copy(update=summed)))
+    return found[::-1]
+
+
+def _chart(curves: Sequence[tuple[AttTimeline, AttTimeline]]) -> Chart | None:
+    """Curves, each with the line that is drawn for it, over one extent of clocks and one height."""
+    lines = [(own, line) for own, line in curves if len(line.clocks) > 1]
+    if not lines:
+        return None
+    first, last = min(t.clocks[0] for _, t in lines), max(t.clocks[-1] for _, t in lines)
+    peak = max((max(t.values) for _, t in lines), default=0)
     if last <= first or peak <= 0:
-        return ()
-    return tuple(
-        Curve(readable(t.name, 60), f"c{index}", _path(t, first, last, peak), max(t.values))
-        for index, t in enumerate(drawn)
+        return None
+    found = tuple(
+        Curve(readable(own.name, 60), f"c{index}", _path(line, first, last, peak), max(own.values))
+        for index, (own, line) in enumerate(lines)
     )
+    return Chart(found, q.count(first), f"{q.count(last)} clocks", q.count(peak))
 
 
 def _path(timeline: AttTimeline, first: int, last: int, peak: int) -> str:

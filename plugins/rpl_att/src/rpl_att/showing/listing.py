@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from rpl_att.analysis.hot_spots import instruction
 from rpl_att.analysis.totals import Totals, totals_of
@@ -32,13 +32,32 @@ def waits_of(chosen: Chosen) -> tuple[AttWait, ...]:
     return waits(code, _totals(chosen), traced.waits, None)
 
 
-def listing_text(chosen: Chosen) -> str:
+def ordered_instructions(
+    chosen: Chosen, order: str = "line", top: int | None = None
+) -> tuple[AttInstruction, ...]:
+    """All rows by line, or those that were executed by ``order``, largest first; the first ``top``."""
+    entries = instructions_of(chosen)
+    if order != "line":
+        executed = (entry for entry in entries if entry.hits)
+        entries = tuple(sorted(executed, key=lambda entry: (-_KEYS[order](entry), entry.line)))
+    return entries[:top]
+
+
+_KEYS: Mapping[str, Callable[[AttInstruction], int]] = {
+    "cycles": lambda entry: entry.latency + (entry.idle or 0),
+    "stall": lambda entry: entry.stall or 0,
+    "latency": lambda entry: entry.latency,
+    "hits": lambda entry: entry.hits,
+}
+
+
+def listing_text(chosen: Chosen, order: str = "line", top: int | None = None) -> str:
     """The listing as a table. Stretches that no wave executed are one line."""
     notes = {wait.line: _wait_note(wait) for wait in waits_of(chosen)}
-    depth = _LoopDepth(chosen.block.loops)
+    depth = _LoopDepth(chosen.block.loops if order == "line" else ())
     rows: list[tuple[str, ...]] = []
     skipped = 0
-    for entry in instructions_of(chosen):
+    for entry in ordered_instructions(chosen, order, top):
         if not entry.hits:
             skipped += 1
             continue
