@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+import json
+
+import attrs
 import pytest
 
+from rpl_emu.replay.replayer import EmulatedReplayer
+from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest, EquivalenceVerdict
+from rpl_vmreplay.capture.folder import open_capture
+from rpl_vmreplay.compare.judge import Verdict, compare_code
+from rpl_vmreplay.compare.subjects import subjects_of
 from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 
+OPTIMIZED, OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, OTHER_ARGUMENTS, BESIDE = range(1, 8)
+
 
 @pytest.fixture
-def block_sums(isolated, hsa_runtime, hsa_program, compared, monkeypatch, native_build):
-    """A capture of the kernel of that name."""
+def capture_of(isolated, hsa_runtime, hsa_program, compared, monkeypatch, native_build, emulator):
+    """``capture_of("total")``: of that kernel of compared.hip."""
+    del emulator  # says what is missing
     monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
-    program = hsa_program("compared_scenarios")
-    ran = isolated(hsa_runtime, program, "block_sums", compared(0), kernel="block_sums")
-    assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
-    return ran.capture.folder
+
+    def capture(kernel):
+        program = hsa_program("compared_scenarios")
+        ran = isolated(hsa_runtime, program, kernel, compared(0), kernel=kernel)
+        assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
+        return ran.capture.folder
+
+    return capture
 
 
-def test_a_captured_launch_leaves_what_it_left(block_sums):
-    from rpl_emu.replay.replayer import EmulatedReplayer
+class Unlogged(EmulatedReplayer):
+    """As a GPU: nobody knows what it writes."""
 
-    replayer = EmulatedReplayer()
-    result = replayer.replay(ReplayRequest(block_sums, access_log=True))
+    def replay(self, request):
+        result = super().replay(attrs.evolve(request, access_log=False))
+        return attrs.evolve(result, accesses_reason="a GPU tells none")
+
+
+def test_a_captured_launch_leaves_what_it_left(capture_of, compared):
+    folder = capture_of("block_sums")
+    result = EmulatedReplayer().replay(ReplayRequest(folder, access_log=True))
     assert result.failure is None
     assert (result.reproduced, result.reproduced_reason) == (True, None)
     assert result.times_ns == ()
@@ -33,13 +54,93 @@ def test_a_captured_launch_leaves_what_it_left(block_sums):
     )
     assert sorted(read) == [4, 28, 4000]  # what is added to, the arguments, the numbers
     assert sorted(written) == [4, 16]
-
-
-def test_another_end_state_is_noticed(block_sums, compared):
-    """The capture says now that other code had been captured."""
-    from rpl_emu.replay.replayer import EmulatedReplayer
-
-    (block_sums / "kernel.hsaco").write_bytes(compared(2).read_bytes())
-    result = EmulatedReplayer().replay(ReplayRequest(block_sums))
+    (folder / "kernel.hsaco").write_bytes(compared(OFF_BY_ONE).read_bytes())
+    result = EmulatedReplayer().replay(ReplayRequest(folder))
     assert result.reproduced is False
     assert len(result.differing) == 1
+
+
+def test_only_what_computes_the_same_is_equal(capture_of, compared, rpl_cli):
+    folder = capture_of("block_sums")
+
+    def against(version):
+        ran = rpl_cli("replay", "compare", str(folder), str(compared(0)), str(compared(version)), "--json")
+        return ran, json.loads(ran.stdout) if ran.stdout else None
+
+    ran, found = against(OPTIMIZED)
+    assert ran.exit_code == 0, ran.stdout + ran.stderr
+    assert found["verdict"] == "equal"
+    assert "captured input only" in found["covers"]
+    assert found["replayer"] == {"name": "emulator", "origin": "modelled"}
+    assert (found["poisoned_bytes"], found["read_first_bytes"]) == (16, 4)
+    assert [one["type"] for one in found["outputs"]] == ["f32", "bytes"]
+    assert found["controls"][0] == {"edit": "the kernel ends at once", "outcome": "noticed"}
+    assert sum(one["outcome"] != "refused" for one in found["controls"][1:]) >= 8
+    # All lanes of a wave store the same sum there: not wrong.
+    assert len(found["survivors"]) <= 2
+
+    ran, found = against(OFF_BY_ONE)
+    assert (ran.exit_code, found["verdict"]) == (1, "different")
+    assert found["outputs"][0]["differing"] == 1
+    assert found["controls"] == []
+    ran, found = against(BESIDE)
+    assert (ran.exit_code, found["outputs"][0]["differing"]) == (1, 0)
+    assert [one["size"] for one in found["written_beside"]] == [4]
+    ran, found = against(OTHER_ARGUMENTS)
+    assert (ran.exit_code, found) == (65, None)
+    assert "another launch interface" in ran.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("replayer", [EmulatedReplayer, Unlogged])
+def test_wrong_kernels_are_different_with_and_without_a_log(capture_of, compared, tmp_path, replayer):
+    capture = open_capture(capture_of("block_sums"))
+    found = {
+        version: compare_code(
+            capture, replayer(), subjects_of(capture, compared(0), compared(version), tmp_path)
+        )
+        for version in (OPTIMIZED, OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, BESIDE)
+    }
+    assert found.pop(OPTIMIZED).verdict is Verdict.EQUAL
+    assert {one.verdict for one in found.values()} == {Verdict.DIFFERENT}
+    assert found[REORDERED].outputs[0].worst < 100  # nothing but rounding
+
+
+@pytest.mark.long
+def test_the_spread_of_the_baseline_is_its_tolerance(capture_of, compared, tmp_path):
+    """Sums of floats by atomics: the order is free, the numbers are not."""
+    capture = open_capture(capture_of("total"))
+
+    def against(version):
+        subjects = subjects_of(capture, compared(0), compared(version), tmp_path)
+        return compare_code(capture, EmulatedReplayer(), subjects)
+
+    same, wrong = against(OPTIMIZED), against(DROPPED_REMAINDER)
+    assert same.verdict in (Verdict.EQUAL, Verdict.BLIND), same
+    assert 0 < same.outputs[0].spread <= same.outputs[0].tolerance < 10_000
+    assert wrong.verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.long
+def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, monkeypatch):
+    from rpl_core.interfaces.options import Options
+    from rpl_vmreplay.compare import optimizer_check
+
+    monkeypatch.setattr(optimizer_check, "_replayer", EmulatedReplayer)
+    folder = capture_of("block_sums")
+
+    def ask(version, plugins=None):
+        options = EquivalenceOptions(plugins=plugins or Options({"capture": folder}))
+        request = EquivalenceRequest(
+            tmp_path, tmp_path, ("app",), options=options,
+            baseline_program=compared(0), candidate_program=compared(version),
+        )  # fmt: skip
+        return optimizer_check.CapturedLaunchCheck().check(request)
+
+    equal = ask(OPTIMIZED)
+    assert equal.verdict is EquivalenceVerdict.EQUAL, equal
+    assert "for the captured input only" in equal.evidence
+    assert ask(NO_BARRIER).verdict is EquivalenceVerdict.DIFFERENT
+    assert ask(OTHER_ARGUMENTS).verdict is EquivalenceVerdict.NOT_RUN
+    assert ask(OPTIMIZED, Options()).verdict is EquivalenceVerdict.NOT_RUN
+    assert "same machine code" in ask(0).evidence

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from bisect import bisect_right
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ class EmulatedReplayer(Replayer):
     name, summary = "emulator", "runs captured gfx942 launches on the CPU; it knows no time"
     devices = (DEVICE,)
     origin = Origin.MODELLED
+    logs_accesses = True
 
     def missing(self) -> str | None:
         from rpl_emu.native_program import find_program
@@ -80,8 +83,8 @@ class EmulatedReplayer(Replayer):
         from rpl_vmreplay.capture.plain_memory import reproduction
 
         written = read_changes(folder / "written")
-        changes = [*((edit.address, edit.data) for edit in request.edits), *written]
-        hashes = memory.hashes(changes) if request.hashes else None
+        edits = sorted((edit.address, edit.data) for edit in request.edits)
+        hashes = memory.hashes([*edits, *written]) if request.hashes else None
         same, reason, differing = (
             (None, "hashes were not asked for", ())
             if hashes is None
@@ -95,7 +98,7 @@ class EmulatedReplayer(Replayer):
             reproduced=same,
             reproduced_reason=reason,
             differing=differing,
-            kept=tuple(_kept(memory, changes, one) for one in request.keep),
+            kept=tuple(_kept(memory, (edits, written), one) for one in request.keep),
             accesses=_accesses(folder, written) if request.access_log else None,
             accesses_reason=None if request.access_log else _NOT_ASKED,
             stale_arguments=tuple(told["stale_arguments"]),
@@ -152,14 +155,19 @@ def _failure_of(answer: Answer) -> Failure | None:
     return Failure(kind, answer.messages[0] if answer.messages else "the emulator did not end well")
 
 
-def _kept(memory: PlainMemory, changes: list[Change], wanted: MemoryRange) -> bytes:
+def _kept(memory: PlainMemory, layers: tuple[list[Change], ...], wanted: MemoryRange) -> bytes:
     """The captured bytes with what was changed in them, before the launch and by it."""
-    content = bytearray(memory.read(wanted.address, wanted.size))
-    for address, data in changes:
-        begin = max(address, wanted.address)
-        end = min(address + len(data), wanted.address + wanted.size)
-        if begin < end:
-            content[begin - wanted.address : end - wanted.address] = data[begin - address : end - address]
+    content, end = bytearray(memory.read(wanted.address, wanted.size)), wanted.address + wanted.size
+    for changes in layers:
+        at = max(0, bisect_right(changes, wanted.address, key=itemgetter(0)) - 1)
+        while at < len(changes) and changes[at][0] < end:
+            address, data = changes[at]
+            first, last = max(address, wanted.address), min(address + len(data), end)
+            if first < last:
+                content[first - wanted.address : last - wanted.address] = data[
+                    first - address : last - address
+                ]
+            at += 1
     return bytes(content)
 
 

@@ -60,6 +60,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     found = find_source(command, source=source, compile_database=given.compile_database, binary=given.binary)
     session.output.note(f"source: {found.path} ({found.how})")
     path = found.path.resolve()
+    plugin_values = option_values(session, call.command, call.flags)
     return OptimizeRequest(
         command=command,
         source=path,
@@ -75,7 +76,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
             link_flags=_link_flags(given.link_flags),
             architecture=_architecture(session, given.device),
             time_limit_s=given.build_time_limit,
-            options=option_values(session, call.command, call.flags),
+            options=plugin_values,
         ),
         equivalence=EquivalenceOptions(
             validate=given.validate,
@@ -83,6 +84,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
             relative=given.rtol,
             absolute=given.atol,
             time_limit_s=session.setting("time-limit", given.time_limit) or _CHECK_TIME_LIMIT_S,
+            plugins=plugin_values,
         ),
         policy=_policy(given),
         limits=Limits(given.min_improvement, given.max_iters, given.patience, given.time_budget),

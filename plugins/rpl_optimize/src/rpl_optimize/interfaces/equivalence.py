@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from pathlib import Path
 
+import attrs
+
+from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 
 
@@ -22,7 +25,8 @@ class EquivalenceOptions:
 
     ``validate`` are commands that exit 0 when the program is right; ``outputs`` are files that a run of
     the program writes, relative to its working directory; ``-`` is its standard output. Numbers may differ
-    by ``absolute + relative * |baseline|``; both 0 asks for equal bytes.
+    by ``absolute + relative * |baseline|``; both 0 asks for equal bytes. ``plugins`` are the values of the
+    command's options that plugins brought (``rpl_options``).
     """
 
     validate: tuple[str, ...] = ()
@@ -30,6 +34,7 @@ class EquivalenceOptions:
     relative: float = 0.0
     absolute: float = 0.0
     time_limit_s: float = 600.0
+    plugins: Options = attrs.field(factory=Options, eq=False)
 
 
 @frozen

@@ -49,3 +49,12 @@ def replayer_of(session: Session, name: str) -> Replayer:
         if name in contribution.value.devices:
             return contribution.value
     return offered.get(name)
+
+
+def logging_replayer(session: Session) -> Replayer:
+    """The first that tells what launches read and write; else the usual one."""
+    from rpl_vmreplay.hookspecs import REPLAYERS
+
+    offered = (one.value for one in session.host.catalog.of(REPLAYERS).contributions)
+    found = next((one for one in offered if one.logs_accesses), None)
+    return found or replayer_of(session, DEFAULT_REPLAYER)

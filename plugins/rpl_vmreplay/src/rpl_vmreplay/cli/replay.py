@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rpl_vmreplay.cli.compare import compare
 from rpl_vmreplay.cli.full_vm import full_vm
 from rpl_vmreplay.cli.reserve_check import reserve_check
 
@@ -16,5 +17,6 @@ def replay() -> None:
     """
 
 
+replay.add_command(compare)
 replay.add_command(full_vm)
 replay.add_command(reserve_check)

@@ -196,13 +196,15 @@ class Replayer(ABC):
     """Something that runs captured launches.
 
     ``devices`` are the names that captures are for, such as the GPU's name in the compiler's spelling, or the
-    name under which it is asked for. ``origin`` is what its times are at best.
+    name under which it is asked for. ``origin`` is what its times are at best. ``logs_accesses``: it can tell
+    which bytes a launch reads and writes.
     """
 
     name: str
     summary: str
     devices: tuple[str, ...]
     origin: Origin
+    logs_accesses: bool = False
 
     def missing(self) -> str | None:
         """Why it can't work here (for people, with the remedy), or ``None`` if it can.

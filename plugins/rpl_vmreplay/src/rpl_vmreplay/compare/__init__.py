@@ -1,0 +1,1 @@
+"""Whether another code object computes what the captured launch computed, by replays that could tell."""

@@ -1,0 +1,166 @@
+"""Replays of one capture for a comparison: what the baseline writes, under poison and in other orders."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.values import frozen
+from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.compare.observing import (
+    MOST_BYTES_WITHOUT_LOG,
+    LoggedAccesses,
+    WholeMemory,
+    WriteSet,
+    captured_ranges,
+    differing,
+    inside,
+    slices,
+    whole_words,
+)
+from rpl_vmreplay.compare.ranges import Ranges, common, size_of, union, without
+from rpl_vmreplay.interfaces.replayer import Failure, MemoryEdit, ReplayError, ReplayRequest, ReplayResult
+
+if TYPE_CHECKING:
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.compare.observing import Observer
+    from rpl_vmreplay.interfaces.replayer import AccessLog, Replayer
+
+#: As floats of any size the first is no number and the second a large one.
+PATTERNS = (0xFF, 0x55)
+#: Other orders of workgroups in which the baseline runs beside the usual one.
+VARIATIONS = (1, 2, 3)
+#: A wrong kernel may go on for ever.
+_MOST_TIMES_LONGER, _LEAST_LIMIT_S = 10.0, 2.0
+
+#: What ends a launch because of the kernel itself: another one than the baseline then.
+CRASHES = (ReplayError.GPU_FAULT, ReplayError.TIME_LIMIT)
+
+
+class NoBaselineError(Exception):
+    """Why nothing can be compared."""
+
+
+@frozen
+class Baseline:
+    """``contents`` are the bytes of the write set after each run, the first in the usual order."""
+
+    writes: WriteSet
+    observer: Observer
+    contents: tuple[tuple[bytes, ...], ...]
+    limit_s: float
+
+
+@frozen
+class Answer:
+    """What another code object did: a failure, or its bytes of the write set and what it wrote beside."""
+
+    failure: Failure | None
+    contents: tuple[bytes, ...] = ()
+    outside: Ranges = ()
+
+
+@attrs.define
+class Experiment:
+    """Counts its replays."""
+
+    capture: Capture
+    replayer: Replayer
+    time_limit_s: float | None = None
+    replays: int = 0
+
+    def baseline(self, code: Path) -> Baseline:
+        """Raises ``NoBaselineError``."""
+        begin = time.monotonic()
+        first = self._run(ReplayRequest(self.capture.folder, code_object=code, access_log=True, hashes=False))
+        limit_s = max(_LEAST_LIMIT_S, _MOST_TIMES_LONGER * (time.monotonic() - begin))
+        observer, writes = self._logged(first.accesses) if first.accesses else self._unlogged(code)
+        if not writes.written:
+            raise NoBaselineError("the launch writes nothing")
+        runs = [(pattern, 0) for pattern in PATTERNS]
+        runs += [(PATTERNS[number % 2], variation) for number, variation in enumerate(VARIATIONS)]
+        contents = [self._contents(code, writes, observer, *one) for one in runs]
+        return Baseline(writes, observer, tuple(contents), limit_s)
+
+    def other(self, code: Path, baseline: Baseline, pattern: int, variation: int = 0) -> Answer:
+        writes, observer = baseline.writes, baseline.observer
+        self.replays += 1
+        result = self.replayer.replay(
+            self._request(code, writes, observer, pattern, variation, baseline.limit_s)
+        )
+        if result.failure is not None:
+            return Answer(result.failure)
+        return Answer(None, observer.contents(result, writes), observer.outside(result, writes))
+
+    def _logged(self, accesses: AccessLog) -> tuple[Observer, WriteSet]:
+        everything = union(accesses.written)
+        written = inside(everything, self.capture)
+        if beside := without(everything, written):
+            raise NoBaselineError(f"the launch writes {size_of(beside)} bytes of variables of its module")
+        read_first = common(written, union(accesses.read_first))
+        return LoggedAccesses(), WriteSet(written, without(written, read_first), read_first)
+
+    def _unlogged(self, code: Path) -> tuple[Observer, WriteSet]:
+        """What changes is written; what comes out otherwise after poison was read, or is near to what was."""
+        regions = captured_ranges(self.capture)
+        if size_of(regions) > MOST_BYTES_WITHOUT_LOG:
+            raise NoBaselineError("the replayer logs no accesses, and there is too much memory to compare")
+        with tempfile.TemporaryDirectory(prefix="rpl-captured-") as folder:
+            memory = PlainMemory(self.capture, Path(folder))
+            captured = tuple(memory.read(one.address, one.size) for one in regions)
+        request = ReplayRequest(self.capture.folder, code_object=code, keep=regions, hashes=False)
+        observer = WholeMemory(regions, self._run(request).kept)
+        written = whole_words(differing(regions, captured, observer.usual), regions)
+        writes = WriteSet(written, written, ())
+        usual = tuple(slices(regions, observer.usual, written))
+        changed = [
+            differing(written, usual, self._contents(code, writes, observer, pattern, 0))
+            for pattern in PATTERNS
+        ]
+        read_first = union(*changed)
+        writes = WriteSet(written, without(written, read_first), common(written, read_first))
+        if read_first and any(self._contents(code, writes, observer, one, 0) != usual for one in PATTERNS):
+            raise NoBaselineError("nobody knows what the launch reads before it writes there")
+        return observer, writes
+
+    def _request(
+        self,
+        code: Path,
+        writes: WriteSet,
+        observer: Observer,
+        pattern: int,
+        variation: int,
+        limit_s: float | None,
+    ) -> ReplayRequest:
+        return ReplayRequest(
+            self.capture.folder,
+            code_object=code,
+            edits=tuple(MemoryEdit(one.address, bytes([pattern]) * one.size) for one in writes.poisoned),
+            keep=observer.keep(writes),
+            hashes=False,
+            access_log=observer.logs,
+            variation=variation,
+            time_limit_s=limit_s,
+        )
+
+    def _contents(
+        self, code: Path, writes: WriteSet, observer: Observer, pattern: int, variation: int
+    ) -> tuple[bytes, ...]:
+        result = self._run(self._request(code, writes, observer, pattern, variation, self.time_limit_s))
+        places = None if result.accesses is None else inside(union(result.accesses.written), self.capture)
+        if observer.logs and places != writes.written:
+            raise NoBaselineError("the baseline writes elsewhere when its workgroups change their order")
+        return observer.contents(result, writes)
+
+    def _run(self, request: ReplayRequest) -> ReplayResult:
+        self.replays += 1
+        if request.time_limit_s is None:
+            request = attrs.evolve(request, time_limit_s=self.time_limit_s)
+        result = self.replayer.replay(request)
+        if result.failure is not None:
+            raise NoBaselineError(f"the baseline does not replay: {result.failure.fact}")
+        return result

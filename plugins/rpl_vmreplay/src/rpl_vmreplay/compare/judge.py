@@ -1,0 +1,272 @@
+"""From replays to a verdict, with the wrong kernels that a comparison must notice to be believed."""
+
+from __future__ import annotations
+
+import tempfile
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.values import frozen
+from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, values_of
+from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Experiment, NoBaselineError
+from rpl_vmreplay.compare.outputs import Output, outputs_of
+from rpl_vmreplay.compare.ranges import size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rpl_codeobject.values import CodeObject
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.compare.experiment import Answer, Baseline
+    from rpl_vmreplay.compare.mutants import Mutant
+    from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer
+
+#: Wrong kernels that are shown, how many there have to be, and how many may pass unnoticed.
+MUTANTS, LEAST_MUTANTS, MOST_SURVIVORS = 12, 8, 2
+#: Edits that the replayer refuses are replaced, up to so many.
+_MOST_TRIED = 60
+#: A few runs see a part of what other orders can do.
+SPREAD_FACTOR = 2
+
+
+class Verdict(str, Enum):
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    BLIND = "blind"
+    UNDECIDED = "undecided"
+
+
+class Noticed(str, Enum):
+    BY_RESULTS = "noticed"
+    CRASHED = "crashed"
+    SURVIVED = "survived"
+    REFUSED = "refused"  # the replayer does not run it, so nothing was shown
+
+
+@frozen
+class OutputResult:
+    """``worst`` and ``tolerance`` in units in the last place; ``NOT_A_NUMBER``: one side is none, or bytes
+    differ. ``spread`` is what the baseline's own runs differ by."""
+
+    output: Output
+    spread: int
+    tolerance: int
+    differing: int
+    worst: int
+    first: MemoryRange | None = None
+    expected: str | None = None
+    found: str | None = None
+
+
+@frozen
+class Control:
+    edit: str
+    outcome: Noticed
+
+
+@frozen
+class Judgement:
+    """``controls`` begin with the empty kernel; none were shown where the verdict does not need them."""
+
+    verdict: Verdict
+    reason: str
+    outputs: tuple[OutputResult, ...] = ()
+    outside: tuple[MemoryRange, ...] = ()
+    controls: tuple[Control, ...] = ()
+    poisoned_bytes: int | None = None
+    read_first_bytes: int | None = None
+    replays: int = 0
+    crashed: bool = False  # different, because the candidate did not come to its end
+
+    @property
+    def survivors(self) -> tuple[str, ...]:
+        return tuple(one.edit for one in self.controls if one.outcome is Noticed.SURVIVED)
+
+
+@frozen
+class Subjects:
+    """``a`` and ``b`` as files and as what was read of them, with the kernel's name."""
+
+    a: Path
+    b: Path
+    a_code: CodeObject
+    kernel: str
+
+
+@frozen
+class Allowance:
+    """``ulps`` more than the baseline's spread allows; ``unknown``: the type of what has none."""
+
+    ulps: int = 0
+    unknown: DataType = DataType.BYTES
+
+
+def judge(experiment: Experiment, subjects: Subjects, allowance: Allowance) -> Judgement:
+    """Everything is replayed here; what can't be expected to work ends as ``UNDECIDED``."""
+    try:
+        baseline = experiment.baseline(subjects.a)
+        scale = _scale(experiment.capture, baseline, allowance)
+    except NoBaselineError as error:
+        return Judgement(Verdict.UNDECIDED, str(error), replays=experiment.replays)
+    found = _of_candidate(experiment, subjects.b, baseline, scale)
+    controls: tuple[Control, ...] = ()
+    if found.verdict is Verdict.EQUAL:
+        controls = tuple(_controls(experiment, subjects, baseline, scale))
+        if blind := blindness(controls):
+            found = attrs.evolve(found, verdict=Verdict.BLIND, reason=blind)
+    return attrs.evolve(
+        found,
+        controls=controls,
+        poisoned_bytes=size_of(baseline.writes.poisoned),
+        read_first_bytes=size_of(baseline.writes.read_first),
+        replays=experiment.replays,
+    )
+
+
+@frozen
+class _Measure:
+    """One output, what its numbers may differ by, and which ranges of the write set are its own."""
+
+    output: Output
+    places: tuple[int, ...]
+    spread: int
+    tolerance: int
+
+    def bytes_of(self, contents: Sequence[bytes]) -> bytes:
+        return b"".join(contents[place] for place in self.places)
+
+
+def _scale(capture: Capture, baseline: Baseline, allowance: Allowance) -> tuple[_Measure, ...]:
+    place_of = {one: place for place, one in enumerate(baseline.writes.written)}
+    measures = []
+    for output in outputs_of(capture, baseline.writes.written, allowance.unknown):
+        plain = _Measure(output, tuple(place_of[one] for one in output.ranges), 0, 0)
+        usual, *others = (plain.bytes_of(contents) for contents in baseline.contents)
+        spread = max((int(distances(output.kind, usual, one).max()) for one in others), default=0)
+        if spread == NOT_A_NUMBER:
+            raise NoBaselineError(
+                f"the baseline itself gives other {_name(output)} when its workgroups change their order "
+                "or memory differs that it never reads"
+            )
+        exact = output.kind is DataType.BYTES
+        tolerance = 0 if exact else max(SPREAD_FACTOR * spread, allowance.ulps)
+        measures.append(_Measure(output, plain.places, spread, tolerance))
+    return tuple(measures)
+
+
+def _name(output: Output) -> str:
+    return f"values behind {output.argument}" if output.argument else f"bytes at 0x{output.base:x}"
+
+
+def _of_candidate(
+    experiment: Experiment, code: Path, baseline: Baseline, scale: Sequence[_Measure]
+) -> Judgement:
+    found = Judgement(Verdict.UNDECIDED, "nothing was compared")
+    for number, pattern in enumerate((*PATTERNS, PATTERNS[0])):
+        answer = experiment.other(code, baseline, pattern, number // len(PATTERNS))
+        found = _compared(answer, baseline, scale)
+        if found.verdict is not Verdict.EQUAL:
+            return found
+    return found
+
+
+def _compared(answer: Answer, baseline: Baseline, scale: Sequence[_Measure]) -> Judgement:
+    if answer.failure is not None:
+        crashed = answer.failure.kind in CRASHES
+        verdict = Verdict.DIFFERENT if crashed else Verdict.UNDECIDED
+        reason = f"the candidate does not end as the baseline does: {answer.failure.fact}"
+        return Judgement(verdict, reason, crashed=crashed)
+    outputs = tuple(_output_result(one, baseline, answer.contents) for one in scale)
+    outside = answer.outside
+    wrong = [one for one in outputs if one.differing]
+    if wrong:
+        worst = wrong[0]
+        where = "" if worst.first is None else f", the first at 0x{worst.first.address:x}"
+        reason = f"{worst.differing} {_name(worst.output)} differ beyond the tolerance{where}"
+        return Judgement(Verdict.DIFFERENT, reason, outputs, outside)
+    if outside:
+        reason = f"it writes {size_of(outside)} bytes that the baseline does not write"
+        return Judgement(Verdict.DIFFERENT, reason, outputs, outside)
+    return Judgement(Verdict.EQUAL, "all that the baseline writes is the same within the tolerance", outputs)
+
+
+def _output_result(one: _Measure, baseline: Baseline, contents: Sequence[bytes]) -> OutputResult:
+    expected, found = one.bytes_of(baseline.contents[0]), one.bytes_of(contents)
+    apart = distances(one.output.kind, expected, found)
+    beyond = (apart > one.tolerance).nonzero()[0]
+    worst = int(apart.max())
+    if not len(beyond):
+        return OutputResult(one.output, one.spread, one.tolerance, 0, worst)
+    from rpl_vmreplay.interfaces.replayer import MemoryRange
+
+    first, size = int(beyond[0]), one.output.kind.size
+    pair = (
+        values_of(one.output.kind, side[first * size : (first + 1) * size])[0] for side in (expected, found)
+    )
+    place = MemoryRange(one.output.address_of(first), size)
+    return OutputResult(one.output, one.spread, one.tolerance, len(beyond), worst, place, *pair)
+
+
+def _controls(
+    experiment: Experiment, subjects: Subjects, baseline: Baseline, scale: Sequence[_Measure]
+) -> Iterable[Control]:
+    from rpl_vmreplay.compare.mutants import empty_kernel, mutants
+
+    shown = 0
+    with tempfile.TemporaryDirectory(prefix="rpl-mutants-") as folder:
+        place = Path(folder) / "mutant.hsaco"
+        yield _control(experiment, empty_kernel(subjects.a_code, subjects.kernel), place, baseline, scale)
+        for tried, mutant in enumerate(mutants(subjects.a_code, subjects.kernel)):
+            if shown == MUTANTS or tried == _MOST_TRIED:
+                return
+            control = _control(experiment, mutant, place, baseline, scale)
+            shown += control.outcome is not Noticed.REFUSED
+            yield control
+
+
+def _control(
+    experiment: Experiment, mutant: Mutant, place: Path, baseline: Baseline, scale: Sequence[_Measure]
+) -> Control:
+    place.write_bytes(mutant.code)
+    for pattern in PATTERNS:
+        answer = experiment.other(place, baseline, pattern)
+        found = _compared(answer, baseline, scale)
+        if answer.failure is not None:
+            outcome = Noticed.CRASHED if found.verdict is Verdict.DIFFERENT else Noticed.REFUSED
+            return Control(mutant.edit, outcome)
+        if found.verdict is Verdict.DIFFERENT:
+            return Control(mutant.edit, Noticed.BY_RESULTS)
+    return Control(mutant.edit, Noticed.SURVIVED)
+
+
+def blindness(controls: Sequence[Control]) -> str | None:
+    """Why the comparison can't be believed."""
+    empty, mutated = controls[0], [one for one in controls[1:] if one.outcome is not Noticed.REFUSED]
+    if empty.outcome is not Noticed.BY_RESULTS:
+        return f"it does not notice a kernel that does nothing ({empty.outcome.value})"
+    if len(mutated) < LEAST_MUTANTS:
+        return f"only {len(mutated)} wrong kernels could be shown, {LEAST_MUTANTS} are needed"
+    survivors = [one for one in mutated if one.outcome is Noticed.SURVIVED]
+    if len(survivors) > MOST_SURVIVORS:
+        return f"{len(survivors)} of {len(mutated)} wrong kernels were not noticed with this input"
+    if not any(one.outcome is Noticed.BY_RESULTS for one in mutated):
+        return "every wrong kernel crashed, so nobody knows whether wrong results are noticed"
+    return None
+
+
+def compare_code(
+    capture: Capture,
+    replayer: Replayer,
+    subjects: Subjects,
+    *,
+    allowance: Allowance | None = None,
+    time_limit_s: float | None = None,
+) -> Judgement:
+    """Whether ``subjects.b`` computes what ``subjects.a`` computes for the captured input.
+
+    Raises what the replayer raises, and ``BadDataError`` and ``MissingError`` for code that can't be read.
+    """
+    return judge(Experiment(capture, replayer, time_limit_s), subjects, allowance or Allowance())

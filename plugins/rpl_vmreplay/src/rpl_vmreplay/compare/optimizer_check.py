@@ -1,0 +1,102 @@
+"""The optimizer's check by one captured launch: both builds' kernels replay it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_core.config.values import text
+from rpl_core.errors import RplError
+from rpl_core.interfaces.options import CommandOption
+from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+
+if TYPE_CHECKING:
+    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.compare.judge import Judgement, Subjects
+    from rpl_vmreplay.interfaces.replayer import Replayer
+
+CAPTURE: CommandOption[Path | None] = CommandOption(
+    name="capture",
+    commands=("optimize",),
+    parse=lambda value: Path(text(value)),
+    default=None,
+    help="Capture of one launch (`rpl isolate`): candidates have to compute what it computed.",
+    metavar="DIR",
+)
+
+
+class CapturedLaunchCheck(EquivalenceCheck):
+    """Needs no run of the program. It says nothing about other inputs than the captured one."""
+
+    name = "captured-launch"
+    summary = "replays one captured launch with both builds (--capture) and compares what they write"
+
+    def check(self, request: EquivalenceRequest) -> EquivalenceReport:
+        try:
+            return self._check(request)
+        except RplError as error:
+            return _not_run(error.one_line())
+
+    def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
+        from rpl_vmreplay.cli.captures import whole_capture
+        from rpl_vmreplay.compare.judge import compare_code
+        from rpl_vmreplay.compare.subjects import subjects_of
+
+        folder = request.options.plugins[CAPTURE]
+        if folder is None:
+            return _not_run("no capture was given (--capture)")
+        if request.baseline_program is None or request.candidate_program is None:
+            return _not_run("no two programs to take kernels from")
+        capture = whole_capture(folder)
+        subjects = subjects_of(
+            capture, request.baseline_program, request.candidate_program, request.candidate_directory
+        )
+        if _same_kernel(subjects):
+            return _not_run(f"both builds have the same machine code of the captured {subjects.kernel}")
+        replayer = _replayer()
+        found = compare_code(capture, replayer, subjects, time_limit_s=request.options.time_limit_s)
+        return _report(capture, replayer, found)
+
+
+def _same_kernel(subjects: Subjects) -> bool:
+    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.reading.read import read_code_objects
+
+    (other,) = read_code_objects(subjects.b)
+    record = subjects.a_code.kernel(subjects.kernel)
+    assert record is not None
+    names = {record.name}
+    return disassemble(subjects.a_code, kernels=names) == disassemble(other, kernels=names)
+
+
+def _replayer() -> Replayer:
+    """Of the running command's plugins."""
+    import click
+
+    from rpl_core.cli.session import session_of
+    from rpl_vmreplay.cli.captures import logging_replayer
+
+    return logging_replayer(session_of(click.get_current_context()))
+
+
+def _report(capture: Capture, replayer: Replayer, found: Judgement) -> EquivalenceReport:
+    from rpl_vmreplay.compare.judge import Verdict
+
+    verdicts = {
+        Verdict.EQUAL: EquivalenceVerdict.EQUAL,
+        Verdict.DIFFERENT: EquivalenceVerdict.DIFFERENT,
+        Verdict.BLIND: EquivalenceVerdict.BLIND,
+        Verdict.UNDECIDED: EquivalenceVerdict.NOT_RUN,
+    }
+    noticed = sum(one.outcome.value in ("noticed", "crashed") for one in found.controls)
+    shown = f"; {noticed} of {len(found.controls)} wrong kernels noticed" if found.controls else ""
+    evidence = (
+        f"{found.reason}; {found.replays} replays of the captured {capture.dispatch.demangled_name} by "
+        f"{replayer.name}{shown}; for the captured input only"
+    )
+    return EquivalenceReport(verdicts[found.verdict], evidence, crashed=found.crashed)
+
+
+def _not_run(reason: str) -> EquivalenceReport:
+    return EquivalenceReport(EquivalenceVerdict.NOT_RUN, reason)

@@ -1,0 +1,27 @@
+"""What rpl-vmreplay offers to the optimizer: a plugin of its own, for where that is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.options import CommandOption
+    from rpl_optimize.interfaces.equivalence import EquivalenceCheck
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_options() -> tuple[CommandOption[Any], ...]:
+    from rpl_vmreplay.compare.optimizer_check import CAPTURE
+
+    return (CAPTURE,)
+
+
+@hookimpl
+def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
+    from rpl_vmreplay.compare.optimizer_check import CapturedLaunchCheck
+
+    return (CapturedLaunchCheck(),)

@@ -1,0 +1,85 @@
+"""The parts of comparisons that need no replay: sets of bytes, types and distances, blindness."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
+from rpl_vmreplay.compare.judge import Control, Noticed, blindness
+from rpl_vmreplay.compare.observing import differing
+from rpl_vmreplay.compare.ranges import common, size_of, union, without
+from rpl_vmreplay.interfaces.replayer import MemoryRange
+
+
+def _bytes(ranges):
+    return {address for one in ranges for address in range(one.address, one.address + one.size)}
+
+
+def test_sets_of_bytes_are_those_of_plain_sets():
+    draw = np.random.default_rng(5)
+    for _ in range(50):
+        left, right = (
+            union(MemoryRange(int(a), int(n)) for a, n in draw.integers(1, 40, (draw.integers(0, 6), 2)))
+            for _ in "ab"
+        )
+        assert _bytes(without(left, right)) == _bytes(left) - _bytes(right)
+        assert _bytes(common(left, right)) == _bytes(left) & _bytes(right)
+        assert size_of(left) == len(_bytes(left))
+
+
+def test_differences_of_memory_stay_in_their_regions():
+    regions = (MemoryRange(100, 4), MemoryRange(104, 2))
+    found = differing(regions, (b"abcd", b"ef"), (b"aXcY", b"Zf"))
+    assert found == (MemoryRange(101, 1), MemoryRange(103, 1), MemoryRange(104, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        (
+            "sums(float const*, double*, unsigned int*, Count)",
+            (DataType.F32, DataType.F64, DataType.BYTES, None),
+        ),
+        ("void f<float, 4>(HIP_vector_type<float, 4u>*, __half*, int)", (DataType.F32, DataType.F16, None)),
+        ("f(void (*)(int), std::pair<int, float>*) [clone .kd]", (None, DataType.BYTES)),
+        ("plain_c", ()),
+    ],
+)
+def test_the_name_tells_what_pointers_lead_to(name, types):
+    assert parameter_types(name) == types
+
+
+def test_distances_count_the_numbers_between():
+    one = struct.unpack("<f", struct.pack("<I", struct.unpack("<I", struct.pack("<f", 1.0))[0] + 3))[0]
+    left = np.array([1.0, -0.0, np.nan, 1.0, 1e-45], np.float32)
+    right = np.array([one, 0.0, np.nan, np.nan, -1e-45], np.float32)
+    found = distances(DataType.F32, left.tobytes(), right.tobytes())
+    assert found.tolist() == [3, 0, 0, NOT_A_NUMBER, 2]
+    assert distances(DataType.F64, struct.pack("<d", -1.0), struct.pack("<d", 1.0))[0] > 1 << 62
+    assert distances(DataType.BF16, b"\x80\x3f", b"\x81\x3f").tolist() == [1]
+    assert distances(DataType.BYTES, b"ab", b"ac").tolist() == [0, NOT_A_NUMBER]
+
+
+def _controls(empty, *outcomes):
+    return [Control("empty", empty), *(Control(str(number), one) for number, one in enumerate(outcomes))]
+
+
+@pytest.mark.parametrize(
+    ("controls", "words"),
+    [
+        (_controls(Noticed.BY_RESULTS, *[Noticed.BY_RESULTS] * 6, *[Noticed.SURVIVED] * 2), None),
+        (_controls(Noticed.SURVIVED, *[Noticed.BY_RESULTS] * 8), "a kernel that does nothing"),
+        (
+            _controls(Noticed.BY_RESULTS, *[Noticed.BY_RESULTS] * 9, *[Noticed.SURVIVED] * 3),
+            "3 of 12 wrong kernels",
+        ),
+        (_controls(Noticed.BY_RESULTS, *[Noticed.BY_RESULTS] * 7, Noticed.REFUSED), "only 7 wrong kernels"),
+        (_controls(Noticed.BY_RESULTS, *[Noticed.CRASHED] * 8), "every wrong kernel crashed"),
+    ],
+)
+def test_a_comparison_that_misses_wrong_kernels_is_blind(controls, words):
+    found = blindness(controls)
+    assert found is words if words is None else words in found
