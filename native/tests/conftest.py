@@ -409,8 +409,13 @@ class Replayed:
     """One `rpl replay`."""
 
     exit_code: int
-    document: dict[str, Any]
+    stdout: str
     stderr: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(self.stdout)
+        return loaded
 
     @property
     def kind(self) -> str | None:
@@ -438,6 +443,7 @@ def replay(
         gpus: int = 1,
         faults: str = "",
         executor: str = "shadow",
+        form: tuple[str, ...] = ("--json",),
     ) -> Replayed:
         known = shadows if executor == "shadow" else ""
         settings = {"GPUS": gpus, "FAULTS": faults, "SHADOWS": known}
@@ -445,10 +451,10 @@ def replay(
             monkeypatch.setenv(f"SOFTKFD_{name}", str(value))
         launcher = f"{native_build / 'native' / 'softkfd' / 'softkfd-run'} --executor {executor}"
         launcher += f" --runtime {runtime}"
-        words = ["--native-folder", str(native_build), "--replay-launcher", launcher, "--json", *options]
+        words = ["--native-folder", str(native_build), "--replay-launcher", launcher, *form, *options]
         folder = capture.folder if isinstance(capture, Captured) else capture
         ran = rpl_cli("replay", command, str(folder), *words)
-        return Replayed(ran.exit_code, json.loads(ran.stdout), ran.stderr)
+        return Replayed(ran.exit_code, ran.stdout, ran.stderr)
 
     return run
 

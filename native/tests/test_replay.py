@@ -45,6 +45,21 @@ def test_a_launch_leaves_what_it_left_each_time(in_place, replay):
     assert all(one["exact"] for one in ran.document["reservations"])
 
 
+def test_the_text_says_what_ran_how_long_and_what_came_out(in_place, replay):
+    ran = replay(in_place, "--iterations", "2", form=())
+    assert ran.exit_code == 0, ran.stderr
+    lines = dict(line.split("  ", 1) for line in ran.stdout.splitlines())
+    assert {name: value.strip() for name, value in lines.items() if "time" not in name} == {
+        "kernel": "add_in_place",
+        "on": "AMD Instinct MI300X (software KFD)",
+        "iterations": "2, after 0 warm-ups",
+        "memory recopy": "yes",
+        "reproduced": "yes",
+    }
+    assert re.fullmatch(r"[\d.]+ us \(synthetic\)", lines["average GPU time"].strip())
+    assert re.fullmatch(r"[\d.]+ s", lines["total wall time"].strip())
+
+
 def test_without_restoring_every_launch_goes_on_from_the_last(in_place, replay):
     ran = replay(in_place, "--iterations", "3", "--no-recopy")
     assert (ran.exit_code, ran.document["execution"]["mode"]) == (0, "stateful"), ran.stderr
@@ -119,12 +134,25 @@ def test_reserve_check_says_what_the_runtime_gives(in_place, replay, faults, cod
     assert bool(ran.document["reservations"]) is True
 
 
+def test_the_process_starts_again_when_it_lies_in_the_way_itself(in_place, replay, tmp_path):
+    """Half of where the kernel puts libraries is asked for: five times it would be free once in 32 trials."""
+    folder = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / "large")
+    listed = json.loads((folder / "memory_regions.json").read_text())
+    listed["regions"] = [{**listed["regions"][0], "base": 0x7F0000000000, "size": 1 << 39}]
+    (folder / "memory_regions.json").write_text(json.dumps(listed))
+    for _ in range(5):
+        ran = replay(folder, command="reserve-check")
+        assert (ran.exit_code, ran.document["verdict"]) == (0, "exact"), ran.stderr
+
+
 @pytest.mark.parametrize(
     ("faults", "code", "kind"),
     [
         ("reserve=refuse", 1, "reserve_failed"),
         ("reserve=relocate", 3, "relocated"),
+        ("map=4", 1, "map_failed"),
         ("copy=1", 1, "copy_failed"),
+        ("version=14", 6, "no_virtual_memory"),
         ("slow=60000:add_in_place", 124, "time_limit"),
     ],
 )

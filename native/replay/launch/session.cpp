@@ -38,7 +38,7 @@ std::vector<char> bytes_of(const std::string& file) {
 Session::Session(Plan plan, Result& result) : plan_(std::move(plan)), result_(result) {}
 
 void Session::start() {
-  hsa_.emplace();
+  hsa_ = std::make_unique<HsaLibrary>();
   result_.software_kfd = over_software_kfd();
   refuse_what_shadows_would_run();
   const hsa::Status status = hsa_->init();
@@ -48,7 +48,7 @@ void Session::start() {
   }
   started_ = true;
   events_.watch(*hsa_);
-  gpus_.emplace(*hsa_);
+  gpus_ = std::make_unique<Gpus>(*hsa_);
   gpu_ = gpus_->choose(plan_);
   gpus_->describe(gpu_, result_);
   for (auto* contents : {&plan_.regions, &plan_.edits}) {
@@ -79,7 +79,7 @@ void Session::reserve(const std::vector<Pages>& pages, HeldPages& held) {
   for (Pages& one : there) {
     if (one.gpu >= gpus_->size()) one.gpu = gpu_;
   }
-  memory_.emplace(*hsa_, *gpus_);
+  memory_ = std::make_unique<PlacedMemory>(*hsa_, *gpus_);
   memory_->reserve(there, held, result_, plan_.reserve_only);
 }
 
@@ -115,12 +115,12 @@ void Session::restore() {
 
 void Session::replay() {
   memory_->map();
-  copier_.emplace(*hsa_, *gpus_, events_);
+  copier_ = std::make_unique<Copier>(*hsa_, *gpus_, events_);
   const uint64_t kernarg = place_kernarg();
   for (const Content& region : plan_.regions) copier_->write(region);
-  code_.emplace(*hsa_, gpus_->at(gpu_).agent, plan_.kernel.code_object);
+  code_ = std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, plan_.kernel.code_object);
   const hsa::DispatchPacket packet = code_->packet_of(plan_.kernel, kernarg);
-  launcher_.emplace(*hsa_, gpus_->at(gpu_).agent, events_);
+  launcher_ = std::make_unique<Launcher>(*hsa_, gpus_->at(gpu_).agent, events_);
   const uint32_t launches = plan_.warm_ups + plan_.iterations;
   for (uint32_t i = 0; i < launches; ++i) {
     if (i == 0 || plan_.recopy) restore();

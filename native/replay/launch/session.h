@@ -1,7 +1,7 @@
 // One replay from the first reservation to the last hash. What it holds is given back in the opposite order.
 #pragma once
 
-#include <optional>
+#include <memory>
 
 #include "launch/launcher.h"
 #include "launch/loaded_code.h"
@@ -32,16 +32,16 @@ class Session {
 
   Plan plan_;
   Result& result_;
-  std::optional<HsaLibrary> hsa_;
+  std::unique_ptr<HsaLibrary> hsa_;
   bool started_ = false;
   Events events_;
-  std::optional<Gpus> gpus_;
+  std::unique_ptr<Gpus> gpus_;
   uint32_t gpu_ = 0;
-  std::optional<PlacedMemory> memory_;
-  std::optional<Copier> copier_;
+  std::unique_ptr<PlacedMemory> memory_;
+  std::unique_ptr<Copier> copier_;
   void* kernarg_ = nullptr;
-  std::optional<LoadedCode> code_;
-  std::optional<Launcher> launcher_;
+  std::unique_ptr<LoadedCode> code_;
+  std::unique_ptr<Launcher> launcher_;
 };
 
 }  // namespace rpl::replay

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
@@ -17,6 +17,16 @@ Range rounded(const Range& range) {
     throw std::invalid_argument("a region that no process has");
   }
   return {begin, (last / kPageBytes + 1) * kPageBytes - begin};
+}
+
+std::vector<Pages> in_pieces(const std::vector<Pages>& pages) {
+  std::vector<Pages> pieces;
+  for (const Pages& one : pages) {
+    for (uint64_t begin = one.range.address; begin < one.end(); begin += kLargestPiece) {
+      pieces.push_back({{begin, std::min(kLargestPiece, one.end() - begin)}, one.gpu});
+    }
+  }
+  return pieces;
 }
 
 void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -37,7 +47,7 @@ std::vector<Pages> pages_of(std::vector<Content> contents) {
     const uint64_t end = std::max(found.back().end(), range.address + range.size);
     found.back().range.size = end - found.back().range.address;
   }
-  return found;
+  return in_pieces(found);
 }
 
 HeldPages::HeldPages(const std::vector<Pages>& pages) {
@@ -69,9 +79,11 @@ void HeldPages::release(const Range& range) {
 std::string occupant_of(const Range& range) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    unsigned long long begin = 0;
-    unsigned long long end = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;  // NOLINT(cert-err34-c)
+    constexpr int kHexadecimal = 16;
+    char* dash = nullptr;
+    const uint64_t begin = std::strtoull(line.c_str(), &dash, kHexadecimal);
+    if (*dash != '-') continue;
+    const uint64_t end = std::strtoull(dash + 1, nullptr, kHexadecimal);
     if (begin < range.address + range.size && range.address < end) return line;
   }
   return "";

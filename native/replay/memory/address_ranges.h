@@ -11,7 +11,11 @@ namespace rpl::replay {
 
 inline constexpr uint64_t kPageBytes = 4096;
 
-// Whole pages of one GPU. Contents that share a page, or follow each other on one GPU, are one of them.
+// Runtimes were seen to refuse 64 GiB in one piece.
+inline constexpr uint64_t kLargestPiece = 16ULL << 30;
+
+// Whole pages of one GPU. Contents that share a page, or follow each other on one GPU, are together, in
+// pieces.
 struct Pages {
   Range range;
   uint32_t gpu = 0;

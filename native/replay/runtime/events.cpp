@@ -39,10 +39,8 @@ void Events::on_queue_error(hsa::Status status, hsa::Queue*, void* data) {
 void Events::check(const HsaLibrary& hsa, const char* kind, const std::string& during) const {
   if (faulted_) {
     const uint64_t address = address_;
-    Failure failure(kind, "the GPU accessed " + hexadecimal(address) + ", which is not mapped, " + during,
-                    "the launch reaches memory that the capture does not hold");
-    failure.address = address;
-    throw failure;
+    throw Failure(kind, "the GPU accessed " + hexadecimal(address) + ", which is not mapped, " + during,
+                  "the launch reaches memory that the capture does not hold", "", address);
   }
   if (const hsa::Status status = queue_error_; status != hsa::kSuccess) {
     throw Failure(kind, "the GPU stopped " + during, hsa.text_of(status));

@@ -110,7 +110,7 @@ void Gpus::describe(uint32_t number, Result& result) const {
   if (!gpu.isas.empty()) result.isa = gpu.isas.front();
   result.runtime = hsa_.path;
   std::array<uint16_t, 2> version{};
-  hsa_.system_get_info(hsa::kSystemVersionMajor, &version[0]);
+  hsa_.system_get_info(hsa::kSystemVersionMajor, version.data());
   hsa_.system_get_info(hsa::kSystemVersionMinor, &version[1]);
   result.interface_version = std::to_string(version[0]) + "." + std::to_string(version[1]);
   const char* build = nullptr;
@@ -123,6 +123,7 @@ void Gpus::describe(uint32_t number, Result& result) const {
 
 std::vector<hsa::Agent> Gpus::agents() const {
   std::vector<hsa::Agent> agents;
+  agents.reserve(gpus_.size());
   for (const Gpu& gpu : gpus_) agents.push_back(gpu.agent);
   return agents;
 }

@@ -33,7 +33,7 @@ void* opened() {
 
 template <typename F>
 void find(void* library, const char* name, const char* kind, F*& function) {
-  void* found = dlsym(library, name);
+  const void* found = dlsym(library, name);
   if (found == nullptr) {
     throw Failure(kind, std::string("the runtime has no function ") + name, "it is older than ROCm 6",
                   "use ROCm 6.0 or later");

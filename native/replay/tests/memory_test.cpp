@@ -42,6 +42,8 @@ TEST_CASE("contents become whole pages, and those that meet become one") {
   // Those of two GPUs stay apart unless they share a page.
   CHECK(pages_of({content(kFree, 4096, 0), content(kFree + 4096, 4096, 1)}).size() == 2);
   CHECK(pages_of({content(kFree, 4097, 0), content(kFree + 5000, 10, 1)}).size() == 1);
+  const auto pieces = pages_of({content(kFree, kLargestPiece), content(kFree + kLargestPiece, 5)});
+  CHECK(same(ranges(pieces), {{kFree, kLargestPiece}, {kFree + kLargestPiece, 4096}}));
   CHECK_THROWS(pages_of({content(kFree, 0)}));
   CHECK_THROWS(pages_of({content(UINT64_MAX - 100, 50)}));
 }

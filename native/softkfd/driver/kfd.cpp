@@ -19,9 +19,7 @@
 namespace softkfd {
 namespace {
 
-// 1.17 is the first version whose interrupts carry ages and whose buffers can be exported.
 constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 17;
 // Newer than the kernel headers of Debian 12 (linux/kfd_ioctl.h of Linux 6.5).
 constexpr unsigned kExportBuffer = 0x24;
 constexpr unsigned kRuntimeEnable = 0x25;
@@ -113,7 +111,7 @@ Gpu* Kfd::gpu_by_id(uint32_t id) {
 int Kfd::call(unsigned number, void* arguments) {
   switch (number) {
     case number_of(AMDKFD_IOC_GET_VERSION):
-      as<kfd_ioctl_get_version_args>(arguments) = {kMajor, kMinor};
+      as<kfd_ioctl_get_version_args>(arguments) = {kMajor, faults_.interface_minor};
       return 0;
     case number_of(AMDKFD_IOC_CREATE_QUEUE):
       return create_queue(arguments);

@@ -42,6 +42,8 @@ void Faults::set(std::string_view knob, std::string_view value) {
     failing_map.pick(number(knob, value));
   } else if (knob == "copy") {
     failing_copy.pick(number(knob, value));
+  } else if (knob == "version") {
+    interface_minor = static_cast<uint32_t>(number(knob, value));
   } else if (knob == "reserve" && value == "relocate") {
     reservation = Reservation::kRelocated;
   } else if (knob == "reserve" && value == "refuse") {

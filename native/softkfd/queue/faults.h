@@ -27,7 +27,7 @@ struct Faults {
   // `knob=value` joined by commas: slow=MILLISECONDS or slow=MILLISECONDS:KERNEL (every matching kernel takes
   // that long before it does anything), lost=N (the Nth kernel's completion never comes), map=N (the Nth
   // mapping on a GPU fails), copy=N (the Nth copy of a DMA engine faults), reserve=relocate|refuse (address
-  // ranges that ask for a place). Throws std::invalid_argument naming what it does not know.
+  // ranges that ask for a place), version=N (the driver's interface is 1.N). Throws std::invalid_argument naming what it does not know.
   void parse(std::string_view text);
 
   [[nodiscard]] std::chrono::milliseconds delay(std::string_view kernel) const;
@@ -36,6 +36,8 @@ struct Faults {
   Nth failing_map;
   Nth failing_copy;
   Reservation reservation = Reservation::kAsAsked;
+  // 1.17 is the first whose interrupts carry ages and whose buffers can be exported.
+  uint32_t interface_minor = 17;
 
  private:
   void set(std::string_view knob, std::string_view value);

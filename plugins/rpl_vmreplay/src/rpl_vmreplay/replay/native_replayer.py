@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rpl_core.errors import MissingError
+from rpl_core.errors import MissingError, RplError
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
 from rpl_vmreplay.interfaces.replayer import (
@@ -155,6 +155,9 @@ def _run(program: tuple[str, ...], plan: Path, result: Path) -> _Told:
     try:
         told = _Told.model_validate_json(result.read_bytes())
     except (OSError, ValidationError):
+        if ended.signal is not None:
+            fact = f"the replayer {describe_exit(ended)} without a result"
+            raise RplError(fact, cause="; ".join(lines) or None) from None
         raise MissingError(
             f"the replayer {describe_exit(ended)} without a result",
             cause="; ".join(lines) or None,
