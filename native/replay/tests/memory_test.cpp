@@ -15,7 +15,7 @@ using namespace rpl::replay;
 
 namespace {
 
-constexpr uint64_t kFree = 0x100000000000;
+constexpr uint64_t kFree = 0x200000000000;  // behind the shadow memory of sanitizers
 
 Content content(uint64_t address, uint64_t size, uint32_t gpu = 0) { return {{address, size}, "", gpu}; }
 
