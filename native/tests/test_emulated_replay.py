@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import attrs
 import pytest
@@ -20,16 +21,22 @@ OPTIMIZED, OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, OTHER_ARGUMENTS
 
 
 @pytest.fixture
-def capture_of(isolated, hsa_runtime, hsa_program, compared, monkeypatch, native_build, emulator):
-    """``capture_of("total")``: of that kernel of compared.hip."""
+def capture_of(
+    isolated, hsa_runtime, hsa_program, compared, monkeypatch, native_build, emulator, tmp_path_factory
+):
+    """``capture_of("total")``: of that kernel of compared.hip, the same for all tests; nobody changes it."""
     del emulator  # says what is missing
     monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
 
     def capture(kernel):
+        kept = tmp_path_factory.getbasetemp() / f"capture-{kernel}"
+        if kept.exists():
+            return kept
         program = hsa_program("compared_scenarios")
         ran = isolated(hsa_runtime, program, kernel, compared(0), kernel=kernel)
         assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
-        return ran.capture.folder
+        shutil.copytree(ran.capture.folder, kept)
+        return kept
 
     return capture
 
@@ -42,7 +49,7 @@ class Unlogged(EmulatedReplayer):
         return attrs.evolve(result, accesses_reason="a GPU tells none")
 
 
-def test_a_captured_launch_leaves_what_it_left(capture_of, compared):
+def test_a_captured_launch_leaves_what_it_left(capture_of, compared, rpl_cli, tmp_path):
     folder = capture_of("block_sums")
     result = EmulatedReplayer().replay(ReplayRequest(folder, access_log=True))
     assert result.failure is None
@@ -54,6 +61,9 @@ def test_a_captured_launch_leaves_what_it_left(capture_of, compared):
     )
     assert sorted(read) == [4, 28, 4000]  # what is added to, the arguments, the numbers
     assert sorted(written) == [4, 16]
+    ran = rpl_cli("replay", "full-vm", str(folder), "--replayer", "gfx942-emu", "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["reproduced"]) == (0, True), ran.stderr
+    folder = shutil.copytree(folder, tmp_path / "changed")
     (folder / "kernel.hsaco").write_bytes(compared(OFF_BY_ONE).read_bytes())
     result = EmulatedReplayer().replay(ReplayRequest(folder))
     assert result.reproduced is False
@@ -104,6 +114,39 @@ def test_wrong_kernels_are_different_with_and_without_a_log(capture_of, compared
     assert found.pop(OPTIMIZED).verdict is Verdict.EQUAL
     assert {one.verdict for one in found.values()} == {Verdict.DIFFERENT}
     assert found[REORDERED].outputs[0].worst < 100  # nothing but rounding
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("executor", "version", "code", "verdict"),
+    [
+        ("emu", OPTIMIZED, 0, "equal"),
+        ("emu", DROPPED_REMAINDER, 1, "different"),
+        ("shadow", OPTIMIZED, 75, "undecided"),
+    ],
+)
+def test_the_replayer_for_hardware_compares_where_code_runs(
+    capture_of,
+    compared,
+    rpl_cli,
+    monkeypatch,
+    native_build,
+    hsa_runtime,
+    shadows,
+    executor,
+    version,
+    code,
+    verdict,
+):
+    """On real ROCr over the software KFD. Shadow functions never judge other code."""
+    folder = capture_of("block_sums")
+    launcher = native_build / "native" / "softkfd" / "softkfd-run"
+    monkeypatch.setenv("RPL_NATIVE_FOLDER", str(native_build))
+    monkeypatch.setenv("RPL_REPLAY_LAUNCHER", f"{launcher} --executor {executor} --runtime {hsa_runtime}")
+    monkeypatch.setenv("SOFTKFD_SHADOWS", str(shadows) if executor == "shadow" else "")
+    words = [str(folder), str(compared(0)), str(compared(version)), "--replayer", "hsa", "--json"]
+    ran = rpl_cli("replay", "compare", *words)
+    assert (ran.exit_code, json.loads(ran.stdout)["verdict"]) == (code, verdict), ran.stdout + ran.stderr
 
 
 @pytest.mark.long

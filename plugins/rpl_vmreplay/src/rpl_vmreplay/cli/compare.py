@@ -47,6 +47,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     """
     import tempfile
 
+    from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.cli.captures import whole_capture
     from rpl_vmreplay.compare.data_types import DataType
     from rpl_vmreplay.compare.judge import Allowance, compare_code
@@ -62,6 +63,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
             subjects_of(capture, a, b, Path(place)),
             allowance=Allowance(flags["ulps"], DataType(flags["unknown"])),
             time_limit_s=flags["kernel_timeout"],
+            options=option_values(session, "full-vm", {}),
         )
     if as_json:
         session.output.json(document(capture, replayer, found))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.plain_memory import PlainMemory
 from rpl_vmreplay.compare.observing import (
@@ -71,6 +72,7 @@ class Experiment:
     capture: Capture
     replayer: Replayer
     time_limit_s: float | None = None
+    options: Options = attrs.field(factory=Options)
     replays: int = 0
 
     def baseline(self, code: Path) -> Baseline:
@@ -89,9 +91,8 @@ class Experiment:
     def other(self, code: Path, baseline: Baseline, pattern: int, variation: int = 0) -> Answer:
         writes, observer = baseline.writes, baseline.observer
         self.replays += 1
-        result = self.replayer.replay(
-            self._request(code, writes, observer, pattern, variation, baseline.limit_s)
-        )
+        request = self._request(code, writes, observer, pattern, variation, baseline.limit_s)
+        result = self.replayer.replay(attrs.evolve(request, options=self.options))
         if result.failure is not None:
             return Answer(result.failure)
         return Answer(None, observer.contents(result, writes), observer.outside(result, writes))
@@ -158,9 +159,8 @@ class Experiment:
 
     def _run(self, request: ReplayRequest) -> ReplayResult:
         self.replays += 1
-        if request.time_limit_s is None:
-            request = attrs.evolve(request, time_limit_s=self.time_limit_s)
-        result = self.replayer.replay(request)
+        limit_s = request.time_limit_s or self.time_limit_s
+        result = self.replayer.replay(attrs.evolve(request, time_limit_s=limit_s, options=self.options))
         if result.failure is not None:
             raise NoBaselineError(f"the baseline does not replay: {result.failure.fact}")
         return result

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, values_of
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Experiment, NoBaselineError
@@ -264,9 +265,12 @@ def compare_code(
     *,
     allowance: Allowance | None = None,
     time_limit_s: float | None = None,
+    options: Options | None = None,
 ) -> Judgement:
     """Whether ``subjects.b`` computes what ``subjects.a`` computes for the captured input.
 
-    Raises what the replayer raises, and ``BadDataError`` and ``MissingError`` for code that can't be read.
+    ``options`` are those of the replayer. Raises what that raises, and ``BadDataError`` and ``MissingError``
+    for code that can't be read.
     """
-    return judge(Experiment(capture, replayer, time_limit_s), subjects, allowance or Allowance())
+    experiment = Experiment(capture, replayer, time_limit_s, options or Options())
+    return judge(experiment, subjects, allowance or Allowance())
