@@ -54,6 +54,16 @@ class LazyGroup(click.Group):
         place = self._own.get(cmd_name) or self._plugin_commands().get(cmd_name)
         return _missing_command(cmd_name) if place is None else _import_command(cmd_name, place)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from difflib import get_close_matches
+
+            if not (alike := get_close_matches(args[0], self.list_commands(ctx), 1)):
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {alike[0]!r}?", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)]
         if rows:

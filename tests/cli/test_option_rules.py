@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -130,6 +133,25 @@ def test_bare_command_and_bare_group_print_help(rpl_cli):
     assert "profile" in rpl_cli().assert_ok().stdout
     assert "list" in rpl_cli("plugins").assert_ok().stdout
     assert "show" in rpl_cli("config").assert_ok().stdout
+
+
+def test_a_misspelt_command_is_told_the_nearest_one(rpl_cli):
+    assert "did you mean 'profile'?" in rpl_cli("profle", "./app").assert_exit(64).stderr
+    assert "did you mean" not in rpl_cli("zzzzzz").assert_exit(64).stderr
+
+
+def test_shells_complete_commands_and_options_of_plugins():
+    program = Path(sys.executable).with_name("rpl")
+
+    def offered(words):
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_RPL_COMPLETE": "bash_complete"}
+        done = subprocess.run(
+            [program], env={**os.environ, **asked}, capture_output=True, text=True, check=False
+        )
+        return done.stdout.splitlines()
+
+    assert offered("rpl repo") == ["plain,report"]
+    assert offered("rpl report --na") == ["plain,--names"]
 
 
 def test_version_with_json_names_the_plugins(rpl_cli):

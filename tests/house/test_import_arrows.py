@@ -53,7 +53,7 @@ LAYERS = {
         ("execution_graph", "roofline"),
         ("what_if", "bottleneck", "ranks", "facts", "advice"),
         ("documents",),
-        ("cli", "plugin"),
+        ("cli", "plugin", "loaded_run"),
     ),
     "rpl_analysis.execution_graph": (
         ("graph",),

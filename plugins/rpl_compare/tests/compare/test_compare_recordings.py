@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -46,8 +48,12 @@ def test_three_runs_cannot_tell_and_exit_75(make_runs, steady, rpl_cli) -> None:
     base, new = make_runs("base", steady(100_000, 3)), make_runs("new", steady(200_000, 3))
     outcome = rpl_cli("compare", base, new).assert_exit(75)
     assert "CANNOT TELL" in outcome.stdout
-    assert "runs per side are needed" in outcome.stdout
     assert "+100.00%" in outcome.stdout
+    needed = re.search(r"at least (\d+) runs per side are needed", outcome.stdout)
+    document = rpl_cli("compare", base, new, "--json").assert_exit(75).json()
+    command = shlex.join(document["base"]["command"])
+    assert needed is not None
+    assert f"next, base: rpl profile --runs {needed[1]} -- {command}\n" in outcome.stdout
 
 
 def test_single_runs_show_the_ratio_and_no_verdict(make_runs, steady, rpl_cli) -> None:

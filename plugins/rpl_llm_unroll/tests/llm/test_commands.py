@@ -31,6 +31,7 @@ def test_prompt_profiles_the_application(place, rpl_cli):
     assert "## What the kernel costs" in outcome.stdout
     assert "(synthetic, 3 runs" in outcome.stdout
     assert "not collected: the run does not launch it" in outcome.stdout
+    assert "warning: the run holds no kernel of k.hip" in outcome.stderr
     (run,) = [p for p in (place / "rpl-runs").iterdir() if not p.is_symlink()]
     assert (run / "profile.json").is_file()
     again = rpl_cli("prompt", "k.hip", "--kernel", "blend", "--from", str(run), cwd=place).assert_ok()

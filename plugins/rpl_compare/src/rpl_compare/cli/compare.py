@@ -53,8 +53,8 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
     runs do not tell, 65 recordings of different GPUs.
 
     \b
-    rpl compare rpl-runs/main rpl-runs/my-branch --fail-above 3%
     rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"
+    rpl compare rpl-runs/main rpl-runs/my-branch --fail-above 3%
     rpl compare --history rpl-runs
     """
     from rpl_core.cli.process_start import import_numpy_alone

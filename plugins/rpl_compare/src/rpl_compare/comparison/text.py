@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.names import shown_names
+from rpl_compare.statistics.mann_whitney import fewest_values
+from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
@@ -155,6 +158,33 @@ def _answer(document: CompareDocument) -> Iterator[str]:
     worst = "" if gate.worst_change is None else f"; worst change {gate.worst_change:+.2%}"
     yield f"{_ANSWERS[gate.outcome]} (limit {100 * gate.fail_above:g} %{worst})"
     yield from _reasons(gate.reasons)
+    yield from _next_step(document)
+
+
+def _next_step(document: CompareDocument) -> Iterator[str]:
+    """The commands that measure enough, where too few runs are all that stands in the way of an answer."""
+    sides = (document.base, document.new)
+    if document.gate.outcome != "inconclusive" or not all(side.command for side in sides):
+        return
+    needed = _enough(document)
+    base, new = (one_line(shlex.join(side.command)) for side in sides)
+    if document.method.mode == "interleaved":
+        if needed > (document.method.pairs or 0):
+            quoted = f"--base {shlex.quote(base)} --new {shlex.quote(new)}"
+            yield f"  next: rpl compare --interleaved {quoted} --pairs {needed}"
+        return
+    for side, command in zip(sides, (base, new), strict=True):
+        if side.runs < needed:
+            yield f"  next, {side.label}: rpl profile --runs {needed} -- {command}"
+
+
+def _enough(document: CompareDocument) -> int:
+    """Runs per side, or pairs, with which every open item can get a verdict at its noise."""
+    method, items = document.method, (*document.application, *document.kernels)
+    alpha = method.alpha / max(1, document.gate.gated_items)
+    least = fewest_pairs(alpha / 2) if method.mode == "interleaved" else fewest_values(alpha)
+    still_open = (item for item in items if item.gated and item.verdict == "inconclusive")
+    return max(least, *(item.runs_needed or 0 for item in still_open), 0)
 
 
 def _reasons(reasons: Sequence[str]) -> Iterator[str]:

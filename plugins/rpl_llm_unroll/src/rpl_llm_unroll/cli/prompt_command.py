@@ -77,7 +77,7 @@ def _prompt(
 ) -> Prompt:
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_llm_unroll.prompt.build import build_prompt
-    from rpl_llm_unroll.prompt.target import find_target
+    from rpl_llm_unroll.prompt.target import find_target, kernels_that_ran
     from rpl_optimize.interfaces.proposer import ProposalRequest
 
     models = documents.by_name()
@@ -91,6 +91,11 @@ def _prompt(
         ),
         models=models,
     )
+    if kernels_that_ran(request.documents, source.text) is False:
+        session.output.note(
+            f"warning: the run holds no kernel of {Path(source.path).name}: none of its figures is about this"
+            " source. Next: profile the program that is built from it."
+        )
     target = find_target(request)
     if isinstance(target, str):
         raise BadDataError(target, next_step="name one of them with --kernel")

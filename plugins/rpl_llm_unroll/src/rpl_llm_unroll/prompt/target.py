@@ -36,6 +36,16 @@ def find_target(request: ProposalRequest) -> Target | str:
     return target
 
 
+def kernels_that_ran(documents: Mapping[str, Any], source: bytes) -> bool | None:
+    """Whether the run launched any kernel of the source; ``None`` where the run names no kernel."""
+    profile = documents.get("profile")
+    ran = [str(kernel.get("name")) for kernel in (profile or {}).get("kernels", ())]
+    kernels = read_source_file(source).kernels
+    if not ran or not kernels:
+        return None
+    return any(is_instance(name, kernel.name) for name in ran for kernel in kernels)
+
+
 def heaviest_kernel(documents: Mapping[str, Any], kernels: tuple[KernelNode, ...]) -> str:
     """By its share of the critical path; the first of the file where nothing is known."""
     dag = documents.get("dag")
