@@ -61,9 +61,10 @@ class Output:
         else:
             self._bar.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
-    def diagnostic(self, diagnostic: DiagnosticDoc) -> None:
-        """Fact, cause and remedy of a warning on one line of stderr."""
-        click.echo(f"{diagnostic.severity}: {describe(diagnostic)}", err=True)
+    def diagnostic(self, diagnostic: DiagnosticDoc, others: int = 0) -> None:
+        """One line of stderr for it and ``others`` like it; what a command survives is a warning there."""
+        severity = "warning" if diagnostic.severity == "error" else diagnostic.severity
+        click.echo(f"{severity}: {describe(diagnostic, others)}", err=True)
 
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
@@ -97,10 +98,11 @@ class Output:
                 self._bar = None
 
 
-def describe(diagnostic: DiagnosticDoc) -> str:
+def describe(diagnostic: DiagnosticDoc, others: int = 0) -> str:
     """A diagnostic as one line: where, fact, likely cause, remedy. The documents hold long facts in full."""
     fact = shorten(diagnostic.fact, _LONGEST_FACT)
-    parts = [f"{diagnostic.where}: {fact}" if diagnostic.where else fact]
+    more = f" and {others} more" if others else ""
+    parts = [f"{diagnostic.where}{more}: {fact}" if diagnostic.where else fact]
     if diagnostic.cause:
         parts.append(f"Likely cause: {diagnostic.cause}")
     if diagnostic.remedy:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from rpl_core.cli.session import Session
+    from rpl_core.contracts.common import DiagnosticDoc
     from rpl_core.documents.bundle import Documents
     from rpl_core.interfaces.options import Options
     from rpl_core.interfaces.renderer import Renderer, RenderRequest
@@ -41,11 +43,20 @@ def show(
         output.raw(documents.json(leading.name))
     else:
         _text(session, documents, options, path_first=path_first)
-    for diagnostic in documents.diagnostics:
+    for diagnostic, others in _each_once(documents.diagnostics):
         if not quiet or diagnostic.severity != "info":
-            output.diagnostic(diagnostic)
+            output.diagnostic(diagnostic, others)
     if directory is not None and not quiet:
         output.note(f"documents: {directory}")
+
+
+def _each_once(found: Iterable[DiagnosticDoc]) -> Iterator[tuple[DiagnosticDoc, int]]:
+    """What was found alike in several files once, with the number of the others."""
+    alike: dict[tuple[str | None, ...], list[DiagnosticDoc]] = {}
+    for one in found:
+        alike.setdefault((one.code, one.fact, one.cause, one.remedy), []).append(one)
+    for first, *others in alike.values():
+        yield first, len(others)
 
 
 def _without_documents(session: Session, documents: Documents, *, needed: bool) -> None:

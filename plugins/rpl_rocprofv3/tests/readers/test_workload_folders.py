@@ -150,3 +150,48 @@ def test_empty_cells_are_absent_and_repeated_columns_left_out(tmp_path, read, co
     assert set(v.counter[v.dispatch == 1].tolist()) == {trace.counter_names.index("SQ_WAVES_LT_32")}
     assert codes(trace)["counter.repeated_column"] == 1
     assert codes(trace)["counter.not_a_number"] == 1
+
+
+def _with_fractions(source, target):
+    """A copy of a table in which the second row has averaged times, as merging two runs leaves them."""
+    rows = table(source)
+    for name in ("Start_Timestamp", "End_Timestamp"):
+        rows[1][name] += ".5"
+    with target.open("w", newline="") as text:
+        writer = csv.DictWriter(text, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_averaged_times_are_no_rounded_ones_and_are_said_once(counters, tmp_path, read, codes, rpl_cli):
+    for name in ("timestamps.csv", "pmc_perf.csv"):
+        _with_fractions(counters / "path_MI300X_A1" / name, tmp_path / name)
+    (tmp_path / "sysinfo.csv").write_bytes((counters / "path_MI300X_A1" / "sysinfo.csv").read_bytes())
+    timing = read(tmp_path)[0]
+    assert codes(timing)["dispatch.averaged_timestamps"] == 1
+    assert "dispatch.rounded_timestamps" not in codes(timing)
+    expected = [
+        int(r["End_Timestamp"]) - int(r["Start_Timestamp"])
+        for r in table(counters / "path_MI300X_A1" / "timestamps.csv")
+    ]
+    assert timing.dispatches.duration_ns().tolist() == expected
+    told = rpl_cli("analyze", tmp_path).assert_ok().stderr
+    assert told.count("with a fraction of a ns") == 1
+    assert "and 1 more" in told
+
+
+def test_passes_that_were_merged_are_no_further_run(counters, tmp_path, rpl_cli):
+    source = counters / "vcopy_MI300X_A1_rocpd"
+    (tmp_path / "out" / "pmc_1").mkdir(parents=True)
+    for name in ("pmc_perf.csv", "pmc_perf_0.csv", "out/pmc_1/results_pmc_perf_0.csv"):
+        (tmp_path / name).write_bytes((source / "pmc_perf.csv").read_bytes())
+    (tmp_path / "sysinfo.csv").write_bytes((source / "sysinfo.csv").read_bytes())
+    alone, merged = (rpl_cli("analyze", path, "--json").assert_ok().json() for path in (source, tmp_path))
+    assert merged["stability"]["runs"] == alone["stability"]["runs"] == 1
+    assert merged["runtime_ms"] == alone["runtime_ms"]
+
+
+def test_a_command_that_succeeds_prints_no_error(counters, rpl_cli):
+    outcome = rpl_cli("analyze", counters / "vcopy_rounded_timestamps_MI300X_A1.csv").assert_ok()
+    assert "rounded timestamps" in outcome.stderr
+    assert not any(line.startswith("error:") for line in outcome.stderr.splitlines())

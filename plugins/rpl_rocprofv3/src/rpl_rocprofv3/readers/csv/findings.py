@@ -36,3 +36,10 @@ def report_columns(columns: CsvColumns, findings: Findings) -> None:
         cause="the file was saved by a spreadsheet, which keeps 5 or 15 digits",
         remedy="use the original file",
     )
+    findings.add(
+        "dispatch.averaged_timestamps",
+        max(columns.averaged.get(name, 0) for name in _TIMES),
+        "rows have times with a fraction of a ns: means of several runs, used to the ns",
+        severity=Severity.INFO,
+        cause="rocprofiler-compute merged runs",
+    )

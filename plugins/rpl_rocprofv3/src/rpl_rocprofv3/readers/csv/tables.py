@@ -53,7 +53,8 @@ class CsvColumns:
     texts: dict[str, TextColumn]
     misshapen_rows: int
     unreadable: int  # values that are no integers; they read as -1
-    rounded: dict[str, int]  # integers written with a point or an exponent, per column
+    rounded: dict[str, int]  # integers written with an exponent, per column
+    averaged: dict[str, int]  # integers written with a fraction, per column
 
     def integer(self, name: str) -> Int64Column:
         """An integer column, all -1 where the file has none."""
@@ -133,6 +134,7 @@ class _Builder:
         }
         self.codes: dict[str, dict[str, int]] = {n: {} for n in self.texts}
         self.rounded = dict.fromkeys(self.integers, 0)
+        self.averaged = dict.fromkeys(self.integers, 0)
         self.misshapen = self.unreadable = self.row_count = 0
 
     def add(self, rows: list[list[str]], width: int) -> None:
@@ -153,7 +155,8 @@ class _Builder:
             return np.fromiter(map(int, values), np.int64, len(values))
         except (ValueError, OverflowError):
             found = np.fromiter((_integer(value) for value in values), np.int64, len(values))
-            self.rounded[name] += sum("." in v or "e" in v.lower() for v in values)
+            self.rounded[name] += sum("e" in v.lower() for v in values)
+            self.averaged[name] += sum(_has_fraction(v) for v in values)
             self.unreadable += sum(
                 number == NOT_RECORDED and bool(value.strip())
                 for number, value in zip(found.tolist(), values, strict=True)
@@ -173,6 +176,7 @@ class _Builder:
             misshapen_rows=self.misshapen,
             unreadable=self.unreadable,
             rounded={n: count for n, count in self.rounded.items() if count},
+            averaged={n: count for n, count in self.averaged.items() if count},
         )
 
 
@@ -189,6 +193,10 @@ def _integer(text: str) -> int:
             return NOT_RECORDED
         value = int(number)
     return value if abs(value) < _INTEGER_LIMIT else NOT_RECORDED
+
+
+def _has_fraction(text: str) -> bool:
+    return "e" not in text.lower() and bool(text.partition(".")[2].strip("0 "))
 
 
 def _float(text: str) -> float:

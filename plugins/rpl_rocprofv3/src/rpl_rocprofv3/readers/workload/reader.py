@@ -5,6 +5,7 @@ What knows the tables is imported when a CSV file is offered: most recordings ho
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import ForeignFileError
@@ -20,6 +21,10 @@ __all__ = ["ComputeWorkloadReader"]
 
 _MAIN = "pmc_perf.csv"
 _SYSTEM = "sysinfo.csv"
+#: What a run of rocprofiler-compute merged into ``pmc_perf.csv``: read again, it would be another run.
+_MERGED = re.compile(r"pmc_perf_\d+\.csv(\.gz)?")
+#: The folder in a workload folder that holds what its profiler wrote, pass by pass.
+_PASSES = "out"
 # Written beside the tables and made of them; they hold no recording of their own.
 _COMPANIONS = ("pmc_dispatch_info.csv", "roofline.csv")
 
@@ -42,12 +47,18 @@ class ComputeWorkloadReader(Reader):
         for path in tables:
             if table_form(csv_header(path)) is not None:
                 folders.setdefault(path.parent, []).append(path)
+        merged = [folder for folder, found in folders.items() if _has_main(found)]
+        for path in tables:
+            owner = next((folder for folder in merged if folder / _PASSES in path.parents), None)
+            if owner is not None:
+                folders.pop(path.parent, None)
+                folders[owner].append(path)
         return tuple(s for folder in sorted(folders) for s in self._sets(folder, folders[folder], set(files)))
 
     def _sets(self, folder: Path, tables: list[Path], files: set[Path]) -> Iterable[InputSet]:
         from rpl_rocprofv3.readers.workload.tables import WORKLOAD_FORMAT
 
-        if not any(path.name.startswith(_MAIN) for path in tables):
+        if not _has_main(tables):
             return [InputSet(self.name, WORKLOAD_FORMAT, (path,)) for path in tables]
         beside = [folder / name for name in (_SYSTEM, *_COMPANIONS)]
         return [InputSet(self.name, WORKLOAD_FORMAT, (*tables, *(path for path in beside if path in files)))]
@@ -61,9 +72,20 @@ class ComputeWorkloadReader(Reader):
         from rpl_rocprofv3.readers.workload.tables import TableForm, table_form
         from rpl_rocprofv3.readers.workload.trace import read_workload_table
 
-        forms = {path: table_form(csv_header(path)) for path in inputs.paths}
+        merged = _has_main(inputs.paths)
+        read = [path for path in inputs.paths if not merged or not _is_part(path, inputs.paths[0].parent)]
+        forms = {path: table_form(csv_header(path)) for path in read}
         order = (TableForm.TIMES, TableForm.WIDE, TableForm.LONG)
-        tables = [path for form in order for path in inputs.paths if forms[path] is form]
+        tables = [path for form in order for path in read if forms[path] is form]
         system = read_system(inputs.paths[0].parent / _SYSTEM)
         first, *others = (read_workload_table(path, system, self.name) for path in tables)
         return (with_flat_geometry(first), *others)
+
+
+def _has_main(tables: Iterable[Path]) -> bool:
+    return any(path.name.startswith(_MAIN) for path in tables)
+
+
+def _is_part(path: Path, folder: Path) -> bool:
+    """Whether ``path`` is a pass whose counters are in the merged table of ``folder`` too."""
+    return _MERGED.fullmatch(path.name) is not None or folder / _PASSES in path.parents
