@@ -25,7 +25,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture
-    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Agent
     from rpl_core.plugins.host import PluginHost
@@ -44,7 +44,7 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
     """All documents that the installed plugins make of ``recording``."""
     for trace in recording.traces:
         protect(trace)
-    device = find_device(request, recording.gpu_agents, host)
+    device = find_device(request, recording.gpu_agents, host, recording.ceilings)
     if request.device is not None and device.model is not None:
         refuse_other_family(device.model, recording)
     known = architectures(device.model, host)
@@ -104,14 +104,20 @@ def recorded_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: P
     return resolve_device(request.device, agents, tuple(host.catalog.devices()), detect)
 
 
-def find_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: PluginHost) -> ResolvedDevice:
-    """The device of the recording with the ceilings of plugins and the user's options applied."""
+def find_device(
+    request: AnalysisRequest,
+    agents: tuple[Agent, ...],
+    host: PluginHost,
+    recorded: Sequence[ComputeCeiling | MemoryCeiling] = (),
+) -> ResolvedDevice:
+    """The device with the ceilings that were recorded, those of plugins, and the user's options applied."""
     resolved = recorded_device(request, agents, host)
     values = request.options.by_name()
     given = [o for o in host.catalog.options() if o.change_device and values.get(o.name) is not None]
     if resolved.model is None:
         return attrs.evolve(resolved, diagnostics=(*resolved.diagnostics, *_without_effect(given)))
-    model = with_ceilings(resolved.model, [c.value for c in host.catalog.ceilings(resolved.model)])
+    added = [*recorded, *(c.value for c in host.catalog.ceilings(resolved.model))]
+    model = with_ceilings(resolved.model, added)
     for option in given:
         if option.change_device is not None:
             model = option.change_device(model, values[option.name])

@@ -1,7 +1,7 @@
 """A device model: what a GPU can do at best, and which counter formula gives which quantity.
 
-A device plugin returns one ``DeviceModel`` per product. Ceilings from a data sheet (``spec``) and from a
-benchmark (``measured``) are kept apart, each with its source.
+A device plugin returns one ``DeviceModel`` per product. Ceilings from a data sheet (``spec``), measured
+on the user's device, and published by others are kept apart, each with its source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from rpl_core.values import frozen
 
 class CeilingOrigin(str, Enum):
     SPEC = "spec"
-    MEASURED = "measured"
+    MEASURED = "measured"  # on the device of the recording, or one of the user's
+    PUBLISHED = "published"  # measured by others on a device of theirs
 
 
 class Pipe(str, Enum):
@@ -188,6 +189,12 @@ class DeviceModel:
     unknown_facts: tuple[str, ...] = ()  # why a field is None
     overrides: tuple[str, ...] = ()  # what the user changed, for provenance
     architecture_facts: Architecture | None = None  # occupancy limits, rates, quirks of records
+
+    @property
+    def benchmarked(self) -> CeilingOrigin:
+        """The origin of what stands beside the data sheet: measured here, else published by others."""
+        origins = {one.origin for one in self.compute_ceilings} | {one.origin for one in self.memory_ceilings}
+        return CeilingOrigin.MEASURED if CeilingOrigin.MEASURED in origins else CeilingOrigin.PUBLISHED
 
     def compute_ceiling(self, data_type: str, pipe: Pipe, origin: CeilingOrigin) -> ComputeCeiling | None:
         for ceiling in self.compute_ceilings:

@@ -11,6 +11,7 @@ from rpl_core.model.trace import TraceRole
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_core.model.device import ComputeCeiling, MemoryCeiling
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace
 
@@ -42,6 +43,11 @@ class Recording:
     @property
     def origin(self) -> Origin:
         return Origin.weakest([t.origin for t in self.traces])
+
+    @property
+    def ceilings(self) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
+        """What a benchmark reached on the machine of the recording: ``Trace.extras["ceilings"]``."""
+        return tuple(ceiling for trace in self.traces for ceiling in trace.extras.get("ceilings", ()))
 
     @property
     def gpu_agents(self) -> tuple[Agent, ...]:

@@ -164,11 +164,11 @@ def test_the_ceilings_of_the_roofline_page_are_those_of_the_device(documentation
         "product", "CU", "XCD", "clock MHz", "HBM spec GB/s", "HBM measured GB/s",
     )  # fmt: skip
     assert {row[0].lower() for row in rows} == set(products)
-    for name, units, xcds, clock, spec, measured in rows:
+    for name, units, xcds, clock, spec, published in rows:
         model = products[name.lower()]
         hbm = {o: [c.peak_gbps for c in model.memory_ceilings if (c.level, c.origin.value) == ("hbm", o)]
-               for o in ("spec", "measured")}  # fmt: skip
+               for o in ("spec", "published")}  # fmt: skip
         known = [model.compute_units, model.xcd_count, model.clock_mhz, *(hbm["spec"] or [None])]
         shown = ["unknown" if value is None else f"{value:g}" for value in known]
         assert [units, xcds, clock, spec] == shown
-        assert sorted(map(float, re.findall(r"\d+(?:\.\d+)?", measured))) == sorted(hbm["measured"])
+        assert sorted(map(float, re.findall(r"\d+(?:\.\d+)?", published))) == sorted(hbm["published"])

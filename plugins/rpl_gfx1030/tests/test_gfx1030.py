@@ -10,7 +10,7 @@ from rpl_gfx1030.plugin import rpl_detect_device, rpl_device_models
 from rpl_rocprofv3.collector.pass_planning import plan_passes
 from rpl_testkit.devices import launch_quantities
 
-SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 MODELS = {model.name: model for model in rpl_device_models()}
 
 

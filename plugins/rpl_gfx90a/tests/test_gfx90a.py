@@ -13,7 +13,7 @@ from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.plugin import rpl_detect_device, rpl_device_models
 from rpl_rocprofv3.collector.pass_planning import plan_passes
 
-SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 MODELS = {model.name: model for model in rpl_device_models()}
 READS, READS_32, WRITES, WRITES_64 = (
     f"TCC_EA_{name}_sum" for name in ("RDREQ", "RDREQ_32B", "WRREQ", "WRREQ_64B")
@@ -63,7 +63,7 @@ def test_chip_id_name_and_size_tell_the_products_apart(facts, name, product):
 def test_what_two_products_share_is_stated_though_the_recording_leaves_both():
     found = rpl_detect_device((agent(compute_units=104),))
     assert found.memory_ceiling("hbm", SPEC).peak_gbps == 1638.4
-    assert found.memory_ceiling("l2", MEASURED).peak_gbps == 5018.29
+    assert found.memory_ceiling("l2", PUBLISHED).peak_gbps == 5018.29
 
 
 def test_others_are_left_to_others():
@@ -97,12 +97,12 @@ def test_measured_ceilings_are_those_of_the_recorded_benchmark(workload):
     with (workload / "roofline.csv").open(newline="") as text:
         row = next(csv.DictReader(text))
     for level, column in (("hbm", "HBMBw"), ("l2", "L2Bw"), ("vl1d", "L1Bw"), ("lds", "LDSBw")):
-        ceiling = MODELS["mi210"].memory_ceiling(level, MEASURED)
+        ceiling = MODELS["mi210"].memory_ceiling(level, PUBLISHED)
         assert ceiling.peak_gbps == pytest.approx(float(row[column]), abs=0.01)
     columns = {"FP32": ("F32", Pipe.VALU), "FP64": ("F64", Pipe.VALU)}
     columns |= {f"MFMA{t}": (t, Pipe.MFMA) for t in ("BF16", "F16", "F32", "F64")}
     for column, (data_type, pipe) in columns.items():
-        ceiling = MODELS["mi210"].compute_ceiling(data_type, pipe, MEASURED)
+        ceiling = MODELS["mi210"].compute_ceiling(data_type, pipe, PUBLISHED)
         assert ceiling.peak_gflops == pytest.approx(float(row[f"{column}Flops"]), abs=0.01)
 
 

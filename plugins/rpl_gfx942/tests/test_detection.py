@@ -9,7 +9,7 @@ from rpl_core.model.trace import Agent
 from rpl_gfx942.plugin import rpl_detect_device, rpl_device_models
 from rpl_testkit.contracts.device_model import assert_device_model
 
-SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 FULL_MI300X = {"chip_id": 29857, "compute_units": 304, "xcd_count": 8}
 
 
@@ -99,7 +99,7 @@ def test_unknown_facts_of_mi308x_are_null_with_a_reason(agent):
     # Its XCDs are known, and each of a gfx942 has 4 MiB of L2.
     assert (found.xcd_count, found.l2_bytes, found.partition) == (4, 16 * 2**20, None)
     assert (found.compute_ceilings, found.memory_ceiling("hbm", SPEC)) == ((), None)
-    assert found.memory_ceiling("hbm", MEASURED).peak_gbps == 2003.45
+    assert found.memory_ceiling("hbm", PUBLISHED).peak_gbps == 2003.45
     assert "MI308X" in found.unknown_facts[0]
 
 

@@ -11,7 +11,7 @@ from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_gfx942.plugin import rpl_detect_device
 from rpl_gfx942.products import GFX942
 
-SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_contradicting_facts_settle_no_partition(agent):
     assert found.memory_ceiling("hbm", SPEC) is None
 
 
-def test_measured_ceilings_hold_only_in_the_partition_they_were_measured_in(agent):
+def test_measured_ceilings_hold_only_in_the_partition_they_were_published_in(agent):
     def measured(chip_id: int, mode: str) -> float | None:
         ceiling = rpl_detect_device((agent(chip_id=chip_id, compute_partition=mode),)).memory_ceiling(
-            "hbm", MEASURED
+            "hbm", PUBLISHED
         )
         return ceiling.peak_gbps if ceiling else None
 
     whole, part = (
         rpl_detect_device((agent(chip_id=29857, compute_partition=mode),)).compute_ceiling(
-            "F32", Pipe.VALU_PACKED, MEASURED
+            "F32", Pipe.VALU_PACKED, PUBLISHED
         )
         for mode in ("SPX", "CPX")
     )

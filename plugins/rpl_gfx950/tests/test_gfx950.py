@@ -16,7 +16,7 @@ from rpl_gfx950.plugin import rpl_detect_device, rpl_device_models
 from rpl_rocprofv3.collector.pass_planning import plan_passes
 from rpl_testkit.devices import launch_quantities
 
-SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
+SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 MODELS = {model.name: model for model in rpl_device_models()}
 #: First launch of vcopy on an MI350X: ROCm/rocm-systems @1b1610fc, projects/rocprofiler-compute
 #: tests/workloads/vcopy/MI350/pmc_perf.csv (MIT). It copies 8 388 608 bytes and does no arithmetic.

@@ -78,7 +78,7 @@ def product_model(family: Family, product: Product, partition: Partition, size: 
         chip_ids=product.chip_ids,
         l2_bytes=bare.l2_bytes or product.l2_bytes,
         llc_bytes=product.llc_bytes // partition.memory_parts if product.llc_bytes else None,
-        compute_ceilings=bare.compute_ceilings + (product.measured_compute if whole else ()),
+        compute_ceilings=bare.compute_ceilings + (product.published_compute if whole else ()),
         memory_ceilings=(*_hbm_ceilings(product, partition), *bare.memory_ceilings),
         partition=partition.mode,
         source=product.source,
@@ -93,7 +93,7 @@ def resized_product(family: Family, product: Product, size: GpuSize) -> DeviceMo
     """
     clock_mhz = size.clock_mhz or product.clock_mhz
     bare = sized_model(family, product.name, product.product, attrs.evolve(size, clock_mhz=clock_mhz))
-    measured = () if product.compute_units is not None else product.measured_memory
+    measured = () if product.compute_units is not None else product.published_memory
     model = attrs.evolve(
         bare,
         chip_ids=product.chip_ids,
@@ -116,8 +116,8 @@ def with_reason(family: Family, model: DeviceModel, reason: str) -> DeviceModel:
 
 def _hbm_ceilings(product: Product, partition: Partition) -> tuple[MemoryCeiling, ...]:
     if partition.xcd_count == product.xcd_count:
-        return (*((product.hbm,) if product.hbm else ()), *product.measured_memory)
-    measured = tuple(ceiling for mode, ceiling in product.measured_in if mode == partition.mode)
+        return (*((product.hbm,) if product.hbm else ()), *product.published_memory)
+    measured = tuple(ceiling for mode, ceiling in product.published_in if mode == partition.mode)
     if product.hbm is None or product.xcd_count is None:
         return measured
     share = attrs.evolve(

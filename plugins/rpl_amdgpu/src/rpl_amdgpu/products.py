@@ -43,7 +43,7 @@ class Product:
 
     ``xcd_count`` is 1 where there is one die, and the die of a product that shows as several GPUs is a
     product by itself. ``names`` are what its name in a recording contains; left empty, ``name`` in capitals.
-    ``measured_in`` holds ceilings that were measured in another partition than the whole product.
+    ``published_in`` holds ceilings that were measured in another partition than the whole product.
     """
 
     name: str
@@ -59,9 +59,9 @@ class Product:
     l2_channels: int | None = None
     hbm: MemoryCeiling | None = None
     partitions: tuple[tuple[str, int], ...] = ()
-    measured_memory: tuple[MemoryCeiling, ...] = ()
-    measured_compute: tuple[ComputeCeiling, ...] = ()
-    measured_in: tuple[tuple[str, MemoryCeiling], ...] = ()
+    published_memory: tuple[MemoryCeiling, ...] = ()
+    published_compute: tuple[ComputeCeiling, ...] = ()
+    published_in: tuple[tuple[str, MemoryCeiling], ...] = ()
     unknown_reason: str = ""
 
     @property

@@ -49,8 +49,8 @@ def radeon_product(
         l2_bytes=l2_mib * _MIB,
         llc_bytes=llc_mib * _MIB,
         hbm=None if memory is None else MemoryCeiling("hbm", memory[0], CeilingOrigin.SPEC, memory[1]),
-        measured_memory=tuple(
-            MemoryCeiling("hbm", peak_gbps, CeilingOrigin.MEASURED, what) for peak_gbps, what in measured
+        published_memory=tuple(
+            MemoryCeiling("hbm", peak_gbps, CeilingOrigin.PUBLISHED, what) for peak_gbps, what in measured
         ),
     )
 

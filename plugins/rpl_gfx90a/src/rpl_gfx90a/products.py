@@ -27,11 +27,11 @@ _HBM = MemoryCeiling(
     "hbm", 1638.4, CeilingOrigin.SPEC, "1600 MHz x 32 B x 32 channels, rocprofiler-compute sysinfo.csv"
 )
 _MEASURED_MEMORY = tuple(
-    MemoryCeiling(level, gbps, CeilingOrigin.MEASURED, _BENCHMARK)
+    MemoryCeiling(level, gbps, CeilingOrigin.PUBLISHED, _BENCHMARK)
     for level, gbps in (("hbm", 1388.93), ("l2", 5018.29), ("vl1d", 9226.73), ("lds", 17_717.83))
 )
 _MEASURED_COMPUTE = tuple(
-    ComputeCeiling(data_type, pipe, gflops, CeilingOrigin.MEASURED, _BENCHMARK)
+    ComputeCeiling(data_type, pipe, gflops, CeilingOrigin.PUBLISHED, _BENCHMARK)
     for data_type, pipe, gflops in (
         ("F32", Pipe.VALU, 20_941.97),
         ("F64", Pipe.VALU, 20_272.54),
@@ -56,8 +56,8 @@ def _die(name: str, product: str, chip_ids: tuple[int, ...], compute_units: int)
         units_per_xcd=compute_units,
         clock_mhz=_CLOCK_MHZ,
         hbm=_HBM,
-        measured_memory=_MEASURED_MEMORY if benchmarked else (),
-        measured_compute=_MEASURED_COMPUTE if benchmarked else (),
+        published_memory=_MEASURED_MEMORY if benchmarked else (),
+        published_compute=_MEASURED_COMPUTE if benchmarked else (),
     )
 
 

@@ -34,8 +34,8 @@ def _hbm(peak_gbps: float, source: str, origin: CeilingOrigin = CeilingOrigin.SP
     return MemoryCeiling("hbm", peak_gbps, origin, source)
 
 
-def _measured(peak_gbps: float, source: str) -> MemoryCeiling:
-    return _hbm(peak_gbps, source, CeilingOrigin.MEASURED)
+def _published(peak_gbps: float, source: str) -> MemoryCeiling:
+    return _hbm(peak_gbps, source, CeilingOrigin.PUBLISHED)
 
 
 _PRODUCTS = (
@@ -50,13 +50,13 @@ _PRODUCTS = (
         llc_bytes=_LLC_BYTES,
         hbm=_hbm(5324.8, _SYSINFO),
         partitions=_EIGHT_XCDS,
-        measured_memory=(
-            _measured(3910.62, _MEMCOPY),
-            _measured(4199.0, f"{_STREAM}, read"),
-            _measured(4849.0, f"{_STREAM}, write"),
+        published_memory=(
+            _published(3910.62, _MEMCOPY),
+            _published(4199.0, f"{_STREAM}, read"),
+            _published(4849.0, f"{_STREAM}, write"),
         ),
-        measured_compute=(
-            ComputeCeiling("F32", Pipe.VALU_PACKED, 96500.0, CeilingOrigin.MEASURED, _ROOFLINE),
+        published_compute=(
+            ComputeCeiling("F32", Pipe.VALU_PACKED, 96500.0, CeilingOrigin.PUBLISHED, _ROOFLINE),
         ),
     ),
     Product(
@@ -70,12 +70,12 @@ _PRODUCTS = (
         llc_bytes=_LLC_BYTES,
         hbm=_hbm(5324.8, _SYSINFO),
         partitions=(("SPX", 6), ("TPX", 2), ("CPX", 1)),
-        measured_memory=(
-            _measured(3034.0, f"{_STREAM}, triad"),
-            _measured(2688.0, f"{_STREAM}, read"),
-            _measured(3069.0, f"{_STREAM}, write"),
+        published_memory=(
+            _published(3034.0, f"{_STREAM}, triad"),
+            _published(2688.0, f"{_STREAM}, read"),
+            _published(3069.0, f"{_STREAM}, write"),
         ),
-        measured_in=(("CPX", _measured(710.23, _MEMCOPY)),),
+        published_in=(("CPX", _published(710.23, _MEMCOPY)),),
     ),
     Product(
         name="mi325x",
@@ -88,7 +88,7 @@ _PRODUCTS = (
         llc_bytes=_LLC_BYTES,
         hbm=_hbm(6000.0, _SHEET),
         partitions=_EIGHT_XCDS,
-        measured_memory=(_measured(4287.31, _MEMCOPY),),
+        published_memory=(_published(4287.31, _MEMCOPY),),
     ),
     Product(
         name="mi308x",
@@ -97,7 +97,7 @@ _PRODUCTS = (
         chip_ids=(29858, 29878),
         xcd_count=4,
         partitions=(("SPX", 4), ("DPX", 2), ("CPX", 1)),
-        measured_memory=(_measured(2003.45, _MEMCOPY),),
+        published_memory=(_published(2003.45, _MEMCOPY),),
         unknown_reason="no public reference at hand states it for MI308X",
     ),
 )

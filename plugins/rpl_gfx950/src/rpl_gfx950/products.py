@@ -46,7 +46,7 @@ _PRODUCTS = (
         llc_bytes=256 * 2**20,
         hbm=_hbm(8000.0, _MI350),
         partitions=_EIGHT_XCDS,
-        measured_memory=(_hbm(5690.42, _MEMCOPY, CeilingOrigin.MEASURED),),
+        published_memory=(_hbm(5690.42, _MEMCOPY, CeilingOrigin.PUBLISHED),),
     ),
     Product(
         name="mi355x",

@@ -13,7 +13,7 @@ from rpl_core.contracts.common import Document, ExactnessName, MetricDoc, Part
 
 FlopModelName = Literal["per_op", "valu_width"]
 BoundName = Literal["memory", "compute"]
-CeilingOriginName = Literal["spec", "measured"]
+CeilingOriginName = Literal["spec", "measured", "published"]
 PipeName = Literal["valu", "valu_packed", "mfma"]
 
 
@@ -65,15 +65,19 @@ class MemoryCeilingDoc(Part):
 
 
 class CeilingsPart(Part):
-    """Data-sheet (``spec``) and benchmarked (``measured``) ceilings, each with its source."""
+    """Ceilings of the data sheet, measured on a device of the user, and published by others."""
 
     compute: tuple[ComputeCeilingDoc, ...] = ()
     memory: tuple[MemoryCeilingDoc, ...] = ()
 
 
 class RoofPart(Part):
-    """Ceilings of one origin over a kernel and its shares of them (0..1, above 1 is flagged)."""
+    """Ceilings of one origin over a kernel and its shares of them (0..1, above 1 is flagged).
 
+    What is not of the data sheet was measured on the user's device or, by ``origin``, published by others.
+    """
+
+    origin: CeilingOriginName | None = None
     peak_gflops: float | None
     peak_gbps: float | None
     ridge: float | None  # operations per byte
@@ -100,6 +104,7 @@ class LevelPart(Part):
     achieved_gbps: MetricDoc
     spec_gbps: float | None
     measured_gbps: float | None
+    published_gbps: float | None = None  # by others, on a device of theirs
 
 
 class FlopModelMetrics(Part):

@@ -141,6 +141,7 @@ def _ceilings(result: RooflineResult) -> CeilingsPart:
 
 def _roof(roof: Roof) -> RoofPart:
     return RoofPart(
+        origin=roof.origin.value,
         peak_gflops=roof.compute.peak_gflops if roof.compute else None,
         peak_gbps=roof.memory.peak_gbps if roof.memory else None,
         ridge=roof.ridge,
@@ -207,6 +208,7 @@ def _levels(kernel: KernelRoofline) -> tuple[LevelPart, ...]:
             achieved_gbps=_metric(level.achieved_gbps),
             spec_gbps=level.spec_gbps,
             measured_gbps=level.measured_gbps,
+            published_gbps=level.published_gbps,
         )
         for level in kernel.levels
     )

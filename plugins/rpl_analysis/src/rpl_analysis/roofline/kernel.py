@@ -60,7 +60,7 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         dominant_type(models, types, device),
     )
     spec = roof_of(rates, device, CeilingOrigin.SPEC)
-    measured = roof_of(rates, device, CeilingOrigin.MEASURED)
+    measured = roof_of(rates, device, device.benchmarked)
     per_byte = quotient(_arithmetic(flops, types, models.selected), moved, "OP/B", "operations / bytes")
     levels = _levels(figures, flops, time_ns, device)
     bound, reason = bound_of(per_byte, (spec, measured), moved)
@@ -136,6 +136,7 @@ def _levels(
             continue
         spec = device.memory_ceiling(level, CeilingOrigin.SPEC)
         measured = device.memory_ceiling(level, CeilingOrigin.MEASURED)
+        published = device.memory_ceiling(level, CeilingOrigin.PUBLISHED)
         levels.append(
             LevelTraffic(
                 level,
@@ -144,6 +145,7 @@ def _levels(
                 quotient(figures[name], time_ns, "GB/s", f"{name} / time"),
                 spec.peak_gbps if spec else None,
                 measured.peak_gbps if measured else None,
+                published.peak_gbps if published else None,
             )
         )
     return tuple(levels)

@@ -78,6 +78,7 @@ class LevelTraffic:
     achieved_gbps: Metric
     spec_gbps: float | None
     measured_gbps: float | None
+    published_gbps: float | None
 
 
 @frozen
@@ -130,7 +131,7 @@ class KernelRoofline:
 
     @property
     def roof(self) -> Roof:
-        """The data-sheet roof, or the measured one where no data sheet gives a memory ceiling."""
+        """The data-sheet roof, or the benchmarked one where no data sheet gives a memory ceiling."""
         return self.spec if self.spec.memory is not None else self.measured
 
     @property

@@ -34,7 +34,9 @@ def roofline_section(facts: RunFacts) -> Section:
         ("bound", f"{work.bound or 'not decided'}: {sentence(work.bound_reason)}"),
         ("achieved / attainable at this intensity", metric(work.position, "")),
     ]
-    rows += _roof("data-sheet ceilings", work.spec) + _roof("measured ceilings", work.measured)
+    rows += _roof("data-sheet ceilings", work.spec) + _roof(
+        f"{work.measured.origin or 'measured'} ceilings", work.measured
+    )
     return Section(_ROOFLINE, bullets([*rows, *_types(work), *_levels(work)]))
 
 

@@ -24,12 +24,13 @@ def roofline_lines(document: RooflineDocument | None, kernel: str) -> Iterator[s
     if found is None or document.status != "available":
         yield f"roofline    {document.status.replace('_', ' ')}: {document.reason or 'no counters for it'}"
         return
-    roof = "spec" if found.spec.peak_gbps is not None else "measured"
+    other = found.measured.origin or "measured"
+    roof = "spec" if found.spec.peak_gbps is not None else other
     bound = found.bound or "undecided"
     yield f"roofline    {_figure(found.position, percent)} of what is attainable; bound: {bound}"
     yield f"{'':<12}{found.bound_reason} ({roof} ceilings)"
     if roof == "spec" and found.measured.position.value is not None:
-        yield f"{'':<12}{_figure(found.measured.position, percent)} of the measured ceilings"
+        yield f"{'':<12}{_figure(found.measured.position, percent)} of the {other} ceilings"
     if found.exceeds_ceiling:
         yield f"{'':<12}ABOVE A CEILING, so not what it seems: {', '.join(found.exceeds_ceiling)}"
     yield from _work(found, document.ceilings)

@@ -44,7 +44,10 @@ def _metrics(kernel: KernelRooflineDoc) -> Iterator[tuple[str, MetricDoc]]:
         yield f"{level_name(level.level)} rate", level.achieved_gbps
     yield "Share of the arithmetic ceiling (spec)", kernel.spec.compute_share
     yield "Share of the memory ceiling (spec)", kernel.spec.memory_share
-    yield "Share of the memory ceiling (measured)", kernel.measured.memory_share
+    yield (
+        f"Share of the memory ceiling ({kernel.measured.origin or 'measured'})",
+        kernel.measured.memory_share,
+    )
     for name, metric in sorted(kernel.caches.items()):
         yield name.replace("_", " "), metric
 

@@ -102,6 +102,14 @@ def _point(
     )
 
 
+def _peaks(level: LevelPart) -> tuple[tuple[str, float | None], ...]:
+    return (
+        ("spec", level.spec_gbps),
+        ("measured", level.measured_gbps),
+        ("published", level.published_gbps),
+    )
+
+
 def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[str, ...]:
     intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
     rate = f"{q.flops(gflops)} at {q.plain(intensity)} FLOP/B ({level_name(level.level)})"
@@ -112,7 +120,7 @@ def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[s
     if gbps is not None:
         of = [
             f"{q.share(gbps / peak)} of {origin} {q.bytes_per_s(peak)}"
-            for origin, peak in (("spec", level.spec_gbps), ("measured", level.measured_gbps))
+            for origin, peak in _peaks(level)
             if peak
         ]
         lines.append(

@@ -110,7 +110,7 @@ def roofline_view(
         left_out=len(kernels) - len(shown),
         has_extra=not all(roof.shown for roof in roofs),
         has_edge=any(point.shape == "edge" for point in points),
-        has_measured=any(roof.origin == "measured" for roof in roofs),
+        has_measured=any(roof.origin != "spec" for roof in roofs),
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
 
@@ -68,6 +70,7 @@ class ComputeWorkloadReader(Reader):
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
         from rpl_rocprofv3.readers.csv.tables import csv_header
         from rpl_rocprofv3.readers.trace.checks import with_flat_geometry
+        from rpl_rocprofv3.readers.workload.benchmark import BENCHMARK, read_benchmark
         from rpl_rocprofv3.readers.workload.system import read_system
         from rpl_rocprofv3.readers.workload.tables import TableForm, table_form
         from rpl_rocprofv3.readers.workload.trace import read_workload_table
@@ -79,7 +82,12 @@ class ComputeWorkloadReader(Reader):
         tables = [path for form in order for path in read if forms[path] is form]
         system = read_system(inputs.paths[0].parent / _SYSTEM)
         first, *others = (read_workload_table(path, system, self.name) for path in tables)
-        return (with_flat_geometry(first), *others)
+        benchmark = next((path for path in inputs.paths if path.name == BENCHMARK), None)
+        found = {"ceilings": read_benchmark(benchmark)} if benchmark is not None else {}
+        return tuple(
+            attrs.evolve(trace, extras={**trace.extras, **found})
+            for trace in (with_flat_geometry(first), *others)
+        )
 
 
 def _has_main(tables: Iterable[Path]) -> bool:

@@ -1,0 +1,77 @@
+"""``rpl ceilings``: the ceilings that an analysis uses, each with its origin and source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rpl_core.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
+
+_ORDER = ("spec", "measured", "published")
+
+
+@click.command("ceilings")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--device", "name", metavar="NAME", help="Device family or product, see `rpl devices`.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def ceilings(context: click.Context, recordings: tuple[Path, ...], name: str | None, as_json: bool) -> None:
+    """List the ceilings of a device, or of the device of RECORDINGS.
+
+    Those of a data sheet are called spec, those that a benchmark reached on the machine of the recording or
+    on a device of yours measured, those of others published.
+
+    \b
+    rpl ceilings --device MI300X
+    rpl ceilings rpl-runs/latest
+    """
+    from rpl_core.errors import MissingError, UsageError
+
+    if not recordings and name is None:
+        raise UsageError("neither a device nor a recording is named", next_step="rpl ceilings --device NAME")
+    session = session_of(context)
+    device, reason = _device(session, recordings, name)
+    if device is None:
+        raise MissingError(reason, next_step="name the device with --device; `rpl devices` lists them")
+    rows = _rows(device)
+    if as_json:
+        session.output.json({"device": device.name, "product": device.product, "ceilings": rows})
+        return
+    session.output.line(f"{device.product} ({device.architecture})")
+    columns = ("CEILING", "PIPE", "RATE", "UNIT", "ORIGIN", "SOURCE")
+    session.output.table(columns, [_cells(row) for row in rows])
+
+
+def _device(session: Any, recordings: tuple[Path, ...], name: str | None) -> tuple[DeviceModel | None, str]:
+    from rpl_core.ingest.load import load_recording
+    from rpl_core.model.recording import Recording
+    from rpl_core.pipeline import AnalysisRequest, find_device
+
+    readers = session.host.catalog.readers().contributions if recordings else ()
+    recording = load_recording(recordings, readers) if recordings else Recording(traces=())
+    found = find_device(AnalysisRequest(device=name), recording.gpu_agents, session.host, recording.ceilings)
+    return found.model, found.diagnostics[0].fact if found.diagnostics else "the device is unknown"
+
+
+def _rows(device: DeviceModel) -> list[dict[str, Any]]:
+    """By origin; then memory from the farthest level on and arithmetic, each in the order of the device."""
+    memory = (_row(c.level, None, c.peak_gbps, "GB/s", c) for c in device.memory_ceilings)
+    compute = (_row(c.data_type, c.pipe.value, c.peak_gflops, "GOP/s", c) for c in device.compute_ceilings)
+    return sorted((*memory, *compute), key=lambda row: _ORDER.index(row["origin"]))
+
+
+def _row(
+    name: str, pipe: str | None, rate: float, unit: str, ceiling: ComputeCeiling | MemoryCeiling
+) -> dict[str, Any]:
+    origin = {"origin": ceiling.origin.value, "source": ceiling.source}
+    return {"ceiling": name, "pipe": pipe, "rate": rate, "unit": unit, **origin}
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    rate = f"{row['rate']:,.10g}"
+    return (row["ceiling"], row["pipe"] or "-", rate, row["unit"], row["origin"], row["source"])
