@@ -36,8 +36,9 @@ def rpl_renderers() -> tuple[Renderer, ...]:
 def rpl_report_sections() -> tuple[ReportSection, ...]:
     from rpl_report.advice_section import AdviceSection
     from rpl_report.ranks_section import RanksSection
+    from rpl_report.speed_of_light import SpeedOfLightSection
 
-    return (AdviceSection(), RanksSection())
+    return (AdviceSection(), SpeedOfLightSection(), RanksSection())
 
 
 @hookimpl
