@@ -2,6 +2,8 @@
 // from a shape. The sum starts with C and adds one product after the other, k rising, each step rounded once
 // (a fused multiply and add): the order inside of the hardware is not public. EXEC does not count here.
 // Flags of an instruction: bits 0-3 cbsz, 4-7 abid, 8-11 blgp, 12-14 negations of a double's A, B, C.
+#include <algorithm>
+
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
@@ -23,7 +25,7 @@ float shortened(u32 x) {
   return float_of((x + 0xfff + (x >> 13 & 1)) & ~0x1fffU);
 }
 template <class T>
-T element(const u32* row, unsigned lane, unsigned e, Type type) {
+inline __attribute__((always_inline)) T element(const u32* row, unsigned lane, unsigned e, Type type) {
   if (type == Type::f64) return static_cast<T>(lane_get<double>(row, lane));
   const unsigned per_word = 32 / bits(type);
   const u32 word = row[e / per_word * kLanes + lane];
@@ -56,61 +58,69 @@ constexpr unsigned kMostElements = 64 * 16;  // of A or B: lanes by values of a 
 
 template <class T>
 struct Sources {
-  alignas(64) T a[kMostElements * 4];  // [block][row][k]; sparse: with the zeros
+  alignas(64) T a[kMostElements * 4];  // [block][k][row]; sparse: with the zeros
   alignas(64) T b[kMostElements * 4];  // [block][k][column]
 };
 
-template <class T>
-void read_sources(Wave& w, const Instruction& i, const Shape& s, Sources<T>& out) {
-  const unsigned groups = 64 / s.m;
-  const unsigned per_block = groups / s.blocks;
-  const unsigned dense = s.k / per_block;  // values of k that a lane has of B
+// What of a shape lies where. Lane = row (or column) + m * group; a group's values of k follow each other.
+template <Shape S>
+struct Places {
+  static constexpr unsigned kGroups = 64 / S.m;
+  static constexpr unsigned kDense = S.k / (kGroups / S.blocks);  // values of k that a lane has of B
+  static constexpr unsigned block(unsigned group) { return group % S.blocks; }
+  static constexpr unsigned first(unsigned group) { return group / S.blocks * kDense; }
+  static constexpr unsigned at(unsigned group, unsigned e) { return (block(group) * S.k + first(group) + e) * S.m; }
+};
+
+// A group's rows of one value of k: neighbours in the registers and in `out`.
+template <class T, Type Kind, unsigned M>
+void read_group(const u32* rows, unsigned first_lane, unsigned e, T* out) {
+  for (unsigned row = 0; row < M; ++row) out[row] = element<T>(rows, first_lane + row, e, Kind);
+}
+
+template <class T, Shape S>
+void read_sparse(Wave& w, const Instruction& i, const u32* a, Sources<T>& out) {
+  using P = Places<S>;
+  const unsigned cbsz = i.flags & 15, abid = i.flags >> 4 & 15;
+  std::fill_n(out.a, S.m * S.k, T{});
+  constexpr unsigned kWidth = bits(S.a) == 16 ? 8 : 16;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const unsigned row = lane % S.m, first = P::first(lane / S.m);
+    const u32 index = w.v[i.from[3].index][lane] >> (cbsz ? 0 : kWidth * (abid & (32 / kWidth - 1)));
+    for (unsigned e = 0; e < P::kDense / 2; ++e)
+      out.a[(first + 4 * (e / 2) + (index >> (2 * e) & 3)) * S.m + row] += element<T>(a, lane, e, S.a);
+  }
+}
+
+template <class T, Shape S>
+void read_sources(Wave& w, const Instruction& i, Sources<T>& out) {
+  using P = Places<S>;
   const u32* a = w.v[i.from[0].index];
   const u32* b = w.v[i.from[1].index];
-  const unsigned cbsz = i.flags & 15, abid = i.flags >> 4 & 15, pattern = i.flags >> 8 & 15;
-  if (s.sparse) std::memset(out.a, 0, sizeof(T) * s.m * s.k);
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const unsigned row = lane % s.m, group = lane / s.m, block = group % s.blocks, first = group / s.blocks * dense;
-    if (s.sparse) {
-      const unsigned width = bits(s.a) == 16 ? 8 : 16;
-      const u32 index = w.v[i.from[3].index][lane] >> (cbsz ? 0 : width * (abid & (32 / width - 1)));
-      for (unsigned e = 0; e < dense / 2; ++e)
-        out.a[row * s.k + first + 4 * (e / 2) + (index >> (2 * e) & 3)] += element<T>(a, lane, e, s.a);
-    } else {
-      const unsigned shared = cbsz == 0 ? block : (block & ~((1U << cbsz) - 1)) + (abid & ((1U << cbsz) - 1));
-      const unsigned from = shared * s.m + row + group / s.blocks * s.blocks * s.m;
-      for (unsigned e = 0; e < dense; ++e) out.a[(block * s.m + row) * s.k + first + e] = element<T>(a, from % kLanes, e, s.a);
+  const unsigned cbsz = S.sparse ? 0 : i.flags & 15, abid = i.flags >> 4 & 15, pattern = S.sparse ? 0 : i.flags >> 8 & 15;
+  if constexpr (S.sparse) read_sparse<T, S>(w, i, a, out);
+  for (unsigned group = 0; group < P::kGroups; ++group) {
+    // Another block's A for all (CBSZ), which block of theirs (ABID).
+    const unsigned block = P::block(group);
+    const unsigned shared = cbsz == 0 ? block : (block & ~((1U << cbsz) - 1)) + (abid & ((1U << cbsz) - 1));
+    const unsigned from = (shared * S.m + group / S.blocks * S.blocks * S.m) % kLanes;
+    for (unsigned e = 0; e < P::kDense; ++e) {
+      if constexpr (!S.sparse) read_group<T, S.a, S.m>(a, from, e, &out.a[P::at(group, e)]);
+      T* to = &out.b[P::at(group, e)];
+      if (pattern == 0) read_group<T, S.b, S.m>(b, group * S.m, e, to);
+      else for (unsigned column = 0; column < S.n; ++column) to[column] = element<T>(b, pattern_lane(group * S.m + column, pattern), e, S.b);
     }
-    const unsigned source = s.sparse ? lane : pattern_lane(lane, pattern);
-    for (unsigned e = 0; e < dense; ++e) out.b[(block * s.k + first + e) * s.n + row] = element<T>(b, source, e, s.b);
   }
 }
 
-// Where D[row][column] of a block lies.
-struct Cell { unsigned lane, word; };
-Cell cell_of(const Shape& s, unsigned block, unsigned row, unsigned column) {
-  if (s.a == Type::f64) {
-    if (s.m == 4) return {column + 4 * block + 16 * row, 0};
-    return {column + 16 * (row % 4), 2 * (row / 4)};
-  }
-  if (s.n == 4) return {column + 4 * block, row};
-  const unsigned groups = 64 / s.n;
-  return {column + s.n * (row / 4 % groups), block * (s.m * s.n / 64) + row / (4 * groups) * 4 + row % 4};
+// Where D[row][0] of a block lies, as word * 64 + lane; the row's other columns are in the lanes behind it.
+template <Shape S>
+constexpr unsigned cell_of(unsigned block, unsigned row) {
+  if (S.a == Type::f64) return S.m == 4 ? 4 * block + 16 * row : 2 * (row / 4) * kLanes + 16 * (row % 4);
+  if (S.n == 4) return row * kLanes + 4 * block;
+  constexpr unsigned kGroups = 64 / S.n;
+  return (block * (S.m * S.n / 64) + row / (4 * kGroups) * 4 + row % 4) * kLanes + S.n * (row / 4 % kGroups);
 }
-
-// All of them: word * 64 + lane.
-struct Layout {
-  uint16_t cell[2048];
-  explicit Layout(const Shape& s) {
-    unsigned k = 0;
-    for (unsigned block = 0; block < s.blocks; ++block)
-      for (unsigned row = 0; row < s.m; ++row)
-        for (unsigned column = 0; column < s.n; ++column) {
-          const Cell at = cell_of(s, block, row, column);
-          cell[k++] = static_cast<uint16_t>(at.word * kLanes + at.lane);
-        }
-  }
-};
 
 template <class T, class Sum>
 Sum add_product(T a, T b, Sum c) {
@@ -119,44 +129,42 @@ Sum add_product(T a, T b, Sum c) {
   else return c + static_cast<Sum>(a * b);
 }
 
-template <class T, class Sum>
-void multiply(Wave& w, const Instruction& i, const Shape& s, const Layout& layout) {
+template <class T, class Sum, Shape S>
+void multiply(Wave& w, const Instruction& i) {
   static thread_local Sources<T> x;
-  read_sources(w, i, s, x);
+  read_sources<T, S>(w, i, x);
   constexpr unsigned kWords = sizeof(Sum) / 4;
   const bool inline_c = i.from[2].place == Place::constant;
   const u32* c = inline_c ? i.from[2].rows : w.v[i.from[2].index];
-  u32* d = w.v[i.to[0].index];
   const unsigned negate = i.flags >> 12 & 7;
+  const bool negate_a = (negate & 1) != (negate >> 1 & 1);
   alignas(64) u32 result[32 * kLanes];
-  for (unsigned block = 0; block < s.blocks; ++block) {
-    for (unsigned row = 0; row < s.m; ++row) {
-      alignas(64) Sum sum[32];
-      const uint16_t* cells = layout.cell + (block * s.m + row) * s.n;
-      for (unsigned column = 0; column < s.n; ++column) {
-        sum[column] = lane_get<Sum>(c, inline_c ? cells[column] % kLanes : cells[column]);
-        if (negate & 4) sum[column] = -sum[column];
+  for (unsigned block = 0; block < S.blocks; ++block) {
+    for (unsigned row = 0; row < S.m; ++row) {
+      alignas(64) Sum sum[S.n];
+      const unsigned cell = cell_of<S>(block, row);
+      for (unsigned column = 0; column < S.n; ++column) sum[column] = lane_get<Sum>(c, inline_c ? column : cell + column);
+      if (negate & 4)
+        for (unsigned column = 0; column < S.n; ++column) sum[column] = -sum[column];
+      for (unsigned k = 0; k < S.k; ++k) {
+        T a = x.a[(block * S.k + k) * S.m + row];
+        if (negate_a) a = static_cast<T>(-a);
+        const T* b = &x.b[(block * S.k + k) * S.n];
+        for (unsigned column = 0; column < S.n; ++column) sum[column] = add_product(a, b[column], sum[column]);
       }
-      for (unsigned k = 0; k < s.k; ++k) {
-        T a = x.a[(block * s.m + row) * s.k + k];
-        if ((negate & 1) != (negate >> 1 & 1)) a = static_cast<T>(-a);
-        const T* b = &x.b[(block * s.k + k) * s.n];
-        for (unsigned column = 0; column < s.n; ++column) sum[column] = add_product(a, b[column], sum[column]);
-      }
-      for (unsigned column = 0; column < s.n; ++column) lane_put<Sum>(result, cells[column], sum[column]);
+      for (unsigned column = 0; column < S.n; ++column) lane_put<Sum>(result, cell + column, sum[column]);
     }
   }
-  const unsigned words = s.m * s.n * s.blocks / 64 * kWords;
-  std::memcpy(d, result, sizeof(u32) * kLanes * words);
+  constexpr unsigned kRows = S.m * S.n * S.blocks / 64 * kWords;
+  std::memcpy(w.v[i.to[0].index], result, sizeof(u32) * kLanes * kRows);
 }
 
 template <unsigned M, unsigned K, unsigned Blocks, Type A, Type B, bool Sparse>
 void matrix(Wave& w, const Instruction& i) {
-  static constexpr Shape kShape{M, M, K, Blocks, A, B, Sparse};
-  static const Layout kLayout(kShape);
-  if constexpr (A == Type::f64) multiply<double, double>(w, i, kShape, kLayout);
-  else if constexpr (A == Type::i8) multiply<int32_t, u32>(w, i, kShape, kLayout);
-  else multiply<float, float>(w, i, kShape, kLayout);
+  constexpr Shape kShape{M, M, K, Blocks, A, B, Sparse};
+  if constexpr (A == Type::f64) multiply<double, double, kShape>(w, i);
+  else if constexpr (A == Type::i8) multiply<int32_t, u32, kShape>(w, i);
+  else multiply<float, float, kShape>(w, i);
 }
 
 constexpr const char* kOrder = "sum of k rising, a rounding each step; the hardware's order is not public";
