@@ -92,7 +92,8 @@ class Group {
     const uint32_t items = size[0] * size[1] * size[2];
     count_ = (items + kLanes - 1) / kLanes;
     fill(lds_.get(), job_.lds_bytes, number * 2 + 1);
-    fill(vectors_.get(), size_t{count_} * rows_ * kLanes * 4, number * 2);
+    for (uint32_t k = 0; k < count_; ++k)
+      fill(vectors_.get() + size_t{k} * rows_ * kLanes, size_t{job_.file.vectors} * kLanes * 4, number * 2 + uint64_t{k} * 7919);
     if (scratch_) fill(scratch_.get(), size_t{count_} * kLanes * job_.scratch_bytes, number);
     for (uint32_t k = 0; k < count_; ++k) start_wave(k, size, items, memory);
     live_ = count_;
@@ -174,9 +175,14 @@ class Group {
     const uint32_t lanes = std::min(kLanes, items - first);
     w.set_exec(lanes == kLanes ? ~uint64_t{0} : (uint64_t{1} << lanes) - 1);
     w.full_exec = w.exec();
+    uint32_t x = first % size[0], y = first / size[0] % size[1], z = first / size[0] / size[1];
     for (uint32_t j = 0; j < lanes; ++j) {
-      const uint32_t item = first + j;
-      w.v[0][j] = item % size[0] | item / size[0] % size[1] << 10 | item / size[0] / size[1] << 20;
+      w.v[0][j] = x | y << 10 | z << 20;
+      if (++x < size[0]) continue;
+      x = 0;
+      if (++y < size[1]) continue;
+      y = 0;
+      ++z;
     }
     std::array<bool, kScalars> set{};
     scalar_registers(w, set);

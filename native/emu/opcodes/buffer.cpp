@@ -48,14 +48,14 @@ void load(Wave& w, const Instruction& i) {
   Addresses at;
   u64 inside = 0;
   if (!locate(w, i, {4 * Words, false, false}, at, inside)) return;
-  load_words(w, i.to[0].index, at, inside, Words);
+  load_words<Words>(w, i.to[0].index, at, inside);
   zero_outside(w, i.to[0].index, Words, inside);
 }
 template <unsigned Words>
 void store(Wave& w, const Instruction& i) {
   Addresses at;
   u64 inside = 0;
-  if (locate(w, i, {4 * Words, true, false}, at, inside)) store_words(w, i.from[1].index, at, inside, Words);
+  if (locate(w, i, {4 * Words, true, false}, at, inside)) store_words<Words>(w, i.from[1].index, at, inside);
 }
 template <Narrow Kind>
 void load_narrow(Wave& w, const Instruction& i) {

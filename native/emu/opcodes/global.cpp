@@ -73,12 +73,12 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at) {
 template <unsigned Words>
 void load(Wave& w, const Instruction& i) {
   Addresses at;
-  if (locate(w, i, {4 * Words, false, false}, at)) load_words(w, i.to[0].index, at, w.exec(), Words);
+  if (locate(w, i, {4 * Words, false, false}, at)) load_words<Words>(w, i.to[0].index, at, w.exec());
 }
 template <unsigned Words>
 void store(Wave& w, const Instruction& i) {
   Addresses at;
-  if (locate(w, i, {4 * Words, true, false}, at)) store_words(w, i.from[1].index, at, w.exec(), Words);
+  if (locate(w, i, {4 * Words, true, false}, at)) store_words<Words>(w, i.from[1].index, at, w.exec());
 }
 template <Narrow Kind>
 void load_narrow(Wave& w, const Instruction& i) {

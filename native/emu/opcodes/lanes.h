@@ -41,10 +41,15 @@ inline void lane_put(uint32_t* row, unsigned j, T value) {
 }
 
 inline void spread_bits(uint64_t mask, uint32_t* row) {
+#ifdef __AVX512F__
+  for (unsigned c = 0; c < 4; ++c)
+    _mm512_storeu_si512(row + 16 * c, _mm512_maskz_set1_epi32(static_cast<__mmask16>(mask >> (16 * c)), 1));
+#else
   const auto low = static_cast<uint32_t>(mask);
   const auto high = static_cast<uint32_t>(mask >> 32);
   for (unsigned j = 0; j < 32; ++j) row[j] = low >> j & 1;
   for (unsigned j = 0; j < 32; ++j) row[32 + j] = high >> j & 1;
+#endif
 }
 
 // Rows of 0 or all ones to a mask.
@@ -85,11 +90,25 @@ inline const uint32_t* source_rows(const Wave& w, const Operand& from, Temporary
 
 // Lanes that are off keep what they had.
 inline void merge_rows(uint32_t* to, const uint32_t* from, uint64_t exec, unsigned rows) {
+#ifdef __AVX512F__
+  for (unsigned c = 0; c < 4 * rows; ++c)
+    _mm512_mask_storeu_epi32(to + 16 * c, static_cast<__mmask16>(exec >> (16 * (c % 4))), _mm512_loadu_si512(from + 16 * c));
+#elif defined(__AVX2__)
+  const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  for (unsigned c = 0; c < 8; ++c) {
+    const __m256i own = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(exec >> (8 * c) & 0xff)), bit);
+    const __m256i on = _mm256_cmpeq_epi32(own, bit);
+    for (unsigned r = 0; r < rows; ++r)
+      _mm256_maskstore_epi32(reinterpret_cast<int*>(to + r * kLanes + 8 * c), on,
+                             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + r * kLanes + 8 * c)));
+  }
+#else
   alignas(64) uint32_t on[kLanes];
   spread_bits(exec, on);
   for (unsigned r = 0; r < rows; ++r)
     for (unsigned j = 0; j < kLanes; ++j)
       to[r * kLanes + j] = on[j] ? from[r * kLanes + j] : to[r * kLanes + j];
+#endif
 }
 
 template <auto F, class D, class A>

@@ -9,23 +9,44 @@
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
-// Lanes of each half that need another pass over the 32 banks of 4 bytes.
+// Passes beyond the first that 32 lanes need over the 32 banks of 4 bytes.
+u32 conflicts_of_half(const u32* address, u32 on) {
+  u32 words[32][32];
+  u32 used[32] = {};
+  u32 most = 1;
+  for (u32 rest = on; rest != 0; rest &= rest - 1) {
+    const u32 word = address[std::countr_zero(rest)] / 4;
+    const u32 bank = word % 32;
+    bool known = false;
+    for (u32 k = 0; k < used[bank] && !known; ++k) known = words[bank][k] == word;
+    if (!known) words[bank][used[bank]++] = word;
+    most = used[bank] > most ? used[bank] : most;
+  }
+  return most - 1;
+}
 void count_conflicts(Wave& w, const Instruction& i, const u32* address, u64 exec, unsigned bytes) {
   MemoryCount& count = w.memory_count[&i - w.code];
   count.bytes += static_cast<u64>(std::popcount(exec)) * bytes;
   for (unsigned half = 0; half < 2; ++half) {
-    u32 words[32][32];
-    u32 used[32] = {};
-    u32 most = 0;
-    for (u32 rest = static_cast<u32>(exec >> (32 * half)); rest != 0; rest &= rest - 1) {
-      const u32 word = address[32 * half + static_cast<unsigned>(std::countr_zero(rest))] / 4;
-      const u32 bank = word % 32;
-      bool known = false;
-      for (u32 k = 0; k < used[bank] && !known; ++k) known = words[bank][k] == word;
-      if (!known) words[bank][used[bank]++] = word;
-      most = used[bank] > most ? used[bank] : most;
+    const u32* a = address + 32 * half;
+    const auto on = static_cast<u32>(exec >> (32 * half));
+    if (on == 0) continue;
+    u32 least = a[std::countr_zero(on)] / 4, most = least;
+    if (on == ~0U) {
+      for (unsigned j = 0; j < 32; ++j) {
+        const u32 word = a[j] / 4;
+        least = word < least ? word : least;
+        most = word > most ? word : most;
+      }
+    } else {
+      for (u32 rest = on; rest != 0; rest &= rest - 1) {
+        const u32 word = a[std::countr_zero(rest)] / 4;
+        least = word < least ? word : least;
+        most = word > most ? word : most;
+      }
     }
-    if (most > 1) count.conflicts += most - 1;
+    // Words that follow each other lie in different banks.
+    if (most - least >= 32) count.conflicts += conflicts_of_half(a, on);
   }
 }
 
@@ -65,13 +86,13 @@ template <unsigned Words>
 void load(Wave& w, const Instruction& i) {
   Addresses at;
   if (locate(w, i, static_cast<u64>(i.offset), {4 * Words, false, false}, at))
-    load_words(w, i.to[0].index, at, w.exec(), Words);
+    load_words<Words>(w, i.to[0].index, at, w.exec());
 }
 template <unsigned Words>
 void store(Wave& w, const Instruction& i) {
   Addresses at;
   if (locate(w, i, static_cast<u64>(i.offset), {4 * Words, true, false}, at))
-    store_words(w, i.from[1].index, at, w.exec(), Words);
+    store_words<Words>(w, i.from[1].index, at, w.exec());
 }
 template <unsigned Words, unsigned Stride>
 void load_two(Wave& w, const Instruction& i) {
@@ -79,16 +100,16 @@ void load_two(Wave& w, const Instruction& i) {
   if (!locate(w, i, static_cast<u64>(i.offset) * 4 * Words * Stride, {4 * Words, false, false}, one)) return;
   if (!locate(w, i, u64{i.extra} * 4 * Words * Stride, {4 * Words, false, false}, two)) return;
   // The address may be one of the destinations: both are known by now.
-  load_words(w, i.to[0].index, one, w.exec(), Words);
-  load_words(w, i.to[0].index + Words, two, w.exec(), Words);
+  load_words<Words>(w, i.to[0].index, one, w.exec());
+  load_words<Words>(w, i.to[0].index + Words, two, w.exec());
 }
 template <unsigned Words, unsigned Stride>
 void store_two(Wave& w, const Instruction& i) {
   Addresses one, two;
   if (!locate(w, i, static_cast<u64>(i.offset) * 4 * Words * Stride, {4 * Words, true, false}, one)) return;
   if (!locate(w, i, u64{i.extra} * 4 * Words * Stride, {4 * Words, true, false}, two)) return;
-  store_words(w, i.from[1].index, one, w.exec(), Words);
-  store_words(w, i.from[2].index, two, w.exec(), Words);
+  store_words<Words>(w, i.from[1].index, one, w.exec());
+  store_words<Words>(w, i.from[2].index, two, w.exec());
 }
 template <Narrow Kind>
 void load_narrow(Wave& w, const Instruction& i) {

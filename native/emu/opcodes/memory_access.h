@@ -15,30 +15,50 @@ struct alignas(64) Addresses { uint64_t of[kLanes]; };
 
 struct Access { unsigned bytes; bool write; bool atomic; };
 
+// Distinct lines of addresses in any order: neighbours are usually equal; what is left is searched in a table.
+inline unsigned lines_in_any_order(const uint64_t* at, unsigned count, unsigned bytes, unsigned shift) {
+  uint64_t seen[2 * kLanes];
+  unsigned n = 0;
+  uint64_t last = ~uint64_t{0};
+  for (unsigned j = 0; j < count; ++j)
+    for (uint64_t line = at[j] >> shift; line <= (at[j] + bytes - 1) >> shift; ++line) {
+      if (line == last) continue;
+      last = line;
+      // Rising addresses need no search.
+      bool found = false;
+      if (n != 0 && line <= seen[n - 1])
+        for (unsigned k = 0; k < n && !found; ++k) found = seen[k] == line;
+      if (!found && n < 2 * kLanes) seen[n++] = line;
+    }
+  return n;
+}
+
+inline void count_lines_of(MemoryCount& count, const uint64_t* a, unsigned n, unsigned bytes) {
+  count.bytes += static_cast<uint64_t>(n) * bytes;
+  // Rising addresses that no line's end cuts: a line begins where the number changes.
+  uint64_t falls = 0, low = a[0], changes64 = 1, changes128 = 1;
+  for (unsigned j = 1; j < n; ++j) {
+    falls |= static_cast<uint64_t>(a[j] < a[j - 1]);
+    low |= a[j];
+    changes64 += static_cast<uint64_t>(a[j] >> 6 != a[j - 1] >> 6);
+    changes128 += static_cast<uint64_t>(a[j] >> 7 != a[j - 1] >> 7);
+  }
+  const bool whole = (bytes & (bytes - 1)) == 0 && (low & (bytes - 1)) == 0;
+  count.lines64 += falls == 0 && whole ? changes64 : lines_in_any_order(a, n, bytes, 6);
+  count.lines128 += falls == 0 && whole ? changes128 : lines_in_any_order(a, n, bytes, 7);
+}
 inline void count_lines(Wave& w, const Instruction& i, const Addresses& at, uint64_t exec, unsigned bytes) {
   if (!w.memory_count) return;
   MemoryCount& count = w.memory_count[&i - w.code];
-  count.bytes += static_cast<uint64_t>(std::popcount(exec)) * bytes;
-  // Distinct lines: neighbours are usually equal; what is left is searched in a small table.
-  uint64_t seen[2 * kLanes];
-  for (const unsigned shift : {6U, 7U}) {
-    unsigned n = 0;
-    uint64_t last = ~uint64_t{0};
-    for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
-      const auto j = static_cast<unsigned>(std::countr_zero(rest));
-      for (uint64_t line = at.of[j] >> shift; line <= (at.of[j] + bytes - 1) >> shift; ++line) {
-        if (line == last) continue;
-        last = line;
-        // Rising addresses need no search.
-        bool found = false;
-        if (n != 0 && line <= seen[n - 1])
-          for (unsigned k = 0; k < n && !found; ++k) found = seen[k] == line;
-        if (!found && n < 2 * kLanes) seen[n++] = line;
-      }
-    }
-    // A wave's lines in falling order stay unsorted, which only costs time.
-    (shift == 6 ? count.lines64 : count.lines128) += n;
+  if (exec == 0) return;
+  if (exec == ~uint64_t{0}) {
+    count_lines_of(count, at.of, kLanes, bytes);
+    return;
   }
+  Addresses packed;
+  unsigned n = 0;
+  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) packed.of[n++] = at.of[std::countr_zero(rest)];
+  count_lines_of(count, packed.of, n, bytes);
 }
 
 // What accesses to memory are told to: counters, the model of caches, and what looks for races.
@@ -101,40 +121,67 @@ inline void write_at(uint64_t address, T value) {
   std::memcpy(reinterpret_cast<void*>(address), &value, sizeof value);
 }
 
-// Where the lanes' registers and the memory meet. Both sides' `words` are of 32 bits.
-inline void load_words(Wave& w, unsigned row, const Addresses& at, uint64_t exec, unsigned words) {
-  if (exec == ~uint64_t{0}) {
-    if (words == 1) {
-      bool even = true;
-      for (unsigned j = 0; j < kLanes; ++j) even &= at.of[j] == at.of[0] + 4 * j;
-      if (even) {
-        std::memcpy(w.v[row], reinterpret_cast<const void*>(at.of[0]), 4 * kLanes);
-        return;
-      }
+// Do the lanes' words follow each other in memory?
+inline bool in_one_piece(const Addresses& at, unsigned bytes) {
+  uint64_t other = 0;
+  for (unsigned j = 0; j < kLanes; ++j) other |= at.of[j] ^ (at.of[0] + uint64_t{bytes} * j);
+  return other == 0;
+}
+
+// Where the lanes' registers and the memory meet. Both sides' `Words` are of 32 bits.
+template <unsigned Words>
+inline void load_words(Wave& w, unsigned row, const Addresses& at, uint64_t exec) {
+  uint32_t(*to)[kLanes] = &w.v[row];
+  if (exec == ~uint64_t{0} && in_one_piece(at, 4 * Words)) {
+    const auto* from = reinterpret_cast<const uint8_t*>(at.of[0]);
+    if constexpr (Words == 1) {
+      std::memcpy(to, from, 4 * kLanes);
+    } else {
+      alignas(64) uint32_t words[Words * kLanes];
+      std::memcpy(words, from, sizeof words);
+      for (unsigned k = 0; k < Words; ++k)
+        for (unsigned j = 0; j < kLanes; ++j) to[k][j] = words[Words * j + k];
     }
-    for (unsigned j = 0; j < kLanes; ++j)
-      for (unsigned k = 0; k < words; ++k) w.v[row + k][j] = read_at<uint32_t>(at.of[j] + 4 * k);
+    return;
+  }
+#ifdef __AVX512F__
+  for (unsigned c = 0; c < 8; ++c) {
+    const auto on = static_cast<__mmask8>(exec >> (8 * c));
+    if (on == 0) continue;
+    const __m512i places = _mm512_loadu_si512(at.of + 8 * c);
+    for (unsigned k = 0; k < Words; ++k) {
+      auto* own = reinterpret_cast<__m256i*>(to[k] + 8 * c);
+      const __m256i old = _mm256_loadu_si256(own);
+      _mm256_storeu_si256(own, _mm512_mask_i64gather_epi32(old, on, _mm512_add_epi64(places, _mm512_set1_epi64(4 * k)), nullptr, 1));
+    }
+  }
+#else
+  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    uint32_t value[Words];
+    std::memcpy(value, reinterpret_cast<const void*>(at.of[j]), sizeof value);
+    for (unsigned k = 0; k < Words; ++k) to[k][j] = value[k];
+  }
+#endif
+}
+template <unsigned Words>
+inline void store_words(Wave& w, unsigned row, const Addresses& at, uint64_t exec) {
+  const uint32_t(*from)[kLanes] = &w.v[row];
+  if (exec == ~uint64_t{0} && in_one_piece(at, 4 * Words)) {
+    auto* to = reinterpret_cast<uint8_t*>(at.of[0]);
+    if constexpr (Words == 1) {
+      std::memcpy(to, from, 4 * kLanes);
+    } else {
+      alignas(64) uint32_t words[Words * kLanes];
+      for (unsigned j = 0; j < kLanes; ++j)
+        for (unsigned k = 0; k < Words; ++k) words[Words * j + k] = from[k][j];
+      std::memcpy(to, words, sizeof words);
+    }
     return;
   }
   for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
     const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    uint32_t value[4];
-    for (unsigned k = 0; k < words; ++k) value[k] = read_at<uint32_t>(at.of[j] + 4 * k);
-    for (unsigned k = 0; k < words; ++k) w.v[row + k][j] = value[k];
-  }
-}
-inline void store_words(Wave& w, unsigned row, const Addresses& at, uint64_t exec, unsigned words) {
-  if (exec == ~uint64_t{0} && words == 1) {
-    bool even = true;
-    for (unsigned j = 0; j < kLanes; ++j) even &= at.of[j] == at.of[0] + 4 * j;
-    if (even) {
-      std::memcpy(reinterpret_cast<void*>(at.of[0]), w.v[row], 4 * kLanes);
-      return;
-    }
-  }
-  for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    for (unsigned k = 0; k < words; ++k) write_at<uint32_t>(at.of[j] + 4 * k, w.v[row + k][j]);
+    for (unsigned k = 0; k < Words; ++k) write_at<uint32_t>(at.of[j] + uint64_t{4} * k, from[k][j]);
   }
 }
 
