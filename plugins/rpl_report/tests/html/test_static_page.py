@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 
 import pytest
 
@@ -232,3 +233,23 @@ def test_the_time_of_a_process_is_not_called_kernel_time(rpl_cli, tmp_path):
     assert "Process time" in page
     assert "Kernel time" not in page
     assert "0 dispatches" not in page
+
+
+def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parsed, tmp_path):
+    manifest = json.loads((demo_run / "run.json").read_text())
+    run = tmp_path / "run"
+    shutil.copytree(demo_run, run)
+    changed = {**manifest, "command": ["/opt/app <b>", "--size", "two words\x1b[31m"]}
+    (run / "run.json").write_text(json.dumps(changed))
+    rpl_cli("report", run, "--format", "html", "-o", tmp_path / "run.html").assert_ok()
+    page = parsed(tmp_path / "run.html")
+    (title,) = page.find_all("h1")
+    assert title.text == "app <b> on AMD Instinct MI300X"
+    facts = [fact.text for fact in page.find_all("span")[:2]]
+    assert facts[0] == "command: '/opt/app <b>' --size 'two words\\x1b[31m'"
+    assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']}"
+    (run / "run.json").unlink()
+    rpl_cli("report", run, "--format", "html", "-o", tmp_path / "alone.html").assert_ok()
+    alone = parsed(tmp_path / "alone.html").find_all("h1")[0].text
+    assert alone.endswith(" more on AMD Instinct MI300X")
+    assert "app <b>" not in alone

@@ -82,10 +82,13 @@ def _request(
 ) -> RenderRequest:
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
+    from rpl_core.run_directory.layout import is_run_directory
+    from rpl_core.run_directory.reader import load_manifest
 
     catalog = session.host.catalog
     request = RenderRequest(
         documents.by_name(),
+        manifest=load_manifest(directory) if is_run_directory(directory) else None,
         sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
     )
     if with_timeline:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
@@ -12,6 +14,7 @@ from rpl_report.html.figures import count, duration, factor, share
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, DominantWorkPart
     from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_core.contracts.run import RunManifest
     from rpl_report.html.kernel_identity import KernelNames
 
 __all__ = ["Figure", "Head", "head_of"]
@@ -41,16 +44,38 @@ class Head:
     figures: tuple[Figure, ...]
 
 
-def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Head:
-    title = device_names(profile) or "Unknown device"
+def head_of(
+    profile: ProfileDocument, dag: DagDocument, names: KernelNames, manifest: RunManifest | None = None
+) -> Head:
+    title = f"{_application(profile, manifest)} on {device_names(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
-        facts=tuple(_facts(profile)),
+        facts=(*_of_run(manifest), *_facts(profile)),
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
         figures=tuple(_figures(profile, dag, names)),
+    )
+
+
+def _application(profile: ProfileDocument, manifest: RunManifest | None) -> str:
+    """The program that ran; without a run directory the files that hold it."""
+    if manifest and manifest.command:
+        return PurePath(manifest.command[0]).name or "a program"
+    artefacts = profile.provenance.artefacts if profile.provenance else ()
+    names = list(dict.fromkeys(PurePath(artefact.path).name for artefact in artefacts))
+    return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}" if names else "A recording"
+
+
+def _of_run(manifest: RunManifest | None) -> tuple[str, ...]:
+    """The command and the time, which tell two reports of one program apart."""
+    if manifest is None or not manifest.command:
+        return ()
+    command = readable(shlex.join(manifest.command), 160)
+    return (
+        f"command: {command}",
+        f"recorded {readable(manifest.created_utc, 40)} by {readable(manifest.collector, 40)}",
     )
 
 

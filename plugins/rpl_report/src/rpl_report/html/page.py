@@ -75,7 +75,7 @@ def page_of(request: RenderRequest) -> Page:
     return Page(
         assets=load_assets(),
         path_first=request.path_first,
-        head=head_of(profile, dag, names),
+        head=head_of(profile, dag, names, request.manifest),
         findings=findings_of(profile, dag, analysis, names),
         timeline=timeline_view(request.timeline, request.timeline_reason, names, colours),
         path=path_view(dag, names, colours),
