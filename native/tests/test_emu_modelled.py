@@ -15,6 +15,11 @@ from .test_emu_opcodes import CASES
 ITEMS = 1 << 20
 #: docs/reference/counters.md, section 5, first dispatch on MI300X.
 RECORDED = {"reads": 65779, "writes": 131072, "l2_hits": 66160, "l2_misses": 131328}
+#: By each wave: with 20 in all what that MI300X had (SQ_INSTS 327680, 6 vector, 3 scalar, 4 loads, 1 branch).
+EXECUTED = {
+    "valu.int32": 2, "valu.compare": 1, "valu.int64": 3, "salu": 3, "smem": 4, "branch": 1,
+    "global.read": 1, "global.write": 1, "internal": 4,
+}  # fmt: skip
 
 
 def _registers(letter: str, kind: str, first: int) -> str:
@@ -90,6 +95,9 @@ def _copy(emulator, examples, *options):
         options=options,
     )
     assert ran.status == 0, ran.stderr
+    classes = ran.document["classes"]
+    of_a_wave = {name: counts["executed"] / (ITEMS / 64) for name, counts in classes.items()}
+    assert of_a_wave == EXECUTED
     return ran.document["modelled"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -50,6 +51,7 @@ def test_counters_follow_the_map():
     assert found["SQ_INSTS_VALU"]["value"] == 13
     assert found["SQ_INSTS_VALU_FMA_F32"]["value"] == 10
     assert found["SQ_INSTS_VMEM_RD"]["value"] == found["SQ_INSTS_FLAT"]["value"] == 2
+    assert {rule.get("seen") for rule in counter_map()["counters"].values()} == {None, *counter_map()["seen"]}
     assert {rule["status"] for rule in counter_map()["counters"].values()} == {"class unverified"}
 
 
@@ -103,3 +105,58 @@ def test_the_mix_finds_loops_and_leaves_padding_out(rpl_cli, program):
     (mix,) = json.loads(ran.stdout)["functions"]
     assert mix["instructions"] == 3
     assert mix["loops"] == [{"head": 0, "end": 4, "classes": {"branch": 1, "valu.add.f32": 1}}]
+
+
+#: What a launch of vecCopy executes for each of its waves; of classes that no counter asks for, nothing.
+WAVES = 16384
+COPY = {
+    **LAUNCHED,
+    "kernel": "vecCopy",
+    "waves": WAVES,
+    "classes": {
+        name: {"executed": count * WAVES, "lanes": 0}
+        for name, count in {
+            "valu.int32": 2, "valu.compare": 1, "valu.int64": 3, "salu": 3, "smem": 4, "branch": 1,
+            "global.read": 1, "global.write": 1, "internal": 4,
+        }.items()
+    },
+}  # fmt: skip
+
+
+def _launched(folder, document):
+    path = folder / "launched.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_counters_are_compared_with_a_recorded_mi300x(rpl_cli, rpl_shared_data, tmp_path):
+    # Recorded by rocprofv2, a column for each counter: as rocprofv3 would have written its first dispatch.
+    with (rpl_shared_data / "counters_gfx942/path_MI300X_A1/pmc_perf.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    recorded = tmp_path / "recorded.csv"
+    lines = [
+        f'1,"{row["Kernel_Name"]}",{name},{row[name]}' for name in counter_map()["counters"] if name in row
+    ]
+    recorded.write_text("\n".join(["Dispatch_Id,Kernel_Name,Counter_Name,Counter_Value", *lines, ""]))
+    ran = rpl_cli("emu", "calibrate", _launched(tmp_path, COPY), str(recorded), "--json")
+    found = {one["counter"]: one for one in json.loads(ran.stdout)["counters"]}
+    # Integer classes are not AMD's: which of the 64-bit instructions count is not known.
+    assert {name for name, one in found.items() if not one["agrees"]} == {
+        "SQ_INSTS_VALU_INT32",
+        "SQ_INSTS_VALU_INT64",
+    }
+    for name, rule in counter_map()["counters"].items():
+        if rule.get("seen"):
+            assert found[name]["agrees"], name
+    assert ran.exit_code == 1
+
+
+def test_a_file_without_the_kernel_names_the_next_step(rpl_cli, tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("Dispatch_Id,Kernel_Name,Counter_Name,Counter_Value\n1,other,SQ_WAVES,4\n")
+    ran = rpl_cli("emu", "calibrate", _launched(tmp_path, LAUNCHED), str(path), "--kernel", "mine")
+    assert ran.exit_code == 65
+    assert "rocprofv3 --pmc" in ran.stderr
+    ran = rpl_cli("emu", "calibrate", _launched(tmp_path, LAUNCHED), str(path), "--kernel", "other")
+    assert ran.exit_code == 0
+    assert "agrees" in ran.stdout

@@ -166,6 +166,43 @@ def doctor(context: click.Context, as_json: bool) -> int:
     return 0
 
 
+@emu.command("calibrate")
+@click.argument("launched", type=_FILE)
+@click.argument("recorded", type=_FILE)
+@click.option("--kernel", metavar="NAME", help="The recorded kernel, or a part of its name.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def calibrate(
+    context: click.Context, launched: Path, recorded: Path, kernel: str | None, as_json: bool
+) -> int:
+    """Compare emulated counters with those of an MI300X.
+
+    LAUNCHED is by rpl emu launch --json, RECORDED a CSV of rocprofv3.
+
+    \b
+    rocprofv3 --pmc SQ_WAVES SQ_INSTS_VALU SQ_INSTS_SALU --output-format csv -- ./program
+    rpl emu launch k.hsaco --kernel K ... --json > launched.json
+    rpl emu calibrate launched.json ..._counter_collection.csv --kernel K
+
+    Exit code 1: a counter differs.
+    """
+    import attrs
+
+    from rpl_emu.calibration import compare, read_launch, read_recorded
+
+    output = session_of(context).output
+    document = read_launch(launched)
+    found = compare(document, read_recorded(recorded, kernel or document["kernel"]))
+    if as_json:
+        rows = [{**attrs.asdict(one), "agrees": one.agrees} for one in found]
+        output.json({"schema_version": "1.0", "counters": rows})
+    else:
+        for one in found:
+            verdict = "agrees" if one.agrees else "differs"
+            output.line(f"{one.counter:28} {one.emulated:>14} {one.recorded:>14.0f}  {verdict}")
+    return 0 if all(one.agrees for one in found) else 1
+
+
 @click.command("isa-mix")
 @click.argument("code_object", type=_FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -1,0 +1,87 @@
+"""Emulated counters beside those that rocprofv3 recorded for the same launch on an MI300X."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.errors import BadDataError
+from rpl_core.values import frozen
+from rpl_emu.amd_counters import amd_counters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+#: Columns of ``*_counter_collection.csv``: one row for each dispatch and counter.
+_KERNEL, _DISPATCH, _NAME, _VALUE = (
+    "Kernel_Name",
+    ("Dispatch_Id", "Dispatch_ID"),
+    "Counter_Name",
+    "Counter_Value",
+)
+
+
+@frozen
+class Compared:
+    counter: str
+    emulated: int
+    recorded: float
+
+    @property
+    def agrees(self) -> bool:
+        """Counts are exact: nothing less than the same number agrees."""
+        return self.emulated == self.recorded
+
+
+def compare(launched: Mapping[str, Any], recorded: Mapping[str, float]) -> tuple[Compared, ...]:
+    """``launched`` is what ``rpl emu launch --json`` printed. Counters of one side only are left out."""
+    emulated = amd_counters(launched)
+    return tuple(
+        Compared(name, int(emulated[name]["value"]), recorded[name])
+        for name in sorted(emulated)
+        if name in recorded
+    )
+
+
+def read_launch(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadDataError(f"{path}: no document of rpl emu launch", cause=str(error)) from error
+    if not isinstance(document, dict) or "classes" not in document:
+        raise BadDataError(
+            f"{path}: no document of rpl emu launch", next_step="rpl emu launch ... --json > FILE"
+        )
+    return document
+
+
+def read_recorded(path: Path, kernel: str) -> dict[str, float]:
+    """The counters of the kernel's first dispatch, of rocprofv3's CSV; a counter's instances are added up."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if kernel in (row.get(_KERNEL) or "")]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadDataError(f"{path}: no CSV of counters", cause=str(error)) from error
+    dispatch = next((name for name in _DISPATCH if rows and rows[0].get(name)), None)
+    if dispatch is None or _NAME not in rows[0] or _VALUE not in rows[0]:
+        raise BadDataError(
+            f"{path}: no counters of a kernel {kernel}",
+            next_step="rocprofv3 --pmc SQ_WAVES SQ_INSTS_VALU ... --output-format csv -- PROGRAM",
+        )
+    try:
+        return _first_dispatch(rows, dispatch)
+    except ValueError as error:
+        raise BadDataError(f"{path}: a counter or dispatch that is no number", cause=str(error)) from error
+
+
+def _first_dispatch(rows: Iterable[Mapping[str, str]], dispatch: str) -> dict[str, float]:
+    found: dict[str, tuple[int, float]] = {}
+    for row in rows:
+        number, name, value = int(row[dispatch]), row[_NAME], float(row[_VALUE])
+        first, total = found.get(name, (number, 0.0))
+        if number < first:
+            first, total = number, 0.0
+        found[name] = (first, total + value if number == first else total)
+    return {name: total for name, (_, total) in found.items()}
