@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNNABLE := $(VENV)/.runnable
 
 .PHONY: demo test test-long mutants check native dev system metadata schemas docs dist site clean
 
-demo: $(STAMP)            ## set up and profile a synthetic application, start to end
+demo: $(RUNNABLE)         ## set up what running needs, and profile a synthetic application, start to end
 	$(BIN)/rpl demo
+	@echo "rpl is $(BIN)/rpl; to call it by its name: . $(BIN)/activate"
 
 test: check native        ## set up, lint, type-check and run the tests: under ten minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
@@ -34,14 +36,23 @@ dev: $(STAMP)             ## everything editable in .venv
 system:                   ## compilers and browser for the tests, where the package manager may be used
 	@tools/install_system_packages
 
+$(RUNNABLE): requirements-run.txt pyproject.toml plugins/*/pyproject.toml
+	@tools/require_python $(PYTHON)
+	@test -x $(BIN)/python || { echo "rpl: making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "rpl: installing build tools (1 of 2)"
+	@# One set of build tools for all distributions, instead of an environment with its own downloads for each.
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile "pip>=23.1" "hatchling>=1.27" "editables>=0.5" "hatch-fancy-pypi-readme>=24.1"
+	@echo "rpl: installing rpl and what it needs (2 of 2)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-build-isolation -r requirements-run.txt
+	@touch $(RUNNABLE)
+
 $(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml
 	@tools/require_python $(PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
-	@# One set of build tools for all distributions, instead of an environment with its own downloads for each.
 	$(BIN)/python -m pip install -q "hatchling>=1.27" "editables>=0.5" "hatch-fancy-pypi-readme>=24.1" "scikit-build-core>=0.10"
 	$(BIN)/python -m pip install -q --no-build-isolation -r requirements-dev.txt
-	touch $(STAMP)
+	touch $(RUNNABLE) $(STAMP)
 
 metadata: $(STAMP)        ## write version, addresses and pins into every distribution; VERSION=0.2.0 sets a new one
 	$(BIN)/python tools/write_metadata.py $(if $(VERSION),--version $(VERSION))
