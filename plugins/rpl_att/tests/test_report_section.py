@@ -36,6 +36,16 @@ def test_instructions_states_occupancy_and_split_are_shown(report, att_folder):
     assert {"occupancy SE0", "occupancy SE22"} == set(re.findall(r"occupancy SE\d+", section))
 
 
+def test_a_trace_alone_names_its_kernel_and_shows_no_empty_sections(report, att_folder):
+    page = report(att_folder("wave_gemm"))
+    assert "<title>Thread trace of gemm_prefetch" in page
+    assert not re.search(r'id="(timeline|path|what-if|kernels|roofline)"', page)
+    for anchor in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{anchor}"' in page
+    # 16 waves were traced: the states of a moment add up to no more.
+    assert "16 waves at most" in page
+
+
 def test_the_parts_of_the_bar_add_up_to_the_whole(report, att_folder):
     section = report(att_folder("aiter")).split('<section id="thread-traces"')[1].split("</section>")[0]
     bar = section.split('aria-label="Where wave time went"')[1].split("</svg>")[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_att.analysis.checks import checks
 from rpl_att.analysis.control_flow import branch_hints, loops
 from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
-from rpl_att.analysis.occupancy import busiest_target, occupancy, occupancy_timeline, timeline
+from rpl_att.analysis.occupancy import busiest_target, occupancy, occupancy_timeline, state_timelines
 from rpl_att.analysis.simd_rates import ipc, issue_utilization, waves_per_simd
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.unit_utilisation import mfma_utilisation, valu_utilisation
@@ -219,7 +219,7 @@ def _from_samples(
 
 
 def _occupancy(trace: ThreadTrace, unavailable: dict[str, str] | None = None) -> dict[str, Any]:
-    states = tuple(_state_timeline(trace))
+    states = state_timelines(trace.states)
     if trace.occupancy is None:
         if unavailable is not None:
             unavailable["occupancy"] = "the trace holds no occupancy events"
@@ -227,14 +227,6 @@ def _occupancy(trace: ThreadTrace, unavailable: dict[str, str] | None = None) ->
     engines = [engine for engine in trace.occupancy.engines if len(engine)]
     curves = tuple(occupancy_timeline(engine) for engine in engines)
     return {"occupancy": occupancy(trace.occupancy), "timelines": (*states, *curves)}
-
-
-def _state_timeline(trace: ThreadTrace) -> Any:
-    import numpy as np
-
-    for steps in trace.states:
-        if steps.clocks:
-            yield timeline(f"waves {steps.state}", np.array(steps.clocks), np.array(steps.counts))
 
 
 def _startup(waves: ReducedWaves | None) -> int | None:

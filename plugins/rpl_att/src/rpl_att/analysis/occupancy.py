@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.contract import AttOccupancy, AttTimeline
 from rpl_att.reading.occupancy_events import EngineEvents, OccupancyEvents
+from rpl_att.reading.wave_states import StateSteps
 
 #: Points of a curve that are kept for display (chosen: more than a plot has pixels for).
 SHOWN_POINTS = 500
@@ -50,6 +53,25 @@ def timeline(name: str, clocks: Counts, values: Counts) -> AttTimeline:
         values = np.maximum.reduceat(values, bounds)
         clocks = clocks[bounds]
     return AttTimeline(name=name, clocks=tuple(clocks.tolist()), values=tuple(values.tolist()))
+
+
+def state_timelines(states: Sequence[StateSteps]) -> tuple[AttTimeline, ...]:
+    """The curves of all states at the same clocks, so that they add up to the waves there are."""
+    known = [steps for steps in states if steps.clocks]
+    if not known:
+        return ()
+    clocks = np.unique(np.concatenate([np.array(steps.clocks, dtype=np.int64) for steps in known]))
+    if len(clocks) > SHOWN_POINTS:
+        clocks = clocks[np.linspace(0, len(clocks) - 1, SHOWN_POINTS).astype(np.int64)]
+    return tuple(
+        timeline(f"waves {steps.state}", clocks, _at(clocks, np.array(steps.clocks), np.array(steps.counts)))
+        for steps in known
+    )
+
+
+def _at(clocks: Counts, changed: Counts, counts: Counts) -> Counts:
+    place = np.searchsorted(changed, clocks, side="right") - 1
+    return np.where(place >= 0, counts[np.maximum(place, 0)], 0)
 
 
 def _running(engine: EngineEvents, chosen: NDArray[np.bool_]) -> tuple[Counts, Counts]:

@@ -47,7 +47,8 @@ class Head:
 def head_of(
     profile: ProfileDocument, dag: DagDocument, names: KernelNames, manifest: RunManifest | None = None
 ) -> Head:
-    title = f"{_application(profile, manifest)} on {device_names(profile) or 'an unknown device'}"
+    what = _traced_kernels(profile) or _application(profile, manifest)
+    title = f"{what} on {device_names(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
@@ -77,6 +78,13 @@ def _of_run(manifest: RunManifest | None) -> tuple[str, ...]:
         f"command: {command}",
         f"recorded {readable(manifest.created_utc, 40)} by {readable(manifest.collector, 40)}",
     )
+
+
+def _traced_kernels(profile: ProfileDocument) -> str:
+    """What a recording without dispatches is of, if its thread traces name their kernels."""
+    names = [str(part["kernel"]) for part in profile.untimed_thread_traces if part.get("kernel")]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"Thread trace of {names[0]}{more}" if names and not profile.kernels else ""
 
 
 def _facts(profile: ProfileDocument) -> list[str]:

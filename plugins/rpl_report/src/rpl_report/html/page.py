@@ -54,6 +54,7 @@ class Page:
 
     assets: Assets
     path_first: bool
+    without_work: bool  # nothing but sections of plugins, such as a thread trace alone
     head: Head
     findings: tuple[Finding, ...]
     timeline: TimelineView
@@ -72,18 +73,21 @@ def page_of(request: RenderRequest) -> Page:
     profile, dag, analysis, roofline = found.profile, found.dag, found.analysis, found.roofline
     ranked = [kernel.name for kernel in by_time(profile)]
     names, colours = kernel_names(ranked, found.shown_names(request.options[NAMES])), assign_colours(ranked)
+    sections = tuple(html_sections(request.sections, _section_request(request, names)))
+    without_work = not profile.kernels and bool(sections)
     return Page(
         assets=load_assets(),
         path_first=request.path_first,
+        without_work=without_work,
         head=head_of(profile, dag, names, request.manifest),
-        findings=findings_of(profile, dag, analysis, names),
+        findings=() if without_work else findings_of(profile, dag, analysis, names),
         timeline=timeline_view(request.timeline, request.timeline_reason, names, colours),
         path=path_view(dag, names, colours),
         forecasts=forecast_view(dag, names, colours),
         kernels=kernel_table(profile, dag, analysis, names, colours),
         roofline=roofline_view(profile, roofline, names, colours),
         details=kernel_details(profile, dag, analysis, roofline, names, colours),
-        sections=tuple(html_sections(request.sections, _section_request(request, names))),
+        sections=sections,
         provenance=provenance_view(profile, request.documents),
     )
 
