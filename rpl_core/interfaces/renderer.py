@@ -14,7 +14,6 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from rpl_core.contracts.run import RunManifest
     from rpl_core.interfaces.section import ReportSection
 
 
@@ -32,7 +31,8 @@ class RenderRequest:
 
     ``sections`` are what plugins add. ``timeline`` is what the command makes of the recording for renderers
     that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have.
-    ``options`` are those of plugins that the command was called with; ``manifest`` is the run's, if any.
+    ``options`` are those of plugins that the command was called with. ``command`` is the application's and
+    ``recorded`` says when and by what, where the run directory tells.
     """
 
     documents: Mapping[str, BaseModel]
@@ -42,7 +42,8 @@ class RenderRequest:
     width: int = 100
     sections: tuple[SectionOf, ...] = ()
     options: Options = attrs.field(factory=Options)
-    manifest: RunManifest | None = None
+    command: tuple[str, ...] = ()
+    recorded: str | None = None
 
 
 class Renderer(ABC):

@@ -235,6 +235,14 @@ def test_the_time_of_a_process_is_not_called_kernel_time(rpl_cli, tmp_path):
     assert "0 dispatches" not in page
 
 
+def test_kernels_come_before_the_path_and_hashes_are_folded(demo_report, parsed):
+    text = demo_report.read_text(encoding="utf-8")
+    places = [text.index(f'<section id="{name}"') for name in ("timeline", "kernels", "roofline", "path")]
+    assert places == sorted(places)
+    folded = parsed(demo_report).by_id("provenance").find_all("details")
+    assert any("hashes" in part.find_all("summary")[0].text and part.find_all("table") for part in folded)
+
+
 def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parsed, tmp_path):
     manifest = json.loads((demo_run / "run.json").read_text())
     run = tmp_path / "run"

@@ -80,6 +80,8 @@ def _request(
     *,
     with_timeline: bool,
 ) -> RenderRequest:
+    import attrs
+
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.run_directory.layout import is_run_directory
@@ -88,9 +90,12 @@ def _request(
     catalog = session.host.catalog
     request = RenderRequest(
         documents.by_name(),
-        manifest=load_manifest(directory) if is_run_directory(directory) else None,
         sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
     )
+    if is_run_directory(directory):
+        manifest = load_manifest(directory)
+        recorded = f"{manifest.created_utc} by {manifest.collector}"
+        request = attrs.evolve(request, command=manifest.command, recorded=recorded)
     if with_timeline:
         return _with_timeline(request, directory, recordings, catalog.readers().contributions)
     if recordings:

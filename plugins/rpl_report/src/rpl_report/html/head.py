@@ -14,7 +14,7 @@ from rpl_report.html.figures import count, duration, factor, share
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, DominantWorkPart
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_core.contracts.run import RunManifest
+    from rpl_core.interfaces.renderer import RenderRequest
     from rpl_report.html.kernel_identity import KernelNames
 
 __all__ = ["Figure", "Head", "head_of"]
@@ -44,15 +44,13 @@ class Head:
     figures: tuple[Figure, ...]
 
 
-def head_of(
-    profile: ProfileDocument, dag: DagDocument, names: KernelNames, manifest: RunManifest | None = None
-) -> Head:
-    what = _traced_kernels(profile) or _application(profile, manifest)
+def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, request: RenderRequest) -> Head:
+    what = _traced_kernels(profile) or _application(profile, request.command)
     title = f"{what} on {device_names(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
-        facts=(*_of_run(manifest), *_facts(profile)),
+        facts=(*_of_run(request), *_facts(profile)),
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
@@ -60,24 +58,20 @@ def head_of(
     )
 
 
-def _application(profile: ProfileDocument, manifest: RunManifest | None) -> str:
+def _application(profile: ProfileDocument, command: tuple[str, ...]) -> str:
     """The program that ran; without a run directory the files that hold it."""
-    if manifest and manifest.command:
-        return PurePath(manifest.command[0]).name or "a program"
+    if command:
+        return PurePath(command[0]).name or "a program"
     artefacts = profile.provenance.artefacts if profile.provenance else ()
     names = list(dict.fromkeys(PurePath(artefact.path).name for artefact in artefacts))
     return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}" if names else "A recording"
 
 
-def _of_run(manifest: RunManifest | None) -> tuple[str, ...]:
+def _of_run(request: RenderRequest) -> tuple[str, ...]:
     """The command and the time, which tell two reports of one program apart."""
-    if manifest is None or not manifest.command:
-        return ()
-    command = readable(shlex.join(manifest.command), 160)
-    return (
-        f"command: {command}",
-        f"recorded {readable(manifest.created_utc, 40)} by {readable(manifest.collector, 40)}",
-    )
+    facts = [f"command: {shlex.join(request.command)}"] if request.command else []
+    facts += [f"recorded {request.recorded}"] if request.recorded else []
+    return tuple(readable(fact, 160) for fact in facts)
 
 
 def _traced_kernels(profile: ProfileDocument) -> str:

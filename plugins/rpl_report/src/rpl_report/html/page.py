@@ -79,7 +79,7 @@ def page_of(request: RenderRequest) -> Page:
         assets=load_assets(),
         path_first=request.path_first,
         without_work=without_work,
-        head=head_of(profile, dag, names, request.manifest),
+        head=head_of(profile, dag, names, request),
         findings=() if without_work else findings_of(profile, dag, analysis, names),
         timeline=timeline_view(request.timeline, request.timeline_reason, names, colours),
         path=path_view(dag, names, colours),
