@@ -478,6 +478,12 @@ def replayed_by_api(
 
 
 @pytest.fixture
+def seal_again() -> Callable[[Path], None]:
+    """``seal_again(folder)``: what a changed capture says of its own files is true again."""
+    return _seal_again
+
+
+@pytest.fixture
 def change_the_hash() -> Callable[[Captured], None]:
     """As if the captured launch had left something else: another hash of what it changed."""
 
