@@ -34,7 +34,7 @@ LaneLibrary load_lanes(const std::string& wanted, const std::string& folder) {
   for (const std::string name : {"avx512", "avx2", "baseline"}) {
     if (wanted.empty() ? !runs_here(name) : name != wanted) continue;
     if (!runs_here(name)) throw Unavailable("this CPU has no " + name + ". Next: leave --cpu out");
-    const std::string path = folder + "/librpl-emu-" + name + ".so";
+    const std::string path = std::string(folder).append("/librpl-emu-").append(name).append(".so");
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw Unavailable("cannot load " + path + ": the installation is not whole. Next: build native/emu again");
     auto* list = reinterpret_cast<void (*)(RowLists*)>(dlsym(library, "rpl_emu_lanes"));

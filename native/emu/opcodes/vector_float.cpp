@@ -122,7 +122,8 @@ Wide odd_sum(Wide a, Wide b) {
   __extension__ using Bits = unsigned __int128;
   const Wide sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
   auto bits = std::bit_cast<Bits>(sum);
-  if (!(error > 0 || error < 0) || (bits & 1) != 0) return sum;
+  const bool exact_or_none = !(error > 0) && !(error < 0);  // no number is neither above nor below 0
+  if (exact_or_none || (bits & 1) != 0) return sum;
   bits += (error > 0) == (sum > 0) ? Bits{1} : ~Bits{0};
   return std::bit_cast<Wide>(bits);
 }
