@@ -21,12 +21,13 @@ Content content(uint64_t address, uint64_t size, uint32_t gpu = 0) { return {{ad
 
 std::vector<Range> ranges(const std::vector<Pages>& pages) {
   std::vector<Range> found;
+  found.reserve(pages.size());
   for (const Pages& one : pages) found.push_back(one.range);
   return found;
 }
 
 bool same(const std::vector<Range>& left, const std::vector<Range>& right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(), [](const Range& a, const Range& b) {
+  return std::ranges::equal(left, right, [](const Range& a, const Range& b) {
     return a.address == b.address && a.size == b.size;
   });
 }
