@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
