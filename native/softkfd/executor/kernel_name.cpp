@@ -130,11 +130,12 @@ std::optional<LoadedCode> loaded_code(const PageTable& memory, uint64_t kernel_o
     code.text = code.base + segment.p_vaddr;
     code.text_bytes = segment.p_memsz;
   }
-  const auto symbols = symbols_of(memory, code.base).value();
-  for_each_symbol(memory, code.base, symbols, [&](const Elf64_Sym& symbol, uint64_t address) {
+  const auto symbols = symbols_of(memory, code.base);
+  if (!symbols) return std::nullopt;
+  for_each_symbol(memory, code.base, *symbols, [&](const Elf64_Sym& symbol, uint64_t address) {
     if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
     code.functions.push_back(
-        {string_at(memory, symbols.strings + symbol.st_name), address, symbol.st_size});
+        {string_at(memory, symbols->strings + symbol.st_name), address, symbol.st_size});
   });
   return code;
 }
