@@ -108,7 +108,9 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
 
     session = call.session
     request = _profile_request(call, application)
-    collector = choose_collector(session.host, call.collector, request.analysis.options)
+    collector = choose_collector(
+        session.host, call.collector, request.analysis.options, request.analysis.device
+    )
     if request.roofline and collector.name == TIMING_ONLY:
         raise UsageError(
             "--roofline needs a profiler", next_step="let a profiler record, or leave out --roofline"

@@ -97,6 +97,8 @@ class Collector(ABC):
     summary: str
     #: What its passes give: TIMING records applications, others add to a profile.
     role: TraceRole = TraceRole.TIMING
+    #: The only device that it records, e.g. an emulated one; it is taken where that device is asked for.
+    device: str | None = None
     lost_code: str = "collect.follow_up_failed"
 
     @abstractmethod

@@ -35,6 +35,7 @@ class GuardedCollector(Collector):
         self.name = offered.value.name
         self.summary = offered.value.summary
         self.role = offered.value.role
+        self.device = offered.value.device
         self.lost_code = offered.value.lost_code
         self._plugin = offered.plugin
         self._collector = offered.value
@@ -84,13 +85,16 @@ def _text(answer: object) -> str | None:
     return answer
 
 
-def choose_collector(host: PluginHost, name: str | None, options: Options) -> GuardedCollector:
-    """The collector called ``name``, or the first usable one in plugin order.
+def choose_collector(
+    host: PluginHost, name: str | None, options: Options, device: str | None = None
+) -> GuardedCollector:
+    """The collector called ``name``, that of ``device`` alone, or the first usable one in plugin order.
 
     A collector may name another one to use with these options. Raises ``MissingError`` where none works.
     """
     collectors = host.catalog.collectors()
     recording = [GuardedCollector(c) for c in collectors.contributions if c.value.role is TraceRole.TIMING]
+    name = name or next((c.name for c in recording if device and c.device == device), None)
     wanted = next((other for c in recording if (other := c.instead(options)) is not None), name)
     if (
         wanted is not None and collectors.get(wanted).role is not TraceRole.TIMING
@@ -101,7 +105,8 @@ def choose_collector(host: PluginHost, name: str | None, options: Options) -> Gu
         )
     reasons = []
     for candidate in recording:
-        if candidate.name == wanted or (wanted is None and candidate.name != TIMING_ONLY):
+        usual = candidate.name != TIMING_ONLY and candidate.device is None
+        if candidate.name == wanted or (wanted is None and usual):
             reason = candidate.missing()
             if reason is None:
                 return candidate

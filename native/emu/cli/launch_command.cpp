@@ -151,7 +151,7 @@ int launch_command(int count, char** words) {
   json.open('{').key("kernel").string(kernel.name).key("device").string("gfx942-emu").key("origin").string("modelled");
   json.key("outcome").string(name_of(result.outcome)).key("workgroups").number(result.groups).key("waves").number(result.waves);
   json.key("seconds").real(result.seconds).key("cpu_seconds").real(result.cpu_seconds).key("cpu").string(lanes.name).key("threads").number(limits.threads).key("disassembler").string(disassembler.version());
-  write_counts(json, program, loaded, result, options.flag("--places"));
+  write_counts(json, program, loaded.base(), result, options.flag("--places"));
   write_modelled(json, program, result, limits);
   write_findings(json, found, program, loaded);
   json.close('}');

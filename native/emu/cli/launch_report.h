@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/counts_json.h"
 #include "cli/json.h"
 #include "machine/launch.h"
 #include "sanitize/findings.h"
@@ -16,9 +17,6 @@ namespace rpl_emu {
 // An empty name: the only kernel there is.
 [[nodiscard]] const Kernel& find_kernel(const CodeObject& object, const std::string& name);
 
-void write_counts(Json& json, const Program& program, const LoadedObject& object, const LaunchResult& r, bool by_place);
-// The block "modelled"; without counters of memory it is null.
-void write_modelled(Json& json, const Program& program, const LaunchResult& r, const Limits& limits);
 void write_findings(Json& json, const std::vector<Finding>& findings, const Program& program, const LoadedObject& object);
 [[nodiscard]] const char* name_of(Outcome o);
 [[nodiscard]] int status_of(const LaunchResult& r, const std::vector<Finding>& findings);

@@ -236,7 +236,7 @@ class Replay {
     json.close(']').key("variables").open('[');
     for (const PlacedVariable& v : variables_) json.open('{').key("name").string(v.name).key("address").number(v.range.begin).key("size").number(v.range.bytes).close('}');
     json.close(']');
-    write_counts(json, program_, loaded_, result, false);
+    write_counts(json, program_, loaded_.base(), result, false);
     write_findings(json, found, program_, loaded_);
     json.close('}');
     std::puts(json.text().c_str());

@@ -89,14 +89,14 @@ T& as(void* arguments) {
 }  // namespace
 
 Kfd::Kfd(const Settings& settings, const std::function<void(const std::string&)>& refuse)
-    : log_(settings.log.empty() ? Log() : Log(settings.log)), store_(kStoreBytes) {
+    : log_(settings.log), store_(kStoreBytes) {
   faults_.parse(settings.faults);
   for (const std::string& file : settings.shadow_libraries) executors_.add(ShadowLibrary::load(file));
   executors_.add(std::make_unique<RocrBlitKernels>());
   if (settings.emulator.empty()) {
     executors_.add(std::make_unique<HipBlitKernels>());
   } else {
-    executors_.add(std::make_unique<Emulator>(settings.emulator));
+    executors_.add(std::make_unique<Emulator>(settings.emulator, log_));
   }
   for (uint32_t gpu = 0; gpu < settings.gpus; ++gpu) {
     gpus_.push_back(std::make_unique<Gpu>(gpu, store_, events_, executors_, faults_, log_, refuse));

@@ -1,6 +1,10 @@
 #include "executor/emulator.h"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -8,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/counts_json.h"
 #include "cli/lane_library.h"
 #include "executor/instruction_texts.h"
 #include "executor/kernel_name.h"
@@ -114,14 +119,57 @@ std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result
   throw Refusal(reason + ", " + place_of(decoded, result));
 }
 
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                    std::free);
+  return status == 0 ? text.get() : name;
+}
+
+void write_launch(rpl_emu::Json& json, const Launch& launch, const Decoded& decoded) {
+  const auto sizes = [&json](const char* name, const std::array<uint32_t, 3>& of) {
+    json.key(name).open('[').number(of[0]).number(of[1]).number(of[2]).close(']');
+  };
+  Packet packet{};
+  std::memcpy(&packet, launch.packet.data(), sizeof(packet));
+  const auto& descriptor = decoded.kernel.descriptor;
+  const auto registers = rpl_emu::register_file(descriptor, false);
+  json.key("pid").number(static_cast<uint64_t>(getpid())).key("gpu").number(launch.gpu);
+  json.key("queue").number(launch.queue_record).key("done_before").number(launch.done_before);
+  json.key("completes").number(packet.kernel.completion_signal);
+  json.key("symbol").string(launch.kernel).key("kernel").string(demangled(launch.kernel));
+  json.key("kernel_object").number(launch.kernel_object);
+  sizes("grid", launch.grid);
+  sizes("workgroup", launch.workgroup);
+  json.key("lds_bytes").number(launch.group_bytes).key("scratch_bytes").number(launch.private_bytes);
+  json.key("static_lds_bytes").number(descriptor.group_bytes).key("kernarg_bytes").number(launch.kernarg_bytes);
+  json.key("arch_vgpr").number(registers.accumulator_at);
+  json.key("accum_vgpr").number(registers.vectors - registers.accumulator_at);
+}
+
+// "emulated {...}": one launch with its counts, by class, opcode and place, and what is modelled from them.
+std::string line_of(const Launch& launch, const Decoded& decoded, uint64_t base,
+                    const rpl_emu::LaunchResult& result, const rpl_emu::Limits& limits) {
+  rpl_emu::Json json;
+  json.open('{');
+  write_launch(json, launch, decoded);
+  json.key("waves").number(result.waves).key("workgroups").number(result.groups);
+  rpl_emu::write_counts(json, decoded.program, base, result, true);
+  rpl_emu::write_modelled(json, decoded.program, result, limits);
+  json.close('}');
+  return "emulated " + json.text();
+}
+
 }  // namespace
 
 struct Emulator::Parts {
-  explicit Parts(const std::string& program)
-      : lanes(rpl_emu::load_lanes("", std::filesystem::path(program).parent_path().string())),
+  Parts(const std::string& program, const Log& where)
+      : log(where),
+        lanes(rpl_emu::load_lanes("", std::filesystem::path(program).parent_path().string())),
         table(lanes.lists),
         disassembler(program) {}
 
+  const Log& log;
   rpl_emu::LaneLibrary lanes;
   rpl_emu::OpcodeTable table;
   DisassemblerProcess disassembler;
@@ -148,7 +196,8 @@ struct Emulator::Parts {
   }
 };
 
-Emulator::Emulator(const std::string& program) : parts_(std::make_unique<Parts>(program)) {}
+Emulator::Emulator(const std::string& program, const Log& log)
+    : parts_(std::make_unique<Parts>(program, log)) {}
 Emulator::~Emulator() = default;
 
 bool Emulator::run(const Launch& launch, const PageTable& memory) {
@@ -171,9 +220,12 @@ bool Emulator::run(const Launch& launch, const PageTable& memory) {
     placed.packet = reinterpret_cast<uint64_t>(packet);
     placed.queue = launch.queue_record;
     placed.ranges = {ranges.data(), static_cast<uint32_t>(ranges.size()), true};
+    rpl_emu::Limits limits;
+    limits.count_memory = parts_->log.open();
     const auto result = rpl_emu::launch(placed, decoded->kernel, decoded->program, parts_->lanes.lists,
-                                        sizes_of(launch, descriptor), {}, nullptr);
+                                        sizes_of(launch, descriptor), limits, nullptr);
     if (result.outcome != rpl_emu::Outcome::ended) stop(*decoded, result, memory);
+    if (parts_->log.open()) parts_->log.done_line(line_of(launch, *decoded, code->base, result, limits));
   } catch (const rpl_emu::Unavailable& refusal) {
     throw Refusal(refusal.what());
   } catch (const rpl_emu::BadFile& refusal) {

@@ -5,13 +5,15 @@
 #include <string>
 
 #include "executor/executor.h"
+#include "queue/log.h"
 
 namespace softkfd {
 
 class Emulator : public Executor {
  public:
   // `program`: rpl-emu, beside which the emulator's libraries lie. Throws std::runtime_error without them.
-  explicit Emulator(const std::string& program);
+  // What launches counted goes to `log`, where that is open.
+  Emulator(const std::string& program, const Log& log);
   ~Emulator() override;
 
   bool run(const Launch& launch, const PageTable& memory) override;

@@ -24,6 +24,7 @@ struct Launch {
   uint32_t kernarg_bytes = 0;
   uint64_t kernel_object = 0;  // address of the descriptor
   uint64_t queue_record = 0;
+  uint64_t done_before = 0;  // of the log, when the packet was found
   std::array<std::byte, 64> packet{};
 };
 

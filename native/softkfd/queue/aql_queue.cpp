@@ -1,5 +1,7 @@
 #include "queue/aql_queue.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -38,8 +40,10 @@ bool AqlQueue::process_next() {
   const uint64_t rung = doorbell();
   if (rung != last_doorbell_) {
     last_doorbell_ = rung;
+    const uint64_t before = limit_;
     // Threads that share a queue ring in any order; what is written before the doorbell is there to be taken.
     limit_ = std::max({limit_, rung + 1, std::atomic_ref(*ring().write_index).load()});
+    if (limit_ > before) found_.push_back({limit_, parts().log.done()});
   }
   if (next_ >= limit_) return false;
   const uint64_t place = ring().base + next_ * sizeof(Packet) % ring().bytes;
@@ -90,6 +94,7 @@ void AqlQueue::execute(const Packet& packet) {
     case PacketType::kBarrierAnd:
     case PacketType::kBarrierOr:
     case PacketType::kVendor:
+      log_barrier(packet);
       complete(packet.barrier.completion_signal, gpu_ticks());
       break;
     default:
@@ -113,6 +118,8 @@ void AqlQueue::launch(const KernelPacket& packet) {
   launch.kernarg_bytes = descriptor.kernarg_bytes;
   launch.kernel_object = packet.kernel_object;
   launch.queue_record = ring().queue_record;
+  while (found_.size() > 1 && found_.front().limit < next_) found_.pop_front();
+  if (!found_.empty()) launch.done_before = found_.front().done;
   std::memcpy(launch.packet.data(), &packet, sizeof(packet));
   parts().log.line("kernel gpu=" + std::to_string(launch.gpu) + " name=" + launch.kernel +
                    " grid=" + shape(launch.grid) + " workgroup=" + shape(launch.workgroup) +
@@ -129,6 +136,24 @@ void AqlQueue::launch(const KernelPacket& packet) {
   }
   if (parts().faults.lost_completion.now()) return;
   complete(packet.completion_signal, start);
+}
+
+// {"pid", "gpu", "queue", "waits_for", "completes"}: what orders launches of several queues.
+void AqlQueue::log_barrier(const Packet& packet) const {
+  if (!parts().log.open() || packet.barrier.completion_signal == 0) return;
+  std::string signals;
+  const auto add = [&](uint64_t signal) {
+    if (signal != 0) signals += (signals.empty() ? "" : ", ") + std::to_string(signal);
+  };
+  if (type_of(packet.any.header) == PacketType::kVendor) {
+    add(packet.barrier_value.signal);
+  } else {
+    for (const uint64_t signal : packet.barrier.signals) add(signal);
+  }
+  parts().log.done_line("barrier {\"pid\": " + std::to_string(getpid()) + ", \"gpu\": " +
+                        std::to_string(parts().gpu) + ", \"queue\": " + std::to_string(ring().queue_record) +
+                        ", \"waits_for\": [" + signals + "], \"completes\": " +
+                        std::to_string(packet.barrier.completion_signal) + "}");
 }
 
 bool AqlQueue::profiling() const {

@@ -1,6 +1,8 @@
 // The command processor's side of a queue of AQL packets.
 #pragma once
 
+#include <deque>
+
 #include "queue/hardware_queue.h"
 #include "queue/packets.h"
 
@@ -21,7 +23,14 @@ class AqlQueue : public HardwareQueue {
   void execute(const Packet& packet);
   void launch(const KernelPacket& packet);
   void complete(uint64_t signal, uint64_t start_ticks) const;
+  void log_barrier(const Packet& packet) const;
   [[nodiscard]] bool profiling() const;
+
+  struct Found {
+    uint64_t limit = 0;  // packets before this index
+    uint64_t done = 0;   // were found when so many lines of the log were written
+  };
+  std::deque<Found> found_;
 
   uint64_t next_ = 0;
   uint64_t limit_ = 0;  // packets before this index have been rung for

@@ -11,6 +11,9 @@ from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rpl_core.interfaces.collector import Collector
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.trace import Agent
     from rpl_vmreplay.interfaces.replayer import Replayer
 
 RPL_API = 1
@@ -45,3 +48,26 @@ def rpl_replayers() -> tuple[Replayer, ...]:
     from rpl_emu.replay.replayer import EmulatedReplayer
 
     return (EmulatedReplayer(),)
+
+
+@hookimpl
+def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
+    from rpl_emu.programs.collector import EmulatedCollector
+
+    del config
+    return (EmulatedCollector(),)
+
+
+@hookimpl
+def rpl_device_models() -> tuple[DeviceModel, ...]:
+    from rpl_emu.programs.device import emulated_device
+
+    return (emulated_device(),)
+
+
+@hookimpl
+def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
+    """By the name that the recordings of the emulator give to their agents."""
+    from rpl_emu.programs.device import PRODUCT, emulated_device
+
+    return emulated_device() if agents and all(agent.product == PRODUCT for agent in agents) else None

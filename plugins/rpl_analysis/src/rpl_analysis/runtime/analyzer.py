@@ -157,6 +157,8 @@ def _range_of(
 
 def _application_time(source: TimeSource, table: _KernelTable, origin: Origin) -> ApplicationTime:
     totals = [float(total) / 1e6 for total in table.run_sums.sum(axis=1)]
+    if origin is Origin.MODELLED:
+        source = attrs.evolve(source, description=f"modelled: {source.description}")
     launches = table.groups.sorted_ns.size / len(totals)
     if not any(totals):
         reason = "every dispatch has zero duration: the timestamps were rounded or damaged"

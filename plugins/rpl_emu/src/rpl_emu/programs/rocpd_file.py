@@ -1,0 +1,261 @@
+"""A rocpd file, schema 3, of what was emulated: the tables that a kernel trace with counters needs.
+
+Names and columns are those of rocprofv3's files (docs/reference/formats.md, 2.2). The file says in its
+metadata, in the command line and in the agent's name that nothing in it was measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.errors import RplError
+from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_emu.amd_counters import amd_counters
+from rpl_emu.programs.device import DEVICE, PRODUCT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from rpl_emu.programs.launches import EmulatedLaunch
+
+COMMAND_MARK = "[modelled, emulated by rpl] "
+#: What native/softkfd/topology/device.h tells the runtime; docs/reference/devices.md, 1.1.
+_GPU = {
+    "device_id": 29857,
+    "gfx_target_version": 90402,
+    "cu_count": 304,
+    "num_xcc": 8,
+    "simd_per_cu": 4,
+    "simd_count": 1216,
+    "max_waves_per_simd": 8,
+    "wave_front_size": 64,
+    "lds_size_in_kb": 64,
+    "max_engine_clk_fcompute": 2100,
+    "product_name": PRODUCT,
+}
+_NODE = 1
+_TABLES = {
+    "rocpd_metadata": "tag value",
+    "rocpd_string": "string",
+    "rocpd_info_node": "hash machine_id system_name hostname release version hardware_name domain_name",
+    "rocpd_info_process": "nid ppid pid init fini start end command environment extdata",
+    "rocpd_info_thread": "nid ppid pid tid name start end extdata",
+    "rocpd_info_agent": "nid pid type absolute_index logical_index type_index uuid name model_name "
+    "vendor_name product_name user_name extdata",
+    "rocpd_info_queue": "nid pid name extdata",
+    "rocpd_info_stream": "nid pid name extdata",
+    "rocpd_info_pmc": "nid pid agent_id target_arch event_code instance_id name symbol description "
+    "long_description component units value_type block expression is_constant is_derived extdata",
+    "rocpd_info_code_object": "nid pid agent_id uri load_base load_size load_delta storage_type extdata",
+    "rocpd_info_kernel_symbol": "nid pid code_object_id kernel_name display_name kernel_object "
+    "kernarg_segment_size kernarg_segment_alignment group_segment_size private_segment_size sgpr_count "
+    "arch_vgpr_count accum_vgpr_count extdata",
+    "rocpd_event": "category_id stack_id parent_stack_id correlation_id call_stack line_info extdata",
+    "rocpd_pmc_event": "event_id pmc_id value extdata",
+    "rocpd_kernel_dispatch": "nid pid tid agent_id kernel_id dispatch_id queue_id stream_id start end "
+    "private_segment_size group_segment_size workgroup_size_x workgroup_size_y workgroup_size_z grid_size_x "
+    "grid_size_y grid_size_z region_name_id event_id extdata",
+}
+_NUMBERS = """
+hash nid ppid pid tid init fini start end absolute_index logical_index type_index uuid agent_id event_code
+instance_id is_constant is_derived load_base load_size load_delta code_object_id kernel_object
+kernarg_segment_size kernarg_segment_alignment group_segment_size private_segment_size sgpr_count
+arch_vgpr_count accum_vgpr_count category_id stack_id parent_stack_id correlation_id event_id pmc_id kernel_id
+dispatch_id queue_id stream_id workgroup_size_x workgroup_size_y workgroup_size_z grid_size_x grid_size_y
+grid_size_z region_name_id
+"""
+
+
+def write_rocpd(
+    path: Path, pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]
+) -> None:
+    """Write the launches of one process with these counters; the file appears whole or not at all.
+
+    Raises ``RplError``.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+            connection.execute("BEGIN")
+            _File(connection, _guid(pid, command, launches, counters)).write(pid, command, launches, counters)
+            connection.execute("COMMIT")
+        temporary.replace(path)
+    except (sqlite3.Error, OSError) as error:
+        temporary.unlink(missing_ok=True)
+        raise RplError(
+            f"can't write {path}: {error}", next_step="check free space and permissions"
+        ) from error
+
+
+def _guid(pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]) -> str:
+    seen = json.dumps(
+        [pid, command, list(counters), [(one.begin_ns, one.facts["symbol"]) for one in launches]]
+    )
+    digits = hashlib.sha256(seen.encode()).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-7{digits[12:15]}-8{digits[15:18]}-{digits[18:30]}"
+
+
+class _File:
+    def __init__(self, connection: sqlite3.Connection, guid: str) -> None:
+        self._connection = connection
+        self._guid = guid
+        self._suffix = "_" + guid.replace("-", "_")
+        for table, columns in _TABLES.items():
+            guid_column = "" if table == "rocpd_metadata" else f", guid TEXT NOT NULL DEFAULT '{guid}'"
+            typed = ", ".join(f'"{name}" {_type_of(table, name)}' for name in columns.split())
+            head = f'CREATE TABLE "{table}{self._suffix}" (id INTEGER NOT NULL PRIMARY KEY{guid_column}'
+            connection.execute(f"{head}, {typed})")
+            connection.execute(f'CREATE VIEW "{table}" AS SELECT * FROM "{table}{self._suffix}"')  # noqa: S608
+
+    def _rows(self, table: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:
+        names = columns.split()
+        listed, marks = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
+        statement = f'INSERT INTO "{table}{self._suffix}" ({listed}) VALUES ({marks})'  # noqa: S608
+        self._connection.executemany(statement, rows)
+
+    def write(
+        self, pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]
+    ) -> None:
+        self._process(pid, command, launches)
+        gpus = sorted({one.facts["gpu"] for one in launches})
+        self._agents(pid, gpus)
+        queues = {queue: number for number, queue in enumerate(sorted({one.queue for one in launches}), 1)}
+        names = ((number, _NODE, pid, f"Queue {number}") for number in queues.values())
+        self._rows("rocpd_info_queue", "id nid pid name", names)
+        self._rows("rocpd_info_stream", "id nid pid name", [(0, _NODE, pid, "Default Stream")])
+        kernels = self._kernels(pid, launches)
+        self._rows("rocpd_string", "id string", [(1, ""), (2, "KERNEL_DISPATCH")])
+        self._dispatches(pid, launches, queues, kernels)
+        self._counters(pid, launches, counters)
+
+    def _process(self, pid: int, command: str, launches: Sequence[EmulatedLaunch]) -> None:
+        tags = [("schema_version", "3"), ("uuid", self._suffix), ("guid", self._guid)]
+        tags.append((ORIGIN_MARK, Origin.MODELLED.value))
+        self._rows("rocpd_metadata", "tag value", tags)
+        node = (_NODE, _NODE, "emulated", "Linux", "emulated")
+        self._rows("rocpd_info_node", "id hash machine_id system_name hostname", [node])
+        end = max(one.end_ns for one in launches)
+        process = (pid, _NODE, 0, pid, 0, end, 0, end, COMMAND_MARK + command, "{}", "{}")
+        columns = "id nid ppid pid init fini start end command environment extdata"
+        self._rows("rocpd_info_process", columns, [process])
+        self._rows("rocpd_info_thread", "id nid ppid pid tid", [(pid, _NODE, 0, pid, pid)])
+
+    def _agents(self, pid: int, gpus: Sequence[int]) -> None:
+        columns = (
+            "id nid pid type absolute_index logical_index type_index uuid name model_name vendor_name "
+            "product_name user_name extdata"
+        )
+        rows = (
+            (
+                gpu,
+                _NODE,
+                pid,
+                "GPU",
+                gpu,
+                gpu,
+                gpu,
+                _GPU["device_id"],
+                DEVICE,
+                PRODUCT,
+                "AMD",
+                PRODUCT,
+                PRODUCT,
+                json.dumps(_GPU),
+            )
+            for gpu in gpus
+        )
+        self._rows("rocpd_info_agent", columns, rows)
+
+    def _kernels(self, pid: int, launches: Sequence[EmulatedLaunch]) -> dict[int, int]:
+        """Numbers of kernels by address of the descriptor."""
+        first: dict[int, EmulatedLaunch] = {}
+        for one in launches:
+            first.setdefault(one.facts["kernel_object"], one)
+        code = [(1, _NODE, pid, launches[0].facts["gpu"], "memory://emulated", "MEMORY")]
+        self._rows("rocpd_info_code_object", "id nid pid agent_id uri storage_type", code)
+        columns = (
+            "id nid pid code_object_id kernel_name display_name kernel_object kernarg_segment_size "
+            "kernarg_segment_alignment group_segment_size private_segment_size arch_vgpr_count "
+            "accum_vgpr_count"
+        )
+        numbers = {address: number for number, address in enumerate(sorted(first), 1)}
+        rows = (_kernel_row(numbers[address], pid, one.facts) for address, one in first.items())
+        self._rows("rocpd_info_kernel_symbol", columns, rows)
+        return numbers
+
+    def _dispatches(
+        self,
+        pid: int,
+        launches: Sequence[EmulatedLaunch],
+        queues: dict[tuple[int, int], int],
+        kernels: dict[int, int],
+    ) -> None:
+        numbers = range(1, len(launches) + 1)
+        events = ((number, 2, number, number, 0) for number in numbers)
+        self._rows("rocpd_event", "id category_id stack_id parent_stack_id correlation_id", events)
+        columns = (
+            "id nid pid tid agent_id kernel_id dispatch_id queue_id stream_id start end private_segment_size "
+            "group_segment_size workgroup_size_x workgroup_size_y workgroup_size_z grid_size_x grid_size_y "
+            "grid_size_z region_name_id event_id"
+        )
+        rows = (
+            (
+                number,
+                _NODE,
+                pid,
+                pid,
+                one.facts["gpu"],
+                kernels[one.facts["kernel_object"]],
+                number,
+                queues[one.queue],
+                0,
+                one.begin_ns,
+                one.end_ns,
+                one.facts["scratch_bytes"],
+                one.facts["lds_bytes"],
+                *one.facts["workgroup"],
+                *one.facts["grid"],
+                1,
+                number,
+            )
+            for number, one in zip(numbers, launches, strict=True)
+        )
+        self._rows("rocpd_kernel_dispatch", columns, rows)
+
+    def _counters(self, pid: int, launches: Sequence[EmulatedLaunch], names: Sequence[str]) -> None:
+        gpus = sorted({one.facts["gpu"] for one in launches})
+        ids = {(gpu, name): gpu * 10_000 + k for gpu in gpus for k, name in enumerate(names, 1)}
+        columns = (
+            "id nid pid agent_id target_arch name symbol description component value_type block is_constant "
+            "is_derived extdata"
+        )
+        about = "counted by the emulator; whether hardware counts the same is unverified"
+        rows = (
+            (k, _NODE, pid, gpu, "GPU", name, name, about, "rpl-emu", "ABS", name.split("_")[0], 0, 0, "{}")
+            for (gpu, name), k in ids.items()
+        )
+        self._rows("rocpd_info_pmc", columns, rows)
+        values = []
+        for number, one in enumerate(launches, 1):
+            found = amd_counters(one.facts)
+            values += [(number, ids[one.facts["gpu"], name], found[name]["value"], "{}") for name in names]
+        self._rows("rocpd_pmc_event", "event_id pmc_id value extdata", values)
+
+
+def _type_of(table: str, name: str) -> str:
+    if name == "value" and table == "rocpd_pmc_event":
+        return "REAL"
+    return "INTEGER" if name in _NUMBERS.split() else "TEXT"
+
+
+def _kernel_row(number: int, pid: int, facts: Any) -> tuple[Any, ...]:
+    sizes = facts["kernarg_bytes"], 8, facts["static_lds_bytes"], facts["scratch_bytes"]
+    names = f"{facts['symbol']}.kd", facts["kernel"]
+    registers = facts["arch_vgpr"], facts["accum_vgpr"]
+    return (number, _NODE, pid, 1, *names, facts["kernel_object"], *sizes, *registers)

@@ -1,0 +1,108 @@
+"""What the software KFD wrote down becomes a recording: modelled times, ordered by queues and barriers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rpl_core.errors import BadDataError
+from rpl_emu.programs.launches import read_launches
+from rpl_emu.programs.rocpd_file import write_rocpd
+
+
+def launch(kernel, queue, bound_ns, *, done_before=0, completes=0, **facts):
+    return "emulated " + json.dumps(
+        {
+            "pid": 7,
+            "gpu": 0,
+            "queue": queue,
+            "done_before": done_before,
+            "completes": completes,
+            "symbol": kernel,
+            "kernel": f"{kernel}(int*)",
+            "kernel_object": sum(kernel.encode()),
+            "grid": [128, 1, 1],
+            "workgroup": [64, 1, 1],
+            "lds_bytes": 0,
+            "scratch_bytes": 0,
+            "static_lds_bytes": 0,
+            "kernarg_bytes": 8,
+            "arch_vgpr": 8,
+            "accum_vgpr": 0,
+            "waves": 2,
+            "classes": {"valu.fma.f32": {"executed": 10, "lanes": 640}},
+            "modelled": {"bound_ns": bound_ns},
+            **facts,
+        }
+    )
+
+
+def barrier(queue, *waits_for, completes):
+    return "barrier " + json.dumps(
+        {"pid": 7, "gpu": 0, "queue": queue, "waits_for": waits_for, "completes": completes}
+    )
+
+
+@pytest.fixture
+def laid_out(tmp_path):
+    """``laid_out(lines...)``: begin and end of each launch, by kernel."""
+
+    def read(*lines):
+        log = tmp_path / "log"
+        log.write_text("\n".join(["kernel gpu=0 name=a", *lines, ""]))
+        return {one.facts["symbol"]: (one.begin_ns, one.end_ns) for one in read_launches(log)[7]}
+
+    return read
+
+
+def test_launches_of_one_queue_follow_each_other_and_queues_run_beside_each_other(laid_out):
+    assert laid_out(launch("a", 1, 100), launch("b", 2, 30), launch("c", 1, 50.4)) == {
+        "a": (0, 100),
+        "b": (0, 30),
+        "c": (100, 150),
+    }
+
+
+def test_a_barrier_packet_holds_what_comes_after_it_in_its_queue(laid_out):
+    found = laid_out(
+        launch("a", 1, 100, completes=5),
+        barrier(2, 5, completes=6),
+        launch("b", 2, 10),
+        barrier(3, 6, completes=8),
+        launch("c", 3, 10),
+        launch("d", 4, 10),
+    )
+    assert found == {"a": (0, 100), "b": (100, 110), "c": (100, 110), "d": (0, 10)}
+
+
+def test_what_had_ended_when_the_program_submitted_a_launch_came_before_it(laid_out):
+    found = laid_out(
+        launch("a", 1, 100), launch("b", 2, 10, done_before=1), launch("c", 3, 10, done_before=0)
+    )
+    assert found == {"a": (0, 100), "b": (100, 110), "c": (0, 10)}
+
+
+def test_a_line_that_was_cut_off_is_told(laid_out):
+    with pytest.raises(BadDataError, match="cut off"):
+        laid_out('emulated {"pid": 7, "gpu')
+
+
+def test_the_recording_says_everywhere_that_it_is_modelled(laid_out, tmp_path, rpl_cli):
+    lines = [launch("a", 1, 100), launch("b", 2, 30), launch("a", 1, 100)]
+    laid_out(*lines)
+    times, counters = tmp_path / "times.db", tmp_path / "counters.db"
+    launches = read_launches(tmp_path / "log")[7]
+    write_rocpd(times, 7, "./app", launches, ())
+    write_rocpd(counters, 7, "./app", launches, ("SQ_INSTS_VALU", "SQ_WAVES"))
+    again = tmp_path / "again.db"
+    write_rocpd(again, 7, "./app", launches, ())
+    assert again.read_bytes() == times.read_bytes()
+    ran = rpl_cli("profile", "--from", times, "--from", counters, "-o", tmp_path / "out", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    profile = json.loads((tmp_path / "out" / "profile.json").read_text())
+    assert profile["provenance"]["origin"] == "modelled"
+    assert profile["runtime_source"].startswith("modelled: ")
+    assert profile["runtime_ms"] == pytest.approx(230e-6)
+    assert profile["stability"]["cv"] is None
+    assert profile["provenance"]["device"] == "gfx942-emu"
