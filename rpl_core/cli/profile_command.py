@@ -108,9 +108,8 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
 
     session = call.session
     request = _profile_request(call, application)
-    collector = choose_collector(
-        session.host, call.collector, request.analysis.options, request.analysis.device
-    )
+    asked = request.analysis
+    collector = choose_collector(session.host, call.collector, asked.options, asked.device)
     if request.roofline and collector.name == TIMING_ONLY:
         raise UsageError(
             "--roofline needs a profiler", next_step="let a profiler record, or leave out --roofline"

@@ -97,8 +97,7 @@ class Collector(ABC):
     summary: str
     #: What its passes give: TIMING records applications, others add to a profile.
     role: TraceRole = TraceRole.TIMING
-    #: The only device that it records, e.g. an emulated one; it is taken where that device is asked for.
-    device: str | None = None
+    device: str | None = None  # the only one that it records; it is taken where that is asked for
     lost_code: str = "collect.follow_up_failed"
 
     @abstractmethod

@@ -88,10 +88,7 @@ def _text(answer: object) -> str | None:
 def choose_collector(
     host: PluginHost, name: str | None, options: Options, device: str | None = None
 ) -> GuardedCollector:
-    """The collector called ``name``, that of ``device`` alone, or the first usable one in plugin order.
-
-    A collector may name another one to use with these options. Raises ``MissingError`` where none works.
-    """
+    """The collector called ``name``, or that of ``device``, or the first usable. Raises ``MissingError``."""
     collectors = host.catalog.collectors()
     recording = [GuardedCollector(c) for c in collectors.contributions if c.value.role is TraceRole.TIMING]
     name = name or next((c.name for c in recording if device and c.device == device), None)
@@ -105,8 +102,7 @@ def choose_collector(
         )
     reasons = []
     for candidate in recording:
-        usual = candidate.name != TIMING_ONLY and candidate.device is None
-        if candidate.name == wanted or (wanted is None and usual):
+        if candidate.name == wanted or not (wanted or candidate.device or candidate.name == TIMING_ONLY):
             reason = candidate.missing()
             if reason is None:
                 return candidate
