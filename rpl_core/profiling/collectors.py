@@ -93,9 +93,7 @@ def choose_collector(
     recording = [GuardedCollector(c) for c in collectors.contributions if c.value.role is TraceRole.TIMING]
     name = name or next((c.name for c in recording if device and c.device == device), None)
     wanted = next((other for c in recording if (other := c.instead(options)) is not None), name)
-    if (
-        wanted is not None and collectors.get(wanted).role is not TraceRole.TIMING
-    ):  # get: says which there are
+    if wanted is not None and collectors.get(wanted).role is not TraceRole.TIMING:  # says which there are
         raise UsageError(
             f"the collector {wanted!r} adds passes to a profile and records none",
             next_step="name one that records applications",
