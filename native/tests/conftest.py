@@ -388,10 +388,11 @@ def compared(compiled: Compile) -> Callable[[int], Path]:
 
 
 @pytest.fixture
-def emulator(native_build: Path, tmp_path: Path) -> Emulator:
-    """The built emulator, with a folder of the test for files."""
+def emulator(request: pytest.FixtureRequest, tmp_path: Path) -> Emulator:
+    """The built emulator, or the one of tools/emu-mutants, with a folder of the test for files."""
     require("ld.lld-22")
-    program = native_build / "native" / "emu" / "rpl-emu"
+    other = os.environ.get("RPL_TEST_EMULATOR")
+    program = Path(other or request.getfixturevalue("native_build") / "native" / "emu" / "rpl-emu")
     done = subprocess.run([program, "doctor"], capture_output=True, text=True)
     if done.returncode == NOT_TO_BE_HAD:
         absent("libllvm22", done.stderr.strip())

@@ -10,19 +10,13 @@ import random
 
 import pytest
 
-from .scalar_model.comparing import Compared, compare_steps, compare_stream
+from .scalar_model.comparing import compare_steps, compare_stream
 from .scalar_model.drawing import Draw
 from .scalar_model.operations import OPERATIONS
-from .scalar_model.random_instructions import step_of, stream
+from .scalar_model.random_instructions import every_opcode, stream
 
 #: Refused, which is allowed: what they say is compared, too.
 _REFUSALS = ("DPP and SDWA are not offered", "packed floats with flushed denormals are not offered")
-
-
-def _opcodes(emulator, seed: int, each: int, *options: str) -> Compared:
-    draw = Draw(random.Random(seed))
-    steps = [step_of(draw, name) for name in sorted(OPERATIONS) for _ in range(each)]
-    return compare_steps(emulator, steps, options)
 
 
 def _streams(emulator, seed: int, count: int, length: int) -> list[str]:
@@ -37,7 +31,7 @@ def _streams(emulator, seed: int, count: int, length: int) -> list[str]:
 
 
 def test_every_modelled_opcode_does_what_the_model_does(emulator):
-    compared = _opcodes(emulator, seed=21, each=2)
+    compared = compare_steps(emulator, every_opcode())
     assert compared.wrong == []
     assert set(compared.ran) == set(OPERATIONS)
     assert all(why.startswith(_REFUSALS) for why in compared.refused.values()), compared.refused
@@ -52,9 +46,9 @@ def test_streams_of_instructions_do_what_the_model_does(emulator):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("cpu", ["avx512", "avx2", "baseline"])
 def test_many_instructions_do_what_the_model_does(emulator, cpu):
-    compared = _opcodes(emulator, 100 + len(cpu), 25, "--cpu", cpu)
-    assert compared.wrong == []
-    assert set(compared.ran) == set(OPERATIONS)
+    for seed in range(8):
+        steps = every_opcode(100 * len(cpu) + seed, 3)
+        assert compare_steps(emulator, steps, ("--cpu", cpu)).wrong == []
 
 
 @pytest.mark.long

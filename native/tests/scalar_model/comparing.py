@@ -123,27 +123,39 @@ def named_results(i: Instruction) -> list[str]:
     return [*dict.fromkeys(names), "scc", *(["lds"] if i.operation.name.startswith("ds_") else [])]
 
 
-def compare_steps(emulator: Any, steps: list[Step], options: tuple[str, ...] = ()) -> Compared:
-    """Each on a state of its own."""
+@attrs.frozen
+class Case:
+    step: Step
+    line: str
+    outcome: dict[str, Any]
+
+    def disagreements(self, answer: dict[str, Any]) -> list[str]:
+        return disagreements(State.blank(), self.outcome, read(answer))
+
+
+def cases(steps: list[Step]) -> tuple[list[Case], dict[str, str]]:
+    """Each on a state of its own, as the model has it; and which forms the assembler does not know."""
+    found, rejected = [], {}
     codes = assembled([x.instruction for x in steps])
-    found = Compared({}, {}, {}, [])
-    lines, expected = [], []
     for step, code in zip(steps, codes, strict=True):
-        name = step.instruction.operation.name
         if code is None:
-            found.rejected[step.instruction.assembly] = name
+            rejected[step.instruction.assembly] = step.instruction.operation.name
             continue
         state = State.blank()
         state.load(step.loads)
         outcome = execute(state, step.instruction)
-        lines.append(line(step, code, list(outcome), keep=False))
-        expected.append((step, state, outcome))
-    for answer, (step, state, outcome) in zip(emulator.step(*lines, options=options), expected, strict=True):
-        name, text = step.instruction.operation.name, step.instruction.assembly
+        found.append(Case(step, line(step, code, list(outcome), keep=False), outcome))
+    return found, rejected
+
+
+def compare_steps(emulator: Any, steps: list[Step], options: tuple[str, ...] = ()) -> Compared:
+    drawn, rejected = cases(steps)
+    found = Compared({}, {}, rejected, [])
+    for answer, case in zip(emulator.step(*(x.line for x in drawn), options=options), drawn, strict=True):
+        name, text = case.step.instruction.operation.name, case.step.instruction.assembly
         if "refused" in answer:
             found.refused[text] = answer["refused"]
             continue
         found.ran[name] = found.ran.get(name, 0) + 1
-        wrong = disagreements(state, outcome, read(answer))
-        found.wrong.extend(f"{text}: {x}" for x in wrong[:1])
+        found.wrong.extend(f"{text}: {x}" for x in case.disagreements(answer)[:1])
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import attrs
@@ -472,6 +473,15 @@ def _format_in_memory(name: str) -> Format:
 
 def step_of(draw: Draw, name: str) -> Step:
     return _One(draw, OPERATIONS[name]).drawn()
+
+
+#: Of the test command: the seed, and how often each opcode is drawn.
+SEED, EACH = 21, 2
+
+
+def every_opcode(seed: int = SEED, each: int = EACH) -> list[Step]:
+    draw = Draw(random.Random(seed))
+    return [step_of(draw, name) for name in sorted(OPERATIONS) for _ in range(each)]
 
 
 def start(draw: Draw) -> dict[str, Any]:
