@@ -26,6 +26,8 @@ CASES = (
     ("v_cvt_i32_f32 v0, v1", f"v1={INF}", "v0", 0x7FFFFFFF),
     ("v_cvt_i32_f32 v0, v1", "v1=cf000001", "v0", 0x80000000),
     ("v_cvt_i32_f32 v0, v1", "v1=bfffffff", "v0", 0xFFFFFFFF),
+    ("v_cvt_flr_i32_f32 v0, v1", "v1=bfc00000", "v0", 0xFFFFFFFE),
+    ("v_sub_i16 v0, v1, v2", "v1=8000 v2=1", "v0", 0x7FFF),
     ("v_cvt_u32_f32 v0, v1", "v1=bf800000", "v0", 0),
     ("v_cvt_u32_f32 v0, v1", "v1=4f7fffff", "v0", 0xFFFFFF00),
     ("v_cvt_u32_f32 v0, v1", "v1=4f800000", "v0", 0xFFFFFFFF),

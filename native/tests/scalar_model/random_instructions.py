@@ -196,6 +196,7 @@ class _One:
                 sources.append(self.scalar(letter, self.hint(k)))
         if immediate and sources[0].index in (VCC, EXEC, M0) and len(sources) > 1:
             sources[0] = Source("s", 3, 1)
+        self.alike(sources)
         results = tuple(self.result(x, "") for x in self.operation.results)
         return Instruction(self.operation, "", results, tuple(sources))
 
@@ -239,6 +240,7 @@ class _One:
                 sources.append(self.vector_source(k, letter, form))
         if results_first is None:
             sources[0] = self.pick(*sources[1:])
+        self.alike(sources)
         results = tuple(self.result(x, form) for x in o.results)
         more: dict[str, Any] = getattr(self, f"modifiers{form}", dict)()
         sources = [self.modified(x, letter, form) for x, letter in zip(sources, o.sources, strict=True)]
@@ -246,6 +248,21 @@ class _One:
         if "div_fmas" in o.name:
             self.mask_source("")
         return Instruction(o, form, results, tuple(sources), **more)
+
+    def alike(self, sources: list[Source]) -> None:
+        """Some lanes, or scalars, of the first two sources hold the same: what comparisons live on."""
+        same = self.operation.sources[:2] == 2 * self.operation.sources[:1] and len(sources) > 1
+        if not same or sources[0].kind != sources[1].kind or sources[0].kind == "constant":
+            return
+        names = [[f"{x.kind}{x.index + k}" for k in range(x.words)] for x in sources[:2]]
+        if any(name not in self.loads for pair in names for name in pair):
+            return
+        for lane in range(64) if sources[0].kind == "v" else range(1):
+            for a, b in zip(*names, strict=True) if self.chance(0.25) else ():
+                if sources[0].kind == "v":
+                    self.loads[b][lane] = self.loads[a][lane]
+                else:
+                    self.loads[b] = self.loads[a]
 
     def vector_source(self, k: int, letter: str, form: str) -> Source:
         hint = self.hint(k)
@@ -481,7 +498,10 @@ SEED, EACH = 21, 2
 
 def every_opcode(seed: int = SEED, each: int = EACH) -> list[Step]:
     draw = Draw(random.Random(seed))
-    return [step_of(draw, name) for name in sorted(OPERATIONS) for _ in range(each)]
+    steps = [step_of(draw, name) for name in sorted(OPERATIONS) for _ in range(each)]
+    # One of each sees all lanes.
+    all_lanes = {f"s{EXEC + k}": 0xFFFFFFFF for k in range(2)}
+    return [x if k % each else attrs.evolve(x, loads=x.loads | all_lanes) for k, x in enumerate(steps)]
 
 
 def start(draw: Draw) -> dict[str, Any]:
