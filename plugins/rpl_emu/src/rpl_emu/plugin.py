@@ -60,9 +60,12 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_device_models() -> tuple[DeviceModel, ...]:
+    from importlib.util import find_spec
+
     from rpl_emu.programs.device import emulated_device
 
-    return (emulated_device(),)
+    # Without the plugin of the MI300X its ceilings are unknown here, too.
+    return (emulated_device(),) if find_spec("rpl_gfx942") and find_spec("rpl_amdgpu") else ()
 
 
 @hookimpl
