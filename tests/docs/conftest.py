@@ -115,10 +115,15 @@ def template(node: ast.expr) -> str | None:
     return None
 
 
+_CPP_TEXT = re.compile(r'"((?:[^"\\\n]|\\.)+)"')
+
+
 @cache
 def string_templates() -> tuple[str, ...]:
     found = {template(n) for _, tree in syntax_trees() for n in ast.walk(tree) if isinstance(n, ast.expr)}
-    return tuple(sorted(text for text in found if text))
+    sources = [path.read_text("utf-8") for path in (ROOT / "native").rglob("*.cpp")]
+    native = {text for source in sources for text in _CPP_TEXT.findall(source)}
+    return tuple(sorted(text for text in found | native if text))
 
 
 def pages() -> tuple[Path, ...]:

@@ -51,11 +51,12 @@ def test_every_message_occurs_in_the_code(documentation):
 
 def test_the_exit_codes_beside_messages_exist(documentation):
     from rpl_core.exit_codes import ExitCode
+    from rpl_vmreplay.replay.outcome import EXIT_CODES
 
     text = documentation.page(PAGE).read_text(encoding="utf-8")
     codes = {int(code) for code in re.findall(r"` \((\d+)\)", text)}
     assert codes
-    assert codes <= {int(code) for code in ExitCode}
+    assert codes <= {int(code) for code in ExitCode} | set(EXIT_CODES.values())
 
 
 def _codes_in_code(documentation) -> set[str]:

@@ -29,7 +29,7 @@ _MICROSECOND = 1000
 _95_PERCENT = 0.95
 _MOST_DIFFERING = 100
 
-_CODES: dict[ReplayError, int] = {
+EXIT_CODES: dict[ReplayError, int] = {
     ReplayError.RESERVE_FAILED: 1,
     ReplayError.MAP_FAILED: 1,
     ReplayError.COPY_FAILED: 1,
@@ -57,7 +57,7 @@ _KINDS: tuple[tuple[type[RplError], str], ...] = (
 
 
 def exit_code_of(failure: Failure) -> int:
-    return int(_CODES[failure.kind])
+    return int(EXIT_CODES[failure.kind])
 
 
 def error_of(failure: Failure) -> dict[str, Any]:
