@@ -61,7 +61,7 @@ def test_a_captured_launch_leaves_what_it_left(capture_of, compared, rpl_cli, tm
     )
     assert sorted(read) == [4, 28, 4000]  # what is added to, the arguments, the numbers
     assert sorted(written) == [4, 16]
-    ran = rpl_cli("replay", "full-vm", str(folder), "--replayer", "gfx942-emu", "--json")
+    ran = rpl_cli("replay", "full-vm", str(folder), "--device", "gfx942-emu", "--json")
     assert (ran.exit_code, json.loads(ran.stdout)["reproduced"]) == (0, True), ran.stderr
     folder = shutil.copytree(folder, tmp_path / "changed")
     (folder / "kernel.hsaco").write_bytes(compared(OFF_BY_ONE).read_bytes())

@@ -31,7 +31,13 @@ COVERS = "for the captured input only: other sizes, values or launches were not 
               show_default=True, help="Of results whose type the kernel's name does not tell.")  # fmt: skip
 @click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=60.0, metavar="S",
               help="Seconds for one launch of A (default: 60).")  # fmt: skip
-@click.option("--replayer", default=None, metavar="NAME", help="Where to run; default: one that logs writes.")
+@click.option(
+    "--replayer",
+    "--device",
+    default=None,
+    metavar="NAME",
+    help="Where to run: a replayer or its device; default: one that logs writes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: bool, **flags: Any) -> int:
