@@ -188,7 +188,7 @@ def test_explain_shows_the_roofline_with_levels_types_and_caches(rpl_cli, tmp_pa
     rpl_cli("analyze", recording, "-o", tmp_path / "copy").assert_ok()
     shown = rpl_cli("explain", "vecCopy", "--run", tmp_path / "copy").assert_ok().stdout
     assert "HBM/fabric          1,130 of 5,325 GB/s" in shown
-    assert "28.9% of the measured ceilings" in shown
+    assert "28.9% of the published ceilings" in shown
     assert "FLOPs, per_op       0, used" in shown
     assert "FLOPs, valu_width   786,432 (estimate)" in shown
     assert "l2_hit_rate         33.4%" in shown

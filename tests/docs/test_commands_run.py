@@ -58,7 +58,7 @@ def test_commands_on_recordings_print_what_the_page_shows(
 def _matches(line: str, output: str) -> bool:
     """``...`` at the end of a shown line stands for the rest of it."""
     pattern = re.escape(line.removesuffix("...").rstrip())
-    return re.search(rf"^{pattern}", output, re.MULTILINE) is not None
+    return re.search(rf"^ *{pattern}", output, re.MULTILINE) is not None
 
 
 def test_quiet_prints_one_number_and_json_one_document(folder, rpl_cli):

@@ -9,6 +9,8 @@ ROOT = Path(__file__).parents[2]
 OPENER = ROOT / "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py"
 #: The example of another vendor does without packages for AMD, so it opens its files itself, as carefully.
 EXAMPLE = ROOT / "examples/rpl-sm90/src/rpl_sm90/export.py"
+#: Makes files of its own and reads none.
+WRITER = ROOT / "plugins/rpl_emu/src/rpl_emu/programs/rocpd_file.py"
 #: Modules that open databases.
 DRIVERS = {"sqlite3", "apsw", "aiosqlite", "sqlalchemy", "duckdb", "_sqlite3"}
 
@@ -41,4 +43,4 @@ def test_one_module_opens_databases():
     sources += [path / "src" for path in (ROOT / "plugins").iterdir() if path.name != "rpl_testkit"]
     files = [path for source in sources for path in source.rglob("*.py") if "{{" not in str(path)]
     found = {path for path in files if "tests" not in path.relative_to(ROOT).parts and _uses(path)}
-    assert found == {OPENER, EXAMPLE}
+    assert found == {OPENER, EXAMPLE, WRITER}

@@ -60,17 +60,22 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_device_models() -> tuple[DeviceModel, ...]:
-    from importlib.util import find_spec
-
-    from rpl_emu.programs.device import emulated_device
-
-    # Without the plugin of the MI300X its ceilings are unknown here, too.
-    return (emulated_device(),) if find_spec("rpl_gfx942") and find_spec("rpl_amdgpu") else ()
+    model = _emulated_device()
+    return (model,) if model else ()
 
 
 @hookimpl
 def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     """By the name that the recordings of the emulator give to their agents."""
-    from rpl_emu.programs.device import PRODUCT, emulated_device
+    from rpl_emu.programs.device import PRODUCT
 
-    return emulated_device() if agents and all(agent.product == PRODUCT for agent in agents) else None
+    return _emulated_device() if agents and all(agent.product == PRODUCT for agent in agents) else None
+
+
+def _emulated_device() -> DeviceModel | None:
+    from rpl_emu.programs.device import emulated_device
+
+    try:
+        return emulated_device()
+    except ModuleNotFoundError:  # without the plugin of the MI300X its ceilings are unknown here, too
+        return None
