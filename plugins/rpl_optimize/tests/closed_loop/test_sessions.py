@@ -45,6 +45,7 @@ def test_on_time_alone_in_place_and_then_the_next_kernel(loop) -> None:
     loop.verify()
 
 
+@pytest.mark.long
 def test_a_gain_is_measured_with_shifted_code_too(loop) -> None:
     """The padding moves the kernel and leaves its machine code; the verdict says what placement explains."""
     loop.script("faster")

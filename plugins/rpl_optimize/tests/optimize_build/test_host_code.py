@@ -40,7 +40,7 @@ def built(project, place: Path, *, whole: bool = True, more: bytes = b"", number
     return build, project.printed((str(build.binary),))
 
 
-@pytest.mark.parametrize("way", ["compiler", "database"])
+@pytest.mark.parametrize("way", ["compiler", pytest.param("database", marks=pytest.mark.long)])
 def test_host_code_of_a_candidate_is_never_compiled(hipcc, project, tmp_path, way):
     if way == "database":
         project.write_database(project.root / "compile_commands.json")
