@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rpl_core.cli.session import Session
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.interfaces.replayer import Replayer
 
 DEFAULT_FOLDER = Path("isolate_capture")
 DEFAULT_REPLAYER = "hsa"
+
+
+def replayer_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Where to run, by the name of a replayer or of the device that it replays on; ``text`` is its help."""
+    return click.option("--replayer", "--device", default=None, metavar="NAME", help=text)
 
 
 def named_folder(argument: Path | None, option: Path | None) -> Path | None:

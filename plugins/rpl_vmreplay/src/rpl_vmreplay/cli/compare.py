@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_vmreplay.cli.captures import replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -31,13 +32,7 @@ COVERS = "for the captured input only: other sizes, values or launches were not 
               show_default=True, help="Of results whose type the kernel's name does not tell.")  # fmt: skip
 @click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=60.0, metavar="S",
               help="Seconds for one launch of A (default: 60).")  # fmt: skip
-@click.option(
-    "--replayer",
-    "--device",
-    default=None,
-    metavar="NAME",
-    help="Where to run: a replayer or its device; default: one that logs writes.",
-)
+@replayer_option("Where to run: a replayer or its device; default: one that logs writes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: bool, **flags: Any) -> int:

@@ -9,6 +9,7 @@ import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
+from rpl_vmreplay.cli.captures import replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -34,13 +35,7 @@ _KERNEL_TIMEOUT_S = 60.0
 @click.option("--patch-hidden-args", is_flag=True, help="Zero hidden arguments that lead into the program.")
 @click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=_KERNEL_TIMEOUT_S,
               metavar="S", help="Seconds for one launch (default: 60).")  # fmt: skip
-@click.option(
-    "--replayer",
-    "--device",
-    default=None,
-    metavar="NAME",
-    help="Where to run it: a replayer, or the device that it replays on (default: hsa).",
-)
+@replayer_option("Where to run it: a replayer, or the device that it replays on (default: hsa).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:

@@ -9,6 +9,7 @@ import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
+from rpl_vmreplay.cli.captures import replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -21,13 +22,7 @@ _FOLDER = click.Path(path_type=Path)
 @click.command("reserve-check", cls=PluginOptionsCommand)
 @click.argument("capture", type=_FOLDER, required=False)
 @click.option("--capture-dir", type=_FOLDER, help="The same as CAPTURE (default: ./isolate_capture).")
-@click.option(
-    "--replayer",
-    "--device",
-    default=None,
-    metavar="NAME",
-    help="Whom to ask: a replayer, or the device that it replays on (default: hsa).",
-)
+@replayer_option("Whom to ask: a replayer, or the device that it replays on (default: hsa).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int:
