@@ -101,6 +101,53 @@ def test_only_what_computes_the_same_is_equal(capture_of, compared, rpl_cli):
     assert "another launch interface" in ran.stderr
 
 
+def test_a_shrunk_capture_replays_the_same(capture_of, rpl_cli, seal_again, tmp_path):
+    folder, small = capture_of("block_sums"), tmp_path / "small"
+    ran = rpl_cli("capture", "shrink", str(folder), "-o", str(small), "--json")
+    assert ran.exit_code == 0, ran.stderr
+    told = ran.json()
+    assert told["bytes"] + 4000 < told["before"]["bytes"]  # the host's copy of the numbers is not reached
+    assert told["accesses"]["read_first_bytes"] == 4 + 28 + 4000
+    assert told["accesses"]["reproduced"] is True
+    ran = rpl_cli("capture", "verify", str(small), "--accesses", "--json")
+    assert (ran.exit_code, ran.json()["accesses"]) == (0, told["accesses"]), ran.stderr
+    ran = rpl_cli("replay", "full-vm", str(small), "--device", "gfx942-emu", "--json")
+    assert (ran.exit_code, ran.json()["reproduced"]) == (0, True), ran.stderr
+    assert rpl_cli("capture", "shrink", str(folder), "-o", str(small)).exit_code == 64
+
+    values = max(open_capture(small).regions, key=lambda one: one.size)
+    _drop_region(small / "memory_regions.json", (), values.base)
+    _drop_region(small / "capture.json", ("memory",), values.base)
+    seal_again(small)
+    assert rpl_cli("capture", "verify", str(small)).exit_code == 0
+    ran = rpl_cli("capture", "verify", str(small), "--accesses", "--json")
+    assert ran.exit_code == 65
+    assert "memory that the capture does not hold" in ran.json()["problems"][0]
+
+
+def _drop_region(path, place, base):
+    whole = data = json.loads(path.read_text())
+    for key in place:
+        data = data[key]
+    data["regions"] = [one for one in data["regions"] if one["base"] != base]
+    path.write_text(json.dumps(whole))
+
+
+def test_what_the_arguments_lead_to_is_all_that_a_launch_reaches(
+    isolated, hsa_runtime, hsa_program, compared, monkeypatch, native_build, emulator, rpl_cli
+):
+    del emulator
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    words = ("block_sums", compared(0))
+    options = ("--regions", "referenced")
+    ran = isolated(
+        hsa_runtime, hsa_program("compared_scenarios"), *words, kernel="block_sums", options=options
+    )
+    assert ran.capture.extras["memory"]["mode"] == "referenced"
+    proven = rpl_cli("capture", "verify", str(ran.capture.folder), "--accesses", "--json")
+    assert (proven.exit_code, proven.json()["accesses"]["touched_bytes"]) == (0, 4 + 4000 + 16)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("replayer", [EmulatedReplayer, Unlogged])
 def test_wrong_kernels_are_different_with_and_without_a_log(capture_of, compared, tmp_path, replayer):

@@ -180,3 +180,18 @@ def test_sparse_regions_are_compared_without_reading_their_holes(rpl_cli, write_
             stream.write(bytes([number]))
     said = rpl_cli("capture", "diff", *map(str, folders), "--json").json()
     assert said["bytes"] == [{"name": f"region 0x{BASE:x}", "first": BASE + size - 5, "count": 1}]
+
+
+def test_pages_are_whole_and_end_with_their_region(write_rpl_capture):
+    from rpl_vmreplay.capture.accesses import pages_of
+    from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.interfaces.replayer import MemoryRange
+
+    size = 3 * (1 << 20) + 100
+    touched = [(BASE + 5000, 4), (BASE + 8190, 4), (BASE + size - 1, 1), (BASE + 8 * (1 << 20) + 8, 8)]
+    found = pages_of(open_capture(write_rpl_capture()), [MemoryRange(*one) for one in touched])
+    assert [(one.address, one.size) for one in found] == [
+        (BASE + 4096, 8192),
+        (BASE + 3 * (1 << 20), 100),
+        (BASE + 8 * (1 << 20), 64),
+    ]

@@ -121,6 +121,14 @@ class MemoryRegion(Part):
     written_by_host: bool | None = None
 
 
+class Shrunk(Part):
+    """``rpl capture shrink`` kept the touched pages; so many regions and bytes there were before."""
+
+    page_bytes: Count
+    regions: Count
+    bytes: _Size
+
+
 class Memory(Part):
     mode: Literal["full", "referenced"]
     hash: Literal["xxh3", "none"]
@@ -130,6 +138,7 @@ class Memory(Part):
     bytes: _Size | None = None
     bytes_stored: _Size | None = None
     copy_ns: _Nanoseconds | None = None
+    shrunk: Shrunk | None = None
     regions: Annotated[tuple[MemoryRegion, ...], Field(strict=False)]
 
 

@@ -25,7 +25,7 @@ ELF_MAGIC = b"\x7fELF"
 #: Hashes of a region of 8 TiB: no GPU has as much, and they are read at once.
 _LARGEST_HASHES = 64 << 20
 #: Every file whose hash the sentinel holds.
-_SEALED = (DISPATCH, REGIONS, EXTRAS, KERNARG, CODE_OBJECT)
+SEALED = (DISPATCH, REGIONS, EXTRAS, KERNARG, CODE_OBJECT)
 
 
 def problems_of(capture: Capture, *, contents: bool = True) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _content_problems(capture: Capture) -> Iterator[str]:
 
 def _seal_problems(folder: Path) -> Iterator[str]:
     sentinel = read_json(folder, SENTINEL, Sentinel)
-    for name in _SEALED:
+    for name in SEALED:
         sealed = sentinel.files.get(name)
         if sealed is None:
             yield f"{SENTINEL} does not name {name}"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_vmreplay.cli.captures import replayer_option
+from rpl_vmreplay.cli.shrink import shrink, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -25,6 +27,9 @@ def capture() -> None:
 
     Those of `rpl isolate`, of the first rocm-perf-lab and of kerncap are read. No GPU and no ROCm is needed.
     """
+
+
+capture.add_command(shrink)
 
 
 @capture.command("info")
@@ -45,29 +50,46 @@ def info(context: click.Context, folder: Path, as_json: bool) -> None:
 
 @capture.command("verify")
 @click.argument("folder", type=_FOLDER)
+@click.option("--accesses", is_flag=True,
+              help="Replay the launch, too: does it reach captured memory only?")  # fmt: skip
+@replayer_option("For --accesses; default: a replayer that logs them.")
+@timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def verify(context: click.Context, folder: Path, as_json: bool) -> int:
+def verify(context: click.Context, /, folder: Path, as_json: bool, **flags: Any) -> int:
     """Check that FOLDER is a whole capture: every file is there, plain, and as large as the lists say.
 
-    Where there are hashes, all bytes are read and compared with them. Exit code 0: whole; 65: not, with every
-    reason.
+    Where there are hashes, all bytes are read and compared with them. With --accesses the launch also runs
+    again, its workgroups in three orders; a capture that lacks memory which it reaches is not whole.
+    Exit code 0: whole; 65: not, with every reason.
     """
+    from rpl_core.errors import BadDataError
     from rpl_core.exit_codes import ExitCode
     from rpl_vmreplay.capture.folder import open_capture
     from rpl_vmreplay.capture.wholeness import problems_of
+    from rpl_vmreplay.cli.shrink import accesses_document, accesses_told
 
-    output = session_of(context).output
+    session = session_of(context)
+    output = session.output
     opened = open_capture(folder)
-    problems = list(problems_of(opened))
+    problems, found = list(problems_of(opened)), None
+    if flags["accesses"] and not problems:
+        try:
+            found = accesses_told(session, opened, flags)
+        except BadDataError as error:
+            problems = [error.one_line()]
     if as_json:
-        output.json({"schema_version": "1.0", "whole": not problems, "problems": problems})
+        told = {"schema_version": "1.0", "whole": not problems, "problems": problems}
+        output.json({**told, **({"accesses": accesses_document(found)} if flags["accesses"] else {})})
     else:
         for problem in problems:
             output.line(problem)
         output.line(
             "NOT whole" if problems else f"whole: {len(opened.regions)} regions, {opened.bytes} bytes"
         )
+        if found is not None:
+            reached = f"{found.bytes} bytes, all of them captured"
+            output.line(f"the launch reaches {reached} ({len(found.read_first)} ranges are read)")
         if opened.complete is None and not problems:
             output.note("this layout can't say whether its tool finished")
     return int(ExitCode.BAD_DATA if problems else ExitCode.OK)
@@ -137,6 +159,8 @@ def _print_extras(output: Output, extras: Extras) -> None:
     output.line(f"launch     {launch.launch_index} of the process, {launch.match_index} of those that match")
     if launch.duration_ns is not None:
         output.line(f"took       {launch.duration_ns} ns")
+    if (cut := extras.memory.shrunk) is not None:
+        output.line(f"shrunk     to the touched pages, of {cut.regions} regions with {cut.bytes} bytes")
     for argument in extras.kernel.arguments or ():
         if argument.value_kind.startswith("hidden_"):  # the compiler's own
             continue

@@ -60,10 +60,12 @@ def replayer_of(session: Session, name: str) -> Replayer:
     return offered.get(name)
 
 
-def logging_replayer(session: Session) -> Replayer:
-    """The first that tells what launches read and write; else the usual one."""
+def logging_replayer(session: Session, name: str | None) -> Replayer:
+    """As ``replayer_of``; without a name the first that logs accesses, else the usual one."""
     from rpl_vmreplay.hookspecs import REPLAYERS
 
+    if name is not None:
+        return replayer_of(session, name)
     offered = (one.value for one in session.host.catalog.of(REPLAYERS).contributions)
     found = next((one for one in offered if one.logs_accesses), None)
     return found or replayer_of(session, DEFAULT_REPLAYER)

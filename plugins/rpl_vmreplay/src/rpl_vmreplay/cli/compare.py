@@ -12,7 +12,6 @@ from rpl_vmreplay.cli.captures import replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, OutputResult
     from rpl_vmreplay.interfaces.replayer import Replayer
@@ -49,14 +48,14 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     import tempfile
 
     from rpl_core.cli.command_options import option_values
-    from rpl_vmreplay.cli.captures import whole_capture
+    from rpl_vmreplay.cli.captures import logging_replayer, whole_capture
     from rpl_vmreplay.compare.data_types import DataType
     from rpl_vmreplay.compare.judge import Allowance, compare_code
     from rpl_vmreplay.compare.subjects import subjects_of
 
     session = session_of(context)
     capture = whole_capture(folder)
-    replayer = _replayer(session, flags["replayer"])
+    replayer = logging_replayer(session, flags["replayer"])
     with tempfile.TemporaryDirectory(prefix="rpl-compare-") as place:
         found = compare_code(
             capture,
@@ -71,12 +70,6 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     else:
         _print(session.output, replayer, found)
     return _exit_code(found)
-
-
-def _replayer(session: Session, name: str | None) -> Replayer:
-    from rpl_vmreplay.cli.captures import logging_replayer, replayer_of
-
-    return logging_replayer(session) if name is None else replayer_of(session, name)
 
 
 def _exit_code(found: Judgement) -> int:

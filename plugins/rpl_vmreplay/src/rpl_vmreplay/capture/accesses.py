@@ -1,0 +1,93 @@
+"""Which captured bytes a launch reads and writes, as replays that log their accesses show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, TimeLimitError
+from rpl_core.values import frozen
+from rpl_vmreplay.compare.observing import inside
+from rpl_vmreplay.compare.ranges import Ranges, size_of, union
+from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayError, ReplayRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.interfaces.replayer import Failure, Replayer, ReplayResult
+
+PAGE_BYTES = 4096
+#: Other orders of workgroups reach other bytes where the launch hands out work or adds by atomics.
+ORDERS = 3
+
+
+@frozen
+class Accesses:
+    """The bytes in captured regions that any of the replays touched; ``reproduced`` is that of the first."""
+
+    read_first: Ranges
+    written: Ranges
+    reproduced: bool | None
+    reproduced_reason: str | None
+
+    @property
+    def bytes(self) -> int:
+        return size_of(union(self.read_first, self.written))
+
+
+def accesses_of(capture: Capture, replayer: Replayer, time_limit_s: float | None = None) -> Accesses:
+    """Every access of these replays was to captured memory: one to other memory ends a replay.
+
+    Raises ``BadDataError`` where that happens, ``MissingError`` for a replayer that logs none, and what other
+    failures of a replay are.
+    """
+    results = [
+        logged(replayer, ReplayRequest(capture.folder, hashes=order == 0, access_log=True,
+                                       variation=order, time_limit_s=time_limit_s))
+        for order in range(ORDERS)
+    ]  # fmt: skip
+    logs = [one.accesses for one in results if one.accesses is not None]
+    if len(logs) < len(results):
+        raise MissingError(
+            f"the replayer {replayer.name} does not tell what a launch reads and writes",
+            cause=results[0].accesses_reason,
+            next_step="choose another one with --replayer",
+        )
+    return Accesses(
+        inside(union(*(one.read_first for one in logs)), capture),
+        inside(union(*(one.written for one in logs)), capture),
+        results[0].reproduced,
+        results[0].reproduced_reason,
+    )
+
+
+def logged(replayer: Replayer, request: ReplayRequest) -> ReplayResult:
+    result = replayer.replay(request)
+    if result.failure is not None:
+        raise _error(result.failure)
+    return result
+
+
+def _error(failure: Failure) -> RplError:
+    if failure.kind is ReplayError.GPU_FAULT:
+        return BadDataError(
+            f"the launch reaches memory that the capture does not hold: {failure.fact}",
+            cause="it was captured with --regions referenced, and the arguments do not lead there",
+            next_step="capture with --regions full",
+        )
+    if failure.kind is ReplayError.TIME_LIMIT:
+        return TimeLimitError(failure.fact, next_step="raise --kernel-timeout")
+    kinds = {ReplayError.BAD_CODE: BadDataError, ReplayError.ISA_MISMATCH: BadDataError,
+             ReplayError.UNDECIDABLE: NoVerdictError}  # fmt: skip
+    error = kinds.get(failure.kind, MissingError)
+    return error(failure.fact, cause=failure.cause, next_step=failure.next_step)
+
+
+def pages_of(capture: Capture, touched: Sequence[MemoryRange]) -> Ranges:
+    """The pages of what was touched, cut where their regions begin and end."""
+    whole = union(
+        MemoryRange(begin, -(-(one.address + one.size) // PAGE_BYTES) * PAGE_BYTES - begin)
+        for one in touched
+        for begin in (one.address // PAGE_BYTES * PAGE_BYTES,)
+    )
+    return inside(whole, capture)
