@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.architecture import Architecture
@@ -156,19 +155,6 @@ def rpl_analyzers(config: Mapping[str, Any]) -> tuple[Analyzer, ...] | None:
 
     Order: topological, then plugin name and analyzer name. Isolation: per analyzer; steps that need a
     failed one's facts are skipped and named.
-    """
-
-
-@hookspec
-def rpl_classifier_rules(device: DeviceModel | None, config: Mapping[str, Any]) -> tuple[Rule, ...] | None:
-    """Offer rules for the bottleneck label.
-
-    Called once per analysis.
-
-    :param device: the device that the recording was made on, or ``None`` when it is unknown.
-    :return: rules; all are evaluated, so that near-misses can be shown.
-
-    Order: priority (highest first), plugin name, rule id. Isolation: per plugin.
     """
 
 

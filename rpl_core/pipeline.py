@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +54,8 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
         recording=recording,
         device=device.model,
         options=request.options,
-        rules=tuple(host.catalog.rules(device.model)),
         architecture=known,
-        offered=host.catalog.of,
+        offered=partial(host.catalog.of, device=device.model),
     )
     result = analyze(context, [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions])
     return _documents(recording, device, request, result, host)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from rpl_core.errors import MissingError, UsageError
+from rpl_core.errors import UsageError
 
 
 def text(value: Any) -> str:
@@ -72,17 +71,5 @@ def one_of(*choices: str) -> Callable[[Any], str]:
         if value not in choices:
             raise UsageError(f"expected one of {', '.join(choices)}, found {value!r}")
         return str(value)
-
-    return parse
-
-
-def existing_file(what: str) -> Callable[[Any], Path]:
-    """Paths of files that are there; others raise ``MissingError`` saying that ``what`` is not."""
-
-    def parse(value: Any) -> Path:
-        path = Path(value)
-        if not path.is_file():
-            raise MissingError(f"no {what} at {path}", next_step="check the path")
-        return path
 
     return parse

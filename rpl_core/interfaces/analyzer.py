@@ -10,7 +10,6 @@ import attrs
 
 from rpl_core.interfaces.fact import Fact, Facts
 from rpl_core.interfaces.options import Options
-from rpl_core.interfaces.rule import Rule
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording
@@ -24,16 +23,15 @@ if TYPE_CHECKING:
 class AnalysisContext:
     """What an analyzer sees.
 
-    ``facts`` holds what earlier analyzers gave, ``rules`` all classifier rules in order of precedence.
-    ``architecture`` gives what the installed plugins know of an instruction set, by its name, ``offered``
-    what they offer of a ``ContributionKind``.
+    ``facts`` holds what earlier analyzers gave. ``architecture`` gives what the installed plugins know of an
+    instruction set, by its name, ``offered`` what they offer of a ``ContributionKind`` for this device, by
+    descending priority where there is one.
     """
 
     recording: Recording
     device: DeviceModel | None
     options: Options = attrs.field(factory=Options)
     facts: Facts = attrs.field(factory=Facts)
-    rules: tuple[Rule, ...] = ()
     architecture: Callable[[str], Architecture | None] = attrs.field(default=lambda _name: None)
     offered: Callable[[Any], Iterable[Any]] = attrs.field(default=lambda _kind: ())
 

@@ -117,14 +117,6 @@ class TypedWork:
     floating: bool = True
 
 
-def _work_by_name(quantity: str) -> TypedWork | None:
-    pipe, _, rest = quantity.partition("_")
-    counted, _, data_type = rest.partition("_")
-    if pipe not in (Pipe.VALU.value, Pipe.MFMA.value) or counted not in ("flops", "ops") or not data_type:
-        return None
-    return TypedWork(quantity, data_type.upper(), Pipe(pipe), floating=counted == "flops")
-
-
 def _read_only(value: Mapping[str, int]) -> Mapping[str, int]:
     return MappingProxyType(dict(value))
 
@@ -151,11 +143,6 @@ class CounterMap:
     dangerous: tuple[tuple[str, str], ...] = ()  # (counter prefix, reason)
     work: tuple[TypedWork, ...] = ()
     memory_bytes: tuple[str, ...] = ("hbm_bytes",)
-
-    @property
-    def typed_work(self) -> tuple[TypedWork, ...]:
-        """``work``, or what the names of the quantities say."""
-        return self.work or tuple(one for q in self.quantities if (one := _work_by_name(q.name)) is not None)
 
 
 @frozen

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.rule import Rule
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.plugins.kinds import ContributionKind
     from rpl_core.plugins.records import DiagnosticLog
@@ -97,14 +96,15 @@ class Catalog:
         self._kept: dict[str, NamedContributions[Any]] = {}
         self._taken: dict[str | None, set[str]] = {}
 
-    def of(self, kind: ContributionKind[T]) -> NamedContributions[T]:
-        """All contributions of ``kind``, for kinds whose hook asks for nothing; the urgent ones first."""
-        if kind.hook not in self._kept:
-            offered = self._relay.collect(kind)
-            if "priority" in kind.numbers:
-                offered = tuple(sorted(offered, key=lambda c: -getattr(c.value, "priority")))  # noqa: B009
-            self._kept[kind.hook] = self._named(kind, offered)
-        return self._kept[kind.hook]
+    def of(self, kind: ContributionKind[T], device: DeviceModel | None = None) -> NamedContributions[T]:
+        """All contributions of ``kind``, the urgent ones first; ``device`` is for kinds that ask for one."""
+        if kind.hook in self._kept:
+            return self._kept[kind.hook]
+        offered = self._relay.collect(kind, **dict.fromkeys(kind.asked, device))
+        if "priority" in kind.numbers:
+            offered = tuple(sorted(offered, key=partial(_precedence, kind)))
+        named = self._named(kind, offered)
+        return named if kind.asked else self._kept.setdefault(kind.hook, named)
 
     def ceilings(self, device: DeviceModel) -> tuple[Contribution[ComputeCeiling | MemoryCeiling], ...]:
         """Ceilings that plugins add to those of ``device``."""
@@ -125,12 +125,6 @@ class Catalog:
             else:
                 free.append(_guarded(offered))
         return tuple(free)
-
-    def rules(self, device: DeviceModel | None) -> NamedContributions[Rule]:
-        """Rules for ``device``, in the order in which they apply: priority, plugin, id."""
-        offered = self._relay.collect(kinds.RULES, device=device)
-        ordered = sorted(offered, key=lambda c: (-c.value.priority, c.plugin, c.value.id))
-        return self._named(kinds.RULES, ordered)
 
     def _named(self, kind: ContributionKind[T], offered: Iterable[Contribution[T]]) -> NamedContributions[T]:
         kept: dict[str, Contribution[T]] = {}
@@ -163,3 +157,7 @@ def _guarded(offered: Contribution[CommandOption[Any]]) -> CommandOption[Any]:
 
     changing = option.change_device and within(option.change_device)
     return attrs.evolve(option, parse=within(option.parse), change_device=changing)
+
+
+def _precedence(kind: ContributionKind[Any], offered: Contribution[Any]) -> tuple[int, str, str]:
+    return (-offered.value.priority, offered.plugin, kind.identity_of(offered.value))

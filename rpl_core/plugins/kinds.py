@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.rule import Rule
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
@@ -132,15 +131,6 @@ ANALYZERS: ContributionKind[Analyzer] = ContributionKind(
     (f"{_INTERFACES}.analyzer:Analyzer",),
     fact_sets=("requires", "wants", "provides"),
 )
-RULES: ContributionKind[Rule] = ContributionKind(
-    "rpl_classifier_rules",
-    "rule",
-    (f"{_INTERFACES}.rule:Rule",),
-    identity="id",
-    required_text=("explanation",),
-    numbers=("priority",),
-    asked=("device",),
-)
 DOCUMENTS: ContributionKind[DocumentContract | DocumentSection] = ContributionKind(
     "rpl_documents",
     "document",
@@ -171,7 +161,6 @@ KINDS: tuple[ContributionKind[Any], ...] = (
     COLLECTORS,
     READERS,
     ANALYZERS,
-    RULES,
     DOCUMENTS,
     SECTIONS,
     RENDERERS,

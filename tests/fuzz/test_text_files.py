@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from rpl_analysis.bottleneck.rule_file import parse_rules
 from rpl_analysis.documents.load import load_documents
+from rpl_analysis.interfaces import Rule
 from rpl_core.config.settings import load_configuration
 from rpl_core.errors import RplError
 from rpl_core.interfaces.renderer import RenderRequest
-from rpl_core.interfaces.rule import Rule
 from rpl_report.text.report import TextRenderer
 from rpl_testkit.contracts.rule import assert_rule
 

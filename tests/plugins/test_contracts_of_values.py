@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
+from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
 from rpl_core.model.device import (
     CeilingOrigin,
     ComputeCeiling,

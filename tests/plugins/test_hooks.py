@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rpl_analysis.hookspecs import RULES
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.trace import Agent
-from rpl_core.plugins.kinds import DEVICES, KINDS, RENDERERS, RULES
+from rpl_core.plugins.kinds import DEVICES, KINDS, RENDERERS
 
 DEVICE = """
 from rpl_core.model.device import CounterMap, DeviceModel
@@ -117,7 +118,7 @@ def test_hook_rpl_ceilings(rpl_site):
 
 
 RULE = """
-from rpl_core.interfaces.rule import BottleneckLabel, Comparison, Condition, Rule
+from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
 
 LABEL = BottleneckLabel.UNCLASSIFIED
 TRUE = Condition("occupancy", Comparison.BELOW, 2.0, "chosen")
@@ -135,7 +136,8 @@ def test_hook_rpl_classifier_rules(rpl_site):
     rpl_site.plugin("b", RULE.format(arguments="device", rules="[('for-' + str(device), 5), ('low', 1)]"))
     rpl_site.plugin("a", RULE.format(arguments="", rules="[('z', 5), ('y', 5), ('high', 9)]"))
     rpl_site.plugin("c", "@hookimpl\ndef rpl_classifier_rules(device):\n    return device.name\n")
-    host = rpl_site.host(disabled=("core",))
+    seen = frozenset({*rpl_site.distributions, "rpl-analysis"})  # it owns the hook
+    host = rpl_site.host(disabled=("core", "analysis"), only_distributions=seen)
     assert [c.value.id for c in host.relay.collect(RULES, device=None)] == [
         "z",
         "y",
@@ -143,7 +145,7 @@ def test_hook_rpl_classifier_rules(rpl_site):
         "for-None",
         "low",
     ]
-    assert host.catalog.rules(None).names == ("high", "y", "z", "for-None", "low")
+    assert host.catalog.of(RULES).names == ("high", "y", "z", "for-None", "low")
     assert [d.where for d in host.diagnostics] == ["plugin c"]
 
 

@@ -26,7 +26,7 @@ from rpl_core.interfaces.fact import AppFigure, Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.interfaces.renderer import Renderer
-from rpl_core.interfaces.rule import Comparison, Condition, Rule
+from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 from rpl_core.model.architecture import Architecture
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, Pipe

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from rpl_analysis.hookspecs import KINDS, RULES
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.model.recording import Recording
@@ -46,7 +47,7 @@ def test_their_devices(host):
 
 def test_their_rules(host):
     for device in (None, *host.catalog.devices()):
-        for rule in host.catalog.rules(device):
+        for rule in host.catalog.of(RULES, device):
             contracts.assert_rule(rule)
 
 
@@ -90,7 +91,8 @@ def recording():
 def test_their_analyzers(host, recording):
     device = host.catalog.devices().get("mi300x")
     contributions = host.catalog.analyzers().contributions
-    context = AnalysisContext(recording, device, rules=tuple(host.catalog.rules(device)))
+    offers = {kind.hook: tuple(host.catalog.of(kind, device)) for kind in KINDS}
+    context = AnalysisContext(recording, device, offered=lambda kind: offers[kind.hook])
     facts = analyze(context, [Step(c.plugin, c.value) for c in contributions]).facts
     assert contributions
     for contribution in contributions:

@@ -60,7 +60,7 @@ from rpl_core.interfaces.document import DocumentSection
 from rpl_report.interfaces import Exporter, ExportRequest
 from rpl_core.interfaces.fact import Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
-from rpl_core.interfaces.rule import Comparison, Condition, Rule
+from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness

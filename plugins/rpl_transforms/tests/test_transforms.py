@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rpl_testkit
-from rpl_core.interfaces.rule import Rule
+from rpl_analysis.interfaces import Rule
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 from rpl_optimize.source_meaning.front_end import FrontEnd

@@ -12,9 +12,23 @@ from rpl_core.markers import hookspec
 from rpl_core.plugins.kinds import ContributionKind
 
 if TYPE_CHECKING:
-    from rpl_analysis.interfaces import Advice, CollectiveRule
+    from rpl_analysis.interfaces import Advice, CollectiveRule, Rule
+    from rpl_core.model.device import DeviceModel
 
-__all__ = ["ADVICE", "COLLECTIVE_RULES", "KINDS"]
+__all__ = ["ADVICE", "COLLECTIVE_RULES", "KINDS", "RULES"]
+
+
+@hookspec
+def rpl_classifier_rules(device: DeviceModel | None, config: Mapping[str, Any]) -> tuple[Rule, ...] | None:
+    """Offer rules for the bottleneck label.
+
+    Called once per analysis.
+
+    :param device: the device that the recording was made on, or ``None`` when it is unknown.
+    :return: rules; all are evaluated, so that near-misses can be shown.
+
+    Order: priority (highest first), plugin name, rule id. Isolation: per plugin.
+    """
 
 
 @hookspec
@@ -41,6 +55,16 @@ def rpl_advice(config: Mapping[str, Any]) -> tuple[Advice, ...] | None:
     """
 
 
+RULES: ContributionKind[Rule] = ContributionKind(
+    "rpl_classifier_rules",
+    "rule",
+    ("rpl_analysis.interfaces:Rule",),
+    identity="id",
+    required_text=("explanation",),
+    numbers=("priority",),
+    asked=("device",),
+)
+
 COLLECTIVE_RULES: ContributionKind[CollectiveRule] = ContributionKind(
     "rpl_collective_rules",
     "collective rule",
@@ -57,4 +81,4 @@ ADVICE: ContributionKind[Advice] = ContributionKind(
     required_text=("text", "source"),
 )
 
-KINDS: tuple[ContributionKind[Any], ...] = (COLLECTIVE_RULES, ADVICE)
+KINDS: tuple[ContributionKind[Any], ...] = (RULES, COLLECTIVE_RULES, ADVICE)

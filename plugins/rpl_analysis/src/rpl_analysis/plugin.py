@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_analysis.interfaces import Advice, CollectiveRule
+    from rpl_analysis.interfaces import Advice, CollectiveRule, Rule
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.document import DocumentContract
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.rule import Rule
 
 RPL_API = 1
 

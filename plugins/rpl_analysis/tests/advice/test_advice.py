@@ -9,7 +9,7 @@ import pytest
 
 from rpl_analysis.advice.rule_file import builtin_advice
 from rpl_analysis.bottleneck.rule_file import builtin_rules
-from rpl_core.interfaces.rule import label_name
+from rpl_analysis.interfaces import label_name
 from rpl_testkit.recordings import Launch
 
 #: Figures that rules test and no counter gives by itself.
@@ -80,9 +80,8 @@ def test_subjects_are_ranked_by_the_what_if(rpl_shared_data, rpl_cli, tmp_path):
 
 
 _PLUGIN = """
-from rpl_analysis.interfaces import Advice
+from rpl_analysis.interfaces import Advice, Comparison, Condition, Rule
 from rpl_core import hookimpl
-from rpl_core.interfaces.rule import Comparison, Condition, Rule
 
 RPL_API = 1
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rpl_analysis.bottleneck.rule_file import builtin_rules
-from rpl_core.interfaces.rule import BottleneckLabel
+from rpl_analysis.interfaces import BottleneckLabel
 
 from .conftest import TABLE, case_of
 

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from rpl_core.config.values import existing_file, flag
+from rpl_core.config.values import flag
+from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import CommandOption, OptionForm
 
 __all__ = ["CODE_OBJECT", "RECORDED_CODE"]
 
 _COMMANDS = ("profile", "analyze")
 
+
+def _code_object(value: Any) -> Path:
+    path = Path(value)
+    if not path.is_file():
+        raise MissingError(f"no code object at {path}", next_step="check the path")
+    return path
+
+
 CODE_OBJECT: CommandOption[tuple[Path, ...]] = CommandOption(
     name="code-object",
     commands=_COMMANDS,
-    parse=existing_file("code object"),
+    parse=_code_object,
     default=(),
     help="Executable or code object of the kernels, for packed arithmetic; may be repeated.",
     form=OptionForm.REPEATED,

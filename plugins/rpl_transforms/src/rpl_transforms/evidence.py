@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_codeobject.kernel_names import is_instance
-from rpl_core.interfaces.rule import Comparison, Condition, Rule
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:  # the rule below is read at each analysis, which needs nothing of the loop

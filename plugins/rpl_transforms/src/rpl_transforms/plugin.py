@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.rule import Rule
+    from rpl_analysis.interfaces import Rule
     from rpl_optimize.interfaces.transformation import Transformation
 
 RPL_API = 1

@@ -9,8 +9,7 @@ import attrs
 
 from rpl_analysis.advice.model import Confirmation, NextStep, NextSteps, Priority
 from rpl_analysis.counters.formulas import counters_of
-from rpl_analysis.interfaces import Advice, AdviceState
-from rpl_core.interfaces.rule import BottleneckLabel, Condition, label_name
+from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Condition, label_name
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from rpl_analysis.interfaces import Advice, AdviceState
+from rpl_analysis.interfaces import Advice, AdviceState, Comparison, Condition
 from rpl_analysis.text.packaged_toml import packaged_rules
-from rpl_core.interfaces.rule import Comparison, Condition
 
 __all__ = ["builtin_advice"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from rpl_analysis.bottleneck.classify import classify
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
 from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
+from rpl_analysis.hookspecs import RULES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.trace import distinct_values
 
@@ -34,6 +35,7 @@ class BottleneckAnalyzer(Analyzer):
         quantities = facts.get(KERNEL_QUANTITIES) or {}
         rooflines = facts[ROOFLINE].kernels
         no_lds = _kernels_without_lds(context.recording)
+        rules = tuple(context.offered(RULES))
         classifications = {}
         for name, time in facts[KERNEL_TIMES].items():
             evidence = KernelEvidence(
@@ -45,7 +47,7 @@ class BottleneckAnalyzer(Analyzer):
                 others=facts.figures(name),
             )
             figures = figures_of(evidence, context.device, context.recording.origin)
-            classifications[name] = classify(name, figures, context.rules)
+            classifications[name] = classify(name, figures, rules)
         return AnalysisOutcome({BOTTLENECKS: classifications})
 
 

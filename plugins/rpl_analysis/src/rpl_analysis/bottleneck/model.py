@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rpl_core.interfaces.rule import BottleneckLabel, Condition, Rule
+from rpl_analysis.interfaces import BottleneckLabel, Condition, Rule
 from rpl_core.model.metric import Metric
 from rpl_core.values import frozen
 

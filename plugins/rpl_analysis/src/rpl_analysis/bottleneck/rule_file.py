@@ -7,8 +7,8 @@ import sys
 from importlib import resources
 from typing import Any
 
+from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.errors import BadDataError
-from rpl_core.interfaces.rule import Comparison, Condition, Rule
 
 if sys.version_info >= (3, 11):
     import tomllib

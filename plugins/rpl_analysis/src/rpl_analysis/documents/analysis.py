@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
 from rpl_analysis.documents.plain_values import plain_values
+from rpl_analysis.interfaces import label_name
 from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.interfaces.rule import label_name
 
 if TYPE_CHECKING:
     from rpl_analysis.advice.model import NextSteps

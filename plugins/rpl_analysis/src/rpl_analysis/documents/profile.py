@@ -18,9 +18,9 @@ from rpl_analysis.documents.parts import (
     StabilityPart,
 )
 from rpl_analysis.documents.plain_values import plain_values
+from rpl_analysis.interfaces import label_name
 from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.interfaces.rule import label_name
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.values import frozen
 

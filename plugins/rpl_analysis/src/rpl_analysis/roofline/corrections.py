@@ -13,6 +13,7 @@ import attrs
 
 from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
+from rpl_analysis.roofline.vocabulary import typed_work
 from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
@@ -37,7 +38,7 @@ def flop_corrections(
     ``figures`` are the quantities of a kernel, ``mix`` is ``None`` without any code object. Where a
     correction can change nothing (all lanes active, no operation that could be packed) it gives the count.
     """
-    floating = [work for work in device.counter_map.typed_work if work.floating]
+    floating = [work for work in typed_work(device.counter_map) if work.floating]
     return {
         "active_lanes": _active_lanes(figures, floating),
         "packed": _packed(figures, floating, mix, device),

@@ -11,7 +11,7 @@ from rpl_analysis.roofline.corrections import flop_corrections
 from rpl_analysis.roofline.model import KernelRoofline, LevelTraffic
 from rpl_analysis.roofline.quotients import quotient
 from rpl_analysis.roofline.roofs import Rates, bound_of, exceeded_ceilings, roof_of
-from rpl_analysis.roofline.vocabulary import CACHES, LEVELS
+from rpl_analysis.roofline.vocabulary import CACHES, LEVELS, typed_work
 from rpl_analysis.roofline.work import compare_models, dominant_type, selected_flops, work_by_type
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.metric import Metric
@@ -51,7 +51,7 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
     counter_map = device.counter_map
     moved, source = _bytes(figures, counter_map.memory_bytes)
     work, traffic = _name(models.selected), source or counter_map.memory_bytes[0]
-    types = work_by_type(figures, time_ns, counter_map.typed_work)
+    types = work_by_type(figures, time_ns, typed_work(counter_map))
     rates = Rates(
         models,
         types,

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from rpl_analysis.roofline.vocabulary import typed_work
 from rpl_core.errors import BadDataError
 from rpl_testkit.contracts.architecture import assert_architecture
 from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind, demand_positive
@@ -115,7 +116,7 @@ def _check_counter_map(counters: CounterMap, subject: str) -> None:
 def _check_work(counters: CounterMap, subject: str) -> None:
     """Data types count quantities that exist, each once; so does the traffic of memory."""
     known = {quantity.name for quantity in counters.quantities}
-    work = [one.quantity for one in counters.typed_work]
+    work = [one.quantity for one in typed_work(counters)]
     _demand_unique(work, subject, "work of quantity")
     unknown = [name for name in work if name not in known]
     demand(not unknown, subject, f"work counts unknown quantities: {unknown}")

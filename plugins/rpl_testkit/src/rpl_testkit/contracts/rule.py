@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.rule import Rule
+    from rpl_analysis.interfaces import Rule
 
 
 def assert_rule(rule: Rule) -> None:
     """Check one rule."""
-    from rpl_core.interfaces.rule import Comparison
+    from rpl_analysis.interfaces import Comparison
 
     subject = demand_kind("rpl_classifier_rules", rule)
     for condition in rule.conditions:

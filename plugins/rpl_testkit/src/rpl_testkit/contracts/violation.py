@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rpl_analysis.hookspecs import KINDS as ANALYSES
 from rpl_core.plugins.kinds import KINDS
 from rpl_optimize.hookspecs import KINDS as OPTIMIZER
 from rpl_report.hookspecs import KINDS as REPORTS
@@ -22,7 +23,7 @@ def demand(holds: bool, subject: str, rule: str) -> None:
 
 def demand_kind(hook: str, item: Any) -> str:
     """What the host itself checks of a contribution of ``hook``; returns "Kind name" for messages."""
-    kind = next(kind for kind in (*KINDS, *REPORTS, *OPTIMIZER) if kind.hook == hook)
+    kind = next(kind for kind in (*KINDS, *ANALYSES, *REPORTS, *OPTIMIZER) if kind.hook == hook)
     violation = kind.violation(item)
     demand(violation is None, kind.title, violation or "")
     for attribute in kind.required_text:
