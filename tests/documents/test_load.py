@@ -116,8 +116,11 @@ def test_a_directory_with_another_known_file_is_called_what_it_is(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": "1.0"}', b"1" * 5000],
-    ids=["empty", "cut", "list", "null", "no text", "deep", "without members", "huge number"],
+    [
+        *(b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": "1.0"}', b"1" * 5000),
+        b'{"schema_version": "1.0", "status": "unavailable", "reason": "\\udcff"}',
+    ],
+    ids=["empty", "cut", "list", "null", "no text", "deep", "without members", "huge number", "half a pair"],
 )
 def test_damaged_document_is_bad_data(folder, content):
     (folder / "dag.json").write_bytes(content)

@@ -1,4 +1,4 @@
-"""``frozen`` means what ``attrs.frozen`` means, class by class."""
+"""``frozen`` means what ``attrs.frozen`` means, class by class; what contradicts annotations is said."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pickle
 import attrs
 import pytest
 
+from rpl_core.model.value_checks import value_violation
 from rpl_core.values import frozen
 
 
@@ -79,3 +80,10 @@ def test_identity_and_own_methods_are_kept() -> None:
     assert Owned(1) == Owned(2)
     assert hash(Owned(1)) == 7
     assert repr(Owned(1)) == "owned"
+
+
+def test_what_a_container_holds_is_said_under_its_own_name() -> None:
+    class Axis:
+        pass
+
+    assert value_violation(Ours(1, (Axis(),))) == "names holds Axis where str was expected"  # type: ignore[arg-type]

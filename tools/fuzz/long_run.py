@@ -1,8 +1,9 @@
 """Damage recordings for minutes: the targets of tests/fuzz with other examples in every round.
 
-    python tools/fuzz/long_run.py --minutes 5 --log fuzz.log
+    python tools/fuzz/long_run.py --minutes 60 --log fuzz.log
 
-Each round runs every target with its own seed; a failure is logged with the seed that repeats it:
+Each round runs every target with its own seed, and says how many targets, seconds and MiB it took; a
+failure is logged with the seed that repeats it:
 ``RPL_FUZZ_EXAMPLES=N pytest tests/fuzz --hypothesis-profile=random --hypothesis-seed=SEED``. Exit 1 when a
 round failed.
 """
@@ -13,6 +14,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,13 +22,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def one_round(seed: int, examples: int) -> tuple[bool, str]:
-    """Whether all targets held, and what pytest said at the end (all it said when one did not)."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "900"]
+    """Whether all targets held, and what they took (all that pytest said when one did not)."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command += ["--timeout", "900"]
     command += ["--hypothesis-profile=random", f"--hypothesis-seed={seed}", str(ROOT / "tests" / "fuzz")]
     environment = {**os.environ, "RPL_FUZZ_EXAMPLES": str(examples)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    held = done.returncode == 0
-    return held, done.stdout.strip().splitlines()[-1] if held else done.stdout
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        text = said.read()
+    if child.returncode:
+        return False, text
+    cpu = used.ru_utime + used.ru_stime
+    outcome = text.strip().splitlines()[-1]
+    return (
+        True,
+        f"{outcome}, {examples} examples per target, {cpu:.0f} CPU s, at most {used.ru_maxrss >> 10} MiB",
+    )
 
 
 def main() -> int:
@@ -43,15 +57,18 @@ def main() -> int:
     while time.monotonic() - begin < 60 * options.minutes:
         held, text = one_round(seed, options.examples)
         failed += not held
-        line = f"seed {seed}, {options.examples} examples per target: {'held' if held else 'FAILED'}: {text}"
-        print(line, flush=True)
-        if options.log:
-            with options.log.open("a", encoding="utf-8") as log:
-                log.write(line + "\n")
+        _say(f"seed {seed}: {'held' if held else 'FAILED'}: {text}", options.log)
         seed += 1
     rounds = seed - options.first_seed
-    print(f"{rounds} rounds in {time.monotonic() - begin:.0f} s, {failed} failed")
+    _say(f"{rounds} rounds in {time.monotonic() - begin:.0f} s, {failed} failed", options.log)
     return 1 if failed else 0
+
+
+def _say(line: str, log: Path | None) -> None:
+    print(line, flush=True)
+    if log:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
+from rpl_analysis.execution_graph.dependences import device_waits
+from rpl_analysis.execution_graph.graph.edges import Confidence
+from rpl_core.model.calls import CallKind
 from rpl_testkit.programs import RecordedProgram
 
 EVENT = 0xE1
@@ -172,3 +178,37 @@ def test_trailing_synchronisation_does_not_stretch_the_graph(program, edges_of):
     program.launch("a", 0, 10, stream=1)
     program.call("hipDeviceSynchronize", until_us=500)
     assert len(edges_of(program).found.syncs) == 0
+
+
+def test_synchronisations_beyond_what_may_be_looked_at_are_counted(monkeypatch):
+    """Each thread looks at 2^24 nodes: 16 use up the 2^28, the 17th is the last, three are left out."""
+    threads = np.arange(20)
+    none = np.empty(0, dtype=np.int64)
+
+    class Nodes(SimpleNamespace):
+        def __len__(self):
+            return 2**24
+
+    class Lanes(SimpleNamespace):
+        def __len__(self):
+            return 0
+
+    class Calls(SimpleNamespace):
+        def rows(self, kind):
+            return threads if kind is CallKind.DEVICE_SYNC else none
+
+        def __len__(self):
+            return threads.size
+
+    lanes = Lanes(is_null=none == 0, process=none, agent=none)
+    program = SimpleNamespace(nodes=Nodes(lanes=lanes), submissions=SimpleNamespace(call=none))
+    calls = Calls(thread=threads, table=SimpleNamespace(process=np.zeros(20, dtype=np.int64)))
+    streams = SimpleNamespace(device=SimpleNamespace(agent_at=np.zeros_like), is_null=lambda rows: rows == 0)
+    nothing = device_waits.AwaitedPairs.made(none, none, Confidence.CERTAIN)
+    looked = []
+    monkeypatch.setattr(
+        device_waits, "_waits_of_thread", lambda _, rows, *__: looked.append(int(rows[0])) or nothing
+    )
+    _, left_out = device_waits.device_waits(program, calls, streams, none.astype(np.int8))
+    assert looked == list(range(17))
+    assert left_out == 3

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import attrs
 import numpy as np
 import pytest
 
+from rpl_att.analysis.att_block import att_block
 from rpl_att.analysis.figures import FIGURES, kernel_figures
 from rpl_att.analysis.occupancy import busiest_target
 from rpl_att.analysis.unit_utilisation import mfma_utilisation
 from rpl_att.contract import AttPart
+from rpl_att.reading.decoded_trace import read_decoded_trace
 from rpl_core.contracts.common import MetricDoc
 from rpl_core.model.origin import Exactness
 
@@ -40,6 +43,21 @@ def test_what_a_trace_does_not_measure_is_no_figure(att_of):
 def test_matrix_cycles_are_those_of_four_units_where_the_gpu_is_unknown():
     counters = {"SQ_VALU_MFMA_BUSY_CYCLES": 40, "SQ_BUSY_CU_CYCLES": 20}
     assert mfma_utilisation(counters, None, None, None, None).value == 40 / 20 / 4
+
+
+@pytest.mark.parametrize(
+    ("began", "found"),
+    [(2, [(True, "6 counted, 6 expected for 2 waves")]), (0, [])],
+)
+def test_only_recorded_counters_of_waves_that_began_are_compared(trace_folder, began, found):
+    """The one traced wave executed three vector instructions, so that two waves make six."""
+    trace_folder.code(("v_add_f32 v0, v0, v0", 0, 3, 12, 0, 0), ("s_endpgm", 8, 1, 4, 0, 0))
+    trace_folder.wave([[10 + 10 * i, 6, 0, 4, 0] for i in range(3)] + [[40, 11, 0, 4, 1]], 0, 50)
+    events = [[10 * i, 0, 0, i, int(i < began), 1] for i in range(2)]
+    trace_folder.file("occupancy.json", {"0": events, "dispatches": {"1": "k"}})
+    trace = attrs.evolve(read_decoded_trace(trace_folder.path), counters={"SQ_ACTIVE_INST_VALU": 6})
+    checks = [check for check in att_block(trace, None).checks if check.name.startswith("SQ_")]
+    assert [(check.holds, check.detail) for check in checks] == found
 
 
 def test_the_next_trace_aims_where_most_waves_began():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents.bundle import Documents
@@ -50,8 +50,8 @@ def load_document(directory: Path, contract: DocumentContract, known: Iterable[A
     if path.stat().st_size > _MAX_DOCUMENT_BYTES:
         raise BadDataError(f"{path} is larger than 256 MiB: not a document that rpl writes")
     try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        content = from_json(path.read_bytes())  # refuses halves of surrogate pairs, which nothing could write
+    except ValueError as error:
         raise BadDataError(f"{path} is not valid JSON: {error}", next_step="analyse the run again") from None
     _require_known_version(path, content)
     return _validated(contract.model(), content, path)
