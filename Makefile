@@ -7,8 +7,9 @@ RUNNABLE := $(VENV)/.runnable
 
 .PHONY: demo test test-long mutants check native dev system metadata schemas docs dist site clean
 
-demo: $(RUNNABLE)         ## set up what running needs, and profile a synthetic application, start to end
-	$(BIN)/rpl demo
+demo: $(RUNNABLE)         ## set up what running needs; build, profile and replay a HIP program, start to end, without a GPU
+	@tools/install_system_packages demo
+	@$(BIN)/python tools/demo.py
 	@echo "rpl is $(BIN)/rpl; to call it by its name: . $(BIN)/activate"
 
 test: check native        ## set up, lint, type-check and run the tests: under ten minutes on two cores

@@ -41,6 +41,9 @@ def test_a_fetched_runtime_has_the_version_that_the_program_was_linked_with(cach
     assert find_runtime([str(program)], None, ()) == Runtime(wanted)
     system = wanted / LIBRARIES
     assert find_runtime([str(program)], None, (str(system),)) == Runtime()
+    (system / "libamdhip64.so.6").rename(system / "libamdhip64.so.4")
+    with pytest.raises(MissingError, match=r"here with libamdhip64\.so\.6"):
+        find_runtime([str(program)], None, (str(system),))
 
 
 def test_a_folder_that_is_no_runtime_is_refused(tmp_path):

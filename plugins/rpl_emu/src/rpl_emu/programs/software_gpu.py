@@ -60,21 +60,20 @@ def find_runtime(command: Sequence[str], given: Path | None, system: Sequence[st
         if not (given / _LIBRARIES / _RUNTIME).exists():
             raise MissingError(f"{given} holds no {_RUNTIME}", next_step=_remedy(command))
         return Runtime(given.resolve())
-    if any((Path(folder) / _RUNTIME).exists() for folder in system):
-        return Runtime()
     wanted = _hip_library(command)
-    fetched = [
-        folder
-        for folder in _fetched()
-        if (folder / _LIBRARIES / _RUNTIME).exists()
-        and (wanted is None or (folder / _LIBRARIES / wanted).exists())
-    ]
+    if any(_fits(Path(folder), wanted) for folder in system):
+        return Runtime()
+    fetched = [folder for folder in _fetched() if _fits(folder / _LIBRARIES, wanted)]
     if not fetched:
         raise MissingError(
             f"there is no ROCm runtime here{f' with {wanted}' if wanted else ''}",
             next_step=_remedy(command),
         )
     return Runtime(fetched[-1])
+
+
+def _fits(folder: Path, wanted: str | None) -> bool:
+    return (folder / _RUNTIME).exists() and (wanted is None or (folder / wanted).exists())
 
 
 def _remedy(command: Sequence[str]) -> str:

@@ -1,0 +1,273 @@
+"""`make demo`: from the source of a HIP program to its report, with no GPU, and with what there is here.
+
+With clang and ROCm's runtime the testbed is built, its attention pipeline profiled on the emulated device
+`gfx942-emu`, its dominant kernel isolated and replayed. Without them a captured launch that lies in this
+checkout is replayed instead, which needs neither. Without a C++ compiler only recordings are analysed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = Path("build")
+TESTBED = Path("examples/testbed")
+CAPTURE = Path("examples/captures/attention_values")
+PROGRAM, SIZE = "attention", "256"
+#: The first is what the tests use; the others know gfx942, too, and bring an LLVM that the emulator can use.
+COMPILERS = ("22", "21", "20", "19")
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL = "rpl-emu", "softkfd", "rpl_isolate"
+#: Lines of output that show where a command failed.
+_LAST_LINES = 15
+
+
+class NotHereError(Exception):
+    """Something can't be had on this machine: one line that says what."""
+
+
+class FailedError(Exception):
+    """A command that should have worked did not."""
+
+
+class Progress:
+    """Numbered steps with their times; what is fetched and built is timed apart from what rpl does."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps, self._number = steps, 0
+        self.preparing, self.working = 0.0, 0.0
+
+    @contextmanager
+    def step(self, title: str, *, prepares: bool = False) -> Iterator[None]:
+        self._number += 1
+        say(f"[{self._number}/{self._steps}] {title}")
+        begin = time.monotonic()
+        yield
+        took = time.monotonic() - begin
+        if prepares:
+            self.preparing += took
+        else:
+            self.working += took
+        say(f"      {took:.1f} s\n")
+
+
+def main() -> int:
+    arguments = _arguments()
+    os.chdir(ROOT)
+    os.environ.update(RPL_EMU_FOLDER=str(ROOT / BUILD), RPL_NATIVE_FOLDER=str(ROOT / BUILD))
+    folder = arguments.output or Path("rpl-runs", time.strftime("%Y%m%dT%H%M%SZ-demo", time.gmtime()))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _tell(folder, _demo(folder, arguments.without_rocr))
+    except FailedError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("-o", "--output", type=Path, help="folder for all results (rpl-runs/<time>-demo)")
+    parser.add_argument(
+        "--without-rocr", action="store_true", help="replay the capture of the checkout, as without a runtime"
+    )
+    return parser.parse_args()
+
+
+def _demo(folder: Path, without_rocr: bool) -> Progress:
+    try:
+        compiler, runtime = _compiler(), _fetched_runtime(without_rocr)
+        return _whole(folder, compiler, runtime)
+    except NotHereError as reason:
+        say(f"The way without ROCm's runtime (ROCr), since {reason}.\n")
+    try:
+        return _without_rocr(folder)
+    except NotHereError as reason:
+        say(f"A recorded application only, since {reason}.\n")
+        return _recorded_only(folder)
+
+
+def _whole(folder: Path, compiler: str, runtime: Path) -> Progress:
+    progress = Progress(6)
+    with progress.step("build the emulator, the software GPU and the capture tool", prepares=True):
+        _build(EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL)
+    with progress.step(f"build the testbed by {compiler}", prepares=True):
+        programs = _testbed(compiler, runtime)
+    say(f"      {', '.join(programs)}\n")
+    run, application = folder / PROGRAM, (str(BUILD / "testbed" / PROGRAM), SIZE)
+    with progress.step("profile the attention pipeline on the emulated device gfx942-emu"):
+        show(
+            rpl("profile", "--device", "gfx942-emu", "--roofline", "-o", run, "--", *application),
+            until="\n\nNext",
+        )
+    kernel = _dominant(run)
+    with progress.step(f"isolate its dominant kernel, {kernel}"):
+        words = ("isolate", "--kernel", rf"^{re.escape(kernel)}\(", "-o", folder / "capture")
+        show(rpl(*words, "--", _rpl(), "emu", "run", "--", *application))
+    with progress.step("replay it without its program, and compare the memory that it leaves"):
+        show(rpl("replay", "full-vm", folder / "capture", "--device", "gfx942-emu"))
+    with progress.step("write the report"):
+        _report(run, folder)
+    return progress
+
+
+def _without_rocr(folder: Path) -> Progress:
+    progress = Progress(4)
+    with progress.step("build the emulator", prepares=True):
+        _build(EMULATOR)
+        if subprocess.run([_rpl(), "emu", "doctor"], capture_output=True).returncode:
+            raise NotHereError(
+                "there is no libLLVM 19 or newer, which reads instructions (libllvm22 of Debian)"
+            )
+    with progress.step(f"verify the capture of a launch in {CAPTURE}"):
+        show(rpl("capture", "verify", CAPTURE))
+    with progress.step("replay it on the emulated device gfx942-emu, and compare the memory that it leaves"):
+        show(rpl("replay", "full-vm", CAPTURE, "--device", "gfx942-emu"))
+    _recorded(folder, progress)
+    return progress
+
+
+def _recorded_only(folder: Path) -> Progress:
+    progress = Progress(1)
+    _recorded(folder, progress)
+    return progress
+
+
+def _recorded(folder: Path, progress: Progress) -> None:
+    with progress.step("profile a recorded synthetic application"):
+        show(rpl("demo", "-o", folder / "synthetic"), until="\n\nNext")
+        _report(folder / "synthetic", folder)
+
+
+def _report(run: Path, folder: Path) -> None:
+    rpl("report", "--format", "html", "-o", folder / "report.html", run)
+
+
+def _tell(folder: Path, progress: Progress) -> None:
+    total = progress.preparing + progress.working
+    say(f"{progress.working:.0f} s, and {progress.preparing:.0f} s for builds: {total:.0f} s in all.")
+    say("Nothing of it was measured on a GPU: times are modelled bounds or synthetic, and say so.\n")
+    documents = sorted(path.parent for path in folder.glob("*/profile.json"))
+    say(f"report      {folder / 'report.html'}")
+    for run in documents:
+        say(f"documents   {run}: profile.json, roofline.json, dag.json, analysis.json")
+        say(f"look again  rpl report {run}; rpl explain --run {run}")
+    say(f"native part export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
+
+
+def _compiler() -> str:
+    for version in COMPILERS:
+        if shutil.which(f"clang++-{version}") and shutil.which(f"ld.lld-{version}"):
+            return f"clang++-{version}"
+    raise NotHereError("there is no clang++-22 with ld.lld-22 (packages clang-22 and lld-22)")
+
+
+def _fetched_runtime(without_rocr: bool) -> Path:
+    if without_rocr:
+        raise NotHereError("--without-rocr asks for it")
+    say("fetching Debian's packages of ROCr and HIP, once, into a folder of their own")
+    done = subprocess.run(["tools/get-rocm-runtime", "--hip"], capture_output=True, text=True)
+    if done.returncode:
+        raise NotHereError(f"the packages of ROCr and HIP can't be had: {done.stderr.strip()}")
+    return Path(done.stdout.strip())
+
+
+def _build(*targets: str) -> None:
+    """Raises NotHereError for parts that can't be built here."""
+    for program in ("cmake", "g++"):
+        if not shutil.which(program):
+            raise NotHereError(f"there is no {program} to build the native part")
+    call(["cmake", "-S", ".", "-B", BUILD])
+    offered = call(["cmake", "--build", BUILD, "--target", "help"])
+    for target in targets:
+        if not re.search(rf"\b{target}\b", offered):
+            raise NotHereError(f"headers are absent that {target} needs (`cmake -S . -B build` names them)")
+    jobs = str(len(os.sched_getaffinity(0)))
+    command = ["cmake", "--build", str(BUILD), "-j", jobs, "--target", *targets]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    lines, told = [], time.monotonic()
+    for line in process.stdout:
+        lines.append(line)
+        if (part := re.match(r"\[ *(\d+)%\]", line)) and time.monotonic() - told > 5:
+            say(f"      {part[1]} %")
+            told = time.monotonic()
+    if process.wait():
+        raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-_LAST_LINES:])}")
+
+
+def _testbed(compiler: str, runtime: Path) -> list[str]:
+    """All programs that are older than their sources, side by side."""
+    (BUILD / "testbed").mkdir(exist_ok=True)
+    bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+    library = next((runtime / LIBRARIES).glob("libamdhip64.so.?"))
+    options = ["-x", "hip", "--offload-arch=gfx942", "-mcode-object-version=5", "-O3", "-g"]
+    options += [f"--rocm-path={runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
+    options += ["-D__AMDGCN_WAVEFRONT_SIZE=64", "-isystem", str(runtime / "usr/include")]
+    link = ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined"]
+    names = sorted(path.stem for path in TESTBED.glob("*.hip"))
+    waiting, running = list(names), []
+    while waiting or running:
+        while waiting and len(running) < len(os.sched_getaffinity(0)):
+            name = waiting.pop(0)
+            source, program = TESTBED / f"{name}.hip", BUILD / "testbed" / name
+            if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+                continue
+            command = [compiler, *options, str(source), *link, "-o", str(program)]
+            running.append((subprocess.Popen(command, stderr=subprocess.PIPE, text=True), command))
+        if running:
+            process, command = running.pop(0)
+            _, errors = process.communicate()
+            if process.returncode:
+                raise FailedError(f"`{shlex.join(command)}` failed:\n{errors}")
+    return names
+
+
+def _dominant(run: Path) -> str:
+    """The kernel with the most time, without its arguments."""
+    kernels = json.loads((run / "profile.json").read_text(encoding="utf-8"))["kernels"]
+    name: str = max(kernels, key=lambda kernel: float(kernel["runtime_ms"] or 0))["name"]
+    return name.partition("(")[0]
+
+
+def rpl(*words: str | Path) -> str:
+    """What the command printed; the command itself is shown."""
+    command = [_rpl(), *map(str, words)]
+    say("      $ " + shlex.join("rpl" if word == _rpl() else word for word in command))
+    return call(command)
+
+
+def _rpl() -> str:
+    return str(Path(sys.executable).with_name("rpl"))
+
+
+def call(command: Sequence[str | Path]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
+        raise FailedError(f"`{shlex.join(map(str, command))}` ended with {done.returncode}:\n{last}")
+    return done.stdout
+
+
+def show(text: str, until: str | None = None) -> None:
+    for line in (text.partition(until)[0] if until else text).splitlines():
+        say(f"      {line}".rstrip())
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
