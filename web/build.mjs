@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const assets = join(here, "../rpl_core/renderers/html/assets");
+const assets = join(here, "../plugins/rpl_report/src/rpl_report/html/assets");
 
 async function bundle(entry, extra) {
   const result = await build({

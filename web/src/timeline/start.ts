@@ -126,6 +126,7 @@ export function startTimeline(): void {
   const target = find<HTMLElement>("timeline-plots");
   if (!source || !target) return;
   const timeline = decode(source.textContent ?? "");
+  target.replaceChildren(); // what kept the room of the plots
   const scene: Scene = { timeline, colours: readColours(), dim: true, only: -1, selected: -1 };
   const output = find<HTMLOutputElement>("timeline-range");
   const height = laneHeight(timeline.lanes.length) * timeline.lanes.length + AXIS;

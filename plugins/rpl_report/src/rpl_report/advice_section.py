@@ -34,6 +34,11 @@ class AdviceSection(ReportSection):
         entries = enumerate(shown, 1)
         return (head, *(b for number, entry in entries for b in _priority(number, entry, request, told)))
 
+    def html(self, request: SectionRequest) -> str | None:
+        """Nothing of its own: on the page each step stands beside the finding that it answers."""
+        _ = request
+        return ""
+
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         analysis: Any = request.documents.get("analysis")
         found = next((entry for entry in getattr(analysis, "kernels", ()) if entry.kernel == kernel), None)

@@ -58,6 +58,11 @@ class SpeedOfLightSection(ReportSection):
             else None
         )
 
+    def html(self, request: SectionRequest) -> str | None:
+        """Nothing of its own: the page draws the units as boxes, beside its table of kernels."""
+        _ = request
+        return ""
+
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         document = _document(request)
         found = [entry for entry in document.kernels if entry.name == kernel] if document else []

@@ -84,7 +84,7 @@ def test_breakdown_parts_have_the_widths_of_their_times(demo_run, demo_report, p
     bars = parsed(demo_report).by_id("path").find_all("svg", cls="stacked")
     for bar, parts in zip(bars, (device, dag["breakdown"].values()), strict=False):
         widths = [float(rect.attributes["width"] or 0) for rect in bar.find_all("rect")]
-        assert widths == pytest.approx([1000 * ns / dag["makespan_ns"] for ns in parts], abs=0.01)
+        assert widths == pytest.approx([1000 * ns / dag["makespan_ns"] for ns in parts if ns], abs=0.01)
         assert sum(widths) == pytest.approx(1000, abs=0.05)
 
 
@@ -237,7 +237,8 @@ def test_the_time_of_a_process_is_not_called_kernel_time(rpl_cli, tmp_path):
 
 def test_kernels_come_before_the_path_and_hashes_are_folded(demo_report, parsed):
     text = demo_report.read_text(encoding="utf-8")
-    places = [text.index(f'<section id="{name}"') for name in ("timeline", "kernels", "roofline", "path")]
+    order = ("kernels", "speed-of-light", "roofline", "timeline", "path")
+    places = [text.index(f'<section id="{name}"') for name in order]
     assert places == sorted(places)
     folded = parsed(demo_report).by_id("provenance").find_all("details")
     assert any("hashes" in part.find_all("summary")[0].text and part.find_all("table") for part in folded)
@@ -255,9 +256,57 @@ def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parse
     assert title.text == "app <b> on AMD Instinct MI300X"
     facts = [fact.text for fact in page.find_all("span")[:2]]
     assert facts[0] == "command: '/opt/app <b>' --size 'two words\\x1b[31m'"
-    assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']}"
+    assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']} on synthetic-node"
     (run / "run.json").unlink()
     rpl_cli("report", run, "--format", "html", "-o", tmp_path / "alone.html").assert_ok()
     alone = parsed(tmp_path / "alone.html").find_all("h1")[0].text
     assert alone.endswith(" more on AMD Instinct MI300X")
     assert "app <b>" not in alone
+
+
+def test_each_finding_says_what_to_do_next_and_what_would_confirm_it(demo_run, demo_report, parsed):
+    (overview,) = parsed(demo_report).find_all("ol", cls="findings")
+    texts = [item.text for item in overview.find_all("li")]
+    analysis = json.loads((demo_run / "analysis.json").read_text())
+    first = analysis["next_steps"][0]["steps"][0]
+    assert f"Next: {first['text']}" in texts[0]
+    assert f"{first['confirm'][0]['quantity']} {first['confirm'][0]['value']:,.0f} B" in texts[0]
+    copies = next(entry for entry in analysis["next_steps"] if entry["subject"] == "copies")
+    (about_copies,) = [text for text in texts if text.startswith("Copies")]
+    assert copies["steps"][0]["text"] in about_copies
+    assert not any("Next:" in text for text in texts if text.startswith("Much time"))
+
+
+def test_units_of_a_kernel_stand_beside_their_ceilings_with_their_exactness(demo_run, demo_report, parsed):
+    document = json.loads((demo_run / "roofline.json").read_text())
+    kernel = next(entry for entry in document["kernels"] if entry["name"].startswith("stream_triad"))
+    level = next(entry for entry in kernel["levels"] if entry["level"] == "hbm")
+    drawn = parsed(demo_report).by_id("speed-of-light").find_all("details")[0]
+    (memory,) = drawn.find_all("div", cls="box-hbm")
+    share = level["achieved_gbps"]["value"] / level["spec_gbps"]
+    assert f"{100 * share:.1f} %" in memory.text
+    assert float(memory.find_all("rect")[0].attributes["width"] or 0) == pytest.approx(100 * share, abs=0.01)
+    assert "exact" in memory.text
+    (cache,) = drawn.find_all("div", cls="box-vl1d")
+    assert "≈ 66.7 %" in cache.text
+    assert "estimate" in cache.text
+    (lds,) = drawn.find_all("div", cls="box-lds")
+    assert "not used" in lds.text
+
+
+def test_a_kernel_without_operations_stands_on_an_axis_of_bandwidth(demo_report, parsed):
+    plots = parsed(demo_report).by_id("roofline").find_all("svg", cls="plot")
+    names = [[link.attributes["aria-label"] or "" for link in plot.find_all("a")] for plot in plots]
+    assert [any(name.startswith("list_rank") for name in each) for each in names] == [False, True]
+    assert all(name.startswith("list_rank") for name in names[1])
+
+
+@pytest.mark.data
+def test_what_was_not_recorded_is_unknown_with_its_reason(rpl_shared_data, rpl_cli, parsed, tmp_path):
+    folder = rpl_shared_data / "counters_gfx942" / "ipblocks_TCC_MI300A_A1"
+    rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok()
+    rpl_cli("report", tmp_path / "out", "--format", "html", "-o", tmp_path / "page.html").assert_ok()
+    picture = parsed(tmp_path / "page.html").by_id("speed-of-light")
+    (lds,) = picture.find_all("div", cls="box-lds")
+    assert "unknown" in lds.text
+    assert "SQ_" in lds.text

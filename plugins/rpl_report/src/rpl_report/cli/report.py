@@ -111,6 +111,7 @@ def _with_timeline(
     import attrs
 
     from rpl_core.cli.output import shown_while_long
+    from rpl_core.process.launch import application_command
 
     dag: Any = request.documents.get("dag")
     if dag is None:
@@ -119,4 +120,10 @@ def _with_timeline(
 
     with shown_while_long("report", recordings or (directory,)):
         found = recorded_timeline(directory, recordings, dag, readers)
-    return attrs.evolve(request, timeline=found.timeline, timeline_reason=found.reason)
+    request = attrs.evolve(request, timeline=found.timeline, timeline_reason=found.reason)
+    if found.hosts:
+        recorded = " ".join((*([request.recorded] if request.recorded else []), "on", ", ".join(found.hosts)))
+        request = attrs.evolve(request, recorded=recorded)
+    if found.command and not request.command:
+        request = attrs.evolve(request, command=application_command((found.command,)))
+    return request

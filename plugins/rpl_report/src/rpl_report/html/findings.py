@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
+from rpl_analysis.text.figures import marked
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html.figures import duration, factor, share
 from rpl_report.html.kernel_identity import label_text
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
+    from collections.abc import Iterable, Iterator
+
+    from rpl_analysis.contracts.analysis import (
+        AnalysisDocument,
+        ConfirmationPart,
+        KernelAnalysis,
+        NextStepPart,
+        PriorityPart,
+    )
     from rpl_analysis.contracts.dag import DagDocument, ForecastPart, SpeedupForecastPart
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_report.html.kernel_identity import KernelNames
@@ -23,29 +34,107 @@ _LITTLE_PATH = 0.01
 #: Idle time from this share of the makespan on is worth a sentence (chosen).
 _MUCH_IDLE = 0.05
 _MOST_HIDDEN = 3
+#: What cannot make the application this much faster is none (chosen).
+_NOTEWORTHY = 1.005
+#: Subjects of next steps beyond those that have a finding (chosen).
+_MORE_SUBJECTS = 3
+_IDLE, _COPIES = "GPU idle", "copies"
 
 
 @frozen
 class Finding:
-    """A bold beginning, the sentence, and the place on the page that shows more."""
+    """A bold beginning, the sentence, and the place on the page that shows more.
+
+    ``subject`` is what next steps are listed under, ``advice`` the first of them in at most three lines.
+    """
 
     head: str
     text: str
     target: str
+    subject: str = ""
+    advice: tuple[str, ...] = ()
 
 
 def findings_of(
     profile: ProfileDocument, dag: DagDocument, analysis: AnalysisDocument, names: KernelNames
 ) -> tuple[Finding, ...]:
-    """At most one finding per question: what can be gained by its size, then what else one should know."""
+    """At most one finding per question: what can be gained by its size, then what else one should know.
+
+    Sizes are what the run saves if the subject takes half its time.
+    """
     gains = (
         _idle(dag),
         _best_gain(dag, analysis, names, "copy"),
         _best_gain(dag, analysis, names, "kernel"),
     )
-    ranked = sorted((gain for gain in gains if gain is not None), key=lambda gain: -gain[0])
+    found = [gain for gain in gains if gain is not None]
+    subjects = {finding.subject for _, finding in found}
+    found += [(p.gain_ns, _further(p, names)) for p in analysis.next_steps if not _told(p, subjects)][
+        :_MORE_SUBJECTS
+    ]
+    ranked = (finding for _, finding in sorted(found, key=lambda gain: -gain[0]))
     others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
-    return (*(finding for _, finding in ranked), *(finding for finding in others if finding is not None))
+    return (*_advised(ranked, analysis), *(finding for finding in others if finding is not None))
+
+
+def _told(priority: PriorityPart, subjects: set[str]) -> bool:
+    """Whether a finding is about it; idle time is one finding whatever its causes are."""
+    return any(priority.subject.startswith(subject) for subject in subjects)
+
+
+def _further(priority: PriorityPart, names: KernelNames) -> Finding:
+    """Another subject of the ranking."""
+    of_kernel = priority.kind == "kernel"
+    subject = names.short(priority.subject) if of_kernel else readable(priority.subject, 80)
+    part = f" ({share(priority.share)} of the makespan)" if priority.share is not None else ""
+    label = f" It is labelled {label_text(priority.label)}." if priority.label else ""
+    if priority.label == "unclassified":
+        label = ""
+    text = f"In half its time the run would take {duration(priority.gain_ns)}{part} less.{label}"
+    target = f"#{names.of(priority.subject)}" if of_kernel and names.of(priority.subject) else "#what-if"
+    return Finding(
+        f"{subject[:1].upper() if not of_kernel else subject[:1]}{subject[1:]}.",
+        text,
+        target,
+        priority.subject,
+    )
+
+
+def _advised(findings: Iterable[Finding], analysis: AnalysisDocument) -> Iterator[Finding]:
+    """Each with the first step for its subject; one that stands at an earlier finding already is named."""
+    told: dict[str, int] = {}
+    for number, finding in enumerate(findings, 1):
+        matching = (
+            p for p in analysis.next_steps if finding.subject and p.subject.startswith(finding.subject)
+        )
+        steps = next((p.steps for p in matching if p.steps), ())
+        labelled = (k.next_steps for k in analysis.kernels if k.kernel == finding.subject)
+        step = next(iter(steps or next(labelled, ())), None)
+        if step is None:
+            yield finding
+        elif step.advice in told:
+            yield attrs.evolve(finding, advice=(f"Next: as for {told[step.advice]}.",))
+        else:
+            told[step.advice] = number
+            yield attrs.evolve(finding, advice=tuple(_lines(step)))
+
+
+def _lines(step: NextStepPart) -> Iterator[str]:
+    yield readable(f"Next: {step.text}", 500)
+    confirming = [_confirmation(each) for each in step.confirm]
+    if confirming:
+        yield readable(f"Confirmed by: {'; '.join(confirming)}", 400)
+    if step.command:
+        yield readable(f"Run: {step.command.replace('{command}', 'COMMAND')}", 300)
+
+
+def _confirmation(each: ConfirmationPart) -> str:
+    counters = f" ({', '.join(each.counters)})" if each.counters else ""
+    if each.value is None:
+        return f"{each.quantity}, not recorded{counters}"
+    if each.unit == "fraction":
+        return f"{each.quantity} {share(each.value)}"
+    return f"{each.quantity} {marked(each.value, each.exactness)} {each.unit or ''}".rstrip()
 
 
 def _best_gain(
@@ -57,7 +146,7 @@ def _best_gain(
         return None
     twice = _at(best, 2.0)
     most = _at(best, None)
-    if twice is None or twice.application_gain_ns <= 0 or most is None:
+    if twice is None or most is None or (most.application_speedup or 2.0) < _NOTEWORTHY:
         return None
     label = next((entry for entry in analysis.kernels if entry.kernel == best.name), None)
     said = _said(label) if label else ""
@@ -70,8 +159,9 @@ def _best_gain(
         f"({duration(twice.application_gain_ns)} less), "
         f"and {factor(most.application_speedup)} is the most it can bring.{said}",
         "#what-if",
+        _COPIES if kind == "copy" else best.name,
     )
-    return most.application_gain_ns, finding
+    return twice.application_gain_ns, finding
 
 
 def _said(label: KernelAnalysis) -> str:
@@ -119,7 +209,7 @@ def _idle(dag: DagDocument) -> tuple[int, Finding] | None:
         text += f": {', '.join(named)}" if named else ""
     head = f"The GPU idles for {share(domain.idle_ns / domain.makespan_ns)}."
     limit = f"Without it the application would be {factor(domain.makespan_ns / domain.busy_ns)} as fast"
-    return domain.idle_ns, Finding(head, f"{text}. {limit}.", "#path")
+    return domain.idle_ns // 2, Finding(head, f"{text}. {limit}.", "#path", _IDLE)
 
 
 def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Finding | None:

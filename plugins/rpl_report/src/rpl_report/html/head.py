@@ -23,6 +23,8 @@ _ORIGINS = {
     "synthetic": "A test or demonstration wrote this recording. Nothing here is a measurement.",
     "modelled": "Computed by an emulator or a formula, not measured on hardware.",
 }
+#: Programs whose own name says little (chosen).
+_INTERPRETERS = ("python", "bash", "sh", "perl", "julia", "mpirun", "srun", "torchrun")
 
 
 @frozen
@@ -61,10 +63,22 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, requ
 def _application(profile: ProfileDocument, command: tuple[str, ...]) -> str:
     """The program that ran; without a run directory the files that hold it."""
     if command:
-        return PurePath(command[0]).name or "a program"
+        return _program(command)
     artefacts = profile.provenance.artefacts if profile.provenance else ()
     names = list(dict.fromkeys(PurePath(artefact.path).name for artefact in artefacts))
     return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}" if names else "A recording"
+
+
+def _program(command: tuple[str, ...]) -> str:
+    """Its name; of what an interpreter runs the script, or the option that names it."""
+    first = PurePath(command[0]).name or "a program"
+    if not first.startswith(_INTERPRETERS) or len(command) == 1:
+        return first
+    options = [word for word in command[1:3] if word in ("-m", "-c")]
+    if options:
+        return " ".join((first, *command[1:3]))
+    script = next((word for word in command[1:] if not word.startswith("-")), None)
+    return PurePath(script).name if script else first
 
 
 def _of_run(request: RenderRequest) -> tuple[str, ...]:
@@ -114,7 +128,7 @@ def _figures(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> 
         if domain is not None and domain.makespan_ns:
             figures.append(
                 Figure(
-                    "Idle",
+                    "GPU idle time",
                     share(domain.idle_ns / domain.makespan_ns),
                     f"{duration(domain.idle_ns)} in which nothing ran",
                 )

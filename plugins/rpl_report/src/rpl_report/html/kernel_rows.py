@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_ns
@@ -75,15 +77,25 @@ def kernel_table(
     labels = {entry.kernel: entry for entry in analysis.kernels}
     symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
     ranked = by_time(profile)[:SHOWN_KERNELS]
+    rows = [
+        _row(kernel, labels.get(kernel.name), symbols.get(kernel.name), names, colours)
+        for kernel in ranked
+        if names.of(kernel.name)
+    ]
+    known = [any(_is_known(row.cells[i]) for row in rows) for i in range(len(_COLUMNS))]
     return KernelTable(
-        columns=_COLUMNS,
+        columns=tuple(column for column, keep in zip(_COLUMNS, known, strict=True) if keep),
         rows=tuple(
-            _row(kernel, labels.get(kernel.name), symbols.get(kernel.name), names, colours)
-            for kernel in ranked
-            if names.of(kernel.name)
+            attrs.evolve(row, cells=tuple(c for c, keep in zip(row.cells, known, strict=True) if keep))
+            for row in rows
         ),
         left_out=len(profile.kernels) - len(ranked),
     )
+
+
+def _is_known(cell: Cell) -> bool:
+    """A column in which no row says anything is left out."""
+    return cell.label != "unclassified" if cell.label else bool(cell.key)
 
 
 def _row(

@@ -21,6 +21,7 @@ from rpl_report.html.head import Head, head_of
 from rpl_report.html.kernel_details import KernelDetail, kernel_details
 from rpl_report.html.kernel_identity import assign_colours, by_time, kernel_names
 from rpl_report.html.kernel_rows import KernelTable, kernel_table
+from rpl_report.html.light_view import LightView, light_view
 from rpl_report.html.path_view import PathView, path_view
 from rpl_report.html.provenance_view import ProvenanceView, provenance_view
 from rpl_report.html.roofline_view import RooflineView, roofline_view
@@ -61,6 +62,7 @@ class Page:
     path: PathView
     forecasts: ForecastView
     kernels: KernelTable
+    light: LightView
     roofline: RooflineView
     details: tuple[KernelDetail, ...]
     sections: tuple[AnsweredSection, ...]  # of plugins
@@ -85,6 +87,7 @@ def page_of(request: RenderRequest) -> Page:
         path=path_view(dag, names, colours),
         forecasts=forecast_view(dag, names, colours),
         kernels=kernel_table(profile, dag, analysis, names, colours),
+        light=light_view(profile, roofline, names, colours),
         roofline=roofline_view(profile, roofline, names, colours),
         details=kernel_details(profile, dag, analysis, roofline, names, colours),
         sections=sections,

@@ -174,7 +174,7 @@ def _device_time(dag: DagDocument) -> SharedBar | None:
         ("idle: launch", machine.idle.launch_ns, "launch"),
         ("idle: host", machine.idle.host_ns, "host"),
         ("idle: waits", machine.idle.sync_ns, "sync"),
-        ("idle: cause not recorded", machine.idle.unattributed_ns, "c9"),
+        ("idle: cause not recorded", machine.idle.unattributed_ns, "unknown"),
     ]
     return _bar(values, machine.makespan_ns)
 
@@ -198,6 +198,8 @@ def _named(symbol: SymbolCriticality, names: KernelNames) -> str:
 def _bar(values: list[tuple[str, int, str]], total: int) -> SharedBar:
     parts, start = [], 0
     for label, ns, css in values:
+        if not ns:
+            continue
         parts.append(BarPart(label, ns, 100 * start / total, 100 * ns / total, css))
         start += ns
     return SharedBar(total, tuple(parts))

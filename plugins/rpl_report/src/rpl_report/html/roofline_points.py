@@ -19,12 +19,22 @@ if TYPE_CHECKING:
     from rpl_report.html.kernel_identity import Colours, KernelNames
     from rpl_report.html.log_axes import Frame
 
-__all__ = ["Point", "PointContext", "PointLabel", "place_labels", "points_of"]
+__all__ = [
+    "LABEL_LENGTH",
+    "LETTER",
+    "Point",
+    "PointContext",
+    "PointLabel",
+    "figures_of",
+    "place_labels",
+    "points_of",
+]
 
 _SMALLEST, _LARGEST = 5.0, 26.0
-_LETTER, _LINE = 6.2, 13.0
+#: Width of a letter and height of a line, for names that must not cover each other.
+LETTER, _LINE = 6.8, 14.0
 #: Characters of a kernel's name beside its point (chosen).
-_LABEL = 32
+LABEL_LENGTH = 32
 
 
 @frozen
@@ -46,7 +56,7 @@ class Point:
     target: str | None
     level: str
     css: str
-    shape: str  # "circle" for VALU, "square" for MFMA, "edge" for intensity 0
+    shape: str  # "circle" for VALU, "square" for MFMA
     x: float
     y: float
     radius: float
@@ -57,8 +67,7 @@ class Point:
 def points_of(kernels: Iterable[KernelRooflineDoc], context: PointContext) -> tuple[Point, ...]:
     """Large points first, so that small ones are drawn over them. Kernels without a place have none.
 
-    A kernel without floating-point operations stands on the left edge, at the height that its bandwidth
-    reaches there: as far below a memory roof as its bandwidth is below that of the roof.
+    Those without floating-point operations have an axis of their own (``bandwidth_axis``).
     """
     points = []
     for kernel in kernels:
@@ -69,23 +78,19 @@ def points_of(kernels: Iterable[KernelRooflineDoc], context: PointContext) -> tu
     return tuple(sorted(points, key=lambda point: -point.radius))
 
 
-def _place(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float, bool] | None:
-    """Intensity and rate to draw at, and whether that is the left edge."""
+def _place(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float] | None:
+    """Intensity and rate to draw at."""
     intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
-    gbps = level.achieved_gbps.value
-    if intensity == 0 and gflops == 0 and gbps:
-        intensity, gflops = frame.x.first, gbps * frame.x.first
-        return (intensity, gflops, True) if frame.y.holds(gflops) else None
     if intensity is None or gflops is None:
         return None
-    return (intensity, gflops, False) if frame.x.holds(intensity) and frame.y.holds(gflops) else None
+    return (intensity, gflops) if frame.x.holds(intensity) and frame.y.holds(gflops) else None
 
 
 def _point(
-    kernel: KernelRooflineDoc, level: LevelPart, place: tuple[float, float, bool], context: PointContext
+    kernel: KernelRooflineDoc, level: LevelPart, place: tuple[float, float], context: PointContext
 ) -> Point:
     share = context.shares.get(kernel.name, 0.0)
-    intensity, gflops, on_edge = place
+    intensity, gflops = place
     shape = "square" if kernel.dominant_pipe == "mfma" else "circle"
     return Point(
         name=kernel.name,
@@ -93,12 +98,12 @@ def _point(
         target=context.names.of(kernel.name),
         level=level.level,
         css=f"c{context.colours.of(kernel.name)}",
-        shape="edge" if on_edge else shape,
+        shape=shape,
         x=context.frame.x.place(intensity),
         y=context.frame.y.place(gflops),
         radius=max(_SMALLEST, _LARGEST * sqrt(share)),
         exceeds=bool(kernel.exceeds_ceiling),
-        lines=_lines(kernel, level, share),
+        lines=figures_of(kernel, level, share),
     )
 
 
@@ -110,7 +115,8 @@ def _peaks(level: LevelPart) -> tuple[tuple[str, float | None], ...]:
     )
 
 
-def _lines(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[str, ...]:
+def figures_of(kernel: KernelRooflineDoc, level: LevelPart, share: float) -> tuple[str, ...]:
+    """What a reader wants to know of a point, one figure per line."""
     intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
     rate = f"{q.flops(gflops)} at {q.plain(intensity)} FLOP/B ({level_name(level.level)})"
     lines = [rate if gflops else "no floating-point operations", f"{q.share(share)} of kernel time"]
@@ -153,7 +159,7 @@ class PointLabel:
     @property
     def extent(self) -> tuple[float, float]:
         """Left and right end, estimated from the number of letters."""
-        width = len(self.text) * _LETTER
+        width = len(self.text) * LETTER
         return (self.x - width, self.x) if self.before else (self.x, self.x + width)
 
 
@@ -161,9 +167,9 @@ def place_labels(points: Iterable[Point], frame: Frame) -> tuple[PointLabel, ...
     """Right of the point, or left of it at the edge; a label that would cover another one is left out."""
     found: list[PointLabel] = []
     for point in points:
-        text = shorten(point.short, _LABEL)
-        beside = point.radius * (1.6 if point.shape == "edge" else 1) + 5
-        before = point.x + beside + len(text) * _LETTER > frame.x.end
+        text = shorten(point.short, LABEL_LENGTH)
+        beside = point.radius + 5
+        before = point.x + beside + len(text) * LETTER > frame.x.end
         x = point.x - beside if before else point.x + beside
         label = PointLabel(text, point.level, x, point.y + 4, before)
         if not any(_cover(label, other) for other in found if other.level == label.level):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
+from rpl_report.html.bandwidth_axis import BandwidthAxis, bandwidth_axis
 from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_shares
 from rpl_report.html.log_axes import Frame, axis_over
 from rpl_report.html.roofline_points import Point, PointContext, PointLabel, place_labels, points_of
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LevelChoice", "RooflineRow", "RooflineView", "roofline_view"]
 
-_WIDTH, _HEIGHT = 1000.0, 540.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 760.0, 16.0, 492.0
+#: As wide as a window of 800 pixels leaves room, so that text keeps its size there.
+_WIDTH, _HEIGHT = 800.0, 500.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 590.0, 16.0, 452.0
 
 
 @frozen
@@ -75,7 +77,7 @@ class RooflineView:
     left_out: int = 0
     has_extra: bool = False
     has_measured: bool = False
-    has_edge: bool = False
+    bandwidth: BandwidthAxis | None = None
 
 
 def roofline_view(
@@ -90,11 +92,13 @@ def roofline_view(
     frame = _frame(roofline, shown)
     shares = time_shares(profile)
     points = points_of(shown, PointContext(frame, names, colours, shares))
-    drawn = {point.name for point in points if point.level == "hbm"}
+    bandwidth = bandwidth_axis(shown, roofline.ceilings, names, colours, shares)
+    every = (*points, *(bandwidth.points if bandwidth else ()))
+    drawn = {point.name for point in every if point.level == "hbm"}
     compute = compute_roofs(roofline.ceilings, _used(shown), frame)
     memory = memory_roofs(roofline.ceilings, compute, frame)
     roofs: list[ComputeRoof | MemoryRoof] = [*memory, *compute]
-    levels = [level for level in ("hbm", "l2", "vl1d", "lds") if any(p.level == level for p in points)]
+    levels = [level for level in ("hbm", "l2", "vl1d", "lds") if any(p.level == level for p in every)]
     return RooflineView(
         status=status,
         reason=reason,
@@ -109,7 +113,7 @@ def roofline_view(
         rows=tuple(_row(kernel, names, colours, drawn=kernel.name in drawn) for kernel in shown),
         left_out=len(kernels) - len(shown),
         has_extra=not all(roof.shown for roof in roofs),
-        has_edge=any(point.shape == "edge" for point in points),
+        bandwidth=bandwidth,
         has_measured=any(roof.origin != "spec" for roof in roofs),
     )
 
@@ -135,9 +139,6 @@ def _frame(roofline: RooflineDocument, kernels: Iterable[KernelRooflineDoc]) -> 
     """Axes over all kernels at all levels, and over the corner where memory meets arithmetic."""
     intensities, rates = [0.1], []
     for kernel in kernels:
-        if kernel.achieved_gflops.value == 0:
-            # On the left edge, which is at 0.1 or further left.
-            rates += [gbps * 0.01 for level in kernel.levels for gbps in _known(level.achieved_gbps)]
         rates += _known(kernel.achieved_gflops)
         intensities += _known(kernel.operational_intensity)
         for level in kernel.levels:

@@ -19,7 +19,7 @@ __all__ = ["ComputeRoof", "MemoryRoof", "compute_roofs", "level_name", "memory_r
 
 _LEVELS = {"hbm": "HBM", "l2": "L2", "vl1d": "vL1D", "lds": "LDS"}
 _PIPES = {"valu": "VALU", "valu_packed": "packed", "mfma": "MFMA"}
-_LABEL_HEIGHT = 13.0
+_LABEL_HEIGHT = 14.0
 #: How far apart labels of lines of one level stand, as a share of the line (chosen: a label's length).
 _APART = 0.22
 _LEVEL_ORDER = ("hbm", "l2", "vl1d", "lds")

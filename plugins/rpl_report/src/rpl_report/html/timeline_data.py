@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rpl_core.text.safety import readable
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -35,8 +33,8 @@ def timeline_data(
         "lanes": list(labels),
         "symbols": [
             {
-                "name": names.short(symbol.name),
-                "own": names.short(symbol.name) if symbol.kind == "kernel" else readable(symbol.name, 64),
+                "name": names.work(symbol.name, symbol.kind),
+                "own": names.work(symbol.name, symbol.kind),
                 "colour": colours.of(symbol.name, symbol.kind),
                 "target": names.of(symbol.name) if symbol.kind == "kernel" else None,
             }

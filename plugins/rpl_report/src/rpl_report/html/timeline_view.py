@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_view"]
 
 _LEGEND = 10
+#: Heights of the plots in ``web/src/timeline``: the overview, then a row per lane and the axis.
+_OVERVIEW, _AXIS, _ALL_LANES, _LOWEST_LANE, _HIGHEST_LANE = 76, 36, 620, 15, 40
 
 
 @frozen
@@ -48,6 +50,7 @@ class TimelineView:
     legend: tuple[LegendEntry, ...] = ()
     visible: str = ""  # what stays individually visible
     notes: tuple[str, ...] = ()
+    plots_height: int = 0  # kept free, so that nothing moves when the script draws
 
 
 def timeline_view(
@@ -64,7 +67,13 @@ def timeline_view(
         legend=_legend(timeline, names, colours),
         visible=_visible(timeline),
         notes=tuple(_notes(timeline)),
+        plots_height=_plots_height(len(timeline.lanes)),
     )
+
+
+def _plots_height(lanes: int) -> int:
+    lane = max(_LOWEST_LANE, min(_HIGHEST_LANE, _ALL_LANES // max(1, lanes)))
+    return _OVERVIEW + lane * lanes + _AXIS
 
 
 def lane_label(lane: TimelineLane, timeline: Timeline) -> str:

@@ -24,10 +24,12 @@ __all__ = ["RecordedTimeline", "recorded_timeline"]
 
 @frozen(eq=False)
 class RecordedTimeline:
-    """The timeline, or why there is none."""
+    """The timeline, or why there is none; the hosts and the command that the recording names."""
 
     timeline: Timeline | None = None
     reason: str | None = None
+    hosts: tuple[str, ...] = ()
+    command: str | None = None
 
 
 def recorded_timeline(
@@ -42,15 +44,21 @@ def recorded_timeline(
     if dag.status != "available":
         return RecordedTimeline(reason=f"there is no execution graph: {dag.reason}")
     if recordings:
-        return RecordedTimeline(_checked(_timing_run(recordings, dag, readers), dag))
+        return _shown(_timing_run(recordings, dag, readers), dag)
     if not is_run_directory(directory):
         return RecordedTimeline(
             reason="the directory holds documents alone; name their recording with --recording to see it"
         )
     try:
-        return RecordedTimeline(_checked(_timing_run([directory], dag, readers), dag))
+        return _shown(_timing_run([directory], dag, readers), dag)
     except RplError as error:
         return RecordedTimeline(reason=f"the recording could not be shown: {error.fact}")
+
+
+def _shown(trace: Trace, dag: DagDocument) -> RecordedTimeline:
+    hosts = tuple(sorted({process.hostname for process in trace.processes if process.hostname}))
+    command = next((process.command for process in trace.processes if process.command), None)
+    return RecordedTimeline(_checked(trace, dag), hosts=hosts, command=command)
 
 
 def _timing_run(recordings: Sequence[Path], dag: DagDocument, readers: Readers) -> Trace:
