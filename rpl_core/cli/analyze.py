@@ -44,7 +44,7 @@ def analyze(
 
     \b
     rpl analyze rpl-runs/latest
-    rpl analyze --device gfx942 trace_0.rpd trace_1.rpd -o out
+    rpl analyze --device NAME RECORDING ... -o out
     """
     from rpl_core.cli.process_start import import_numpy_alone
 

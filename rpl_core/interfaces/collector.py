@@ -25,7 +25,7 @@ class CollectRequest:
     runs: int
     device: DeviceModel | None = None
     counters: tuple[str, ...] = ()
-    trace_dependencies: bool = False  # also copies and the HIP API: what sync edges need
+    trace_dependencies: bool = False  # also copies and the host API: what sync edges need
     time_limit_s: float | None = None  # per pass
     allow_dangerous_counters: bool = False
     options: Mapping[str, str] = attrs.field(factory=dict)  # collector-specific, from the configuration

@@ -75,7 +75,7 @@ class DocumentKind(DocumentContract):
     def shape(self) -> Mapping[str, Any]:
         """The model as data: what pydantic's validator is built from without making the model.
 
-        It is derived from the model (``rpl_testkit.document_shapes``) and kept beside it as JSON, because
+        It is derived from the model (``document_shapes`` of the test kit) and kept beside it as JSON, because
         making the models costs an analysis process more than analysing 100 000 dispatches.
         """
 

@@ -118,7 +118,7 @@ def _told(trace: Trace, facts: Architecture) -> Diagnostic:
         "kernel.impossible_registers",
         f"{count} kernels have VGPR counts of which some can't be allocated; all of them count as unknown",
         cause=f"the profiler release miscounts registers on {facts.name}",
-        remedy="read the counts from the code objects, or record with a newer ROCm",
+        remedy="read the counts from the code objects, or record with a newer profiler",
         where=Path(trace.source.paths[-1]).name if trace.source.paths else None,
         count=count,
     )

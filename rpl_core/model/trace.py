@@ -74,10 +74,10 @@ class Agent:
     """A GPU (or CPU) as the driver described it. Fields that a source lacks are ``None``."""
 
     node: str
-    index: int  # KFD node id: `absolute_index` in rocpd, `Node_Id` in CSV
+    index: int  # number of the node as the driver counts
     kind: str  # "GPU", "CPU" or "NIC"
-    architecture: str | None = None  # "gfx942"
-    product: str | None = None  # "AMD Instinct MI325X"
+    architecture: str | None = None  # as the driver names it
+    product: str | None = None  # the marketing name
     chip_id: int | None = None  # PCI device id, e.g. 29857
     compute_units: int | None = None
     xcd_count: int | None = None
@@ -124,7 +124,7 @@ class Queue:
 class LaunchShapes:
     """The distinct launch geometries of a trace; ``Dispatches.shape`` points into it.
 
-    ``grid`` counts work-items (HSA grid), never workgroups; shape ``(m, 3)``. ``lds_bytes`` is static
+    ``grid`` counts work-items, never workgroups; shape ``(m, 3)``. ``lds_bytes`` is static
     plus dynamic LDS of a workgroup, ``scratch_bytes`` per work-item; -1 where not recorded.
     """
 
@@ -242,8 +242,8 @@ class CounterValues:
 class TraceSource:
     """Which files a trace was read from and how."""
 
-    reader: str  # name of the reader plugin object, e.g. "rocpd"
-    format: str  # e.g. "rocpd 3.0.0", "RPD 2", "rocprofv3 CSV", "rocprofiler-compute workload"
+    reader: str  # name of the reader object
+    format: str  # and version, as the reader names it
     paths: tuple[str, ...]
     sha256: tuple[str, ...] = ()
 

@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 _GPU = r"gfx\w*|cdna\d?|rdna\d?|mi[23]\d\d\w*|sq_\w+|tcc_\w+|tcp_\w+|grbm_\w+|ta_\w+|spi_\w+"
-_TOOLS = r"hip|hipcc|clang|rocprof\w*|rocpd\w*|rpd|att|hsa"
+_TOOLS = r"hip|hipcc|clang|rocprof\w*|rocpd\w*|rpd|att|hsa|rocm|cuda"
+#: The name of this project.
+_OURS = re.compile("ROCm Perf Lab|rocm-perf(-lab)?")
 _PLUGINS = (
     "rpl_(?:analysis|report|compare|codeobject|optimize|autotune|rocprofv3|gfx[0-9a-f]+|amdgpu|att"
     "|llm_unroll|transforms|testkit)"
@@ -21,7 +23,7 @@ _PLUGINS = (
 
 def _words(path: Path) -> list[tuple[int, str]]:
     """Whole words of identifiers and strings (docstrings and comments left out), with their lines."""
-    text = path.read_text()
+    text = _OURS.sub("", path.read_text())
     docstrings = _docstring_lines(ast.parse(text))
     words = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -55,6 +57,17 @@ def _offences(folder: Path, pattern: str) -> list[str]:
 
 def test_the_core_names_no_counter_format_gpu_compiler_or_plugin():
     assert _offences(ROOT / "rpl_core", f"{_GPU}|{_TOOLS}|{_PLUGINS}") == []
+
+
+def test_not_even_in_comments():
+    banned = re.compile(rf"(?<![\w-])(?:{_GPU}|{_TOOLS}|{_PLUGINS})(?!\w)", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in sorted((ROOT / "rpl_core").rglob("*.py"))
+        for number, line in enumerate(_OURS.sub("", path.read_text()).splitlines(), 1)
+        for match in banned.finditer(line)
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(

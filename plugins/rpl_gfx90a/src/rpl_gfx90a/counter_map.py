@@ -15,6 +15,10 @@ from rpl_core.model.origin import Exactness
 
 __all__ = ["COUNTER_MAP"]
 
+_PEAKS = (
+    "rocprofiler-compute panel 2.1 @1b1610fc; "
+    "ROCm/legacy-rocm-build @089d7513 docs/conceptual/gpu-arch/mi250.md"
+)
 _FABRIC = "TCC_EA"
 _COPIED_ON = "MI200"
 _NOTE = "Traffic between L2 and fabric: remote memory is in it."
@@ -42,7 +46,7 @@ COUNTER_MAP = cdna_counter_map(
             fabric=_FABRIC,
             matrix_peak=MatrixPeak(
                 operations={"F64": 256, "F32": 256, "F16": 1024, "BF16": 1024, "I8": 1024},
-                source="rocprofiler-compute panel 2.1 @1b1610fc; ROCm/legacy-rocm-build @089d7513 mi250.md",
+                source=_PEAKS,
             ),
             l2_note="A pure copy without any reuse shows 0.35: do not read it as locality.",
             vl1d_note="A streaming kernel without any reuse shows 0.50: do not read it as locality.",
