@@ -51,7 +51,7 @@ def test_without_a_runtime_the_capture_of_the_checkout_is_replayed(tmp_path, emu
     del emulator
     told = demo(tmp_path / "demo", "--without-rocr")
     assert told.startswith("The way without ROCm's runtime (ROCr), since --without-rocr asks for it.")
-    assert "whole: 3 regions, 32768 bytes" in told
+    assert "whole: 4 regions, 36864 bytes" in told
     assert "reproduced        yes" in told
     for document in documents(tmp_path / "demo" / "synthetic"):
         assert document["provenance"]["origin"] == "synthetic"

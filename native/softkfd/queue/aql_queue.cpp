@@ -140,7 +140,7 @@ void AqlQueue::launch(const KernelPacket& packet) {
 
 // {"pid", "gpu", "queue", "waits_for", "completes"}: what orders launches of several queues.
 void AqlQueue::log_barrier(const Packet& packet) const {
-  if (!parts().log.open() || packet.barrier.completion_signal == 0) return;
+  if (!parts().log.open()) return;
   std::string signals;
   const auto add = [&](uint64_t signal) {
     if (signal != 0) signals += (signals.empty() ? "" : ", ") + std::to_string(signal);

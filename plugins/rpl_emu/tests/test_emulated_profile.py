@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_emu.programs.launches import read_launches
+from rpl_emu.programs.launches import read_work
 from rpl_emu.programs.rocpd_file import write_rocpd
 
 
@@ -51,7 +51,7 @@ def laid_out(tmp_path):
     def read(*lines):
         log = tmp_path / "log"
         log.write_text("\n".join(["kernel gpu=0 name=a", *lines, ""]))
-        return {one.facts["symbol"]: (one.begin_ns, one.end_ns) for one in read_launches(log)[7]}
+        return {one.facts["symbol"]: (one.begin_ns, one.end_ns) for one in read_work(log)[7].launches}
 
     return read
 
@@ -92,11 +92,11 @@ def test_the_recording_says_everywhere_that_it_is_modelled(laid_out, tmp_path, r
     lines = [launch("a", 1, 100), launch("b", 2, 30), launch("a", 1, 100)]
     laid_out(*lines)
     times, counters = tmp_path / "times.db", tmp_path / "counters.db"
-    launches = read_launches(tmp_path / "log")[7]
-    write_rocpd(times, 7, "./app", launches, ())
-    write_rocpd(counters, 7, "./app", launches, ("SQ_INSTS_VALU", "SQ_WAVES"))
+    work = read_work(tmp_path / "log")[7]
+    write_rocpd(times, 7, "./app", work, ())
+    write_rocpd(counters, 7, "./app", work, ("SQ_INSTS_VALU", "SQ_WAVES"))
     again = tmp_path / "again.db"
-    write_rocpd(again, 7, "./app", launches, ())
+    write_rocpd(again, 7, "./app", work, ())
     assert again.read_bytes() == times.read_bytes()
     ran = rpl_cli("profile", "--from", times, "--from", counters, "-o", tmp_path / "out", "--json")
     assert ran.exit_code == 0, ran.stderr
@@ -106,3 +106,22 @@ def test_the_recording_says_everywhere_that_it_is_modelled(laid_out, tmp_path, r
     assert profile["runtime_ms"] == pytest.approx(230e-6)
     assert profile["stability"]["cv"] is None
     assert profile["provenance"]["device"] == "gfx942-emu"
+
+
+def test_a_barrier_between_queues_is_a_certain_edge_of_the_graph(laid_out, tmp_path, rpl_cli):
+    laid_out(
+        launch("a", 1, 100),
+        launch("b", 2, 30),
+        barrier(1, completes=5),
+        barrier(2, 5, 77, completes=0),
+        launch("c", 2, 10),
+        barrier(3, 5, completes=6),
+    )
+    write_rocpd(tmp_path / "times.db", 7, "./app", read_work(tmp_path / "log")[7], ())
+    ran = rpl_cli("profile", "--from", tmp_path / "times.db", "-o", tmp_path / "out")
+    assert ran.exit_code == 0, ran.stderr
+    graph = json.loads((tmp_path / "out" / "dag.json").read_text())
+    assert graph["sync_info"] == "measured_events"
+    assert graph["order_known"] is True
+    assert {"kind": "measured_event", "confidence": "certain", "count": 1} in graph["edges"]
+    assert graph["bounds"]["certain_only_ns"] == graph["critical_path_ns"] == 110

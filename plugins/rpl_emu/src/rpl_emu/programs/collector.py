@@ -126,7 +126,7 @@ def _findings(request: CollectRequest) -> list[Diagnostic]:
 
 
 def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
-    from rpl_emu.programs.launches import read_launches
+    from rpl_emu.programs.launches import read_work
     from rpl_emu.programs.rocpd_file import write_rocpd
 
     if not log.exists():
@@ -135,15 +135,15 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
             cause="it uses no HIP or HSA, is linked statically, or its runtime is not the one that was found",
             next_step="rpl emu run -- ./app shows what it does",
         )
-    by_process = read_launches(log)
+    by_process = read_work(log)
     if not by_process:
         raise BadDataError(
             "the application launched no kernel", next_step="check its arguments by: rpl emu run -- ./app"
         )
     command = shlex.join(planned.command)
     files = []
-    for pid, launches in by_process.items():
+    for pid, work in by_process.items():
         path = folder / f"{pid}_results.db"
-        write_rocpd(path, pid, command, launches, planned.counters)
+        write_rocpd(path, pid, command, work, planned.counters)
         files.append(path)
     return files

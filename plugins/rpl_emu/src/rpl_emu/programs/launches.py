@@ -14,7 +14,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 _LAUNCH, _BARRIER = "emulated ", "barrier "
@@ -33,8 +33,31 @@ class EmulatedLaunch:
         return self.facts["gpu"], self.facts["queue"]
 
 
-def read_launches(log: Path) -> dict[int, list[EmulatedLaunch]]:
-    """The launches of each process, by its id, in the order in which they ended."""
+@frozen
+class QueueEvent:
+    """A barrier packet of ``queue`` that held back what follows until ``source_queue`` had set a signal.
+
+    ``set_after`` and ``waited_at`` say how many launches of the process had ended by then.
+    """
+
+    source_queue: tuple[int, int]
+    set_after: int
+    set_ns: int
+    queue: tuple[int, int]
+    waited_at: int
+    waited_ns: int
+
+
+@frozen(eq=False)
+class EmulatedWork:
+    """What one process did: launches in the order in which they ended, and what ordered its queues."""
+
+    launches: Sequence[EmulatedLaunch]
+    events: Sequence[QueueEvent]
+
+
+def read_work(log: Path) -> dict[int, EmulatedWork]:
+    """The work of each process that launched something, by its id."""
     clocks: dict[int, _Clock] = {}
     with log.open(encoding="utf-8") as lines:
         for kind, facts in _records(lines, log):
@@ -43,7 +66,11 @@ def read_launches(log: Path) -> dict[int, list[EmulatedLaunch]]:
                 clock.launch(facts)
             else:
                 clock.barrier(facts)
-    return {pid: clock.launches for pid, clock in sorted(clocks.items()) if clock.launches}
+    return {
+        pid: EmulatedWork(clock.launches, clock.events)
+        for pid, clock in sorted(clocks.items())
+        if clock.launches
+    }
 
 
 def _records(lines: Iterable[str], log: Path) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -59,13 +86,23 @@ def _records(lines: Iterable[str], log: Path) -> Iterable[tuple[str, dict[str, A
             ) from None
 
 
+@frozen
+class _Set:
+    """A signal that was set: by whom, behind which launch of the process, and when."""
+
+    queue: tuple[int, int]
+    after: int
+    at_ns: int
+
+
 class _Clock:
     """The modelled time of one process: when each queue is free, each signal set, each logged record done."""
 
     def __init__(self) -> None:
         self.launches: list[EmulatedLaunch] = []
+        self.events: list[QueueEvent] = []
         self._queues: dict[tuple[int, int], int] = {}
-        self._signals: dict[int, int] = {}
+        self._signals: dict[int, _Set] = {}
         #: By number of records: when the last of them had ended.
         self._done = [0]
 
@@ -79,11 +116,18 @@ class _Clock:
 
     def barrier(self, facts: dict[str, Any]) -> None:
         queue = facts["gpu"], facts["queue"]
-        waits = [self._signals.get(signal, 0) for signal in facts["waits_for"]]
-        self._finish(queue, facts["completes"], max([self._queues.get(queue, 0), *waits]))
+        # What nobody is known to have set was set by copies, by the host, or before the first launch.
+        waits = [self._signals[signal] for signal in facts["waits_for"] if signal in self._signals]
+        end = max([self._queues.get(queue, 0), *(one.at_ns for one in waits)])
+        self.events += (
+            QueueEvent(one.queue, one.after, one.at_ns, queue, len(self.launches), end)
+            for one in waits
+            if one.queue != queue
+        )
+        self._finish(queue, facts["completes"], end)
 
     def _finish(self, queue: tuple[int, int], signal: int, end: int) -> None:
         self._queues[queue] = end
         if signal:
-            self._signals[signal] = end
+            self._signals[signal] = _Set(queue, len(self.launches), end)
         self._done.append(max(self._done[-1], end))

@@ -1,7 +1,8 @@
-"""A rocpd file, schema 3, of what was emulated: the tables that a kernel trace with counters needs.
+"""A rocpd file, schema 3.0.4, of what was emulated: the tables that a kernel trace with counters needs.
 
-Names and columns are those of rocprofv3's files (docs/reference/formats.md, 2.2). The file says in its
-metadata, in the command line and in the agent's name that nothing in it was measured.
+Names and columns are those of rocprofv3's files (docs/reference/formats.md, 2.2). HIP's streams are not seen
+below its runtime: each hardware queue stands for one, whose packets the software GPU does in their order.
+The file says in its metadata, in the command line and in the agent's name that nothing in it was measured.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rpl_emu.programs.launches import EmulatedLaunch
+    from rpl_emu.programs.launches import EmulatedLaunch, EmulatedWork
 
 COMMAND_MARK = "[modelled, emulated by rpl] "
 #: What native/softkfd/topology/device.h tells the runtime; docs/reference/devices.md, 1.1.
@@ -39,6 +40,7 @@ _GPU = {
     "product_name": PRODUCT,
 }
 _NODE = 1
+_STRINGS = ("", "KERNEL_DISPATCH", "HIP_EVENT", "HIP_EVENT_RECORD", "HIP_EVENT_WAIT")
 _TABLES = {
     "rocpd_metadata": "tag value",
     "rocpd_string": "string",
@@ -60,6 +62,8 @@ _TABLES = {
     "rocpd_kernel_dispatch": "nid pid tid agent_id kernel_id dispatch_id queue_id stream_id start end "
     "private_segment_size group_segment_size workgroup_size_x workgroup_size_y workgroup_size_z grid_size_x "
     "grid_size_y grid_size_z region_name_id event_id extdata",
+    "rocpd_hip_event": "nid pid tid agent_id name_id hip_event_handle queue_id source_queue_id start end "
+    "event_id extdata",
 }
 _NUMBERS = """
 hash nid ppid pid tid init fini start end absolute_index logical_index type_index uuid agent_id event_code
@@ -67,14 +71,12 @@ instance_id is_constant is_derived load_base load_size load_delta code_object_id
 kernarg_segment_size kernarg_segment_alignment group_segment_size private_segment_size sgpr_count
 arch_vgpr_count accum_vgpr_count category_id stack_id parent_stack_id correlation_id event_id pmc_id kernel_id
 dispatch_id queue_id stream_id workgroup_size_x workgroup_size_y workgroup_size_z grid_size_x grid_size_y
-grid_size_z region_name_id
+grid_size_z region_name_id name_id hip_event_handle source_queue_id
 """
 
 
-def write_rocpd(
-    path: Path, pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]
-) -> None:
-    """Write the launches of one process with these counters; the file appears whole or not at all.
+def write_rocpd(path: Path, pid: int, command: str, work: EmulatedWork, counters: Sequence[str]) -> None:
+    """Write the work of one process with these counters; the file appears whole or not at all.
 
     Raises ``RplError``.
     """
@@ -83,7 +85,8 @@ def write_rocpd(
     try:
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
             connection.execute("BEGIN")
-            _File(connection, _guid(pid, command, launches, counters)).write(pid, command, launches, counters)
+            guid = _guid(pid, command, work.launches, counters)
+            _File(connection, guid).write(pid, command, work, counters)
             connection.execute("COMMIT")
         temporary.replace(path)
     except (sqlite3.Error, OSError) as error:
@@ -119,19 +122,19 @@ class _File:
         statement = f'INSERT INTO "{table}{self._suffix}" ({listed}) VALUES ({marks})'  # noqa: S608
         self._connection.executemany(statement, rows)
 
-    def write(
-        self, pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]
-    ) -> None:
+    def write(self, pid: int, command: str, work: EmulatedWork, counters: Sequence[str]) -> None:
+        launches = work.launches
         self._process(pid, command, launches)
         gpus = sorted({one.facts["gpu"] for one in launches})
         self._agents(pid, gpus)
         queues = {queue: number for number, queue in enumerate(sorted({one.queue for one in launches}), 1)}
-        names = ((number, _NODE, pid, f"Queue {number}") for number in queues.values())
-        self._rows("rocpd_info_queue", "id nid pid name", names)
-        self._rows("rocpd_info_stream", "id nid pid name", [(0, _NODE, pid, "Default Stream")])
+        for table in ("rocpd_info_queue", "rocpd_info_stream"):
+            names = ((number, _NODE, pid, f"Queue {number}") for number in queues.values())
+            self._rows(table, "id nid pid name", names)
         kernels = self._kernels(pid, launches)
-        self._rows("rocpd_string", "id string", [(1, ""), (2, "KERNEL_DISPATCH")])
+        self._rows("rocpd_string", "id string", [*enumerate(_STRINGS, 1)])
         self._dispatches(pid, launches, queues, kernels)
+        self._hip_events(pid, work, queues)
         self._counters(pid, launches, counters)
 
     def _process(self, pid: int, command: str, launches: Sequence[EmulatedLaunch]) -> None:
@@ -197,7 +200,8 @@ class _File:
         kernels: dict[int, int],
     ) -> None:
         numbers = range(1, len(launches) + 1)
-        events = ((number, 2, number, number, 0) for number in numbers)
+        # What correlates is the place: each launch, behind it what was set, then what was waited for.
+        events = ((number, 2, 3 * number, 3 * number, 0) for number in numbers)
         self._rows("rocpd_event", "id category_id stack_id parent_stack_id correlation_id", events)
         columns = (
             "id nid pid tid agent_id kernel_id dispatch_id queue_id stream_id start end private_segment_size "
@@ -214,7 +218,7 @@ class _File:
                 kernels[one.facts["kernel_object"]],
                 number,
                 queues[one.queue],
-                0,
+                queues[one.queue],
                 one.begin_ns,
                 one.end_ns,
                 one.facts["scratch_bytes"],
@@ -227,6 +231,26 @@ class _File:
             for number, one in zip(numbers, launches, strict=True)
         )
         self._rows("rocpd_kernel_dispatch", columns, rows)
+
+    def _hip_events(self, pid: int, work: EmulatedWork, queues: dict[tuple[int, int], int]) -> None:
+        """A record and a wait, with a handle of their own, for each signal that one queue set for another."""
+        rows, events = [], []
+        number = len(work.launches)
+        for handle, one in enumerate(work.events, 1):
+            if one.source_queue not in queues or one.queue not in queues:
+                continue  # a queue without launches orders nothing
+            source, queue = queues[one.source_queue], queues[one.queue]
+            sides = (
+                (4, one.source_queue[0], source, 3 * one.set_after + 1, one.set_ns),
+                (5, one.queue[0], queue, 3 * one.waited_at + 2, one.waited_ns),
+            )
+            for name, gpu, of, place, at in sides:
+                number += 1
+                events.append((number, 3, place, place, 0))
+                rows.append((_NODE, pid, pid, gpu, name, handle, of, source, at, at, number))
+        self._rows("rocpd_event", "id category_id stack_id parent_stack_id correlation_id", events)
+        columns = "nid pid tid agent_id name_id hip_event_handle queue_id source_queue_id start end event_id"
+        self._rows("rocpd_hip_event", columns, rows)
 
     def _counters(self, pid: int, launches: Sequence[EmulatedLaunch], names: Sequence[str]) -> None:
         gpus = sorted({one.facts["gpu"] for one in launches})
