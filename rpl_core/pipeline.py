@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Agent
     from rpl_core.plugins.host import PluginHost
+    from rpl_core.run_directory.writer import Keep, Remembered
 
 
 @frozen
@@ -39,6 +40,12 @@ class AnalysisRequest:
     device: str | None = None
     options: Options = attrs.field(factory=Options)
     root: Path | None = None
+
+    def remembered(self) -> dict[str, Remembered]:
+        """What a manifest keeps, for later analyses of the run; it can't hold every option's value."""
+        values = {name.replace("-", "_"): value for name, value in self.options.by_name().items()}
+        kept = {k: v for k, v in values.items() if isinstance(v, (str, int, float, bool, type(None)))}
+        return {"device": self.device, **kept}
 
 
 def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
@@ -195,16 +202,31 @@ def analyse_paths(
     request: AnalysisRequest,
     host: PluginHost,
     *,
-    output: Path | None = None,
+    output: Callable[[], Path] | None = None,
+    keep: Keep | None = None,
     each_is_a_run: bool = False,
     ranks: bool = False,
 ) -> tuple[Documents, Path | None]:
     """Documents for ``paths`` and where they were written (``None``: nowhere).
 
-    A single run directory keeps its documents inside.
+    A single run directory keeps its documents inside. ``output`` gives another place, which becomes a run
+    of its own: its manifest says what it was made from.
     """
-    documents = analyse_only(paths, request, host, each_is_a_run=each_is_a_run, ranks=ranks)
-    directory = output or run_directory_of(paths)
-    if directory is not None:
-        documents.write(directory)
+    from rpl_core.run_directory.writer import RunDirectory, require_own_place
+
+    readers = host.catalog.readers().contributions
+    recording = load_recording(paths, readers, each_is_a_run=each_is_a_run, ranks=ranks)
+    own = run_directory_of(paths)
+    documents = analyse(recording, attrs.evolve(request, root=own), host)
+    directory = output() if output is not None else own
+    if directory is None:
+        return documents, None
+    apart = own is None or directory.resolve() != own.resolve()
+    if apart:
+        require_own_place(directory)
+    documents.write(directory)
+    if apart:
+        plugins = tuple(f"{r.name} {r.version or '?'}" for r in host.records if r.status == "loaded")
+        options = {**request.remembered(), "ranks": ranks}
+        RunDirectory.analysed(directory, recording, options, plugins, keep)
     return documents, directory

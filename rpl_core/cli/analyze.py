@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rpl_core.cli.command_options import (
+    KEEP,
     PluginOptionsCommand,
     analysis_options,
     analysis_request,
@@ -15,10 +16,16 @@ from rpl_core.cli.command_options import (
 )
 from rpl_core.cli.session import session_of
 
+if TYPE_CHECKING:
+    from rpl_core.run_directory.writer import Keep
+
 
 @click.command("analyze", cls=PluginOptionsCommand)
 @click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the four documents here.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the four documents and run.json here."
+)
+@KEEP
 @click.option("--ranks", is_flag=True, help="All recordings are processes of one run.")
 @click.option("--each-is-a-run", is_flag=True, help="Every argument is a repeated run, not another process.")
 @analysis_options
@@ -28,6 +35,7 @@ def analyze(
     /,
     recordings: tuple[Path, ...],
     output: Path | None,
+    keep: Keep | None,
     ranks: bool,
     each_is_a_run: bool,
     as_json: bool,
@@ -40,7 +48,8 @@ def analyze(
     assumed is said. --ranks makes all of them processes of one run, --each-is-a-run every argument a run.
 
     A run directory is analysed as it was recorded (device, ceilings) unless an option says otherwise, and
-    gets its documents renewed; other recordings write them with -o only.
+    gets its documents renewed; other recordings write them with -o only, beside a run.json that names the
+    recordings, so that the result is a run for every other command.
 
     \b
     rpl analyze rpl-runs/latest
@@ -54,6 +63,8 @@ def analyze(
     from rpl_core.pipeline import analyse_paths, run_directory_of
 
     require_one_result_form(as_json=as_json, quiet=quiet)
+    if keep and output is None:
+        raise click.UsageError("--keep needs a place: add -o DIR", context)
     if ranks and each_is_a_run:
         raise click.UsageError("--ranks and --each-is-a-run contradict each other", context)
     session = session_of(context)
@@ -63,7 +74,8 @@ def analyze(
             recordings,
             request,
             session.host,
-            output=output,
+            output=(lambda: output) if output is not None else None,
+            keep=keep,
             each_is_a_run=each_is_a_run,
             ranks=ranks,
         )

@@ -26,6 +26,12 @@ _OPTIONS = (
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )
 
+KEEP = click.option(
+    "--keep",
+    type=click.Choice(["copy", "link"]),
+    help="Copy the recordings into the result, or hard-link them; else it names where they lie.",
+)
+
 
 class PluginOptionsCommand(click.Command):
     """A command that also takes the options which plugins declare for its name."""

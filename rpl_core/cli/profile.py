@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.command_options import PluginOptionsCommand, analysis_options, require_one_result_form
+from rpl_core.cli.command_options import KEEP, PluginOptionsCommand, analysis_options, require_one_result_form
 from rpl_core.cli.session import session_of
 
 
@@ -28,6 +28,7 @@ from rpl_core.cli.session import session_of
 @click.option(
     "--from", "recordings", multiple=True, type=click.Path(path_type=Path), help="Take a recording."
 )
+@KEEP
 @click.option("--time-limit", type=float, metavar="S", help="Seconds that one pass may take.")
 @click.option("--allow-dangerous-counters", is_flag=True, help="Collect counters that can hang the GPU.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and passes; run nothing.")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import LineSink
     from rpl_core.pipeline import AnalysisRequest
     from rpl_core.profiling.record import ProfileRequest, Recorded
+    from rpl_core.run_directory.writer import Keep
 
 
 @frozen
@@ -29,6 +30,7 @@ class ProfileCall:
     session: Session
     flags: Mapping[str, Any]
     recordings: tuple[Path, ...]
+    keep: Keep | None
     output: Path | None
     runs_directory: Path
     runs: int
@@ -54,6 +56,7 @@ class ProfileCall:
             session=session,
             flags=flags,
             recordings=tuple(flags["recordings"]),
+            keep=flags["keep"],
             output=flags["output"],
             runs_directory=Path(session.setting("runs-directory")),
             runs=setting("runs"),
@@ -76,7 +79,7 @@ class ProfileCall:
 
 def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     """``--from``: nothing is executed."""
-    from rpl_core.pipeline import analyse_only, run_directory_of
+    from rpl_core.pipeline import analyse_paths, run_directory_of
     from rpl_core.run_directory.writer import claim_path, default_path, point_latest, require_empty
 
     if application:
@@ -92,10 +95,14 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     if call.output is not None:
         require_empty(call.output)
     with shown_while_long("profile", call.recordings, quiet=call.quiet):
-        documents = analyse_only(call.recordings, request, call.session.host)
-    directory = call.output or claim_path(*place)
-    documents.write(directory)
-    if call.output is None:
+        documents, directory = analyse_paths(
+            call.recordings,
+            request,
+            call.session.host,
+            output=lambda: call.output or claim_path(*place),
+            keep=call.keep,
+        )
+    if call.output is None and directory is not None:
         point_latest(directory)
     _show(call, documents, directory, request)
     return int(ExitCode.OK)
@@ -110,6 +117,8 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     request = _profile_request(call, application)
     asked = request.analysis
     collector = choose_collector(session.host, call.collector, asked.options, asked.device)
+    if call.keep:
+        raise UsageError("--keep is for --from", next_step="a recorded run keeps what it recorded")
     if request.roofline and collector.name == TIMING_ONLY:
         raise UsageError(
             "--roofline needs a profiler", next_step="let a profiler record, or leave out --roofline"

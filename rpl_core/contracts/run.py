@@ -17,6 +17,12 @@ class ArtefactEntry(Part):
     bytes: int
 
 
+class RecordingEntry(ArtefactEntry):
+    """A file that was analysed where it lay; ``argument`` counts the folders and files that were named."""
+
+    argument: int = 0
+
+
 class PassEntry(Part):
     """One execution of the application. ``state`` tells how far it got."""
 
@@ -49,5 +55,6 @@ class RunManifest(Part):
     device_source: str | None = None
     options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     passes: tuple[PassEntry, ...] = ()
+    recordings: tuple[RecordingEntry, ...] = ()  # of a run that was analysed, not recorded
     plugins: tuple[str, ...] = ()
     diagnostics: tuple[DiagnosticDoc, ...] = ()

@@ -7,11 +7,13 @@ can't be compared; what that leaves open counts as repeated runs until the user 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
 from rpl_core.model.trace import TraceRole
@@ -37,6 +39,21 @@ def by_evidence(recording: Recording) -> Recording:
 def as_ranks(recording: Recording) -> Recording:
     """The user's word: all are processes of one run."""
     return _with_runs(recording, (merge_traces(recording.timing_runs),) if recording.timing_runs else ())
+
+
+def require_one_program(recording: Recording) -> None:
+    """Raise ``BadDataError`` for counter passes of which one knows less than half of the other's kernels.
+
+    Passes of one program launch the same kernels; without a timing run nothing else connects them.
+    """
+    passes = [(t, {kernel.name for kernel in t.kernels}) for t in recording.counter_passes if t.kernels]
+    for (one, names), (other, others) in itertools.combinations(passes, 2):
+        if not recording.timing_runs and 2 * len(names & others) < min(len(names), len(others)):
+            raise BadDataError(
+                f"{one.source.paths[0]} and {other.source.paths[0]} are not of one program: they share"
+                f" {len(names & others)} of {len(names)} and {len(others)} kernels",
+                next_step="analyse each by itself; if they are of one program, name both files",
+            )
 
 
 def _with_runs(recording: Recording, runs: tuple[Trace, ...], *said: Diagnostic) -> Recording:

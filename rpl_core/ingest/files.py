@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.run_directory.layout import DOCUMENTS
+from rpl_core.run_directory.layout import DOCUMENTS, RECORDINGS, is_run_directory
 
 #: A folder with more files is not a recording; naming the files still works (chosen).
 MAX_FILES = 20_000
@@ -43,7 +43,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
         if entry.is_symlink():
             continue
-        if entry.is_dir():
+        if entry.is_dir() and not (entry.name == RECORDINGS and is_run_directory(folder)):  # copies
             yield from _walk(entry, depth + 1)
         elif entry.is_file() and entry.name not in DOCUMENTS:
             yield entry

@@ -12,13 +12,13 @@ import numpy as np
 from rpl_core.errors import BadDataError, PluginError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
-from rpl_core.ingest.executions import as_ranks, by_evidence
+from rpl_core.ingest.executions import as_ranks, by_evidence, require_one_program
 from rpl_core.ingest.files import expand
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Trace, TraceRole
-from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.run_directory.layout import MANIFEST, is_run_directory
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
@@ -55,11 +55,17 @@ def load_recording(
         )
     groups = [[path] for path in others] if each_is_a_run else [others] if others else []
     settle = as_ranks if ranks else by_evidence
-    parts += [settle(_read(expand(group), group, readers)) for group in groups]
-    return parts[0] if len(parts) == 1 else _joined(parts)
+    for group in groups:
+        part = settle(_read(expand(group), group, readers))
+        if any(path.is_dir() for path in group):
+            require_one_program(part)
+        parts.append(part)
+    return _joined(parts)
 
 
 def _joined(parts: Sequence[Recording]) -> Recording:
+    if len(parts) == 1:
+        return parts[0]
     incomplete = [part.incomplete for part in parts if part.incomplete]
     return Recording(
         traces=tuple(trace for part in parts for trace in part.traces),
@@ -68,6 +74,7 @@ def _joined(parts: Sequence[Recording]) -> Recording:
         diagnostics=tuple(d for part in parts for d in part.diagnostics),
         incomplete="; ".join(incomplete) or None,
         counters_missing=next((part.counters_missing for part in parts if part.counters_missing), None),
+        files=tuple(group for part in parts for group in part.files),
     )
 
 
@@ -75,6 +82,8 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
     from rpl_core.run_directory.reader import load_manifest
 
     manifest = load_manifest(directory)
+    if manifest.recordings:
+        return _load_analysed(directory, manifest, readers)
     parts = [_load_pass(directory, entry, readers) for entry in manifest.passes if entry.state == "complete"]
     traces = tuple(trace for part in parts for trace in part.traces)
     process_ms = tuple(entry.process_ms for entry in manifest.passes if entry.process_ms is not None)
@@ -95,7 +104,23 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
         ),
         incomplete=_incomplete(manifest),
         counters_missing=_why_no_counters(manifest),
+        files=((directory / MANIFEST,),),
     )
+
+
+def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> Recording:
+    """What the run was made from, wherever it lies; among it may be run directories, by their manifests."""
+    from rpl_core.run_directory.reader import recorded_files
+
+    settle = as_ranks if manifest.options.get("ranks") else by_evidence
+    groups = recorded_files(directory, manifest)
+    parts = [
+        _load_run(group[0].parent, readers)
+        if group[0].name == MANIFEST
+        else settle(_read(group, group, readers))
+        for group in groups
+    ]
+    return attrs.evolve(_joined(parts), files=((directory / MANIFEST,),))
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
@@ -214,9 +239,11 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
     slowed = [old for old, new in zip(read, traces, strict=True) if old.role is not new.role]
     timing = [trace for trace in traces if trace.role is TraceRole.TIMING]
     rest = [trace for trace in traces if trace.role is not TraceRole.TIMING]
+    claimed = {path for claim in claims.readable for path in claim.inputs.paths}
     return Recording(
         traces=tuple(with_hashes(trace) for trace in (*timing, *rest)),
         diagnostics=(*claims.diagnostics, *map(_times_not_used, slowed)),
+        files=(tuple(file for file in files if file in claimed),),
     )
 
 

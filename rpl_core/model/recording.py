@@ -11,6 +11,8 @@ from rpl_core.model.trace import TraceRole
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rpl_core.model.device import ComputeCeiling, MemoryCeiling
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace
@@ -29,6 +31,7 @@ class Recording:
     diagnostics: tuple[Diagnostic, ...] = ()
     incomplete: str | None = None  # why a run directory is unfinished
     counters_missing: str | None = None  # why counters that were asked for are not there
+    files: tuple[tuple[Path, ...], ...] = ()  # that were read, per argument
 
     @property
     def timing_runs(self) -> tuple[Trace, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
     from rpl_core.profiling.collectors import GuardedCollector
     from rpl_core.profiling.session import StepSink
+    from rpl_core.run_directory.writer import Remembered
 
 
 @frozen
@@ -40,22 +41,16 @@ class ProfileRequest:
     analysis: AnalysisRequest
     extra_counters: tuple[str, ...] = ()
 
-    def options(self) -> Mapping[str, str | int | float | bool | None]:
+    def options(self) -> Mapping[str, Remembered]:
         """What the manifest remembers of the request; later analyses of the run take it over."""
-        values = self.analysis.options.by_name()
         return {
-            "device": self.analysis.device,
+            **self.analysis.remembered(),
             "runs": self.runs,
             "roofline": self.roofline,
             "counters": ",".join(self.extra_counters) or None,
             "focus_critical": self.trace_dependencies,
             "time_limit_s": self.time_limit_s,
-            **{name.replace("-", "_"): v for name, v in values.items() if isinstance(v, _REMEMBERED)},
         }
-
-
-#: Values that a manifest can hold; of options with others nothing is remembered.
-_REMEMBERED = (str, int, float, bool, type(None))
 
 
 @frozen

@@ -8,6 +8,7 @@ from pathlib import Path
 
 MANIFEST = "run.json"
 ARTIFACTS = "artifacts"  # counter passes, logs, thread traces
+RECORDINGS = "recordings"  # copies of what was analysed
 DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")
 LATEST = "latest"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rpl_core.contracts.run import PassEntry, RunManifest
-from rpl_core.errors import BadDataError
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.digest import sha256_of
 from rpl_core.run_directory.layout import MANIFEST
 
 _MAX_MANIFEST_BYTES = 32 << 20
@@ -47,6 +48,29 @@ def pass_files(directory: Path, entry: PassEntry) -> tuple[Path, ...]:
         if exists:
             files.append(path)
     return tuple(dict.fromkeys(files))
+
+
+def recorded_files(directory: Path, manifest: RunManifest) -> tuple[tuple[Path, ...], ...]:
+    """The recordings behind an analysis, per argument that was named; only what still is what it was is read.
+
+    A manifest from elsewhere can name any file, so one whose size and hash it does not know stays closed.
+    """
+    groups: dict[int, list[Path]] = {}
+    for entry in manifest.recordings:
+        path = directory / entry.path
+        again = (
+            f"name it where it is now: `rpl analyze RECORDING -o {directory}` (--keep copy keeps it inside)"
+        )
+        try:
+            exists = path.is_file()
+        except (OSError, ValueError):
+            raise _refused(directory, "an impossible path", entry.path) from None
+        if not exists:
+            raise MissingError(f"{path}, the recording of {directory}, was moved or deleted", next_step=again)
+        if path.stat().st_size != entry.bytes or sha256_of(path) != entry.sha256:
+            raise BadDataError(f"{path} has changed since {directory} was made from it", next_step=again)
+        groups.setdefault(entry.argument, []).append(path)
+    return tuple(map(tuple, groups.values()))
 
 
 def _refused(directory: Path, what: str, path: str) -> BadDataError:

@@ -124,7 +124,8 @@ def test_critical_path_lies_between_the_longest_dispatch_and_the_makespan(
 
 @pytest.mark.parametrize("name", [*CSV_SETS, *DATABASES, "hipkittens-mi350x-pmc-csv"])
 def test_documents_follow_their_schemas(name, rpl_shared_data, rpl_cli, tmp_path):
-    rpl_cli("analyze", rpl_shared_data / "rocpd" / name, "-o", tmp_path / "out").assert_ok()
+    files = sorted((rpl_shared_data / "rocpd" / name).glob("*.*"))  # one folder holds two programs
+    rpl_cli("analyze", *files, "-o", tmp_path / "out").assert_ok()
     for path in (tmp_path / "out").iterdir():
         jsonschema.validate(json.loads(path.read_text()), rpl_cli("schema", path.stem).json())
 
@@ -142,21 +143,24 @@ def test_recognised_devices(rpl_shared_data, rpl_cli):
 
 def test_agent_file_names_the_device_of_the_whole_folder(rpl_shared_data, rpl_cli):
     folder = rpl_shared_data / "rocpd" / "hipkittens-mi350x-pmc-csv"
-    outcome = rpl_cli("analyze", "--device", "gfx942", folder).assert_exit(65)
+    outcome = rpl_cli("analyze", "--device", "gfx942", *folder.glob("*.csv")).assert_exit(65)
     assert "made on gfx950" in outcome.stderr
 
 
 def test_times_of_counter_passes_are_estimates_and_null_when_strict(rpl_shared_data, rpl_cli):
     folder = rpl_shared_data / "rocpd" / "hipkittens-mi350x-pmc-csv"
-    document = rpl_cli("analyze", "--json", folder).assert_ok().json()
+    refused = rpl_cli("analyze", "--json", folder).assert_exit(65)
+    assert "they share 1 of 30 and 3 kernels" in refused.stderr
+    files = tuple(sorted(folder.glob("*.csv")))
+    document = rpl_cli("analyze", "--json", *files).assert_ok().json()
     assert document["runtime_exactness"] == "estimate"
     low, high = document["runtime_range_ms"]
     assert low <= document["runtime_ms"] <= high
     assert document["critical_path"]["critical_path_ns"] is None
-    strict = rpl_cli("analyze", "--json", "--strict", folder).assert_ok().json()
+    strict = rpl_cli("analyze", "--json", "--strict", *files).assert_ok().json()
     assert strict["runtime_ms"] is None
     assert "strict" in strict["runtime_reason"]
-    assert "unknown" in rpl_cli("analyze", "--quiet", "--strict", folder).assert_exit(65).stderr
+    assert "unknown" in rpl_cli("analyze", "--quiet", "--strict", *files).assert_exit(65).stderr
 
 
 @pytest.mark.parametrize(

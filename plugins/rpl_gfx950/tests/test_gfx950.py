@@ -122,7 +122,8 @@ def test_fp6_and_fp4_count_as_one_type():
 
 
 def documents_of(rpl_cli, recording, out):
-    rpl_cli("analyze", recording, "-o", out).assert_ok()
+    recordings = sorted(recording.glob("*.csv*")) if recording.is_dir() else [recording]
+    rpl_cli("analyze", *recordings, "-o", out).assert_ok()
     return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
 
 

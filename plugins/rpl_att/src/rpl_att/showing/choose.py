@@ -12,8 +12,8 @@ from rpl_att.reader import EXTRA, ThreadTraceReader
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.files import expand
 from rpl_core.interfaces.reader import InputSet
-from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest, pass_files
+from rpl_core.run_directory.layout import MANIFEST, is_run_directory
+from rpl_core.run_directory.reader import load_manifest, pass_files, recorded_files
 from rpl_core.values import frozen
 
 _SHOWN = 5
@@ -61,8 +61,11 @@ def all_traces(path: Path) -> Sequence[Chosen]:
 def _files(path: Path) -> Sequence[Path]:
     if not is_run_directory(path):
         return expand([path])
-    passes = load_manifest(path).passes
-    return [file for entry in passes if entry.role == "thread_trace" for file in pass_files(path, entry)]
+    manifest = load_manifest(path)
+    files = [f for p in manifest.passes if p.role == "thread_trace" for f in pass_files(path, p)]
+    for recorded in (file for group in recorded_files(path, manifest) for file in group):
+        files += _files(recorded.parent) if recorded.name == MANIFEST else [recorded]
+    return files
 
 
 def _read(inputs: InputSet) -> Chosen:
