@@ -183,20 +183,6 @@ def run_directory_of(paths: Sequence[Path]) -> Path | None:
     return paths[0] if len(paths) == 1 and is_run_directory(paths[0]) else None
 
 
-def analyse_only(
-    paths: Sequence[Path],
-    request: AnalysisRequest,
-    host: PluginHost,
-    *,
-    each_is_a_run: bool = False,
-    ranks: bool = False,
-) -> Documents:
-    """Documents for ``paths``; nothing is written."""
-    readers = host.catalog.readers().contributions
-    recording = load_recording(paths, readers, each_is_a_run=each_is_a_run, ranks=ranks)
-    return analyse(recording, attrs.evolve(request, root=run_directory_of(paths)), host)
-
-
 def analyse_paths(
     paths: Sequence[Path],
     request: AnalysisRequest,

@@ -13,7 +13,6 @@ COMMANDS = {
     "analyze": ("rpl_core.cli.analyze:analyze", "Analyse recordings; nothing is executed."),
     "plugins": ("rpl_core.cli.plugins:plugins_group", "List plugins and what they contribute."),
     "doctor": ("rpl_core.cli.doctor:doctor", "Tell what is installed, what is missing, what to do."),
-    "docs": ("rpl_core.cli.docs:docs", "Show a page of the documentation, or list the pages."),
     "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),
     "config": ("rpl_core.cli.config:config_group", "Show settings and where they come from."),
 }

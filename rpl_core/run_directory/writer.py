@@ -53,15 +53,9 @@ class RunDirectory:
     ) -> RunDirectory:
         """Make ``path`` (which must not hold anything) and write a manifest with all passes planned."""
         make_empty(path)
-        manifest = _manifest(
-            command,
-            collector,
-            options,
-            plugins,
-            device=device,
-            device_source=device_source,
-            passes=tuple(_planned_entry(planned) for planned in plan),
-        )
+        passes = tuple(_planned_entry(planned) for planned in plan)
+        found = {"device": device, "device_source": device_source, "passes": passes}
+        manifest = _manifest(command, options, plugins, collector=collector, **found)
         run = cls(path, manifest)
         run._save()
         return run
@@ -82,7 +76,7 @@ class RunDirectory:
             for number, files in enumerate(recording.files)
             for f in files
         )
-        manifest = _manifest(recording.command, "none", options, plugins, recordings=entries)
+        manifest = _manifest(recording.command, options, plugins, collector="none", recordings=entries)
         cls(path, manifest).finish(recording.incomplete)
 
     def add_passes(self, plan: Iterable[PlannedPass], device: str | None, device_source: str) -> None:
@@ -133,18 +127,13 @@ class RunDirectory:
 
 
 def _manifest(
-    command: tuple[str, ...],
-    collector: str,
-    options: Mapping[str, Remembered],
-    plugins: tuple[str, ...],
-    **others: Any,
+    command: tuple[str, ...], options: Mapping[str, Remembered], plugins: tuple[str, ...], **others: Any
 ) -> RunManifest:
     return RunManifest(
         tool_version=__version__,
         state="running",
         created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command=tuple(encodable(word) for word in command),
-        collector=collector,
         options=dict(options),
         plugins=plugins,
         **others,

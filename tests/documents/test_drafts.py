@@ -89,9 +89,9 @@ def test_a_draft_names_what_was_not_given():
     ],
 )
 def test_real_recordings_give_the_bytes_of_the_models(place, rpl_shared_data, rpl_host):
-    from rpl_core.pipeline import AnalysisRequest, analyse_only
+    from rpl_core.pipeline import AnalysisRequest, analyse_paths
 
-    documents = analyse_only(
+    documents, _ = analyse_paths(
         [rpl_shared_data / place],
         AnalysisRequest(),
         rpl_host("analysis", "codeobject", "rocprofv3", "gfx942", "amdgpu", "att"),

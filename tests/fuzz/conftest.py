@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import PluginError, RplError
-from rpl_core.pipeline import AnalysisRequest, analyse_only
+from rpl_core.pipeline import AnalysisRequest, analyse_paths
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 from rpl_testkit.rocprofv3_standin import install_standin
@@ -108,7 +108,7 @@ def _digest(plugins):
 
     def run(*paths):
         try:
-            documents = analyse_only(paths, AnalysisRequest(device="gfx942"), host)
+            documents, _ = analyse_paths(paths, AnalysisRequest(device="gfx942"), host)
         except PluginError as error:
             raise AssertionError(f"{type(error.__cause__).__name__} in a plugin: {error.fact}") from error
         except RplError as error:

@@ -68,9 +68,7 @@ def test_kept_recordings_need_no_original(keep, recording, rpl_cli, tmp_path):
 
 
 def test_one_run_of_several_processes_stays_one(rpl_make_rocpd, rpl_cli, tmp_path):
-    paths = [
-        rpl_make_rocpd([("gemm", 100 * n, 100 * n + 50)], name=f"{n}_results.db", pid=n) for n in (1, 2)
-    ]
+    paths = [rpl_make_rocpd([("gemm", 100 * n, 100 * n + 50)], name=f"{n}_results.db", pid=n) for n in (1, 2)]
     for words, runs in ((["--ranks"], 1), (["--each-is-a-run"], 2)):
         out = tmp_path / f"out{runs}"
         rpl_cli("analyze", *words, *paths, "-o", out).assert_ok()

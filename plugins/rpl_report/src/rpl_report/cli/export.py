@@ -106,8 +106,9 @@ def _request(session: Session, paths: tuple[Path, ...], exporter: Exporter) -> E
     kept = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
     if kept:
         return ExportRequest(documents=kept)
-    from rpl_core.pipeline import AnalysisRequest, analyse_only
+    from rpl_core.pipeline import AnalysisRequest, analyse, run_directory_of
 
     # What was asked for is written elsewhere, so these documents are not kept; no device was named.
-    documents = analyse_only(paths, AnalysisRequest(), session.host)
+    recording = load_recording(paths, catalog.readers().contributions)
+    documents = analyse(recording, AnalysisRequest(root=run_directory_of(paths)), session.host)
     return ExportRequest(documents=LazyDocuments(documents.names, documents.model))

@@ -32,7 +32,9 @@ def docs(context: click.Context, page: str | None, only_path: bool) -> None:
 
 def installed_pages() -> dict[str, Path]:
     """Name -> file: those of the wheel, or of the checkout that the core runs from."""
-    package = Path(__file__).resolve().parent.parent
+    import rpl_core
+
+    package = Path(rpl_core.__file__).resolve().parent
     root = package / "pages" if (package / "pages").is_dir() else package.parent
     top = {path.stem: path for path in sorted(root.glob("[A-Z]*.md")) if path.stem != "AGENTS"}
     pages = sorted((root / "docs").rglob("*.md"), key=lambda path: path.relative_to(root).as_posix())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.cli.docs import installed_pages
+from rpl_report.cli.docs import installed_pages
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_page_is_listed_with_its_title(rpl_cli):
