@@ -15,7 +15,7 @@ ALLOWED = {
     "rpl_codeobject": {"rpl_core"},
     "rpl_analysis": {"rpl_core", "rpl_codeobject"},
     "rpl_report": {"rpl_core", "rpl_codeobject", "rpl_analysis"},
-    "rpl_compare": {"rpl_core", "rpl_codeobject", "rpl_analysis"},
+    "rpl_compare": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report"},
     "rpl_optimize": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_compare"},
     "rpl_autotune": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_compare"},
     "rpl_rocprofv3": {"rpl_core"},

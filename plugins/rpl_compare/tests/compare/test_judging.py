@@ -77,7 +77,7 @@ def test_one_regression_outweighs_open_items_and_a_block_outweighs_both() -> Non
 def test_items_with_the_same_reason_share_a_line() -> None:
     found = tuple(judged(runs(3, a=1e6, b=2e6), runs(3, a=1e6, b=2e6)).values())
     (reason,) = decide(found, ()).reasons
-    assert reason.startswith("runtime, b, a: so few runs")
+    assert reason.startswith("application: kernel time, b, a: so few runs")
 
 
 @pytest.mark.parametrize(

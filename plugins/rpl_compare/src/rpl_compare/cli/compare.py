@@ -42,6 +42,9 @@ from rpl_core.cli.session import session_of
 @click.option("--total-time", type=float, metavar="S", help="Start no pair after this many seconds.")
 @click.option("--debug", is_flag=True, help="Show the profiler's log.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory for the results.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page for a browser too."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the document on stdout.")
 @click.option("--quiet", is_flag=True, help="Print only the worst change in percent.")
 @click.pass_context

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rpl_core.errors import NoVerdictError, UsageError
 if TYPE_CHECKING:
     from rpl_compare.comparison.compare import CompareRequest, Comparison
     from rpl_core.cli.session import Session
+    from rpl_core.model.recording import Recording
 
 
 def recordings(session: Session, base: Path | None, new: Path | None, flags: Mapping[str, Any]) -> int:
@@ -36,10 +38,21 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
             )
         from rpl_compare.comparison.pairs import compare_stored_pairs
 
-        return _answer(session, compare_stored_pairs(base, readers, request), flags)
+        of_pairs = partial(_recordings_of_pairs, session, base)
+        return _answer(session, compare_stored_pairs(base, readers, request), flags, of_pairs)
     each = flags["each_is_a_run"]
     sides = [load_side(path, readers, each_is_a_run=each) for path in (base, new)]
-    return _answer(session, compare_recordings(sides[0], sides[1], request), flags)
+    comparison = compare_recordings(sides[0], sides[1], request)
+    return _answer(session, comparison, flags, lambda: [side.recording for side in sides])
+
+
+def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
+    """Both run directories of an interleaved comparison."""
+    from rpl_compare.comparison.manifest import FOLDERS
+    from rpl_core.ingest.load import load_recording
+
+    readers = session.host.catalog.readers().contributions
+    return [load_recording((directory / FOLDERS[label],), readers) for label in ("base", "new")]
 
 
 def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
@@ -82,7 +95,8 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
             step=step,
         )
     session.output.note(f"recorded in {measure.directory}")
-    return _answer(session, comparison, {**flags, "output": measure.directory})
+    of_pairs = partial(_recordings_of_pairs, session, measure.directory)
+    return _answer(session, comparison, {**flags, "output": measure.directory}, of_pairs)
 
 
 def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
@@ -94,6 +108,7 @@ def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> in
     if base is not None:
         raise UsageError("--history takes one folder and no further recordings")
     _refuse(flags, "interleaved", "base_command", "new_command", because="--history measures nothing")
+    _refuse(flags, "html", because="a history has no page")
     document = compare_history(
         flags["history"], session.host.catalog.readers().contributions, _request(flags)
     )
@@ -108,13 +123,25 @@ def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> in
     return _exit_code(session, document.diagnostics, Outcome(document.outcome), flags)
 
 
-def _answer(session: Session, comparison: Comparison, flags: Mapping[str, Any]) -> int:
+def _answer(
+    session: Session,
+    comparison: Comparison,
+    flags: Mapping[str, Any],
+    recordings: Callable[[], Sequence[Recording]],
+) -> int:
     from rpl_compare.comparison.documents import compare_document
     from rpl_compare.comparison.text import compare_text
     from rpl_core.documents.bundle import to_json
 
     document = compare_document(comparison)
     _write(flags, "compare", to_json(document))
+    if flags["html"] is not None:
+        from rpl_compare.html.page import compare_page
+        from rpl_core.files.atomic import write_atomic
+
+        page = compare_page(comparison, document, recordings(), session.host, _names(session, flags))
+        write_atomic(flags["html"], page, named=True)
+        session.output.note(f"written to {flags['html']}")
     if flags["quiet"]:
         worst = document.gate.worst_change
         if worst is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -11,6 +11,7 @@ from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
 from rpl_compare.comparison.judging import Gate, Question, decide, judge_items, matches
 from rpl_compare.comparison.model import CompareRule, Judged, Kind, Method, Sample, Statistic
+from rpl_compare.comparison.naming import item_name, kernel_names
 from rpl_compare.comparison.samples import samples_of
 from rpl_compare.comparison.side import copies_everywhere, make_side
 from rpl_compare.statistics.noise import WARN_CV, NoiseLevel, noise_level
@@ -90,6 +91,8 @@ def _compare(
     items = judge_items(base.runs, new.runs, question)
     only_base, only_new = _one_sided(base, new, request), _one_sided(new, base, request)
     _require_common(items, only_base, only_new, request)
+    one_sided = (name for name, _ in (*only_base, *only_new))
+    names = kernel_names((*(i.key.name for i in items if i.key.kind is Kind.KERNEL), *one_sided))
     return Comparison(
         base=base,
         new=new,
@@ -97,10 +100,16 @@ def _compare(
         statistic=request.statistic,
         method=method,
         items=items,
-        gate=decide(items, checked.blocking),
+        gate=decide(items, checked.blocking, names),
         only_base=only_base,
         only_new=only_new,
-        diagnostics=(*hints, *checked.diagnostics, *_noise(items), *_launches(items), *_read(base, new)),
+        diagnostics=(
+            *hints,
+            *checked.diagnostics,
+            *_noise(items, names),
+            *_launches(items, names),
+            *_read(base, new),
+        ),
     )
 
 
@@ -135,7 +144,11 @@ def _require_common(
         )
 
 
-def _noise(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
+def _called(item: Judged, names: Mapping[str, str]) -> str:
+    return item_name(item.key.kind.value, item.key.name, names)
+
+
+def _noise(items: tuple[Judged, ...], names: Mapping[str, str]) -> Iterator[Diagnostic]:
     noisy = [item for item in items if item.gated and noise_level(item.evidence.cv) is not NoiseLevel.QUIET]
     if noisy:
         worst = max(noisy, key=lambda item: (item.evidence.cv or 0.0, item.key.name))
@@ -144,14 +157,14 @@ def _noise(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "compare.noisy",
             f"{len(noisy)} of the deciding times vary by more than {WARN_CV:.0%} (CV) from run to run; "
-            f"worst: {worst.key.short_name} with {worst.evidence.cv or 0:.1%}, where {found} found reliably",
+            f"worst: {_called(worst, names)} with {worst.evidence.cv or 0:.1%}, where {found} found reliably",
             cause="clock or thermal changes, other load, or very short kernels",
             remedy="fix the clocks, record more runs, or measure interleaved",
             count=len(noisy),
         )
 
 
-def _launches(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
+def _launches(items: tuple[Judged, ...], names: Mapping[str, str]) -> Iterator[Diagnostic]:
     changed = [
         item for item in items if item.key.kind is Kind.KERNEL and item.base.launches != item.new.launches
     ]
@@ -160,7 +173,7 @@ def _launches(items: tuple[Judged, ...]) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "compare.launches_differ",
             f"{len(changed)} kernels are launched another number of times; largest: "
-            f"{first.key.short_name} with {first.base.launches:g} against {first.new.launches:g} per run",
+            f"{_called(first, names)} with {first.base.launches:g} against {first.new.launches:g} per run",
             cause="another amount of work, or a kernel that was split or fused",
             remedy="--statistic median compares single dispatches",
             count=len(changed),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,6 +21,7 @@ from rpl_compare.comparison.model import (
     Sample,
     Verdict,
 )
+from rpl_compare.comparison.naming import item_name
 from rpl_compare.comparison.samples import samples_of
 from rpl_compare.comparison.verdict import excludes_regression, judge
 from rpl_compare.statistics.holm import holm_adjusted
@@ -162,34 +164,41 @@ class Gate:
         return math.expm1(self.worst.evidence.shift)
 
 
-def decide(items: Sequence[Judged], blocking: Sequence[str]) -> Gate:
-    """The gate over all gated items. It passes only if each of them is proven not to have regressed."""
+def decide(
+    items: Sequence[Judged], blocking: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
+) -> Gate:
+    """The gate over all gated items. It passes only if each of them is proven not to have regressed.
+
+    ``names`` are those by which the comparison calls its kernels.
+    """
     gated = [item for item in items if item.gated]
-    outcome, reasons = _outcome(gated, blocking)
+    outcome, reasons = _outcome(gated, blocking, names)
     known = [item for item in gated if item.evidence.shift is not None]
     worst = max(known, key=lambda item: item.evidence.shift or 0.0, default=None)
     return Gate(outcome, tuple(reasons), len(gated), worst)
 
 
-def _outcome(gated: Sequence[Judged], blocking: Sequence[str]) -> tuple[Outcome, Sequence[str]]:
+def _outcome(
+    gated: Sequence[Judged], blocking: Sequence[str], names: Mapping[str, str]
+) -> tuple[Outcome, Sequence[str]]:
     if blocking:
         return Outcome.NO_VERDICT, blocking
     if not gated:
         return Outcome.NO_VERDICT, ("nothing that decides ran on both sides",)
     regressed = [item for item in gated if item.verdict is Verdict.REGRESSED]
     if regressed:
-        return Outcome.REGRESSION, _by_reason(regressed)
+        return Outcome.REGRESSION, _by_reason(regressed, names)
     open_items = [item for item in gated if not item.excludes_regression]
     if open_items:
-        return Outcome.INCONCLUSIVE, _by_reason(open_items)
+        return Outcome.INCONCLUSIVE, _by_reason(open_items, names)
     return Outcome.PASS, (f"none of {len(gated)} deciding items is slower beyond the limit",)
 
 
-def _by_reason(items: Sequence[Judged]) -> Sequence[str]:
+def _by_reason(items: Sequence[Judged], kernels: Mapping[str, str]) -> Sequence[str]:
     """Items with the same reason share a line."""
     names: dict[str, list[str]] = {}
     for item in items:
-        names.setdefault(item.reason, []).append(item.key.short_name)
+        names.setdefault(item.reason, []).append(item_name(item.key.kind.value, item.key.name, kernels))
     return [f"{_listed(named)}: {reason}" for reason, named in names.items()]
 
 

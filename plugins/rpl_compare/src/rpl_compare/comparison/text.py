@@ -6,11 +6,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.names import shown_names
+from rpl_compare.comparison.naming import item_name, kernel_names, one_line
 from rpl_compare.statistics.mann_whitney import fewest_values
 from rpl_compare.statistics.signed_rank import fewest_pairs
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text.safety import shorten
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 
     _Named = ItemPart | HistoryItem | OneSidedKernel
 
-_NAME_WIDTH = 56
+#: Pairs that `rpl compare --interleaved` measures at most where nobody says how many.
+USUAL_PAIRS = 30
 #: Small kernels beyond these are counted, not listed; the document holds them all (chosen).
 _SMALL_SHOWN = 10
 _COLUMNS = ("", "BASE", "NEW", "change", "interval", "noise", "detectable", "verdict")
@@ -36,7 +36,7 @@ def compare_text(document: CompareDocument, form: str = "short") -> str:
     """The whole comparison, ending with a line feed; ``form`` is that of kernel names."""
     names = document_names((*document.kernels, *document.only_base, *document.only_new), form)
     tables = (_table(document, names), *_one_sided(document, names))
-    return "\n".join([*_head(document), "", *tables, "", *_answer(document)]) + "\n"
+    return "\n".join([*_head(document), "", *tables, "", *answer_lines(document)]) + "\n"
 
 
 def _head(document: CompareDocument) -> Iterator[str]:
@@ -89,26 +89,12 @@ def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
 
 def label(item: ItemPart | HistoryItem, names: dict[str, str]) -> str:
     """Application times in words, kernels by their short name."""
-    if item.kind == "kernel":
-        return names[item.name]
-    return {
-        "runtime": "application: kernel time",
-        "makespan": "application: makespan",
-        "critical_path": "application: critical path",
-        "process_time": "application: process time",
-    }[item.kind]
-
-
-def one_line(text: str) -> str:
-    """Names from recordings may hold anything; a row of a table stays a row."""
-    return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+    return item_name(item.kind, item.name, names)
 
 
 def document_names(kernels: Iterable[_Named], form: str) -> dict[str, str]:
-    """How all kernels of a document are called, by recorded name: on one line, different ones apart."""
-    shown = shown_names((kernel.name for kernel in kernels), form)
-    short = shorten_apart(map(one_line, shown.values()), _NAME_WIDTH)
-    return {name: short[one_line(text)] for name, text in shown.items()}
+    """How all kernels of a document are called, by recorded name."""
+    return kernel_names((kernel.name for kernel in kernels), form)
 
 
 def _time(nanoseconds: float | None) -> str:
@@ -153,7 +139,8 @@ _ANSWERS = {
 }
 
 
-def _answer(document: CompareDocument) -> Iterator[str]:
+def answer_lines(document: CompareDocument) -> Iterator[str]:
+    """The verdict, what it rests on, and how to measure enough where that is all that lacks."""
     gate = document.gate
     worst = "" if gate.worst_change is None else f"; worst change {gate.worst_change:+.2%}"
     yield f"{_ANSWERS[gate.outcome]} (limit {100 * gate.fail_above:g} %{worst})"
@@ -164,11 +151,12 @@ def _answer(document: CompareDocument) -> Iterator[str]:
 def _next_step(document: CompareDocument) -> Iterator[str]:
     """The commands that measure enough, where too few runs are all that stands in the way of an answer."""
     sides = (document.base, document.new)
-    if document.gate.outcome != "inconclusive" or not all(side.command for side in sides):
+    if document.gate.outcome != "inconclusive":
         return
-    needed = _enough(document)
-    base, new = (one_line(shlex.join(side.command)) for side in sides)
-    if document.method.mode == "interleaved":
+    paired = document.method.mode == "interleaved" or not all(side.command for side in sides)
+    needed = _enough(document, paired=paired)
+    base, new = (one_line(shlex.join(side.command)) or f"COMMAND_OF_{side.label.upper()}" for side in sides)
+    if paired:
         if needed > (document.method.pairs or 0):
             quoted = f"--base {shlex.quote(base)} --new {shlex.quote(new)}"
             yield f"  next: rpl compare --interleaved {quoted} --pairs {needed}"
@@ -178,11 +166,13 @@ def _next_step(document: CompareDocument) -> Iterator[str]:
             yield f"  next, {side.label}: rpl profile --runs {needed} -- {command}"
 
 
-def _enough(document: CompareDocument) -> int:
+def _enough(document: CompareDocument, *, paired: bool) -> int:
     """Runs per side, or pairs, with which every open item can get a verdict at its noise."""
     method, items = document.method, (*document.application, *document.kernels)
     alpha = method.alpha / max(1, document.gate.gated_items)
-    least = fewest_pairs(alpha / 2) if method.mode == "interleaved" else fewest_values(alpha)
+    least = fewest_pairs(alpha / 2) if paired else fewest_values(alpha)
+    if paired and method.mode != "interleaved":
+        least = max(least, USUAL_PAIRS)  # several looks share alpha; their number is not known yet
     still_open = (item for item in items if item.gated and item.verdict == "inconclusive")
     return max(least, *(item.runs_needed or 0 for item in still_open), 0)
 

@@ -20,20 +20,25 @@ class HtmlRenderer(Renderer):
     def render(self, request: RenderRequest) -> str:
         from rpl_report.html.page import page_of
 
-        return _environment().get_template("page.html.j2").render(page=page_of(request))
+        return page_environment().get_template("page.html.j2").render(page=page_of(request))
 
 
 @cache
-def _environment() -> Environment:
-    """Every value is escaped; a name that a template misspells is an error."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def page_environment(package: str | None = None) -> Environment:
+    """Templates of ``package`` and those of this page, which they may include.
+
+    Every value is escaped; a name that a template misspells is an error.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     from rpl_core.text.safety import readable
     from rpl_report.html import figures
     from rpl_report.html.kernel_identity import label_text
 
     environment = Environment(
-        loader=PackageLoader("rpl_report.html", "templates"),
+        loader=ChoiceLoader(
+            [PackageLoader(each, "templates") for each in (package, "rpl_report.html") if each]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

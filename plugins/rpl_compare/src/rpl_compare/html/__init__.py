@@ -1,0 +1,1 @@
+"""A comparison as one page for a browser."""
