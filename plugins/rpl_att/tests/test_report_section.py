@@ -38,12 +38,27 @@ def test_instructions_states_occupancy_and_split_are_shown(report, att_folder):
 
 def test_a_trace_alone_names_its_kernel_and_shows_no_empty_sections(report, att_folder):
     page = report(att_folder("wave_gemm"))
-    assert "<title>Thread trace of gemm_prefetch" in page
+    assert "<title>Thread trace of gemm_prefetch on a gfx9 GPU" in page
     assert not re.search(r'id="(timeline|path|what-if|kernels|roofline)"', page)
     for anchor in re.findall(r'href="#([^"]+)"', page):
         assert f'id="{anchor}"' in page
     # 16 waves were traced: the states of a moment add up to no more.
     assert "16 waves at most" in page
+
+
+def test_states_have_axes_and_the_colours_of_their_legend(report, att_folder):
+    section = report(att_folder("wave_gemm")).split('<section id="thread-traces"')[1]
+    chart = section.split("by state, stacked, over time</h4>")[1].split("<h4>")[0]
+    drawing, legend = chart.split("</svg>")
+    drawn = re.findall(r'<path class="(w\d)".*?<title>(waves \w+),', drawing)
+    assert drawn == re.findall(r'<span class="swatch (w\d)"></span>(waves \w+)', legend)
+    assert len({colour for colour, _ in drawn}) == len(drawn) == 4
+    ticks = re.findall(r'<text class="y"[^>]*y="([\d.]+)">(\d+)<', drawing)
+    assert [label for _, label in ticks] == ["0", "4", "8", "12", "16"]
+    # 16 waves at most: the stack reaches the highest tick and goes no further.
+    heights = [float(y) for y in re.findall(r"V([\d.]+)", drawing.split("</g>")[1])]
+    assert min(heights) == pytest.approx(float(ticks[-1][0]) - 4, abs=0.1)
+    assert "shader clocks" in drawing
 
 
 def test_the_parts_of_the_bar_add_up_to_the_whole(report, att_folder):

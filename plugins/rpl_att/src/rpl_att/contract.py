@@ -204,6 +204,7 @@ class AttPart(Part):
     agent_handle: int | None = None
     dispatch_id: int | None = None
     joined_by: str | None = None  # what ties the trace to its kernel
+    architecture: str | None = None  # the family that the trace's own files name, such as "gfx9"
     shader_engines: tuple[int, ...] = ()
     compute_units: tuple[str, ...] = ()  # "SE0 CU1": where instructions were traced
     waves: int = 0

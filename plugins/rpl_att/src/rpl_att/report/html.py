@@ -21,7 +21,13 @@ __all__ = ["thread_traces_html"]
 _NAME_WIDTH = 64
 _SHOWN_ROWS = 25
 _SHOWN_ENGINES = 4
-_PLOT_WIDTH, _PLOT_HEIGHT = 1000.0, 120.0
+#: The drawing with room for its axes, and the part of it in which curves are drawn.
+_WIDTH, _HEIGHT = 800.0, 210.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 790.0, 10.0, 165.0
+_TICKS = 6
+#: Style classes of wave states, the same as in the bar above them; of other curves in their order.
+_STATES = {"exec": "w0", "wait": "w1", "stall": "w4", "idle": "w6"}
+_CURVES = ("w3", "w7", "w2", "w4")
 
 
 @frozen
@@ -36,7 +42,7 @@ class Share:
 
 @frozen
 class Curve:
-    """A step curve as the ``d`` of a path in a box of 1000 x 120; ``peak`` is its highest value."""
+    """A step curve as the ``d`` of a path; ``peak`` is its highest value."""
 
     name: str
     css: str
@@ -46,12 +52,21 @@ class Curve:
 
 @frozen
 class Chart:
-    """Curves over one extent, with the ends of both axes."""
+    """Curves over one extent with both axes: (place, label) of each tick.
+
+    ``curves`` are in the order of drawing, which is that from top to bottom where they are stacked.
+    """
 
     curves: tuple[Curve, ...]
-    first: str
-    last: str
+    clocks: tuple[tuple[float, str], ...]
+    waves: tuple[tuple[float, str], ...]
     peak: str
+    left: float = _LEFT
+    right: float = _RIGHT
+    top: float = _TOP
+    bottom: float = _BOTTOM
+    width: float = _WIDTH
+    height: float = _HEIGHT
 
 
 @frozen
@@ -150,21 +165,21 @@ def _shares(part: AttPart) -> tuple[Share, ...]:
         return ()
     startup = split.startup_fraction or 0.0
     parts = [
-        ("memory wait", "c1", split.memory_wait_fraction),
-        ("barrier", "c3", split.barrier_fraction),
+        ("memory wait", "w1", split.memory_wait_fraction),
+        ("barrier", "w2", split.barrier_fraction),
         (
             "other waits and internal",
-            "c8",
+            "w3",
             (split.other_wait_fraction or 0.0) + (split.internal_fraction or 0.0),
         ),
-        ("pipes busy", "c5", split.pipe_backpressure_fraction),
-        ("start-up", "c9", startup),
-        ("idle", "c4", max(0.0, part.idle_fraction - startup)),
+        ("pipes busy", "w4", split.pipe_backpressure_fraction),
+        ("start-up", "w5", startup),
+        ("idle", "w6", max(0.0, part.idle_fraction - startup)),
     ]
     known = [(label, css, value) for label, css, value in parts if value]
     left = max(0.0, 1.0 - sum(value for _, _, value in known))
     found, start = [], 0.0
-    for label, css, value in [("issue of pipes", "c2", left), *known]:
+    for label, css, value in [("issue of pipes", "w0", left), *known]:
         found.append(Share(label, css, start, 100 * value))
         start += 100 * value
     return tuple(found)
@@ -214,18 +229,44 @@ def _chart(curves: Sequence[tuple[AttTimeline, AttTimeline]]) -> Chart | None:
     if last <= first or peak <= 0:
         return None
     found = tuple(
-        Curve(readable(own.name, 60), f"c{index}", _path(line, first, last, peak), max(own.values))
+        Curve(readable(own.name, 60), _css(own, index), _path(line, first, last, peak), max(own.values))
         for index, (own, line) in enumerate(lines)
     )
-    return Chart(found, q.count(first), f"{q.count(last)} clocks", q.count(peak))
+    return Chart(found, _clock_ticks(first, last), _wave_ticks(peak), q.count(peak))
+
+
+def _css(timeline: AttTimeline, index: int) -> str:
+    return _STATES.get(timeline.name.removeprefix("waves "), _CURVES[index % len(_CURVES)])
+
+
+def _clock_ticks(first: int, last: int) -> tuple[tuple[float, str], ...]:
+    """At round numbers of clocks, some six of them."""
+    step = 10 ** max(0, len(str(last - first)) - 1)
+    step = next(s for m in (1, 2, 5, 10, 20) if (last - first) / (s := max(1, step * m // 10)) <= _TICKS + 1)
+    found = range(-(-first // step) * step, last + 1, step)
+    scale = (_RIGHT - _LEFT) / (last - first)
+    return tuple((_LEFT + (clock - first) * scale, q.count(clock)) for clock in found)
+
+
+def _wave_ticks(peak: int) -> tuple[tuple[float, str], ...]:
+    """From 0 to the highest number of waves, whole ones."""
+    step = max(1, -(-peak // 4))
+    found = sorted({*range(0, peak, step), peak})
+    if len(found) > 2 and peak - found[-2] < step / 2:
+        del found[-2]
+    return tuple((_place(waves, peak), q.count(waves)) for waves in found)
+
+
+def _place(waves: int, peak: int) -> float:
+    return _BOTTOM - (_BOTTOM - _TOP) * max(0, waves) / peak
 
 
 def _path(timeline: AttTimeline, first: int, last: int, peak: int) -> str:
-    scale = _PLOT_WIDTH / (last - first)
-    points = [f"M{(timeline.clocks[0] - first) * scale:.1f} {_PLOT_HEIGHT:g}"]
+    scale = (_RIGHT - _LEFT) / (last - first)
+    points = [f"M{_LEFT + (timeline.clocks[0] - first) * scale:.1f} {_BOTTOM:g}"]
     for clock, value in zip(timeline.clocks, timeline.values, strict=True):
-        points.append(f"H{(clock - first) * scale:.1f}V{_PLOT_HEIGHT * (1 - max(0, value) / peak):.1f}")
-    return "".join([*points, f"V{_PLOT_HEIGHT:g}Z"])
+        points.append(f"H{_LEFT + (clock - first) * scale:.1f}V{_place(value, peak):.1f}")
+    return "".join([*points, f"V{_BOTTOM:g}Z"])
 
 
 def _instruction_rows(part: AttPart) -> Iterable[tuple[str, ...]]:

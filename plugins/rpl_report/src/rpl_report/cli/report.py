@@ -12,6 +12,7 @@ from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
+    from rpl_core.contracts.run import RunManifest
     from rpl_core.documents.bundle import Documents
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.renderer import RenderRequest
@@ -94,8 +95,7 @@ def _request(
     )
     if is_run_directory(directory):
         manifest = load_manifest(directory)
-        recorded = f"{manifest.created_utc} by {manifest.collector}"
-        request = attrs.evolve(request, command=manifest.command, recorded=recorded)
+        request = attrs.evolve(request, command=manifest.command, recorded=_recorded(manifest))
     if with_timeline:
         return _with_timeline(request, directory, recordings, catalog.readers().contributions)
     if recordings:
@@ -103,6 +103,15 @@ def _request(
             "--recording changes nothing in this format", next_step="leave it out, or add --format html"
         )
     return request
+
+
+def _recorded(manifest: RunManifest) -> str:
+    """When and by what; of a run that was analysed only, from which files."""
+    if not manifest.recordings:
+        return f"recorded {manifest.created_utc} by {manifest.collector}"
+    first, files = Path(manifest.recordings[0].path), len(manifest.recordings)
+    where = f"{first.parent.name}/{first.name}" if files == 1 else f"{files} files of {first.parent.name}"
+    return f"analysed {manifest.created_utc} from {where}"
 
 
 def _with_timeline(
@@ -122,8 +131,9 @@ def _with_timeline(
         found = recorded_timeline(directory, recordings, dag, readers)
     request = attrs.evolve(request, timeline=found.timeline, timeline_reason=found.reason)
     if found.hosts:
-        recorded = " ".join((*([request.recorded] if request.recorded else []), "on", ", ".join(found.hosts)))
-        request = attrs.evolve(request, recorded=recorded)
+        known = request.recorded or ""
+        before = f"{known}, recorded" if known and not known.startswith("recorded") else known or "recorded"
+        request = attrs.evolve(request, recorded=f"{before} on {', '.join(found.hosts)}")
     if found.command and not request.command:
         request = attrs.evolve(request, command=application_command((found.command,)))
     return request

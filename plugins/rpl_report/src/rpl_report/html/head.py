@@ -48,7 +48,7 @@ class Head:
 
 def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, request: RenderRequest) -> Head:
     what = _traced_kernels(profile) or _application(profile, request.command)
-    title = f"{what} on {device_names(profile) or 'an unknown device'}"
+    title = f"{what} on {device_names(profile) or _family(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
@@ -84,7 +84,7 @@ def _program(command: tuple[str, ...]) -> str:
 def _of_run(request: RenderRequest) -> tuple[str, ...]:
     """The command and the time, which tell two reports of one program apart."""
     facts = [f"command: {shlex.join(request.command)}"] if request.command else []
-    facts += [f"recorded {request.recorded}"] if request.recorded else []
+    facts += [request.recorded] if request.recorded else []
     return tuple(readable(fact, 160) for fact in facts)
 
 
@@ -93,6 +93,13 @@ def _traced_kernels(profile: ProfileDocument) -> str:
     names = [str(part["kernel"]) for part in profile.untimed_thread_traces if part.get("kernel")]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"Thread trace of {names[0]}{more}" if names and not profile.kernels else ""
+
+
+def _family(profile: ProfileDocument) -> str | None:
+    """What a thread trace says of its device where nothing else names one."""
+    found = (part.get("architecture") for part in profile.untimed_thread_traces)
+    family = next((name for name in found if name), None)
+    return f"a {family} GPU" if family else None
 
 
 def _facts(profile: ProfileDocument) -> list[str]:
