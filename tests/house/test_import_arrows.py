@@ -28,7 +28,7 @@ ALLOWED = {
     "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
     "rpl_native": set(),
     "rpl_vmreplay": {"rpl_core", "rpl_codeobject", "rpl_native", "rpl_optimize"},
-    "rpl_emu": {"rpl_core", "rpl_amdgpu", "rpl_gfx942", "rpl_native", "rpl_vmreplay"},
+    "rpl_emu": {"rpl_core", "rpl_codeobject", "rpl_amdgpu", "rpl_gfx942", "rpl_native", "rpl_vmreplay"},
     "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
     "rpl_transforms": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
     "rocm_perf_lab": {"rpl_core"},

@@ -145,6 +145,8 @@ void write_launch(rpl_emu::Json& json, const Launch& launch, const Decoded& deco
   json.key("static_lds_bytes").number(descriptor.group_bytes).key("kernarg_bytes").number(launch.kernarg_bytes);
   json.key("arch_vgpr").number(registers.accumulator_at);
   json.key("accum_vgpr").number(registers.vectors - registers.accumulator_at);
+  // GRANULATED_WAVEFRONT_SGPR_COUNT, which gfx9 counts in halves of 16 (AMDGPU backend guide of LLVM).
+  json.key("sgpr").number(((descriptor.rsrc1 >> 6 & 15) / 2 + 1) * 16);
 }
 
 // "emulated {...}": one launch with its counts, by class, opcode and place, and what is modelled from them.

@@ -30,6 +30,8 @@ def launch(kernel, queue, bound_ns, *, done_before=0, completes=0, **facts):
             "kernarg_bytes": 8,
             "arch_vgpr": 8,
             "accum_vgpr": 0,
+            "sgpr": 16,
+            "places": [],
             "waves": 2,
             "classes": {"valu.fma.f32": {"executed": 10, "lanes": 640}},
             "modelled": {"bound_ns": bound_ns},

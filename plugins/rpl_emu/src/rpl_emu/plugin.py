@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_core.interfaces.collector import Collector
+    from rpl_core.interfaces.document import DocumentSection
+    from rpl_core.interfaces.reader import Reader
+    from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
     from rpl_vmreplay.interfaces.replayer import Replayer
@@ -56,6 +59,27 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
     del config
     return (EmulatedCollector(),)
+
+
+@hookimpl
+def rpl_readers() -> tuple[Reader, ...]:
+    from rpl_emu.heat.reader import HeatReader
+
+    return (HeatReader(),)
+
+
+@hookimpl
+def rpl_documents() -> tuple[DocumentSection, ...]:
+    from rpl_emu.heat.sections import HeatInProfile
+
+    return (HeatInProfile(),)
+
+
+@hookimpl
+def rpl_report_sections() -> tuple[ReportSection, ...]:
+    from rpl_emu.heat.sections import HeatSection
+
+    return (HeatSection(),)
 
 
 @hookimpl

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from rpl_codeobject.reading import debug_reader
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rpl_codeobject.values import CodeObject
 
@@ -44,16 +45,31 @@ def kernel_sources(code_objects: Iterable[CodeObject]) -> Mapping[str, SourcePla
     return found
 
 
+def source_lines(code: CodeObject, addresses: Sequence[int]) -> Mapping[int, SourcePlace]:
+    """Address of an instruction -> where it was written, inlined code where that stands.
+
+    Addresses that no line table covers are left out.
+    """
+    rows = sorted(_read("-", code.elf, "lines").get("lines", ()))
+    begins = [row[0] for row in rows]
+    found = {}
+    for address in addresses:
+        begin, end, path, line = rows[bisect_right(begins, address) - 1] if rows else (0, 0, "", 0)
+        if begin <= address < end:
+            found[address] = SourcePlace(Path(path), line)
+    return found
+
+
 def unit_sources(program: Path) -> tuple[Path, ...]:
     """The main source files of a host program's compile units, sorted; none without debug information."""
     return tuple(Path(path) for path in _read(str(program.absolute()), b"").get("units", ()))
 
 
-def _read(place: str, data: bytes) -> dict[str, Any]:
+def _read(place: str, data: bytes, what: str = "tables") -> dict[str, Any]:
     if data and _SECTION not in data:
         return {}
     reader = str(Path(debug_reader.__file__))
-    command = (sys.executable, "-I", reader, json.dumps(sys.path), place)
+    command = (sys.executable, "-I", reader, json.dumps(sys.path), place, what)
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=_TIME_LIMIT_S, check=True)
         answer = json.loads(done.stdout)

@@ -3,12 +3,14 @@
 A damaged or hostile file can make any DWARF reader count to 2**64 or fill the memory, so this runs as a
 program with limits of its own, and imports nothing of rpl. Reads the ELF at the path in ``argv[2]``, or from
 standard input for ``-``; ``argv[1]`` is the parent's module path as JSON. Writes one JSON object:
-``{"kernels": {symbol: [path, line]}, "units": [path]}``.
+``{"kernels": {symbol: [path, line]}, "units": [path]}``, or with "lines" as ``argv[3]``
+``{"lines": [[begin, end, path, line]]}``.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import resource
 import sys
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 CPU_LIMIT_S = 20
 _MEMORY_BYTES = 2 << 30
 _MAX_ENTRIES = 4096
+_MAX_ROWS = 200_000
 #: Linux' PATH_MAX.
 _MAX_PATH = 4096
 _DESCRIPTOR_SUFFIX = ".kd"
@@ -32,11 +35,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     sys.path[:] = json.loads(sys.argv[1])
+    read = read_lines if sys.argv[3] == "lines" else read_tables
     if sys.argv[2] == "-":
-        answer = read_tables(io.BytesIO(sys.stdin.buffer.read()))
+        answer = read(io.BytesIO(sys.stdin.buffer.read()))
     else:
         with open(sys.argv[2], "rb") as stream:  # noqa: PTH123 - one file, opened once
-            answer = read_tables(stream)
+            answer = read(stream)
     print(json.dumps(answer))
 
 
@@ -67,6 +71,35 @@ def read_tables(stream: Any) -> dict[str, Any]:
             kernels.update(_first_rows(program, folder, wanted))
             kernels.update(_declarations(unit, program, folder, frozenset(wanted.values())))
     return {"kernels": kernels, "units": sorted(units)}
+
+
+def read_lines(stream: Any) -> dict[str, Any]:
+    """Ranges of addresses with the line that they come from; what the compiler added (line 0) has none."""
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(stream)
+    rows: list[list[Any]] = []
+    if elf.has_dwarf_info(strict=True):
+        dwarf = elf.get_dwarf_info(follow_links=False)
+        for _, unit in zip(range(_MAX_ENTRIES), dwarf.iter_CUs(), strict=False):
+            program = dwarf.line_program_for_CU(unit)
+            if program is not None:
+                folder = _text(unit.get_top_DIE(), "DW_AT_comp_dir")
+                rows.extend(itertools.islice(_ranges(program, folder), _MAX_ROWS - len(rows)))
+    return {"lines": rows}
+
+
+def _ranges(program: Any, folder: str) -> Iterator[list[Any]]:
+    before = None
+    for entry in program.get_entries():
+        row = entry.state
+        if row is None:
+            continue
+        if before is not None and before.line and not before.end_sequence and before.address < row.address:
+            path = _file(program, before.file, folder)
+            if path is not None:
+                yield [before.address, row.address, path, before.line]
+        before = row
 
 
 def _kernel_entries(elf: Any) -> dict[int, str]:

@@ -140,10 +140,15 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
         raise BadDataError(
             "the application launched no kernel", next_step="check its arguments by: rpl emu run -- ./app"
         )
+    from rpl_emu.heat.count import SUFFIX, write_heat
+
     command = shlex.join(planned.command)
     files = []
     for pid, work in by_process.items():
         path = folder / f"{pid}_results.db"
         write_rocpd(path, pid, command, work, planned.counters)
         files.append(path)
+        if planned.role is TraceRole.TIMING:
+            files.append(folder / f"{pid}{SUFFIX}")
+            write_heat(files[-1], work.launches, planned.command)
     return files

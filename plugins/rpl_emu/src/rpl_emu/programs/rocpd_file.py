@@ -184,7 +184,7 @@ class _File:
         self._rows("rocpd_info_code_object", "id nid pid agent_id uri storage_type", code)
         columns = (
             "id nid pid code_object_id kernel_name display_name kernel_object kernarg_segment_size "
-            "kernarg_segment_alignment group_segment_size private_segment_size arch_vgpr_count "
+            "kernarg_segment_alignment group_segment_size private_segment_size sgpr_count arch_vgpr_count "
             "accum_vgpr_count"
         )
         numbers = {address: number for number, address in enumerate(sorted(first), 1)}
@@ -281,5 +281,5 @@ def _type_of(table: str, name: str) -> str:
 def _kernel_row(number: int, pid: int, facts: Any) -> tuple[Any, ...]:
     sizes = facts["kernarg_bytes"], 8, facts["static_lds_bytes"], facts["scratch_bytes"]
     names = f"{facts['symbol']}.kd", facts["kernel"]
-    registers = facts["arch_vgpr"], facts["accum_vgpr"]
+    registers = facts["sgpr"], facts["arch_vgpr"], facts["accum_vgpr"]
     return (number, _NODE, pid, 1, *names, facts["kernel_object"], *sizes, *registers)

@@ -1,0 +1,1 @@
+"""Instruction heat: how often each instruction and source line ran, with how many lanes."""

@@ -1,0 +1,127 @@
+"""Instruction heat in ``profile.json`` and in all reports."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.interfaces.document import DocumentSection
+from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.text.safety import shorten
+from rpl_emu.heat.reader import EXTRA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rpl_core.interfaces.document import DocumentContext
+    from rpl_emu.heat.contract import HeatLine, HeatPlace, InstructionHeat, KernelHeat
+
+_FIELD = "instruction_heat"
+_SHOWN_KERNELS, _SHOWN_LINES = 3, 5
+_EXPLAINED = 20  # lines, and instructions, of one kernel that somebody asked for
+_WAVE = 64
+_NAME_WIDTH = 60
+_COLUMNS = ("of all", "a wave", "lanes on", "source line")
+_RIGHT = ("of all", "a wave", "lanes on")
+
+
+class HeatInProfile(DocumentSection):
+    name = "instruction-heat"
+    summary = (
+        "how often each instruction and source line of a kernel ran in the emulator, and with how many lanes"
+    )
+    document, field = "profile", _FIELD
+
+    def model(self) -> type[InstructionHeat]:
+        from rpl_emu.heat.contract import InstructionHeat
+
+        return InstructionHeat
+
+    def draft(self, context: DocumentContext) -> InstructionHeat | None:
+        """Of all processes; one that ran the same kernel has an entry of its own."""
+        files = [file for trace in context.recording.traces for file in trace.extras.get(EXTRA, ())]
+        kernels = [kernel for file in files for kernel in file.kernels]
+        if not kernels:
+            return None
+        kernels.sort(key=lambda heat: (-heat.executed, heat.kernel))
+        return self.model()(kernels=tuple(kernels))
+
+
+class HeatSection(ReportSection):
+    """Loops are lines that a wave runs often, divergence is a line with few lanes on."""
+
+    name = "instruction-heat"
+    summary = "where a kernel spends its instructions, and where lanes are off: emulated kernels"
+    title = "Instruction heat"
+
+    def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
+        kernels = _kernels(request)
+        drawn = [block for heat in kernels[:_SHOWN_KERNELS] for block in _kernel(heat, request, _SHOWN_LINES)]
+        if len(kernels) > _SHOWN_KERNELS:
+            drawn.append(Paragraph("The other kernels: rpl explain KERNEL."))
+        return tuple(drawn)
+
+    def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
+        found = [heat for heat in _kernels(request) if heat.kernel == kernel]
+        return tuple(block for heat in found for block in _explained(heat, request))
+
+
+def _kernels(request: SectionRequest) -> tuple[KernelHeat, ...]:
+    profile: Any = request.documents.get("profile")
+    content = getattr(profile, "sections", {}).get(_FIELD)
+    if not content:
+        return ()
+    from rpl_emu.heat.contract import InstructionHeat
+
+    return InstructionHeat.model_validate(content).kernels
+
+
+def _kernel(heat: KernelHeat, request: SectionRequest, most: int) -> Iterator[Block]:
+    name = request.short_names.get(heat.kernel) or shorten(heat.kernel, _NAME_WIDTH)
+    launches = "1 launch" if heat.launches == 1 else f"{heat.launches:,} launches"
+    yield Paragraph(
+        f"{name}: {heat.executed:,} instructions of {heat.waves:,} waves in {launches}, "
+        f"{_lanes(heat.lanes, heat.vector)} of {_WAVE} lanes on (counted by the emulator)."
+    )
+    if heat.lines:
+        yield Table(_COLUMNS, tuple(_line(line, heat) for line in heat.lines[:most]), right=_RIGHT)
+    else:
+        yield Paragraph(f"Source lines are unknown: {heat.lines_reason}.")
+        rows = tuple(_place(place, heat) for place in heat.places[:most])
+        yield Table(_place_columns(), rows, right=_RIGHT)
+
+
+def _explained(heat: KernelHeat, request: SectionRequest) -> Iterator[Block]:
+    yield from _kernel(heat, request, _EXPLAINED)
+    if heat.lines:
+        rows = tuple(_place(place, heat) for place in heat.places[:_EXPLAINED])
+        yield Table(_place_columns(), rows, right=_RIGHT)
+
+
+def _place_columns() -> tuple[str, ...]:
+    return (*_COLUMNS[:3], "address", "instruction", "source line")
+
+
+def _line(line: HeatLine, heat: KernelHeat) -> tuple[str, ...]:
+    return *_counts(line.executed, line.lanes, line.vector, heat), _where(line.source, line.line)
+
+
+def _place(place: HeatPlace, heat: KernelHeat) -> tuple[str, ...]:
+    vector = 0 if place.lanes is None else place.executed
+    counts = _counts(place.executed, place.lanes or 0, vector, heat)
+    return *counts, f"0x{place.address:x}", place.opcode, _where(place.source, place.line)
+
+
+def _counts(executed: int, lanes: int, vector: int, heat: KernelHeat) -> tuple[str, str, str]:
+    share = f"{executed / heat.executed:.1%}" if heat.executed else "-"
+    per_wave = f"{executed / heat.waves:,.1f}" if heat.waves else "-"
+    return share, per_wave, _lanes(lanes, vector)
+
+
+def _lanes(lanes: int, vector: int) -> str:
+    """The mean over vector instructions."""
+    return f"{lanes / vector:.1f}" if vector else "-"
+
+
+def _where(source: str | None, line: int | None) -> str:
+    return "-" if source is None else shorten(f"{PurePath(source).name}:{line}", _NAME_WIDTH)
