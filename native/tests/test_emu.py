@@ -227,6 +227,32 @@ def test_preloaded_arguments_are_in_their_registers(emulator, compiled, tmp_path
     assert (_result(emulator, "o", np.int32) == 4321).all()
 
 
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "grid"),
+    [
+        ("gemm", ("zeros:16384", "zeros:16384", "zeros:16384", "i32:64"), "1024,4"),
+        ("histogram", ("zeros:4096", "zeros:1024", "i32:4000"), "2048"),
+        ("grid_barrier", ("zeros:4", "zeros:400", "u32:100"), "6400"),
+        ("wild", ("zeros:4",), "64"),
+    ],
+)
+def test_straight_runs_count_what_single_instructions_count(emulator, examples, kernel, arguments, grid):
+    def places(*options):
+        block = "256" if kernel in {"gemm", "histogram"} else "64"
+        ran = emulator.launch(
+            examples, kernel, *arguments, grid=grid, block=block, options=("--places", *options)
+        )
+        return ran.document["places"], ran.document["classes"], ran.document["outcome"]
+
+    assert places() == places("--sanitize")  # which looks at each instruction
+
+
+def test_the_clock_counts_instructions(emulator, examples):
+    ran = emulator.launch(examples, "clock", f"zeros:512,out={emulator.output('t')}")
+    assert ran.status == 0, ran.stderr
+    assert (_result(emulator, "t", np.uint64) == 4).all()
+
+
 def _section(code, name):
     command = [require("llvm-readelf-22"), "-x", name, code]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -142,7 +142,8 @@ class Stepper {
     w_.pc = 0;
     w_.code = program.code.data();
     w_.code_words = program.code.size() - 1;
-    std::vector<Count> counts(program.code.size());
+    mark_straight_runs(program);
+    std::vector<Count> counts(program.code.size() + 1);
     lanes_.run_wave(w_, counts.data(), instructions);
   }
 

@@ -602,7 +602,31 @@ void relative_registers(Program& program, size_t first, size_t last, const Regis
     }
   }
 }
+
+bool ends_run(const Instruction& i) {
+  if (!i.row || i.row->reads_clock) return true;
+  return i.row->form == Form::program && i.run != nothing;
+}
 }  // namespace
+
+void mark_straight_runs(Program& program) {
+  constexpr uint32_t kLongest = 1024;  // a part of a turn; longer ones are cut
+  constexpr unsigned kLongestStep = 255;
+  std::vector<Instruction>& code = program.code;
+  for (size_t at = code.size(); at-- > 0;) {
+    Instruction& i = code[at];
+    const size_t behind = at + i.size;
+    // Counters take the words of a run together: code that hides in this instruction's words must not lie inside of one.
+    bool hides = false;
+    for (size_t word = at + 1; word < std::min(behind, code.size()); ++word) hides |= code[word].row != nullptr;
+    if (behind >= code.size() || ends_run(i) || hides || code[behind].left >= kLongest) continue;
+    i.last = false;
+    i.left = code[behind].left + 1;
+    const Instruction& next = code[behind];
+    const bool skips = next.run == nothing && !next.last && unsigned{i.size} + next.step <= kLongestStep;
+    i.step = static_cast<uint8_t>(i.size + (skips ? next.step : 0));
+  }
+}
 
 void Decoder::decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const {
   for (size_t at = first; at < last;) {

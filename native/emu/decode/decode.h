@@ -48,6 +48,9 @@ struct Program {
   std::map<uint64_t, std::string> refused;  // words where nothing runs, and why
 };
 
+// Sets what `Instruction` says of straight runs. An instruction that was not looked at is a run of its own.
+void mark_straight_runs(Program& program);
+
 class Decoder {
  public:
   Decoder(const InstructionTexts& texts, const OpcodeTable& table) : texts_(texts), table_(table) {}

@@ -53,18 +53,21 @@ struct Changes {
 
 struct Row;
 
+// Straight runs (`mark_straight_runs`) lead from an instruction to the next that may jump, stop, or read the clock.
 struct Instruction {
   Execute run = nullptr;
+  uint32_t left = 1;    // instructions of the straight run from here on, this and its last one too
+  uint8_t size = 1;     // in words
+  uint8_t step = 1;     // words to the next instruction of the run that does something
+  bool last = true;     // of its straight run
   std::array<Operand, 2> to{};
   std::array<Operand, 4> from{};
   int64_t offset = 0;
   int32_t target = 0;   // of branches: in words of code, relative to the start
   uint32_t flags = 0;   // the meaning belongs to the row's group
   uint16_t extra = 0;
-  uint8_t size = 1;     // in words
   const Changes* changes = nullptr;
   const Row* row = nullptr;
-  const uint8_t* bytes = nullptr;
 };
 
 }  // namespace rpl_emu

@@ -248,7 +248,7 @@ class Group {
 // many as are there already, up to what the GPU holds together.
 class Worker {
  public:
-  Worker(Job& job, uint64_t most) : job_(job), most_(most), counts_(job.program.code.size()), memory_(job.program.code.size()) {}
+  Worker(Job& job, uint64_t most) : job_(job), most_(most), counts_(job.program.code.size() + 1), memory_(job.program.code.size()) {}
 
   void run() {
     try {
@@ -265,9 +265,12 @@ class Worker {
     }
   }
   void add_to(LaunchResult& result) const {
-    for (size_t k = 0; k < counts_.size(); ++k) {
-      result.counts[k].executed += counts_[k].executed;
-      result.counts[k].lanes += counts_[k].lanes;
+    Count now;
+    for (size_t k = 0; k < memory_.size(); ++k) {
+      now.executed += counts_[k].executed;
+      now.lanes += counts_[k].lanes;
+      result.counts[k].executed += now.executed;
+      result.counts[k].lanes += now.lanes;
       result.memory[k].bytes += memory_[k].bytes;
       result.memory[k].lines64 += memory_[k].lines64;
       result.memory[k].lines128 += memory_[k].lines128;
@@ -473,6 +476,7 @@ Program LoadedObject::decode(const Kernel& kernel, const Decoder& decoder) const
       i.run = undecoded;
       i.size = 1;
     }
+  mark_straight_runs(program);
   return program;
 }
 

@@ -22,6 +22,15 @@ struct Count {
   uint64_t lanes = 0;
 };
 
+// While waves run, counters by words of code hold differences: a run of instructions adds itself where it begins and
+// takes itself away behind its last instruction's first word.
+inline void count_run(Count* counts, uint64_t first, uint64_t last, uint64_t lanes) {
+  ++counts[first].executed;
+  counts[first].lanes += lanes;
+  --counts[last + 1].executed;
+  counts[last + 1].lanes -= lanes;
+}
+
 struct MemoryCount {
   uint64_t bytes = 0;
   uint64_t lines64 = 0;

@@ -8,16 +8,14 @@
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
-// Runs up to `budget` instructions; gives how many. `Watched`: --sanitize looks at each before it runs.
+// One instruction after the other, up to `budget`; gives how many. `Watched`: --sanitize looks at each before it runs.
 template <bool Watched>
-uint64_t run_instructions(Wave& w, Count* counts, uint64_t budget) {
-  const Instruction* code = w.code;
+uint64_t run_each(Wave& w, Count* counts, uint64_t budget) {
   uint64_t done = 0;
   while (done < budget) {
     const uint64_t at = w.pc;
-    const Instruction& i = code[at];
-    ++counts[at].executed;
-    counts[at].lanes += static_cast<uint64_t>(std::popcount(w.exec()));
+    const Instruction& i = w.code[at];
+    count_run(counts, at, at, static_cast<uint64_t>(std::popcount(w.exec())));
     w.pc = at + i.size;
     ++done;
     ++w.clock;
@@ -30,8 +28,38 @@ uint64_t run_instructions(Wave& w, Count* counts, uint64_t budget) {
   }
   return done;
 }
+
+// The same by straight runs: what is counted, and where the wave is, is written down once for a run. It ends early where
+// EXEC changes, since lanes are counted, and where something stops the wave.
 uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
-  return w.group->shadow ? run_instructions<true>(w, counts, budget) : run_instructions<false>(w, counts, budget);
+  if (w.group->shadow) return run_each<true>(w, counts, budget);
+  const Instruction* const code = w.code;
+  uint64_t done = 0;
+  while (done < budget) {
+    const Instruction* const first = code + w.pc;
+    if (first->left > budget - done) return done + run_each<false>(w, counts, budget - done);
+    const uint64_t exec = w.exec();
+    const Instruction* i = first;
+    bool straight = !i->last;
+    while (straight) {
+      i->run(w, *i);
+      if (w.exec() != exec || w.stop != Stop::none) [[unlikely]] break;
+      i += i->step;
+      straight = !i->last;
+    }
+    const auto at = static_cast<uint64_t>(i - code);
+    const uint64_t instructions = first->left - i->left + 1;
+    count_run(counts, static_cast<uint64_t>(first - code), at, static_cast<uint64_t>(std::popcount(exec)));
+    done += instructions;
+    w.clock += instructions;
+    w.pc = at + i->size;
+    if (!straight) i->run(w, *i);
+    if (w.stop != Stop::none) [[unlikely]] {
+      if (w.stop == Stop::fault || w.stop == Stop::trap) w.pc = at;
+      break;
+    }
+  }
+  return done;
 }
 
 }  // namespace

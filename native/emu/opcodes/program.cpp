@@ -5,9 +5,11 @@
 #include "opcodes/scalar.h"
 
 namespace rpl_emu {
-namespace {
 
 void nothing(Wave&, const Instruction&) {}
+
+namespace {
+
 void end(Wave& w, const Instruction&) { w.stop = Stop::ended; }
 void barrier(Wave& w, const Instruction&) { w.stop = Stop::barrier; }
 void sleep(Wave& w, const Instruction&) { w.stop = Stop::yield; }
@@ -137,8 +139,8 @@ const Row kMemory[] = {
     RPL_M(s_buffer_load_dwordx16, "x:d", load_buffer<16>),
     RPL_M(s_dcache_inv, ":", nothing), RPL_M(s_dcache_wb, ":", nothing), RPL_M(s_dcache_inv_vol, ":", nothing),
     RPL_M(s_dcache_wb_vol, ":", nothing),
-    {"s_memtime", Form::scalar_memory, "2:", "smem", time, kTime},
-    {"s_memrealtime", Form::scalar_memory, "2:", "smem", time, kTime},
+    {"s_memtime", Form::scalar_memory, "2:", "smem", time, kTime, true},
+    {"s_memrealtime", Form::scalar_memory, "2:", "smem", time, kTime, true},
 };
 
 }  // namespace

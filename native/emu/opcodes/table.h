@@ -20,6 +20,9 @@ using u64 = uint64_t;
 
 struct Count;
 
+// What waits and hints do: runs leave such instructions out, and still count them.
+void nothing(Wave& w, const Instruction& i);
+
 // How the operands of an opcode are written and read.
 enum class Form : uint8_t {
   scalar,      // SOP1, SOP2, SOPC, SOPK
@@ -45,6 +48,7 @@ struct Row {
   const char* counter;    // class of the instruction for counters, such as "valu.fma.f32"
   Execute run;
   const char* note;       // how exact, where that is not "to the bit"; else empty
+  bool reads_clock = false;
 };
 
 struct RowList {

@@ -138,3 +138,9 @@ KERNEL(128) different_barriers(int* out) {
   else asm volatile("s_nop 2\n s_barrier");
   out[T] = 1;
 }
+// Four instructions from one reading of the clock to the next.
+KERNEL(64) clock(unsigned long* out) {
+  unsigned long from, to;
+  asm volatile("s_memtime %0\ns_nop 0\nv_nop\ns_waitcnt lgkmcnt(0)\ns_memtime %1\ns_waitcnt lgkmcnt(0)" : "=&s"(from), "=&s"(to));
+  out[T] = to - from;
+}
