@@ -41,6 +41,10 @@ class GuestMemory {
     mappings_.emplace_back(place, whole + 2 * kPage);
     auto* begin = static_cast<uint8_t*>(place) + kPage;
     if (mprotect(begin, whole, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    // First touches of small pages take longer than kernels that only copy. A buffer of which little is touched must not
+    // take much more memory than it needs, so the largest are left alone.
+    constexpr uint64_t kLeastHuge = uint64_t{4} << 20, kMostHuge = uint64_t{1} << 30;
+    if (whole >= kLeastHuge && whole <= kMostHuge) madvise(begin, whole, MADV_HUGEPAGE);
     add(reinterpret_cast<uint64_t>(begin), bytes, writable);
     return begin;
   }

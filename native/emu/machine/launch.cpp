@@ -57,12 +57,26 @@ struct Job {
   uint64_t total = 0;
   uint64_t start_pc = 0;
   std::array<uint8_t, kGarbage> garbage{};
+  std::vector<uint32_t> ids{};  // NOLINT(readability-redundant-member-init): of a whole workgroup
   std::atomic<uint64_t> next{0}, instructions{0}, waves{0};
   std::atomic<bool> stop{false};
   std::mutex lock{};  // NOLINT(readability-redundant-member-init): aggregates leave it out
   LaunchResult result{};
   std::chrono::steady_clock::time_point deadline{};  // NOLINT(readability-redundant-member-init)
 };
+
+// What v0 holds at the start: the place in the workgroup, ten bits for each axis.
+void work_item_ids(const std::array<uint32_t, 3>& size, uint32_t first, uint32_t count, uint32_t* ids) {
+  uint32_t x = first % size[0], y = first / size[0] % size[1], z = first / size[0] / size[1];
+  for (uint32_t j = 0; j < count; ++j) {
+    ids[j] = x | y << 10 | z << 20;
+    if (++x < size[0]) continue;
+    x = 0;
+    if (++y < size[1]) continue;
+    y = 0;
+    ++z;
+  }
+}
 
 // One workgroup under way.
 class Group {
@@ -144,13 +158,14 @@ class Group {
     if (job_.findings) job_.findings->barrier_passed(state_);
   }
 
-  // Seeded garbage: what hardware leaves there is not known either.
+  // Seeded garbage: what hardware leaves there is not known either. A call of memmove is quicker than what the compiler
+  // makes of memcpy.
   void fill(void* place, size_t bytes, uint64_t salt) const {
     const auto& block = job_.garbage;
     const size_t first = mixed(salt) % (block.size() / 2);
     constexpr size_t kPart = kGarbage / 2;
     for (size_t at = 0; at < bytes; at += kPart)
-      std::memcpy(static_cast<uint8_t*>(place) + at, block.data() + first, std::min(kPart, bytes - at));
+      std::memmove(static_cast<uint8_t*>(place) + at, block.data() + first, std::min(kPart, bytes - at));
   }
 
   void start_wave(uint32_t k, const std::array<uint32_t, 3>& size, uint32_t items, MemoryCount* memory) {
@@ -175,15 +190,8 @@ class Group {
     const uint32_t lanes = std::min(kLanes, items - first);
     w.set_exec(lanes == kLanes ? ~uint64_t{0} : (uint64_t{1} << lanes) - 1);
     w.full_exec = w.exec();
-    uint32_t x = first % size[0], y = first / size[0] % size[1], z = first / size[0] / size[1];
-    for (uint32_t j = 0; j < lanes; ++j) {
-      w.v[0][j] = x | y << 10 | z << 20;
-      if (++x < size[0]) continue;
-      x = 0;
-      if (++y < size[1]) continue;
-      y = 0;
-      ++z;
-    }
+    if (size == job_.sizes.block) std::memmove(w.v[0], &job_.ids[first], lanes * sizeof(uint32_t));
+    else work_item_ids(size, first, lanes, w.v[0]);
     std::array<bool, kScalars> set{};
     scalar_registers(w, set);
     if (job_.findings) Findings::wave_started(w, set);
@@ -523,6 +531,8 @@ void set_sizes(Job& job) {
     job.total *= job.groups[k];
   }
   job.result.groups = job.total;
+  job.ids.resize(size_t{sizes.block[0]} * sizes.block[1] * sizes.block[2]);
+  work_item_ids(sizes.block, 0, static_cast<uint32_t>(job.ids.size()), job.ids.data());
   for (size_t k = 0; k < kGarbage; k += 8) {
     const uint64_t bits = mixed(job.limits.seed * 1000003 + k);
     std::memcpy(&job.garbage[k], &bits, sizeof bits);

@@ -1,7 +1,7 @@
 // GLOBAL, FLAT and SCRATCH: loads, stores, atomics. CDNA3 ISA, sections 9 and 10, 12 (FLAT).
 // Operands: from[0] address (or off), from[1] data, from[2] scalar base (or off), from[3] a second datum.
 #include "opcodes/atomics.h"
-#include "opcodes/memory_access.h"
+#include "opcodes/near_access.h"
 
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
@@ -70,13 +70,37 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at) {
   return true;
 }
 
+// The usual access; false where `locate` has to look at each lane.
+template <unsigned Bytes>
+bool locate_near(Wave& w, const Instruction& i, bool write, Near& near) {
+  if (w.exec() != ~u64{0} || (i.flags & kScratch) || w.group->shadow || w.group->traffic) return false;
+  near.offset = w.v[i.from[0].index];
+  if (i.from[2].place == Place::scalar) near.base = w.get64(i.from[2].index);
+  else if (all_equal(near.offset + kLanes)) near.base = u64{near.offset[kLanes]} << 32;
+  else return false;
+  near.base += static_cast<u64>(i.offset);
+  const u64 first = near.base + near.offset[0];
+  const Range* range = w.ranges.find(first, first + Bytes, write, w.hint);
+  if (!range || near.base > range->end) return false;
+  constexpr u64 kMost = 0xffffff00;  // what is added to offsets does not overflow
+  const u64 low = range->begin > near.base ? range->begin - near.base : 0;
+  const u64 high = std::min(range->end - near.base - Bytes, kMost);
+  if (low > high || !all_within(near.offset, static_cast<u32>(low), static_cast<u32>(high - low))) return false;
+  near.place = near.base + range->shift;
+  find_shapes<Bytes>(near);
+  if (w.memory_count) count_near<Bytes>(w.memory_count[&i - w.code], near);
+  return true;
+}
+
 template <unsigned Words>
 void load(Wave& w, const Instruction& i) {
+  if (Near near; locate_near<4 * Words>(w, i, false, near)) return load_near<Words>(w, i.to[0].index, near);
   Addresses at;
   if (locate(w, i, {4 * Words, false, false}, at)) load_words<Words>(w, i.to[0].index, at, w.exec());
 }
 template <unsigned Words>
 void store(Wave& w, const Instruction& i) {
+  if (Near near; locate_near<4 * Words>(w, i, true, near)) return store_near<Words>(w, i.from[1].index, near);
   Addresses at;
   if (locate(w, i, {4 * Words, true, false}, at)) store_words<Words>(w, i.from[1].index, at, w.exec());
 }

@@ -4,25 +4,27 @@
 #include <bit>
 
 #include "opcodes/atomics.h"
-#include "opcodes/memory_access.h"
+#include "opcodes/near_access.h"
 
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
-// Passes beyond the first that 32 lanes need over the 32 banks of 4 bytes.
+// Passes beyond the first that 32 lanes need over the 32 banks of 4 bytes: each takes one word of each bank.
 u32 conflicts_of_half(const u32* address, u32 on) {
-  u32 words[32][32];
-  u32 used[32] = {};
-  u32 most = 1;
-  for (u32 rest = on; rest != 0; rest &= rest - 1) {
-    const u32 word = address[std::countr_zero(rest)] / 4;
-    const u32 bank = word % 32;
-    bool known = false;
-    for (u32 k = 0; k < used[bank] && !known; ++k) known = words[bank][k] == word;
-    if (!known) words[bank][used[bank]++] = word;
-    most = used[bank] > most ? used[bank] : most;
+  u32 passes = 0;
+  while (on != 0) {
+    u32 word_of[32];
+    for (u32 rest = on; rest != 0; rest &= rest - 1) {
+      const u32 word = address[std::countr_zero(rest)] / 4;
+      word_of[word % 32] = word;
+    }
+    for (u32 rest = on; rest != 0; rest &= rest - 1) {
+      const auto j = static_cast<u32>(std::countr_zero(rest));
+      if (word_of[address[j] / 4 % 32] == address[j] / 4) on &= ~(1U << j);
+    }
+    ++passes;
   }
-  return most - 1;
+  return passes - 1;
 }
 void count_conflicts(Wave& w, const Instruction& i, const u32* address, u64 exec, unsigned bytes) {
   MemoryCount& count = w.memory_count[&i - w.code];
@@ -82,20 +84,99 @@ bool locate(Wave& w, const Instruction& i, u64 offset, Access what, Addresses& a
   return true;
 }
 
+// The banks that 32 lanes want, by their chunks.
+template <unsigned Bytes>
+u32 conflicts_of_chunks(const Near& near, unsigned half) {
+  constexpr unsigned kOfHalf = kChunks / 2;
+  const Shape* shape = near.shape + half * kOfHalf;
+  const u32* offset = near.offset + half * 32;
+  const auto begin = static_cast<u32>(near.base);
+  bool pieces = true, in_row = true;
+  u32 least = ~0U, most = 0;
+  for (unsigned c = 0; c < kOfHalf; ++c) {
+    const u32 at = begin + offset[c * kChunk];
+    pieces &= shape[c] != Shape::other;
+    in_row &= shape[c] == Shape::piece && at == begin + offset[0] + Bytes * kChunk * c;
+    least = std::min(least, at / 4);
+    most = std::max(most, (at + (shape[c] == Shape::piece ? Bytes * (kChunk - 1) : 0)) / 4);
+  }
+  // Words that follow each other lie in different banks; those of wider pieces meet again after 32 words.
+  if (in_row) return std::gcd(Bytes / 4, 32U) - 1;
+  if (pieces && most - least < 32) return 0;
+  alignas(64) u32 address[32];
+  least = ~0U, most = 0;
+  for (unsigned j = 0; j < 32; ++j) {
+    address[j] = begin + offset[j];
+    least = std::min(least, address[j] / 4);
+    most = std::max(most, address[j] / 4);
+  }
+  return most - least < 32 ? 0 : conflicts_of_half(address, ~0U);
+}
+
+// The usual access: all lanes, inside of LDS. `Twice`: a second one lies `apart` bytes behind the first.
+template <unsigned Bytes, bool Twice>
+bool locate_near(Wave& w, const Instruction& i, u64 offset, u64 apart, Near& near) {
+  const u64 needed = offset + apart + Bytes, end = w.group->lds_bytes;
+  if (w.exec() != ~u64{0} || w.group->shadow || needed > end) return false;
+  near.offset = w.v[i.from[0].index];
+  if (!all_within(near.offset, 0, static_cast<u32>(end - needed))) return false;
+  near.base = offset;
+  near.place = reinterpret_cast<u64>(w.group->lds) + offset;
+  find_shapes<Bytes>(near);
+  if (w.memory_count) {
+    MemoryCount& count = w.memory_count[&i - w.code];
+    count.bytes += u64{Bytes} * kLanes * (Twice ? 2 : 1);
+    const u64 conflicts = u64{conflicts_of_chunks<Bytes>(near, 0)} + conflicts_of_chunks<Bytes>(near, 1);
+    count.conflicts += conflicts * (Twice ? 2 : 1);
+  }
+  return true;
+}
+template <unsigned Bytes>
+bool locate_near(Wave& w, const Instruction& i, Near& near) { return locate_near<Bytes, false>(w, i, static_cast<u64>(i.offset), 0, near); }
+
+// Both accesses of an instruction with two addresses. Words apart: the banks of one are those of the other, turned.
+template <unsigned Words, unsigned Stride>
+bool locate_two_near(Wave& w, const Instruction& i, Near& one, Near& two) {
+  constexpr u64 kUnit = u64{4} * Words * Stride;
+  const u64 first = static_cast<u64>(i.offset) * kUnit, second = u64{i.extra} * kUnit;
+  const u64 low = std::min(first, second), high = std::max(first, second);
+  if (!locate_near<4 * Words, true>(w, i, low, high - low, one)) return false;
+  two = one;
+  one.place += first - low;
+  two.place += second - low;
+  return true;
+}
+
 template <unsigned Words>
 void load(Wave& w, const Instruction& i) {
+  if (Near near; locate_near<4 * Words>(w, i, near)) return load_near<Words>(w, i.to[0].index, near);
   Addresses at;
   if (locate(w, i, static_cast<u64>(i.offset), {4 * Words, false, false}, at))
     load_words<Words>(w, i.to[0].index, at, w.exec());
 }
 template <unsigned Words>
 void store(Wave& w, const Instruction& i) {
+  if (Near near; locate_near<4 * Words>(w, i, near)) return store_near<Words>(w, i.from[1].index, near);
   Addresses at;
   if (locate(w, i, static_cast<u64>(i.offset), {4 * Words, true, false}, at))
     store_words<Words>(w, i.from[1].index, at, w.exec());
 }
+// The address may be one of the destinations.
+template <unsigned Words>
+void load_two_near(Wave& w, unsigned row, const Near& first, const Near& second) {
+  alignas(64) u32 offset[kLanes];
+  std::memcpy(offset, first.offset, sizeof offset);
+  Near later = second;
+  later.offset = offset;
+  load_near<Words>(w, row, first);
+  load_near<Words>(w, row + Words, later);
+}
 template <unsigned Words, unsigned Stride>
 void load_two(Wave& w, const Instruction& i) {
+  if (Near first, second; locate_two_near<Words, Stride>(w, i, first, second)) {
+    load_two_near<Words>(w, i.to[0].index, first, second);
+    return;
+  }
   Addresses one, two;
   if (!locate(w, i, static_cast<u64>(i.offset) * 4 * Words * Stride, {4 * Words, false, false}, one)) return;
   if (!locate(w, i, u64{i.extra} * 4 * Words * Stride, {4 * Words, false, false}, two)) return;
@@ -105,6 +186,11 @@ void load_two(Wave& w, const Instruction& i) {
 }
 template <unsigned Words, unsigned Stride>
 void store_two(Wave& w, const Instruction& i) {
+  if (Near first, second; locate_two_near<Words, Stride>(w, i, first, second)) {
+    store_near<Words>(w, i.from[1].index, first);
+    store_near<Words>(w, i.from[2].index, second);
+    return;
+  }
   Addresses one, two;
   if (!locate(w, i, static_cast<u64>(i.offset) * 4 * Words * Stride, {4 * Words, true, false}, one)) return;
   if (!locate(w, i, u64{i.extra} * 4 * Words * Stride, {4 * Words, true, false}, two)) return;

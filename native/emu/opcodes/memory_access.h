@@ -19,14 +19,15 @@ struct Access { unsigned bytes; bool write; bool atomic; };
 inline unsigned lines_in_any_order(const uint64_t* at, unsigned count, unsigned bytes, unsigned shift) {
   uint64_t seen[2 * kLanes];
   unsigned n = 0;
-  uint64_t last = ~uint64_t{0};
+  uint64_t last = ~uint64_t{0}, most = 0;
   for (unsigned j = 0; j < count; ++j)
     for (uint64_t line = at[j] >> shift; line <= (at[j] + bytes - 1) >> shift; ++line) {
       if (line == last) continue;
       last = line;
-      // Rising addresses need no search.
+      // What lies above all others needs no search.
       bool found = false;
-      if (n != 0 && line <= seen[n - 1])
+      if (line > most) most = line;
+      else
         for (unsigned k = 0; k < n && !found; ++k) found = seen[k] == line;
       if (!found && n < 2 * kLanes) seen[n++] = line;
     }

@@ -65,9 +65,17 @@ void floats(Wave& w, const Instruction& i) {
             *cl = c + kLanes * z.low, *ch = c + kLanes * z.high;
   const bool clamp = i.flags >> 12 & 1;
   const uint64_t exec = w.exec();
+  u32* d = w.v[i.to[0].index];
   if (((i.flags >> 6 & 0x3f) | (clamp ? 1 : 0)) == 0) {
-    RPL_LANES tr.words[j] = bits_of(F(float_of(al[j]), float_of(bl[j]), float_of(cl[j])));
-    RPL_LANES tr.words[kLanes + j] = bits_of(F(float_of(ah[j]), float_of(bh[j]), float_of(ch[j])));
+    u32* r = exec == ~uint64_t{0} ? d : tr.words;
+    // Both results of a lane before either is written: they may be among its sources.
+    RPL_LANES {
+      const u32 l = bits_of(F(float_of(al[j]), float_of(bl[j]), float_of(cl[j])));
+      const u32 h = bits_of(F(float_of(ah[j]), float_of(bh[j]), float_of(ch[j])));
+      r[j] = l;
+      r[kLanes + j] = h;
+    }
+    if (r == d) return;
   } else {
     for (unsigned j = 0; j < kLanes; ++j) {
       float l = F(float_of(al[j] ^ x.negate_low), float_of(bl[j] ^ y.negate_low), float_of(cl[j] ^ z.negate_low));
@@ -77,9 +85,7 @@ void floats(Wave& w, const Instruction& i) {
       tr.words[kLanes + j] = bits_of(h);
     }
   }
-  u32* d = w.v[i.to[0].index];
-  if (exec == ~uint64_t{0}) std::memcpy(d, tr.words, sizeof tr.words);
-  else merge_rows(d, tr.words, exec, 2);
+  merge_rows(d, tr.words, exec, 2);
 }
 
 void move_pair(Wave& w, const Instruction& i) {

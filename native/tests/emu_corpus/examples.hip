@@ -144,3 +144,36 @@ KERNEL(64) clock(unsigned long* out) {
   asm volatile("s_memtime %0\ns_nop 0\nv_nop\ns_waitcnt lgkmcnt(0)\ns_memtime %1\ns_waitcnt lgkmcnt(0)" : "=&s"(from), "=&s"(to));
   out[T] = to - from;
 }
+// Loads and stores of each width at places that the caller chooses, in memory and in LDS.
+KERNEL(64) chosen_places(const unsigned* where, char* memory, unsigned* out) {
+  typedef unsigned two __attribute__((ext_vector_type(2)));
+  typedef unsigned three __attribute__((ext_vector_type(3)));
+  typedef unsigned four __attribute__((ext_vector_type(4)));
+  __shared__ unsigned lds[4096];
+  for (unsigned k = 0; k < 4096; ++k) lds[k] = ((unsigned*)memory)[k];
+  SYNC();
+  const unsigned at = where[T];
+  const unsigned in_lds = at + (unsigned)(unsigned long)(__attribute__((address_space(3))) unsigned*)lds;
+  char* p = memory + at;
+  unsigned a1, b1; two a2, b2; three a3, b3; four a4, b4, c4;
+  asm volatile("ds_read_b32 %0, %1" : "=v"(a1) : "v"(in_lds));
+  asm volatile("ds_read_b64 %0, %1" : "=v"(a2) : "v"(in_lds));
+  asm volatile("ds_read_b96 %0, %1" : "=v"(a3) : "v"(in_lds));
+  asm volatile("ds_read_b128 %0, %1" : "=v"(a4) : "v"(in_lds));
+  asm volatile("ds_read2_b64 %0, %1 offset0:5 offset1:2" : "=v"(c4) : "v"(in_lds));
+  asm volatile("global_load_dword %0, %1, off" : "=v"(b1) : "v"(p));
+  asm volatile("global_load_dwordx2 %0, %1, off" : "=v"(b2) : "v"(p));
+  asm volatile("global_load_dwordx3 %0, %1, off" : "=v"(b3) : "v"(p));
+  asm volatile("global_load_dwordx4 %0, %1, off" : "=v"(b4) : "v"(p));
+  asm volatile("s_waitcnt vmcnt(0) lgkmcnt(0)" : "+v"(a1), "+v"(a2), "+v"(a3), "+v"(a4), "+v"(b1), "+v"(b2), "+v"(b3), "+v"(b4), "+v"(c4));
+  unsigned* o = out + 64 * T;
+  const unsigned words[] = {a1, a2.x, a2.y, a3.x, a3.y, a3.z, a4.x, a4.y, a4.z, a4.w, c4.x, c4.y, c4.z, c4.w,
+                            b1, b2.x, b2.y, b3.x, b3.y, b3.z, b4.x, b4.y, b4.z, b4.w};
+  for (int k = 0; k < 24; ++k) o[k] = words[k];
+  const unsigned first = 4 * T;
+  const four own = {first, first + 1, first + 2, first + 3};
+  asm volatile("global_store_dwordx3 %0, %1, off" : : "v"(p), "v"(own.xyz) : "memory");
+  asm volatile("ds_write_b64 %0, %1\ns_waitcnt lgkmcnt(0)" : : "v"(in_lds), "v"(own.xy) : "memory");
+  SYNC();
+  for (unsigned k = 0; k < 4096; ++k) out[4096 + k] = lds[k];
+}
