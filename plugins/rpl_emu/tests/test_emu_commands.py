@@ -160,3 +160,31 @@ def test_a_file_without_the_kernel_names_the_next_step(rpl_cli, tmp_path):
     ran = rpl_cli("emu", "calibrate", _launched(tmp_path, LAUNCHED), str(path), "--kernel", "other")
     assert ran.exit_code == 0
     assert "agrees" in ran.stdout
+
+
+METRIC = ("--metric", "modelled-issue-cycles")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--device", "gfx942-emu"), "nothing can be measured on gfx942-emu"),
+        (("--device", "gfx942", *METRIC), "is of gfx942-emu, not of gfx942"),
+        (METRIC, "is of gfx942-emu, not of the GPU"),
+        (("--device", "gfx942-emu", *METRIC, "--in-place"), "--in-place is about what is measured"),
+        (("--device", "gfx942-emu", *METRIC, "--allow-unverified"), "a model accepts nothing"),
+    ],
+)
+def test_a_model_takes_the_place_of_a_measurement_only_where_it_is_asked_for(rpl_cli, tmp_path, words, said):
+    (tmp_path / "k.hip").write_text("")
+    ran = rpl_cli("optimize", "--auto-approve", *words, "k.hip", "./app", cwd=tmp_path)
+    assert (ran.exit_code, ran.stderr.count("\n")) == (64, 1)
+    assert said in ran.stderr
+
+
+def test_every_unit_counts_for_the_issue_cycles():
+    from rpl_emu.programs.issue_cycles import IssueCycles, issue_cycles
+
+    passes = {"vector": 100, "scalar": 20, "memory": 8}
+    assert issue_cycles({"modelled": {"issue_passes": passes, "simds": 4}}) == 4 * 128 / 4
+    assert IssueCycles().architecture == "gfx942"

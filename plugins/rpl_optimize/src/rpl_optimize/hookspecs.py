@@ -14,10 +14,11 @@ from rpl_core.plugins.kinds import ContributionKind
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import BuildSystem
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
+    from rpl_optimize.interfaces.metric import Metric
     from rpl_optimize.interfaces.proposer import Proposer
     from rpl_optimize.interfaces.transformation import Transformation
 
-__all__ = ["BUILDERS", "EQUIVALENCE_CHECKS", "KINDS", "PROPOSERS", "TRANSFORMATIONS"]
+__all__ = ["BUILDERS", "EQUIVALENCE_CHECKS", "KINDS", "METRICS", "PROPOSERS", "TRANSFORMATIONS"]
 
 
 @hookspec
@@ -71,6 +72,18 @@ def rpl_equivalence_checks(config: Mapping[str, Any]) -> tuple[EquivalenceCheck,
     """
 
 
+@hookspec
+def rpl_metrics(config: Mapping[str, Any]) -> tuple[Metric, ...] | None:
+    """Offer figures of models by which candidates are compared on devices that measure nothing.
+
+    Called by the optimizer; ``--metric NAME`` picks one. No candidate is accepted by a model.
+
+    :return: metrics with unique names.
+
+    Order: plugin name, then as returned. Isolation: per metric; fatal only for the chosen one.
+    """
+
+
 _INTERFACES = "rpl_optimize.interfaces"
 
 BUILDERS: ContributionKind[BuildSystem] = ContributionKind(
@@ -86,5 +99,15 @@ EQUIVALENCE_CHECKS: ContributionKind[EquivalenceCheck] = ContributionKind(
     "rpl_equivalence_checks", "equivalence check", (f"{_INTERFACES}.equivalence:EquivalenceCheck",)
 )
 
+METRICS: ContributionKind[Metric] = ContributionKind(
+    "rpl_metrics", "metric", (f"{_INTERFACES}.metric:Metric",)
+)
+
 #: In the order of the hooks above.
-KINDS: tuple[ContributionKind[Any], ...] = (BUILDERS, TRANSFORMATIONS, PROPOSERS, EQUIVALENCE_CHECKS)
+KINDS: tuple[ContributionKind[Any], ...] = (
+    BUILDERS,
+    TRANSFORMATIONS,
+    PROPOSERS,
+    EQUIVALENCE_CHECKS,
+    METRICS,
+)

@@ -14,6 +14,7 @@ from rpl_optimize.contracts.optimize import (
     EvidencePart,
     GuardPart,
     LookPart,
+    ModelledPart,
     PlacementPart,
     PolicyPart,
 )
@@ -232,7 +233,11 @@ def test_spoilt_evidence(accepted_evidence: EvidencePart, name: str) -> None:
     assert words in found.reason
 
 
-@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.stage)
+#: The model's gate is for sessions that name a model; see below.
+MEASURED_GATES = tuple(gate for gate in GATES if gate.stage != "model")
+
+
+@pytest.mark.parametrize("gate", MEASURED_GATES, ids=lambda gate: gate.stage)
 def test_every_gate_is_needed(accepted_evidence, gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it, evidence that it alone stops would be accepted."""
     monkeypatch.setattr(verdict, "GATES", tuple(other for other in GATES if other is not gate))
@@ -246,7 +251,7 @@ def test_nothing_known_is_no_verdict() -> None:
     assert found.verdict == "no_verdict"
 
 
-@pytest.mark.parametrize("missing", EvidencePart.model_fields)
+@pytest.mark.parametrize("missing", [name for name in EvidencePart.model_fields if name != "modelled"])
 def test_whatever_is_missing_nothing_is_accepted(accepted_evidence, missing: str) -> None:
     lax = PolicyPart(allow_unverified=True, allow_synthetic=True, force_noisy=True, placement_check=True)
     emptied = accepted_evidence.model_copy(update={missing: EvidencePart.model_fields[missing].default})
@@ -379,3 +384,42 @@ def test_a_gain_in_both_modes_is_accepted(accepted_evidence) -> None:
 def test_the_same_evidence_gives_the_same_words(accepted_evidence) -> None:
     again = EvidencePart.model_validate_json(accepted_evidence.model_dump_json())
     assert judge(again, POLICY) == judge(accepted_evidence, POLICY)
+
+
+BY_MODEL = PolicyPart(placement_check=True, metric="cost")
+
+
+@pytest.mark.parametrize(
+    ("figures", "answer", "said"),
+    [
+        ({"base": 100.0, "new": 90.0}, "no_verdict", "gain 10.0% by the model cost: 100 to 90 cycles"),
+        ({"base": 100.0, "new": 99.0}, "rejected", "gain 1.0% by the model cost"),
+        ({"base": 100.0, "new": 120.0}, "rejected", "gain -20.0%"),
+        ({"base": 100.0, "problem": "it crashed", "candidate_failed": True}, "rejected", "it crashed"),
+        ({"base": 0.0, "new": 0.0, "problem": "it costs nothing"}, "no_verdict", "it costs nothing"),
+        ({"base": 0.0, "new": 0.0}, "no_verdict", "no figure"),
+        (None, "no_verdict", "nothing was measured"),
+        ({"metric": "another", "base": 100.0, "new": 50.0}, "no_verdict", "nothing was measured"),
+    ],
+)
+def test_a_model_accepts_nothing_whatever_else_is_proven(
+    accepted_evidence: EvidencePart,
+    figures: dict[str, object] | None,
+    answer: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert judge(accepted_evidence, POLICY).verdict == "accepted"
+    told = {"metric": "cost", "unit": "cycles", "formula": "f", "kernel": "k", "least_gain": 0.02}
+    part = None if figures is None else ModelledPart.model_validate({**told, **figures})
+    evidence = accepted_evidence.model_copy(update={"modelled": part})
+    found = judge(evidence, BY_MODEL)
+    assert (found.verdict, found.stage) == (answer, "model")
+    assert said in found.reason
+    monkeypatch.setattr(verdict, "GATES", MEASURED_GATES)
+    assert judge(evidence, BY_MODEL).verdict == "accepted"  # so it is the model's gate that stops it
+
+
+def test_a_model_says_nothing_of_wrong_results(accepted_evidence: EvidencePart) -> None:
+    evidence = accepted_evidence.model_copy(update={"checks": (check("different"),)})
+    assert judge(evidence, BY_MODEL).stage == "equivalence"

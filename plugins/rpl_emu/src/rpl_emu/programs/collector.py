@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectRequest, LineSink
 
 _TIMING_FOLDER = ".rocpd_profile"
-_LOG = "software_kfd.log"
+LAUNCHES = "software_kfd.log"
 
 
 class EmulatedCollector(Collector):
@@ -74,7 +74,7 @@ class EmulatedCollector(Collector):
         make_directory(root / ARTIFACTS / "logs")
         log_path = root / ARTIFACTS / "logs" / f"{planned.name}.log"
         what = f"the application (pass {planned.name})"
-        launches = folder / _LOG
+        launches = folder / LAUNCHES
         launches.unlink(missing_ok=True)
         request = ProcessRequest(
             command=planned.command,

@@ -71,7 +71,8 @@ def _recorded(
         runs_directory=directory.parent,
         analysis=analysis,
     )
-    collector = choose_collector(session.host, name, analysis.options)
+    device = session.setting("device", call.settings.device)
+    collector = choose_collector(session.host, name, analysis.options, device)
     log = log_sink(session, call.settings.debug)
     recorded = record_application(request, collector, session.host, log, step.run)
     if recorded.failure is not None:

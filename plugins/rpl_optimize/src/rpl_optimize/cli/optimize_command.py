@@ -16,7 +16,13 @@ from rpl_core.cli.session import session_of
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.exit_codes import ExitCode
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
-from rpl_optimize.cli.optimize_request import Steps, optimize_request, optimize_tools, split_source
+from rpl_optimize.cli.optimize_request import (
+    Steps,
+    chosen_metric,
+    optimize_request,
+    optimize_tools,
+    split_source,
+)
 
 if TYPE_CHECKING:
     import click
@@ -91,6 +97,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_optimize.transform.source_file import read_source
 
     source, command = split_source(call)
+    chosen_metric(session, call.settings)  # refuses what could not be measured before anything runs
     call = with_binary(session, call, source, command, step)
     request = optimize_request(session, call)
     original = read_source(request.source, None).text
@@ -120,7 +127,9 @@ def _warn_of_no_check(session: Session, settings: OptimizeSettings) -> None:
     """Before the first measurement: after the last one it would be too late to say."""
     if settings.validate or settings.outputs:
         return
-    if settings.allow_unverified:
+    if settings.metric is not None:
+        session.output.note("warning: results are not compared, so no figure of the model counts")
+    elif settings.allow_unverified:
         session.output.note("warning: results are not compared: candidates are accepted on time alone")
     else:
         session.output.note(

@@ -154,6 +154,11 @@ _LOOP = (
 )
 _MEASUREMENT = (
     click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`."),
+    click.option(
+        "--metric",
+        metavar="NAME",
+        help="Compare candidates by a model, on a device that measures nothing; none is accepted.",
+    ),
     click.option("--runs", type=int, metavar="N", help="Timing runs of the baseline's profile (default 3)."),
     click.option(
         "--roofline", is_flag=True, default=None, help="Collect counters for the proposals as well."
@@ -213,6 +218,7 @@ class OptimizeSettings:
     placement_check: bool | None
     force: bool
     device: str | None
+    metric: str | None
     runs: int | None
     roofline: bool | None
     focus_critical: bool | None

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import UsageError
-from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, PROPOSERS, TRANSFORMATIONS
+from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, METRICS, PROPOSERS, TRANSFORMATIONS
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
+    from rpl_core.plugins.relay import Contribution
     from rpl_optimize.cli.optimize_call import Call
     from rpl_optimize.cli.optimize_options import OptimizeSettings
     from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.interfaces.metric import Metric
     from rpl_optimize.loop.request import OptimizeRequest, Tools
 
 _HEADER_SUFFIXES = (".cuh", ".h", ".hh", ".hpp", ".hxx")
@@ -74,7 +76,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
             binary=given.binary,
             kernels_in_memory=tuple(shlex.split(call.flags.get(KERNELS_IN_MEMORY) or "")),
             link_flags=_link_flags(given.link_flags),
-            architecture=_architecture(session, given.device),
+            architecture=_architecture(session, given),
             time_limit_s=given.build_time_limit,
             options=plugin_values,
         ),
@@ -137,11 +139,44 @@ def _is_triton(path: Path) -> bool:
         return False
 
 
-def _architecture(session: Session, device: str | None) -> str | None:
+def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Metric] | None:
+    """The model that candidates are compared by, if they are not measured.
+
+    Raises ``UsageError`` for measurements on a device that has none, and for what a model can't decide.
+    """
+    offered = session.host.catalog.of(METRICS)
+    device = session.setting("device", given.device)
+    if given.metric is None:
+        models = [one.value.name for one in offered.contributions if device in one.value.devices]
+        if models:
+            raise UsageError(
+                f"nothing can be measured on {device}, so no candidate could be proven faster there",
+                next_step=f"compare them by a model, which accepts none: --metric {models[0]}",
+            )
+        return None
+    metric = offered.get(given.metric)  # says which there are
+    if device not in metric.devices:
+        raise UsageError(
+            f"--metric {metric.name} is of {metric.devices[0]}, not of {device or 'the GPU that is found'}",
+            next_step=f"--device {metric.devices[0]}",
+        )
+    for option, said in (("--in-place", given.in_place), ("--placement-check", given.placement_check),
+                         ("--allow-unverified", given.allow_unverified)):  # fmt: skip
+        if said:
+            raise UsageError(
+                f"{option} is about what is measured and accepted, and a model accepts nothing",
+                next_step=f"leave {option} out; the best source is kept in the session's directory (-o)",
+            )
+    return next(one for one in offered.contributions if one.value.name == metric.name)
+
+
+def _architecture(session: Session, given: OptimizeSettings) -> str | None:
     """What to compile for, where the device is named."""
-    name = session.setting("device", device)
+    name = session.setting("device", given.device)
     if name is None:
         return None
+    if (metric := chosen_metric(session, given)) is not None:
+        return metric.value.architecture
     from rpl_core.devices import resolve_device
 
     devices = tuple(session.host.catalog.devices())
@@ -160,6 +195,7 @@ def _policy(given: OptimizeSettings) -> PolicyPart:
         force_noisy=given.force,
         traffic_gate=given.traffic_gate,
         placement_check=given.placement_check,
+        metric=given.metric,
     )
 
 
@@ -175,11 +211,15 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
     catalog = session.host.catalog
     builder = choose_builder(request.build, catalog.of(BUILDERS).contributions, session.output.note)
     catalog.of(PROPOSERS).get(call.proposer)  # says which there are
+    metric = chosen_metric(session, call.settings)
     proposer = next(c for c in catalog.of(PROPOSERS).contributions if c.value.name == call.proposer)
     return Tools(
         host=session.host,
         collector=choose_collector(
-            session.host, session.setting("collector", call.settings.collector), request.analysis.options
+            session.host,
+            session.setting("collector", call.settings.collector),
+            request.analysis.options,
+            session.setting("device", call.settings.device),
         ),
         builder=builder,
         proposer=proposer,
@@ -188,12 +228,14 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
             installed(catalog.of(TRANSFORMATIONS)),
             builder,
             request.equivalence,
+            (lambda command: command) if metric is None else metric.value.command,
         ),
         approve=approval(session.output, automatic=call.settings.auto_approve),
         note=session.output.note,
         log=log_sink(session, call.settings.debug),
         step=step.stage,
         run_step=step.run,
+        metric=metric,
     )
 
 

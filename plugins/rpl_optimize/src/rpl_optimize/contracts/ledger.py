@@ -18,6 +18,7 @@ from rpl_optimize.contracts.optimize import (
     GuardPart,
     JudgementPart,
     MeasurementPart,
+    ModelledPart,
     PlacementPart,
     PolicyPart,
     RulePart,
@@ -140,6 +141,12 @@ class MeasuredData(Part):
     candidate: int
     measurement: MeasurementPart
     architecture_guards: tuple[GuardPart, ...] = ()
+    recordings: Recordings = Field(default_factory=dict)
+
+
+class ModelledData(Part):
+    candidate: int
+    modelled: ModelledPart
     recordings: Recordings = Field(default_factory=dict)
 
 

@@ -141,9 +141,38 @@ class PlacementPart(Part):
     problem: str | None = None
 
 
+class ModelledPart(Part):
+    """Baseline and candidate by a figure of a model, over all launches of the kernel in one run each.
+
+    Less is better. Nothing of it was measured. ``problem`` null: both figures are there.
+    """
+
+    metric: str
+    unit: str
+    formula: str
+    kernel: str
+    origin: Literal["modelled"] = "modelled"
+    least_gain: float
+    base: float | None = None
+    new: float | None = None
+    base_launches: int | None = None
+    new_launches: int | None = None
+    directory: str | None = None  # relative to the session's directory
+    problem: str | None = None
+    candidate_failed: bool = False
+
+    @property
+    def gain(self) -> float | None:
+        """The part of the baseline's figure that is saved."""
+        if self.problem is not None or self.base is None or self.new is None or self.base <= 0:
+            return None
+        return 1 - self.new / self.base
+
+
 class PolicyPart(Part):
     """What the user allowed and asked for, as far as verdicts depend on it.
 
+    ``metric`` names the model by which candidates are compared instead of measurements; none is accepted.
     ``placement_check`` null: for gains under 5 %, as far as shifted builds can be made.
     """
 
@@ -153,6 +182,7 @@ class PolicyPart(Part):
     force_noisy: bool = False
     traffic_gate: bool = True
     placement_check: bool | None = False  # older sessions knew none
+    metric: str | None = None
 
 
 class EvidencePart(Part):
@@ -166,6 +196,7 @@ class EvidencePart(Part):
     architecture_guards: tuple[GuardPart, ...] = ()  # hardware traffic
     remeasurement: MeasurementPart | None = None
     placement: PlacementPart | None = None
+    modelled: ModelledPart | None = None  # instead of measurements (--metric)
 
 
 class JudgementPart(Part):
@@ -196,6 +227,8 @@ class CandidatePart(Part):
     kernel_gain_interval: tuple[float, float] | None = None
     placement_share: float | None = None  # of the kernel's time, that code placement may explain
     code_sha256: str | None = None  # of its device code; null: not built
+    metric: str | None = None  # the model that it was compared by, instead of a measurement
+    modelled_gain: float | None = None  # of that model's figure for the kernel; never a measured one
 
 
 class OptimizeDocument(Document):
@@ -212,5 +245,8 @@ class OptimizeDocument(Document):
     candidates: tuple[CandidatePart, ...] = ()
     accepted_source: str | None = None  # where it was written
     backup: str | None = None  # of the source, with --in-place
+    modelled_source: str | None = (
+        None  # the best by the model (--metric), relative to the session's directory
+    )
     dominance_shifts: tuple[str, ...] = ()
     ledger: str = "ledger.jsonl"

@@ -21,7 +21,7 @@ from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
 from rpl_optimize.interfaces.equivalence import EquivalenceReport, EquivalenceRequest, EquivalenceVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from rpl_core.plugins.catalog import NamedContributions
@@ -56,7 +56,10 @@ class _Shown:
 
 
 class EquivalenceStage:
-    """Checks candidates of one session; what controls showed is kept for later candidates."""
+    """Checks candidates of one session; what controls showed is kept for later candidates.
+
+    ``runner`` makes of a command the words that run it on the session's device.
+    """
 
     def __init__(
         self,
@@ -64,10 +67,12 @@ class EquivalenceStage:
         transformations: Sequence[InstalledTransformation],
         builder: ProgramBuilder,
         options: EquivalenceOptions,
+        runner: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda command: command,
     ) -> None:
         self._checks = checks
         self._builder = builder
         self._options = options
+        self._runner = runner
         self._controls = ControlBuilds(transformations, builder)
         self._baseline_places: dict[tuple[str, str], Path] = {}
         self._seen: dict[tuple[str, str | None, str, str], _Shown] = {}
@@ -155,7 +160,8 @@ class EquivalenceStage:
     def _command(self, build: BuiltProgram) -> tuple[str, ...]:
         """With an absolute program: checks run it in other directories."""
         program, absolute = str(build.binary), str(build.binary.absolute())
-        return tuple(absolute if word == program else word for word in self._builder.command_for(build))
+        words = self._builder.command_for(build)
+        return self._runner(tuple(absolute if word == program else word for word in words))
 
     def _ask(self, name: str, request: EquivalenceRequest) -> EquivalenceReport:
         """The check's answer; whatever goes wrong in it is ``not_run``, never ``equal``."""

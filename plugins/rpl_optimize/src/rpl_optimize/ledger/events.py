@@ -28,6 +28,7 @@ class LedgerEvent(str, Enum):
     MEASURED = "measured"
     REMEASURED = "remeasured"
     PLACED = "placed"
+    MODELLED = "modelled"
     JUDGED = "judged"
     ACCEPTED = "accepted"
     ROLLED_BACK = "rolled_back"
@@ -52,6 +53,7 @@ CONTRACTS: Mapping[LedgerEvent, type[Part]] = {
     LedgerEvent.MEASURED: data.MeasuredData,
     LedgerEvent.REMEASURED: data.MeasuredData,
     LedgerEvent.PLACED: data.PlacementData,
+    LedgerEvent.MODELLED: data.ModelledData,
     LedgerEvent.JUDGED: data.JudgedData,
     LedgerEvent.ACCEPTED: data.AcceptedData,
     LedgerEvent.ROLLED_BACK: data.RolledBackData,

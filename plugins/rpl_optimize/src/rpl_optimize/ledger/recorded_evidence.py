@@ -11,6 +11,7 @@ from rpl_optimize.contracts.ledger import (
     CheckedData,
     GuardedData,
     MeasuredData,
+    ModelledData,
     PlacementData,
     ProposedData,
 )
@@ -42,6 +43,8 @@ class RecordedEvidence:
             self._add(data.candidate, **{"source_guards" if source else "binary_guards": data.guards})
         elif isinstance(data, CheckedData):
             self._add(data.candidate, checks=data.checks)
+        elif isinstance(data, ModelledData):
+            self._add(data.candidate, modelled=data.modelled)
         elif isinstance(data, PlacementData):
             self._add(data.candidate, placement=data.placement)
         elif isinstance(data, MeasuredData) and event is LedgerEvent.REMEASURED:

@@ -30,6 +30,8 @@ def _words(event: LedgerEvent, data: Mapping[str, Any]) -> str:
         return _guards(data)
     if event in (LedgerEvent.MEASURED, LedgerEvent.REMEASURED):
         return _times(_part(data, "measurement"))
+    if event is LedgerEvent.MODELLED:
+        return _figures(_part(data, "modelled"))
     if event is LedgerEvent.PLACED:
         return _placement(_part(data, "placement"))
     if event is LedgerEvent.EQUIVALENCE_CHECKED:
@@ -71,6 +73,12 @@ def _times(part: Mapping[str, Any]) -> str:
     ratio = look.get("ratio")
     shown = f"{ratio:.4f}" if isinstance(ratio, float) else "unknown"
     return f"{look.get('decision')} after {look.get('pairs')} pairs, new / base {shown}"
+
+
+def _figures(part: Mapping[str, Any]) -> str:
+    if part.get("problem") is not None:
+        return str(part["problem"])
+    return f"{_short(part.get('base'))} to {_short(part.get('new'))} {part.get('unit')} (modelled)"
 
 
 def _placement(part: Mapping[str, Any]) -> str:

@@ -128,6 +128,7 @@ _STAGES = {
     "architecture_guards": ("guards", "measured"),
     "remeasurement": ("times", "remeasured"),
     "placement": ("times", "placed"),
+    "modelled": ("figures", "modelled"),
 }
 
 

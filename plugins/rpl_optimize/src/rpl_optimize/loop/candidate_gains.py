@@ -77,6 +77,9 @@ def measured_facts(evidence: EvidencePart) -> dict[str, object]:
     """Fields of ``CandidatePart`` that say what was measured, whatever the verdict."""
     first, build = evidence.measurement, evidence.build
     code: dict[str, object] = {"code_sha256": None if build is None else build.code_sha256}
+    if (modelled := evidence.modelled) is not None:
+        told = {"metric": modelled.metric, "modelled_gain": modelled.gain}
+        return {**code, **told, "origin": modelled.origin}
     if first is None:
         return code
     last = evidence.remeasurement or first

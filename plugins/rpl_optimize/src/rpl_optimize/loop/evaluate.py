@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.binary_stage import KnownCode
     from rpl_optimize.loop.measuring import MeasureStage
+    from rpl_optimize.loop.modelling import ModelStage
     from rpl_optimize.loop.proposing import Built
     from rpl_optimize.loop.request import OptimizeRequest, Tools
     from rpl_optimize.loop.target import Target
@@ -75,13 +76,18 @@ class Evaluation:
     draw_seed: Callable[[], int]
     original: bytes  # the user's source, whose host code every build has
     recordings: Callable[..., Mapping[str, str]]  # hashes of what was recorded in these directories
+    modelling: ModelStage | None = None
     #: Builds of the version to beat with shifted code, by its number and the padding.
     _shifted_bases: dict[tuple[int, int], BuiltProgram | BuildFailure] = attrs.field(factory=dict)
 
     def run(self, trial: Trial) -> EvidencePart:
-        """Evidence as far as the candidate got. Stops at the first gate that refuses it."""
+        """Evidence as far as the candidate got. Stops at the first gate that refuses it.
+
+        With a model nothing is measured, whatever its figures say."""
         evidence = EvidencePart(source_guards=trial.built.proposed.guards, build=trial.built.part)
-        for gate in (self._binary, self._equivalence, self._measure, self._confirm, self._place):
+        measured = (self._measure, self._confirm, self._place)
+        last = measured if self.modelling is None else (self._compare_by_model,)
+        for gate in (self._binary, self._equivalence, *last):
             evidence, goes_on = gate(trial, evidence)
             if not goes_on:
                 break
@@ -128,6 +134,15 @@ class Evaluation:
         self.record(LedgerEvent.EQUIVALENCE_CHECKED, {"candidate": trial.number, "checks": checks})
         different = any(check.verdict == "different" for check in checks)
         return evidence.model_copy(update={"checks": checks}), not different
+
+    def _compare_by_model(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        assert self.modelling is not None
+        self._say(trial, "model")
+        directory = fresh(trial.directory, "model")
+        part = self.modelling.compare(trial, directory)
+        told = {"candidate": trial.number, "modelled": part}
+        self.record(LedgerEvent.MODELLED, {**told, "recordings": self.recordings(directory)})
+        return evidence.model_copy(update={"modelled": part}), False
 
     def _measure(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "measurement")

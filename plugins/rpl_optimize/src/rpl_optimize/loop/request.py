@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rpl_optimize.equivalence.stage import EquivalenceStage
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
+    from rpl_optimize.interfaces.metric import Metric
     from rpl_optimize.interfaces.proposer import Proposer
 
 
@@ -74,3 +75,4 @@ class Tools:
     log: LineSink
     step: StepSink  # gets the name of each stage
     run_step: StepSink  # gets the name of each process run within it
+    metric: Contribution[Metric] | None = None  # a model in the place of measurements

@@ -22,6 +22,7 @@ from rpl_optimize.loop.confinement import Confinement
 from rpl_optimize.loop.evaluate import Evaluation, Trial
 from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
+from rpl_optimize.loop.modelling import ModelStage, keep_best
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
 from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
@@ -76,6 +77,9 @@ class OptimizeLoop:
             session.draw_seed,
             session.original,
             session.recordings,
+            None
+            if tools.metric is None
+            else ModelStage(self._request, tools, tools.metric, session.root, self._confinement.around),
         )
 
     def run(self) -> OptimizeDocument:
@@ -174,7 +178,7 @@ class OptimizeLoop:
         limits = self._request.limits
         cv = run_to_run_cv(baseline, target.recorded)
         rule = rule_for(limits.min_improvement, target.ceiling_gain, limits.candidates, cv)
-        if rule is None or self._cost_told:
+        if rule is None or self._cost_told or self._tools.metric is not None:
             return
         self._cost_told = True
         left = limits.candidates - self._state.tried
@@ -223,7 +227,9 @@ class OptimizeLoop:
 
     def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:
         host = self._tools.host
-        name = baseline.documents.model("profile").gpu.architecture
+        metric = self._tools.metric
+        recorded = baseline.documents.model("profile").gpu.architecture
+        name = recorded if metric is None else metric.value.architecture
         return ProposalRequest(
             source=KernelSource(
                 str(self._request.source),
@@ -366,5 +372,8 @@ class OptimizeLoop:
             termination_detail=ending.detail,
             verdict=verdict,
             candidates=candidates,
+            modelled_source=keep_best(
+                self._session.root, self._request.source, self._request.suffix, candidates
+            ),
             dominance_shifts=tuple(self._state.shifts),
         )

@@ -27,6 +27,8 @@ def optimize_text(document: OptimizeDocument, root: Path) -> str:
     end.append(f"verdict: {_verdict(document)}")
     if document.accepted_source is not None:
         end.append(f"accepted source: {document.accepted_source}")
+    if document.modelled_source is not None:
+        end.append(f"best by the model, not accepted: {root / document.modelled_source}")
     if document.backup is not None:
         end.append(f"backup: {document.backup}")
     end.append(f"session: {root} (check it with `rpl ledger verify {shlex.quote(str(root))}`)")
@@ -49,6 +51,8 @@ def _verdict(document: OptimizeDocument) -> str:
         notes.append("unverified: no check saw its results")
     if any(candidate.origin not in {None, "measured"} for candidate in accepted):
         notes.append("synthetic times: no measurement of hardware")
+    if metrics := {one.metric for one in document.candidates if one.metric is not None}:
+        notes.append(f"by the model {' and '.join(sorted(metrics))}; nothing was measured")
     told = f" ({'; '.join(notes)})" if notes else ""
     return f"{document.verdict}{told}"
 
@@ -76,7 +80,9 @@ def _row(candidate: CandidatePart) -> tuple[str, ...]:
 
 
 def _kernel_gain(candidate: CandidatePart) -> str:
-    """In brackets where no fresh measurement confirmed it."""
+    """In brackets where no fresh measurement confirmed it; said where it is a model's."""
+    if candidate.modelled_gain is not None:
+        return f"{candidate.modelled_gain:+.1%} modelled"
     if candidate.kernel_gain is None and candidate.first_kernel_gain is not None:
         return f"({candidate.first_kernel_gain:+.1%})"
     return _percent(candidate.kernel_gain)

@@ -23,9 +23,17 @@ from rpl_optimize.measurement.objections import (
 from rpl_optimize.measurement.placement import is_wanted, placement_sentence
 
 if TYPE_CHECKING:
-    from rpl_optimize.contracts.optimize import CheckPart, EvidencePart, GuardPart, PolicyPart, VerdictName
+    from rpl_optimize.contracts.optimize import (
+        CheckPart,
+        EvidencePart,
+        GuardPart,
+        ModelledPart,
+        PolicyPart,
+        VerdictName,
+    )
 
 Guards = Sequence["GuardPart"]
+GateCheck = Callable[["EvidencePart", "PolicyPart"], Iterator[Finding]]
 
 
 @frozen
@@ -33,7 +41,7 @@ class Gate:
     """``check`` yields what speaks against accepting; nothing: the gate is passed."""
 
     stage: str
-    check: Callable[[EvidencePart, PolicyPart], Iterator[Finding]]
+    check: GateCheck
 
 
 def judge(evidence: EvidencePart, policy: PolicyPart) -> JudgementPart:
@@ -46,7 +54,7 @@ def judge(evidence: EvidencePart, policy: PolicyPart) -> JudgementPart:
         return _accepted(evidence, placement, verified=verified)
     stage, finding = (rejecting or findings)[0]
     reason = finding.reason
-    if finding.verdict == "no_verdict" and stage == "equivalence":
+    if finding.verdict == "no_verdict" and stage == "equivalence" and policy.metric is None:
         reason = f"{reason}; {time_sentence(evidence.measurement, policy)}"
     return JudgementPart(verdict=finding.verdict, stage=stage, reason=reason, verified=verified)
 
@@ -135,6 +143,37 @@ def _why_unverified(checks: Sequence[CheckPart]) -> str:
     return f"no equivalence check could tell its results from wrong ones ({kinds})"
 
 
+def _model(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
+    """With a model in the place of measurements there is always something against accepting."""
+    if policy.metric is None:
+        return
+    part = evidence.modelled
+    if part is None or part.metric != policy.metric:
+        yield Finding("no_verdict", f"{policy.metric} was not worked out, and nothing was measured")
+    elif part.gain is None:
+        yield Finding(
+            "rejected" if part.candidate_failed else "no_verdict", part.problem or "the model gives no figure"
+        )
+    elif part.gain < part.least_gain:
+        yield Finding("rejected", f"{_by_model(part)}, {part.least_gain:.1%} wanted")
+    else:
+        yield Finding("no_verdict", f"{_by_model(part)}; nothing was measured, so it is not accepted")
+
+
+def _by_model(part: ModelledPart) -> str:
+    return f"gain {part.gain:.1%} by the model {part.metric}: {part.base:.6g} to {part.new:.6g} {part.unit}"
+
+
+def _measured_only(check: GateCheck) -> GateCheck:
+    """Nothing for sessions that ask a model."""
+
+    def checked(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
+        if policy.metric is None:
+            yield from check(evidence, policy)
+
+    return checked
+
+
 def _measurement(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
     yield from find_against(evidence.measurement, policy)
 
@@ -166,8 +205,9 @@ GATES = (
     Gate("build", _build),
     Gate("binary_guards", _binary),
     Gate("equivalence", _equivalence),
-    Gate("measurement", _measurement),
-    Gate("architecture_guards", _architecture),
-    Gate("remeasurement", _remeasurement),
-    Gate("placement", _placement),
+    Gate("model", _model),
+    Gate("measurement", _measured_only(_measurement)),
+    Gate("architecture_guards", _measured_only(_architecture)),
+    Gate("remeasurement", _measured_only(_remeasurement)),
+    Gate("placement", _measured_only(_placement)),
 )

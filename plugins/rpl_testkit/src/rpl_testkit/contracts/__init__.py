@@ -12,6 +12,7 @@ from rpl_testkit.contracts.collector import assert_collector
 from rpl_testkit.contracts.device_model import assert_device_model
 from rpl_testkit.contracts.doctor_check import assert_doctor_check
 from rpl_testkit.contracts.equivalence_check import assert_equivalence_check
+from rpl_testkit.contracts.metric import assert_metric
 from rpl_testkit.contracts.proposer import assert_proposer
 from rpl_testkit.contracts.reader import assert_reader
 from rpl_testkit.contracts.renderer import assert_renderer
@@ -27,6 +28,7 @@ __all__ = [
     "assert_device_model",
     "assert_doctor_check",
     "assert_equivalence_check",
+    "assert_metric",
     "assert_proposer",
     "assert_reader",
     "assert_renderer",

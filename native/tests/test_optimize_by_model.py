@@ -1,0 +1,79 @@
+"""``rpl optimize --metric``: the whole loop on the emulated device, in which nothing is accepted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rpl_testkit.command_line import CommandLine
+from rpl_testkit.requirements import require
+
+pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(900)]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "optimize" / "smooth.hip"
+LOOP = "    for (int k = 0; k < taps; ++k) {\n"
+SUM = "      sum += weights[k] * in[i + k];\n"
+CANDIDATES = [
+    {"find": "k < taps; ++k) {", "replace": "k < taps - 1; ++k) {", "summary": "wrong results"},
+    {"find": LOOP, "replace": f"#pragma unroll 4\n{LOOP}", "summary": "fewer instructions"},
+    {"find": SUM, "replace": f"{SUM}      sum = 2.0f * sum - sum;\n", "summary": "more instructions"},
+]
+
+
+def test_the_loop_runs_without_a_gpu_and_accepts_nothing(
+    hip_command, monkeypatch, native_build, emulator, tmp_path
+):
+    del emulator  # says what is missing
+    monkeypatch.chdir(tmp_path)
+    source = Path(shutil.copy(EXAMPLE, tmp_path))
+    words = hip_command("{source}", "{output}")
+    subprocess.run([word.format(source=source, output="smooth") for word in words], check=True)
+    script = tmp_path / "candidates.json"
+    script.write_text(json.dumps([{"kernel": "smooth", **one} for one in CANDIDATES]))
+    monkeypatch.setenv("RPL_SCRIPTED_CANDIDATES", str(script))
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    options = ["--device", "gfx942-emu", "--metric", "modelled-issue-cycles", "--proposer", "scripted"]
+    options += ["--auto-approve", "--build", " ".join(words), "--output-file", "smooth.out:f32"]
+    options += ["--rtol", "1e-5", "--output", "session", "./smooth", "256", "1"]
+    run = CommandLine(monkeypatch)
+    ran = run("-p", "rpl_testkit.scripted_proposer", "optimize", *options)
+    assert ran.exit_code == 75, ran.stderr
+    assert "by the model modelled-issue-cycles; nothing was measured" in ran.stdout
+    told = json.loads((tmp_path / "session" / "optimize.json").read_text())
+    found = {one["summary"]: one for one in told["candidates"]}
+    wrong, fewer, more = (found[one["summary"]] for one in CANDIDATES)
+    assert (wrong["judgement"]["verdict"], wrong["judgement"]["stage"]) == ("rejected", "equivalence")
+    assert (fewer["judgement"]["verdict"], fewer["judgement"]["stage"]) == ("no_verdict", "model")
+    assert (fewer["origin"], fewer["metric"]) == ("modelled", "modelled-issue-cycles")
+    assert 0.3 < fewer["modelled_gain"] < 0.9
+    assert fewer["measured_gain"] is fewer["kernel_gain"] is fewer["first_kernel_gain"] is None
+    assert (more["judgement"]["verdict"], more["judgement"]["stage"]) == ("rejected", "model")
+    assert more["modelled_gain"] < 0
+    assert told["accepted_source"] is None
+    assert "#pragma unroll 4" in (tmp_path / "session" / told["modelled_source"]).read_text()
+    assert sorted(path.name for path in tmp_path.glob("*.hip")) == ["smooth.hip"]
+    assert source.read_bytes() == EXAMPLE.read_bytes()
+    assert run("ledger", "verify", "session").exit_code == 0
+
+
+@pytest.fixture
+def hip_command(hip_runtime):
+    """``hip_command(source, output)``: the words that compile a program of HIP."""
+    require("ld.lld-22")
+    bitcode = next(hip_runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+    library = next((hip_runtime / "usr/lib/x86_64-linux-gnu").glob("libamdhip64.so.?"))
+
+    def words(source, output):
+        device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64"]
+        places = [f"--rocm-path={hip_runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
+        headers = ["-isystem", str(hip_runtime / "usr" / "include"), source]
+        link = ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined", "-o", output]
+        return [
+            str(require("clang++-22")), *device, "-mcode-object-version=5", "-O3", "-g", *places, *headers, *link
+        ]  # fmt: skip
+
+    return words

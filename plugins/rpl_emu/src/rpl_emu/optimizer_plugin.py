@@ -1,0 +1,19 @@
+"""What rpl-emu offers to the optimizer: a plugin of its own, for where that is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_optimize.interfaces.metric import Metric
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_metrics() -> tuple[Metric, ...]:
+    from rpl_emu.programs.issue_cycles import IssueCycles
+
+    return (IssueCycles(),)

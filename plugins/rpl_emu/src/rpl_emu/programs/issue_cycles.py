@@ -1,0 +1,63 @@
+"""The metric ``modelled-issue-cycles``: what a kernel's instructions cost their SIMDs, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.errors import BadDataError
+from rpl_core.interfaces.collector import CollectRequest
+from rpl_emu.programs.device import DEVICE
+from rpl_optimize.interfaces.metric import Metric, MetricValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_optimize.interfaces.metric import MetricRequest
+
+#: A pass keeps a unit of a SIMD busy for so long (LLVM, SISchedule.td).
+CYCLES_PER_PASS = 4
+
+
+class IssueCycles(Metric):
+    """Programs run in the emulator once; the counts are exact, what they cost is LLVM's table."""
+
+    name = "modelled-issue-cycles"
+    summary = "cycles that the executed instructions keep a SIMD's units busy, by LLVM's scheduling table"
+    unit = "cycles per SIMD"
+    formula = (
+        "sum over executed instructions of 4 cycles * LLVM's passes (SISchedule.td), over the SIMDs that the "
+        "launch's waves can use, over all launches of the kernel"
+    )
+    devices = (DEVICE,)
+    architecture = "gfx942"
+
+    def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+
+        return (*launcher_words(find_runtime(command, None)), *command)
+
+    def value(self, request: MetricRequest) -> MetricValue:
+        from rpl_emu.programs.collector import LAUNCHES, EmulatedCollector
+        from rpl_emu.programs.launches import read_launches
+
+        collector = EmulatedCollector()
+        plan = collector.plan(CollectRequest(request.command, runs=1, time_limit_s=request.time_limit_s))
+        (planned,) = plan.passes
+        collector.run(planned, request.directory, request.log)
+        log = request.directory / planned.directory / LAUNCHES
+        launches = [
+            launch.facts
+            for launches in read_launches(log).values()
+            for launch in launches
+            if launch.facts["kernel"] == request.kernel
+        ]
+        if not launches:
+            raise BadDataError(f"the program does not launch {request.kernel}")
+        return MetricValue(sum(map(issue_cycles, launches)), len(launches))
+
+
+def issue_cycles(facts: Mapping[str, Any]) -> float:
+    """Of one launch, over all units: they add up, where the bound of a launch takes the busiest."""
+    modelled = facts["modelled"]
+    passes: int = sum(modelled["issue_passes"].values())
+    return CYCLES_PER_PASS * passes / int(modelled["simds"])
