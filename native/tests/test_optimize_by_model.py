@@ -72,8 +72,7 @@ def hip_command(hip_runtime):
         places = [f"--rocm-path={hip_runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
         headers = ["-isystem", str(hip_runtime / "usr" / "include"), source]
         link = ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined", "-o", output]
-        return [
-            str(require("clang++-22")), *device, "-mcode-object-version=5", "-O3", "-g", *places, *headers, *link
-        ]  # fmt: skip
+        code = ["-mcode-object-version=5", "-O3", "-g"]
+        return [str(require("clang++-22")), *device, *code, *places, *headers, *link]
 
     return words
