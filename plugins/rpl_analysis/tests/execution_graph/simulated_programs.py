@@ -14,25 +14,58 @@ _CALLS = (*_LAUNCHES * 3, *("record", "wait") * 3, "sync_stream", "sync_event", 
 #: Time inside a call until it takes effect, and from then on: between threads, long calls overlap.
 _IN_CALL = ((100, 100), (0, 0), (100, 5_000), (5_000, 100), (3_000, 3_000))
 _START, _TALK = 99, 98
+_EVENTS_PER_GPU = 10
+#: Calls for which the device of the thread must be, or decides which, the one of the step.
+_ON_DEVICE = ("launch", "graph", "copy", "record", "create_stream", "sync_device", "sync_stream", "wait")
 
 
-def random_program(rng: random.Random, threads: int) -> tuple[HostThread, ...]:
-    """Every piece of work has a name of its own; thread 0 makes the shared streams before others begin."""
+def random_program(
+    rng: random.Random, threads: int, *, graphs: bool = False, gpus: int = 1
+) -> tuple[HostThread, ...]:
+    """Every piece of work has a name of its own; thread 0 makes the shared streams before others begin.
+
+    With ``graphs`` some launches are of graphs with up to three branches. Of several GPUs each has streams
+    and events of its own, and a thread changes to the one that it puts work on.
+    """
     makes = [
-        Step("create_stream", stream=stream, non_blocking=rng.random() < 0.5) for stream in range(1, _STREAMS)
+        Step(
+            "create_stream",
+            stream=stream,
+            non_blocking=rng.random() < 0.5,
+            device=stream % gpus,
+        )
+        for stream in range(1, _STREAMS)
     ]
     return tuple(
-        (
-            *([] if thread else makes),
-            Step("listen" if thread else "tell", event=_START),
-            *_steps(rng, thread, threads),
+        tuple(
+            _on_devices(
+                [
+                    *([] if thread else makes),
+                    Step("listen" if thread else "tell", event=_START),
+                    *_steps(rng, thread, threads, graphs=graphs, gpus=gpus),
+                ],
+                gpus,
+            )
         )
         for thread in range(threads)
     )
 
 
-def _steps(rng: random.Random, thread: int, threads: int) -> list[Step]:
+def _on_devices(steps: list[Step], gpus: int) -> list[Step]:
+    """The same with the calls that choose the device which each step names."""
+    found: list[Step] = []
+    device = 0
+    for step in steps:
+        if step.kind in _ON_DEVICE and step.device != device and gpus > 1:
+            device = step.device
+            found.append(Step("set_device", device=device))
+        found.append(step)
+    return found
+
+
+def _steps(rng: random.Random, thread: int, threads: int, *, graphs: bool, gpus: int) -> list[Step]:
     steps: list[Step] = []
+    home = thread % gpus  # of its own stream
     own = _STREAMS + thread  # a stream, and an event, that no other thread uses
     made = False
     for number in range(rng.randint(1, 24)):
@@ -58,6 +91,17 @@ def _steps(rng: random.Random, thread: int, threads: int) -> list[Step]:
             made = not made
             verb = "create_stream" if made else "destroy_stream"
             step = attrs.evolve(step, kind=verb, stream=own, non_blocking=rng.random() < 0.5)
+        if step.kind != "create_stream" and step.stream < _STREAMS:
+            home_of = step.stream % gpus if step.stream else rng.randrange(gpus)
+            step = attrs.evolve(step, device=home_of)
+        else:
+            step = attrs.evolve(step, device=home)
+        if step.kind == "record":
+            step = attrs.evolve(step, event=step.event + _EVENTS_PER_GPU * step.device)
+        elif step.kind in ("wait", "sync_event", "destroy_event"):
+            step = attrs.evolve(step, event=step.event + _EVENTS_PER_GPU * rng.randrange(gpus))
+        if graphs and kind == "launch" and rng.random() < 0.3:
+            step = attrs.evolve(step, kind="graph", branches=rng.randint(1, 3))
         steps.append(step)
     if thread == 0 and threads > 1:
         steps.append(Step("tell", event=_TALK))

@@ -1,7 +1,8 @@
 """Host programs as data: what each thread calls, one step after the other.
 
-Streams and events are numbered by the program; stream 0 is the legacy null stream, which exists from the
-start. Times are ns.
+Streams and events are numbered by the program; stream 0 is the legacy null stream of the thread's device,
+which exists from the start, as every thread starts on device 0. Other streams are of the device that was
+current when they were made. Times are ns.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ __all__ = ["Costs", "HostThread", "Kind", "Step"]
 
 Kind = Literal[
     "launch",
+    "graph",
     "copy",
     "record",
     "wait",
     "sync_stream",
     "sync_event",
     "sync_device",
+    "set_device",
     "create_stream",
     "destroy_stream",
     "destroy_event",
@@ -34,7 +37,9 @@ Kind = Literal[
 class Step:
     """``before_ns`` and ``after_ns``: time inside the call until it takes effect, and from then on.
 
-    ``duration_ns`` is that of the work, or of thinking; ``event`` is also the number of what is told.
+    ``duration_ns`` is that of the work, or of thinking; ``event`` is also the number of what is told. A graph
+    has ``branches`` that run beside each other: kernels called ``name/number``, the first the longest.
+    ``device`` is what a thread sets; it puts work only into streams of that one, as HIP demands.
     """
 
     kind: Kind
@@ -43,6 +48,8 @@ class Step:
     name: str = ""
     duration_ns: int = 0
     non_blocking: bool = False
+    branches: int = 1
+    device: int = 0
     before_ns: int = 100
     after_ns: int = 100
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["proven_order"]
 
 _MARKS = ("hipEventRecord", "hipStreamWaitEvent")
-_IN_STREAM = ("hipLaunchKernel", "hipMemcpyAsync", *_MARKS)
+_IN_STREAM = ("hipLaunchKernel", "hipGraphLaunch", "hipMemcpyAsync", *_MARKS)
 _RECORD = "hipEventRecord"
 _FORGET = ("hipEventDestroy", "hipEventCreate")
 _COMES_BACK = ("hipStreamSynchronize", "hipEventSynchronize", "hipDeviceSynchronize")
@@ -29,7 +29,9 @@ def proven_order(program: RecordedProgram, *, marks_carry: bool = True) -> list[
     """Per work (in the order of ``program.work``) the work that must have ended before it could begin.
 
     A record or wait that a thread makes after a synchronisation comes after what it waited for, and so does
-    what other threads put behind that mark. ``marks_carry`` False leaves such proofs out.
+    what other threads put behind that mark. A device among several waits for events of others that its
+    streams wait for, and for streams without kernels, of which only their making says that they are its own.
+    ``marks_carry`` False leaves such proofs out.
     """
     calls = sorted(program.calls, key=lambda call: call.correlation_id)
     facts = _Facts(calls, program.work, marks_carry=marks_carry)
@@ -45,8 +47,7 @@ def _work_before(place: int, facts: _Facts, after: dict[int, frozenset[int]]) ->
         found: set[int] = set()
         for earlier in facts.reasons(place):
             found |= _work_before(earlier, facts, after)
-            if facts.work_of[earlier] is not None:
-                found.add(facts.work_of[earlier] or 0)
+            found.update(facts.work_of[earlier])
         after[place] = frozenset(found)
     return after[place]
 
@@ -57,10 +58,15 @@ class _Facts:
     def __init__(
         self, calls: Sequence[RecordedCall], work: Sequence[RecordedWork], *, marks_carry: bool
     ) -> None:
-        number = {one.correlation_id: i for i, one in enumerate(work)}
+        numbers: dict[int, list[int]] = {}
+        for i, one in enumerate(work):
+            numbers.setdefault(one.correlation_id, []).append(i)
         self._calls, self._work, self._marks_carry = calls, work, marks_carry
-        self._streams = _stream_lives(calls)
-        self.work_of = [number.get(call.correlation_id) for call in calls]
+        self._devices = _devices(calls)
+        self._streams = _stream_lives(calls, self._devices)
+        kernels = {one.correlation_id for one in work if not one.is_copy}
+        self._known = {self._streams[i] for i, call in enumerate(calls) if call.correlation_id in kernels}
+        self.work_of = [numbers.get(call.correlation_id, []) for call in calls]
 
     def reasons(self, place: int) -> Iterator[int]:
         call = self._calls[place]
@@ -82,16 +88,20 @@ class _Facts:
     def _ran_before(self, first: int, second: int) -> bool:
         """Of calls that overlap, what ran first in a FIFO was submitted first."""
         ran = self.work_of[first], self.work_of[second]
-        if ran[0] is None or ran[1] is None or _before(self._calls[second], self._calls[first]):
+        if not ran[0] or not ran[1] or _before(self._calls[second], self._calls[first]):
             return False
-        return self._work[ran[0]].end_ns <= self._work[ran[1]].begin_ns
+        return max(self._work[i].end_ns for i in ran[0]) <= min(self._work[i].begin_ns for i in ran[1])
 
     def _covers(self, place: int, submitted: int) -> bool:
         """Whether a synchronisation waits for a call that was made before it."""
         function = self._calls[place].function
         if function == "hipStreamSynchronize":
             return self._streams[submitted] == self._streams[place]
-        return function == "hipDeviceSynchronize"
+        stream = self._streams[submitted]
+        if function != "hipDeviceSynchronize" or stream is None or stream[-1] != self._devices[place]:
+            return False
+        known = stream in self._known and bool(self.work_of[submitted])
+        return self._marks_carry or known or len(set(self._devices)) == 1
 
     def _latest_record(self, call: RecordedCall) -> Iterator[int]:
         """The record that the event surely stands for when the call is made: the last one before it."""
@@ -115,15 +125,28 @@ def _before(first: RecordedCall, second: RecordedCall) -> bool:
     return first.end_ns < second.begin_ns
 
 
-def _stream_lives(calls: Sequence[RecordedCall]) -> list[object]:
-    """Per call which life of which handle its stream is: a pointer can come back after its destruction."""
-    lives: dict[int, int] = {}
-    found: list[object] = []
+def _devices(calls: Sequence[RecordedCall]) -> list[int]:
+    """Per call the device that its thread had chosen."""
+    chosen: dict[int, int] = {}
+    found: list[int] = []
     for call in calls:
+        if call.function == "hipSetDevice":
+            chosen[call.thread] = call.device or 0
+        found.append(chosen.get(call.thread, 0))
+    return found
+
+
+def _stream_lives(calls: Sequence[RecordedCall], devices: Sequence[int]) -> list[tuple[int, int, int] | None]:
+    """Per call its stream: which life of which pointer, which can come back after its destruction, and its
+    device: that of the thread which made it. Null streams, one on each device, are of the calling thread's.
+    """
+    lives: dict[int, tuple[int, int, int]] = {}
+    found: list[tuple[int, int, int] | None] = []
+    for call, device in zip(calls, devices, strict=True):
         if call.stream is None:
             found.append(None)
             continue
         if call.function == "hipStreamCreateWithFlags":
-            lives[call.stream] = lives.get(call.stream, 0) + 1
-        found.append((call.stream, lives.get(call.stream, 0)))
+            lives[call.stream] = call.stream, lives.get(call.stream, (0, 0, 0))[1] + 1, device
+        found.append(lives.get(call.stream, (call.stream, 0, device)))
     return found

@@ -2,8 +2,8 @@
 
 The model is the one that docs/reference/execution-graph.md states: durations don't depend on what runs at the
 same time. A command is blocked by the one before it in its stream, by the record that it waits for, by the
-other side of the legacy null stream, by work on its hardware queue, and by all that its thread had waited for
-before it made the call. Everything but the queue is what the HIP runtime promises.
+other side of its device's legacy null stream, by work on its hardware queue, and by all that its thread had
+waited for before it made the call. Everything but the queue is what the HIP runtime promises.
 """
 
 from __future__ import annotations
@@ -23,21 +23,34 @@ __all__ = ["Played", "Work", "play"]
 Reason = Literal["launch", "stream", "event", "null_stream", "queue", "host"]
 
 _EPOCH_NS: Final = 10**12
+#: Odd, so that of two hardware queues the branches of a graph use both.
+_QUEUES_BETWEEN_BRANCHES: Final = 101
 _FIRST_HANDLE: Final = 0x55D0_0000_0000
 _FIRST_EVENT: Final = 0xE000
 _FUNCTIONS: Final = {
     "launch": "hipLaunchKernel",
+    "graph": "hipGraphLaunch",
     "copy": "hipMemcpyAsync",
     "record": "hipEventRecord",
     "wait": "hipStreamWaitEvent",
     "sync_stream": "hipStreamSynchronize",
     "sync_event": "hipEventSynchronize",
     "sync_device": "hipDeviceSynchronize",
+    "set_device": "hipSetDevice",
     "create_stream": "hipStreamCreateWithFlags",
     "destroy_stream": "hipStreamDestroy",
     "destroy_event": "hipEventDestroy",
 }
-_OF_STREAM: Final = ("launch", "copy", "record", "wait", "sync_stream", "create_stream", "destroy_stream")
+_OF_STREAM: Final = (
+    "launch",
+    "graph",
+    "copy",
+    "record",
+    "wait",
+    "sync_stream",
+    "create_stream",
+    "destroy_stream",
+)
 _OF_EVENT: Final = ("record", "wait", "sync_event", "destroy_event")
 
 
@@ -57,6 +70,7 @@ class _Command:
 class _Stream:
     id: int
     handle: int
+    device: int
     blocking: bool
     last: _Command | None = None
     last_work: _Command | None = None
@@ -102,24 +116,25 @@ class _Thread:
     steps: list[Step]
     clock_ns: int
     waited: _Command  # all that the thread had waited for so far
+    device: int = 0
 
 
 class _Player:
     def __init__(self, costs: Costs, queues: int) -> None:
         self._costs, self._queues = costs, queues
-        null = _Stream(0, 0, blocking=False)
-        self._streams = {0: null}
-        self._ever = [null]  # destroyed ones too: their work goes on
+        self._nulls: dict[int, _Stream] = {}
+        self._streams: dict[int, _Stream] = {}
+        self._ever: list[_Stream] = []  # destroyed ones too: their work goes on
         self._free_handles: list[int] = []
         self._stream_ids = 0
         self._latest: dict[int, _Command] = {}
         self._told: dict[int, _Command] = {}
         self._listening: dict[int, list[_Thread]] = {}
-        self._on_queue: dict[int, _Command] = {}
+        self._on_queue: dict[tuple[int, int], _Command] = {}
         self._pieces: list[_Command] = []
         self._work: list[Work] = []
         self._calls: list[RecordedCall] = []
-        self._placed: list[tuple[int, int, int]] = []  # per work: call, stream id, hardware queue
+        self._placed: list[tuple[int, _Stream, int]] = []  # per work: call, stream, hardware queue
 
     def play(self, threads: Sequence[HostThread]) -> Played:
         pending: list[tuple[int, int]] = []
@@ -165,8 +180,8 @@ class _Player:
 
     def _call(self, host: _Thread, step: Step, begin: int) -> int:
         if step.kind == "create_stream":
-            self._create(step)
-        handle = self._streams[step.stream].handle if step.kind in _OF_STREAM else None
+            self._create(host, step)
+        handle = self._stream(host, step).handle if step.kind in _OF_STREAM else None
         self._calls.append(
             RecordedCall(
                 function=_FUNCTIONS[step.kind],
@@ -176,24 +191,39 @@ class _Player:
                 stream=handle,
                 event=_FIRST_EVENT + step.event if step.kind in _OF_EVENT else None,
                 flags=int(step.non_blocking) if step.kind == "create_stream" else None,
+                device=step.device if step.kind == "set_device" else None,
                 thread=host.number + 1,
             )
         )
         return len(self._calls) - 1
 
-    def _create(self, step: Step) -> None:
+    def _stream(self, host: _Thread, step: Step) -> _Stream:
+        """The stream that a step of a thread names."""
+        if step.stream:
+            return self._streams[step.stream]
+        if host.device not in self._nulls:
+            self._nulls[host.device] = null = _Stream(0, 0, host.device, blocking=False)
+            self._ever.append(null)
+        return self._nulls[host.device]
+
+    def _create(self, host: _Thread, step: Step) -> None:
         self._stream_ids += 1
         # A pointer is free again as soon as its stream was destroyed.
         handle = self._free_handles.pop() if self._free_handles else _FIRST_HANDLE + 64 * self._stream_ids
-        made = _Stream(self._stream_ids, handle, not step.non_blocking)
+        made = _Stream(self._stream_ids, handle, host.device, not step.non_blocking)
         self._streams[step.stream] = made
         self._ever.append(made)
 
     def _take_effect(self, host: _Thread, step: Step, effect: int, call: int) -> int:
         """What the call does at ``effect``; when it returns."""
-        stream = self._streams[step.stream]
+        if step.kind == "set_device":
+            host.device = step.device
+            return effect + step.after_ns
+        stream = self._stream(host, attrs.evolve(step, stream=step.stream if step.kind in _OF_STREAM else 0))
         if step.kind in ("launch", "copy"):
-            self._submit(host, step, stream, effect, call)
+            stream.last = stream.last_work = self._submit(host, step, stream, effect, call, stream.id)
+        elif step.kind == "graph":
+            self._submit_graph(host, step, stream, effect, call)
         elif step.kind == "record":
             self._latest[step.event] = self._mark(host, stream, effect)
         elif step.kind == "wait":
@@ -213,10 +243,14 @@ class _Player:
         if step.kind == "sync_event":
             return [self._latest[step.event]] if step.event in self._latest else []
         if step.kind == "sync_device":
-            return [s.last for s in self._ever if s.last is not None]
+            return [s.last for s in self._beside(stream) if s.last is not None]
         # Of the null stream the header says that it waits for others too, the guide that it does not.
-        beside = [s.last_work for s in self._ever if s.blocking] if stream.id == 0 else []
+        beside = [s.last_work for s in self._beside(stream) if s.blocking] if stream.id == 0 else []
         return [command for command in (stream.last, *beside) if command is not None]
+
+    def _beside(self, stream: _Stream) -> list[_Stream]:
+        """All streams that its device ever had."""
+        return [other for other in self._ever if other.device == stream.device]
 
     def _mark(
         self, host: _Thread, stream: _Stream, effect: int, recorded: _Command | None = None
@@ -229,15 +263,30 @@ class _Player:
         stream.last = _done(_Command(blockers), effect)
         return stream.last
 
-    def _submit(self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int) -> None:
+    def _submit_graph(self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int) -> None:
+        """Branches on queues of their own; what comes behind waits for all of them."""
+        branches: list[tuple[Reason, _Command]] = []
+        for number in range(step.branches):
+            branch = attrs.evolve(
+                step, name=f"{step.name}/{number}", duration_ns=step.duration_ns // (number + 1)
+            )
+            queue = stream.id + number * _QUEUES_BETWEEN_BRANCHES
+            branches.append(("stream", self._submit(host, branch, stream, effect, call, queue)))
+        stream.last = stream.last_work = _done(_Command(branches), effect)
+
+    def _submit(
+        self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int, queue: int
+    ) -> _Command:
+        """One piece of work behind what the stream has so far."""
         blockers: list[tuple[Reason, _Command]] = [("stream", stream.last)] if stream.last else []
-        beside = [s for s in self._ever if s.blocking] if stream.id == 0 else [self._ever[0]]
+        beside = [s for s in self._beside(stream) if (s.blocking if stream.id == 0 else s.id == 0)]
         if stream.id == 0 or stream.blocking:
             # Of the null stream's wait the documentation speaks for work, not for records and waits.
             blockers += [("null_stream", s.last_work) for s in beside if s.last_work is not None]
-        queue = stream.id % self._queues if self._queues else stream.id
-        if self._queues and step.kind == "launch" and queue in self._on_queue:
-            blockers.append(("queue", self._on_queue[queue]))
+        queue = queue % self._queues if self._queues else queue
+        hardware = stream.device, queue
+        if self._queues and step.kind != "copy" and hardware in self._on_queue:
+            blockers.append(("queue", self._on_queue[hardware]))
         blockers.append(("host", host.waited))
         command = _Command(blockers, work=len(self._work))
         begin = max(effect, command.ready_ns()) + self._costs.begin_ns
@@ -246,10 +295,10 @@ class _Player:
         reason: Reason = held[0] if held[1].done_ns > effect else "launch"
         self._work.append(Work(step.name, begin, command.done_ns, reason, effect))
         self._pieces.append(command)
-        self._placed.append((call, stream.id, -1 if step.kind == "copy" else queue))
-        stream.last = stream.last_work = command
-        if step.kind == "launch":
-            self._on_queue[queue] = command
+        self._placed.append((call, stream, -1 if step.kind == "copy" else queue))
+        if step.kind != "copy":
+            self._on_queue[hardware] = command
+        return command
 
     def _closure(self) -> list[frozenset[int]]:
         """Per piece of work all work that had to end before it."""
@@ -266,16 +315,16 @@ class _Player:
                 name=ran.name,
                 begin_ns=_EPOCH_NS + ran.begin_ns,
                 end_ns=_EPOCH_NS + ran.end_ns,
-                stream=stream,
+                stream=stream.id,
                 queue=max(queue, 0),
-                gpu=0,
+                gpu=stream.device,
                 process=0,
                 correlation_id=number[call],
                 is_copy=queue < 0,
             )
             for ran, (call, stream, queue) in zip(self._work, self._placed, strict=True)
         ]
-        return RecordedProgram(calls=calls, work=work)
+        return RecordedProgram(gpus=1 + max((one.gpu for one in work), default=0), calls=calls, work=work)
 
 
 def _done(command: _Command, effect: int) -> _Command:

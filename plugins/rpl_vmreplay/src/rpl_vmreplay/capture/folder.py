@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
@@ -23,6 +24,7 @@ from rpl_vmreplay.capture.files import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -40,6 +42,8 @@ class Capture:
     complete: bool | None
     #: What rpl's own tool tells beside; None: another tool's, or cut short before it was written.
     extras: Extras | None = None
+    #: The same of single regions, by address: there may be half a million.
+    told: Mapping[int, MemoryRegion] = MappingProxyType({})
 
     @property
     def bytes(self) -> int:
@@ -69,8 +73,7 @@ class Capture:
         return self.folder / f"{region.file_name.removesuffix('.bin')}.{moment}.xxh3"
 
     def extras_of(self, region: Region) -> MemoryRegion | None:
-        regions = () if self.extras is None else self.extras.memory.regions
-        return next((one for one in regions if one.base == region.base), None)
+        return self.told.get(region.base)
 
 
 def open_capture(folder: Path) -> Capture:
@@ -91,6 +94,7 @@ def open_capture(folder: Path) -> Capture:
         variables=_variables(folder, extras),
         complete=(folder / sentinel).exists() if sentinel else None,
         extras=extras,
+        told={} if extras is None else {one.base: one for one in extras.memory.regions},
     )
 
 

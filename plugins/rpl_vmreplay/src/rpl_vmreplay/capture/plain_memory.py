@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,9 @@ class PlainMemory:
         return self._unpacked[region.base]
 
     def region_of(self, address: int) -> Region | None:
-        return next((one for one in self.capture.regions if one.base <= address < one.end), None)
+        regions = self.capture.regions  # ascending
+        place = bisect_right(regions, address, key=lambda one: one.base) - 1
+        return regions[place] if place >= 0 and address < regions[place].end else None
 
     def read(self, address: int, size: int) -> bytes:
         """Captured bytes; they lie in one region."""

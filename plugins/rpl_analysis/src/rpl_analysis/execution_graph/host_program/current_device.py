@@ -34,7 +34,7 @@ _MOST_DEVICES = 1024
 
 @frozen(eq=False)
 class CurrentDevice:
-    """``only_agent`` [process]: its one agent, or -1 where it uses several. ``agent`` [process, ordinal]."""
+    """``only_agent`` [process]: its one agent, or -1 if ``agent`` [process, ordinal] is to be asked."""
 
     calls: HostCalls
     only_agent: Int64Column
@@ -72,6 +72,8 @@ def find_current_device(nodes: WorkNodes, submissions: Submissions, calls: HostC
     key = _thread_key(calls, rows)
     order = np.argsort(key, kind="stable")
     processes = 1 + max(int(table.process.max()), int(nodes.process.max(initial=0)))
+    elsewhere = np.zeros(processes, dtype=np.bool_)
+    elsewhere[np.maximum(table.process[rows[table.device[rows] != _FIRST_DEVICE]], 0)] = True
     device = CurrentDevice(
         calls=calls,
         only_agent=_only_agents(nodes, processes),
@@ -79,9 +81,12 @@ def find_current_device(nodes: WorkNodes, submissions: Submissions, calls: HostC
         set_key=key[order],
         set_ordinal=table.device[rows][order],
     )
-    if bool((device.only_agent[nodes.process] >= 0).all()):
+    if not elsewhere.any() and bool((device.only_agent[nodes.process] >= 0).all()):
         return device
-    return attrs.evolve(device, agent=_agents_by_ordinal(device, nodes, submissions, processes))
+    agent = _agents_by_ordinal(device, nodes, submissions, processes)
+    # A device that was chosen may have no work: then a call there does not mean the only agent that has some.
+    unsure = elsewhere & (agent >= 0).any(axis=1)
+    return attrs.evolve(device, only_agent=np.where(unsure, NOT_RECORDED, device.only_agent), agent=agent)
 
 
 def _thread_key(calls: HostCalls, rows: Int64Column) -> Int64Column:
