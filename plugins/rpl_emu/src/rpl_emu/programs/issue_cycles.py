@@ -38,7 +38,7 @@ class IssueCycles(Metric):
 
     def value(self, request: MetricRequest) -> MetricValue:
         from rpl_emu.programs.collector import LAUNCHES, EmulatedCollector
-        from rpl_emu.programs.launches import read_launches
+        from rpl_emu.programs.launches import read_work
 
         collector = EmulatedCollector()
         plan = collector.plan(CollectRequest(request.command, runs=1, time_limit_s=request.time_limit_s))
@@ -47,8 +47,8 @@ class IssueCycles(Metric):
         log = request.directory / planned.directory / LAUNCHES
         launches = [
             launch.facts
-            for launches in read_launches(log).values()
-            for launch in launches
+            for work in read_work(log).values()
+            for launch in work.launches
             if launch.facts["kernel"] == request.kernel
         ]
         if not launches:

@@ -60,7 +60,7 @@ def replayer_of(session: Session, name: str) -> Replayer:
     return offered.get(name)
 
 
-def logging_replayer(session: Session, name: str | None) -> Replayer:
+def logging_replayer(session: Session, name: str | None = None) -> Replayer:
     """As ``replayer_of``; without a name the first that logs accesses, else the usual one."""
     from rpl_vmreplay.hookspecs import REPLAYERS
 
