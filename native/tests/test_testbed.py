@@ -60,6 +60,17 @@ def test_a_program_is_profiled_captured_and_replayed(name, built, tmp_path, rpl_
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "name, sizes",
+    [("softmax", ("8192", "4096")), ("attention", ("1024",)), ("pointer_chase", ("100000",))],
+)
+def test_the_sizes_of_published_workloads_give_right_results(name, sizes, built, over_softkfd, hip_runtime):
+    ran = over_softkfd(hip_runtime, built(name), *sizes, executor="emu")
+    assert ran.status == 0, ran.stdout + ran.stderr
+    assert " wrong 0 of " in ran.stdout
+
+
+@pytest.mark.long
 def test_streams_that_wait_for_each_other_are_certain_edges(built, tmp_path, rpl_cli):
     run = tmp_path / "run"
     rpl_cli("profile", "--device", DEVICE, "-o", run, "--", built("attention"), "64").assert_ok()
