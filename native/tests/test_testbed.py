@@ -61,7 +61,7 @@ def test_a_program_is_profiled_captured_and_replayed(name, built, tmp_path, rpl_
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name, sizes",
+    ("name", "sizes"),
     [("softmax", ("8192", "4096")), ("attention", ("1024",)), ("pointer_chase", ("100000",))],
 )
 def test_the_sizes_of_published_workloads_give_right_results(name, sizes, built, over_softkfd, hip_runtime):
