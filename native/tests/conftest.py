@@ -469,10 +469,11 @@ def replayed_by_api(
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
     from rpl_vmreplay.replay.native_replayer import NativeReplayer
 
-    def run(capture: Captured, **request: Any) -> Any:
-        monkeypatch.setenv("SOFTKFD_SHADOWS", str(shadows))
+    def run(capture: Captured, executor: str = "shadow", **request: Any) -> Any:
+        monkeypatch.setenv("SOFTKFD_SHADOWS", str(shadows) if executor == "shadow" else "")
         launcher = native_build / "native" / "softkfd" / "softkfd-run"
-        options = Options({"replay-launcher": (str(launcher), "--runtime", str(hsa_runtime))})
+        words = (str(launcher), "--executor", executor, "--runtime", str(hsa_runtime))
+        options = Options({"replay-launcher": words})
         return NativeReplayer(native_build).replay(ReplayRequest(capture.folder, options=options, **request))
 
     return run

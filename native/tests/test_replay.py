@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 
 import pytest
 
@@ -83,6 +84,33 @@ def test_memory_is_given_back_as_the_last_launch_left_it(in_place, replayed_by_a
     words = [int.from_bytes(kept[at : at + 4], "little") for at in range(0, 16, 4)]
     assert words == [6 + added, 7 + added, 1000 + added, 9 + added]
     assert result.reproduced is None
+
+
+def test_only_what_launches_change_is_restored_where_the_end_proves_it(in_place, replay):
+    ran = replay(in_place, "--iterations", "4", "--cold-caches")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    execution = ran.document["execution"]
+    assert 0 < execution["restored_bytes"] < sum(one["size"] for one in ran.document["reservations"])
+    assert execution["cache_mode"] == "cold"
+    assert execution["flushed_bytes"] > 256 << 20  # twice the caches of an MI300X
+
+
+def test_two_kernels_take_turns_on_one_capture(in_place, replayed_by_api, compiled_for, emulator):
+    """Each from restored memory; what each leaves at the end is its own."""
+    from rpl_vmreplay.interfaces.replayer import MemoryRange
+
+    del emulator
+    base = _region_with(in_place, 6)["base"]
+    wrong = compiled_for("gfx942", change=("values[ID] += amount", "values[ID] -= amount"))
+    result = replayed_by_api(
+        in_place, "emu", iterations=3, against=wrong, against_first=(True, False, True), hashes=False,
+        keep=(MemoryRange(base, 8),),
+    )  # fmt: skip
+    assert result.failure is None, result.failure
+    assert (len(result.times_ns), len(result.against.times_ns)) == (3, 3)
+    assert [struct.unpack("<II", one) for one in (*result.kept, *result.against.kept)] == [(11, 12), (1, 2)]
+    shadowed = replayed_by_api(in_place, iterations=1, against=wrong, against_first=(True,), hashes=False)
+    assert shadowed.failure.kind.value == "undecidable"
 
 
 def test_memory_of_every_kind_dynamic_lds_and_a_variable(capture_scenario, replay):

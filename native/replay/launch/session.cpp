@@ -8,7 +8,6 @@
 #include <iterator>
 
 #include "capture/chunk.h"
-#include "memory/content_file.h"
 #include "plan/failure.h"
 
 namespace rpl::replay {
@@ -66,7 +65,8 @@ void Session::start() {
 
 void Session::refuse_what_shadows_would_run() const {
   const char* shadows = std::getenv("SOFTKFD_SHADOWS");
-  if (!plan_.reserve_only && result_.software_kfd && !plan_.kernel.captured_code && shadows != nullptr &&
+  const bool captured = plan_.kernel.captured_code && (!plan_.other || plan_.other->captured_code);
+  if (!plan_.reserve_only && result_.software_kfd && !captured && shadows != nullptr &&
       *shadows != '\0') {
     throw Failure("undecidable", "the software KFD would run a function of the host in place of the code",
                   "kernels are known to it by their names there", "let the emulator run the code");
@@ -97,15 +97,21 @@ uint64_t Session::place_kernarg() {
   return reinterpret_cast<uint64_t>(kernarg_);
 }
 
-void Session::restore() {
+void Session::load(const Kernel& kernel, uint64_t kernarg) {
+  Subject subject{std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, kernel.code_object), {}};
+  subject.packet = subject.code->packet_of(kernel, kernarg);
+  subjects_.push_back(std::move(subject));
+}
+
+void Session::restore(const Subject& subject) {
   // Programs allocate less than the hidden arguments take: what lies behind is in no region.
   const Kernel& kernel = plan_.kernel;
   if (kernel.kernarg_address) {
     copier_->write({{*kernel.kernarg_address, kernel.kernarg_bytes}, kernel.kernarg_file, gpu_});
   }
-  for (const Content& region : plan_.regions) copier_->write(region);
+  restorer_->restore();
   for (const Variable& variable : plan_.variables) {
-    const uint64_t address = code_->address_of(variable);
+    const uint64_t address = subject.code->address_of(variable);
     const Content content{{address, variable.size}, variable.file, gpu_};
     if (address != 0) copier_->write(content);
     if (variable.address) copier_->write(content, *variable.address);
@@ -113,21 +119,80 @@ void Session::restore() {
   for (const Content& edit : plan_.edits) copier_->write(edit);
 }
 
+uint64_t Session::launch(const Subject& subject) {
+  if (result_.flushed_bytes > 0) copier_->flush(gpu_, result_.flushed_bytes);
+  return launcher_->launch(subject.packet, plan_.time_limit_ns);
+}
+
 void Session::replay() {
   memory_->map();
   copier_ = std::make_unique<Copier>(*hsa_, *gpus_, events_);
   const uint64_t kernarg = place_kernarg();
   for (const Content& region : plan_.regions) copier_->write(region);
-  code_ = std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, plan_.kernel.code_object);
-  const hsa::DispatchPacket packet = code_->packet_of(plan_.kernel, kernarg);
+  restorer_ = std::make_unique<Restorer>(plan_, *copier_);
+  load(plan_.kernel, kernarg);
+  if (plan_.other) load(*plan_.other, kernarg);
   launcher_ = std::make_unique<Launcher>(*hsa_, gpus_->at(gpu_).agent, events_);
+  if (plan_.cold_caches) result_.flushed_bytes = gpus_->bytes_that_flush(gpu_);
+  launch_all();
+  if (!restorer_->rest_is_untouched()) {
+    restorer_->forget();
+    all_each_time_ = true;
+    for (auto* times : {&result_.warm_up_ns, &result_.times_ns, &result_.other_times_ns}) times->clear();
+    result_.restored_bytes.reset();
+    result_.notes.emplace_back("launches change different memory: for a second trial all was restored each time");
+    launch_all();
+  }
+  if (!plan_.other) {
+    look_at_memory();
+    return;
+  }
+  // Once more, not timed: whether the kernels still compute what they did before.
+  const std::array<const std::string*, 2> kept{&plan_.keep_file, &plan_.keep_other_file};
+  const std::array<const std::string*, 2> variables{&plan_.variables_file, &plan_.variables_other_file};
+  for (size_t i = 0; i < subjects_.size(); ++i) {
+    restore(subjects_[i]);
+    launch(subjects_[i]);
+    keep_memory(*kept[i]);
+    auto& changes = i == 0 ? result_.variables : result_.other_variables;
+    changes = keep_variables(*subjects_[i].code, *variables[i]);
+  }
+}
+
+void Session::launch_all() { plan_.other ? launch_pairs() : launch_alone(); }
+
+void Session::launch_alone() {
+  const Subject& subject = subjects_.front();
   const uint32_t launches = plan_.warm_ups + plan_.iterations;
   for (uint32_t i = 0; i < launches; ++i) {
-    if (i == 0 || plan_.recopy) restore();
+    if (i == 0 || plan_.recopy) restore(subject);
     auto& times = i < plan_.warm_ups ? result_.warm_up_ns : result_.times_ns;
-    times.push_back(launcher_->launch(packet, plan_.time_limit_ns));
+    times.push_back(launch(subject));
+    // With fewer launches it would not earn what it costs to look at all memory twice.
+    constexpr uint32_t kFewest = 4;
+    if (i == 0 && plan_.recopy && launches >= kFewest) note_changes();
   }
-  look_at_memory();
+}
+
+void Session::launch_pairs() {
+  for (uint32_t i = 0; i <= plan_.warm_ups; ++i) {
+    for (const Subject& subject : subjects_) {
+      restore(subject);
+      result_.warm_up_ns.push_back(launch(subject));
+      if (i == 0) note_changes();
+    }
+  }
+  for (const bool other_first : plan_.other_first) {
+    for (const bool other : {other_first, !other_first}) {
+      const Subject& subject = subjects_[other ? 1 : 0];
+      restore(subject);
+      (other ? result_.other_times_ns : result_.times_ns).push_back(launch(subject));
+    }
+  }
+}
+
+void Session::note_changes() {
+  if (!all_each_time_) result_.restored_bytes = restorer_->keep_to_what_changed();
 }
 
 void Session::look_at_memory() {
@@ -142,31 +207,41 @@ void Session::look_at_memory() {
       if (!stream.flush()) throw Failure("internal", "hashes can't be written");
     }
   }
-  std::ofstream kept(plan_.keep_file, std::ios::binary);
+  keep_memory(plan_.keep_file);
+  result_.variables = keep_variables(*subjects_.front().code, plan_.variables_file);
+}
+
+void Session::keep_memory(const std::string& file) {
+  std::ofstream kept(file, std::ios::binary);
   for (const Range& range : plan_.keep) {
     copier_->read(range, gpu_of(range), [&](auto bytes) {
       kept.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     });
   }
   if (!kept.flush()) throw Failure("internal", "memory that was asked for can't be written");
-  for (const Variable& variable : plan_.variables) {
-    const uint64_t address = code_->address_of(variable);
-    const bool own = address != 0 && differs(variable, address);
-    result_.variables.push_back(
-        {variable.name, own || (variable.address && differs(variable, *variable.address))});
-  }
 }
 
-bool Session::differs(const Variable& variable, uint64_t address) {
-  ContentFile before(variable.file);
-  std::vector<std::byte> chunk(isolate::kChunkBytes);
-  uint64_t offset = 0;
-  bool found = false;
-  copier_->read({address, variable.size}, gpu_, [&](std::span<const std::byte> bytes) {
-    const std::span<std::byte> expected(chunk.data(), bytes.size());
-    if (!before.read(offset, expected)) std::ranges::fill(expected, std::byte{0});
-    found = found || !std::ranges::equal(expected, bytes);
-    offset += bytes.size();
+std::vector<VariableChange> Session::keep_variables(const LoadedCode& code, const std::string& file) {
+  std::vector<VariableChange> changes;
+  std::ofstream kept(file, std::ios::binary);
+  for (const Variable& variable : plan_.variables) {
+    std::vector<char> before = bytes_of(variable.file);
+    before.resize(variable.size);
+    const uint64_t address = code.address_of(variable);
+    const std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
+    const bool copy = variable.address && bytes_at(*variable.address, variable.size) != before;
+    changes.push_back({variable.name, own != before || copy, address != 0});
+    kept.write(own.data(), static_cast<std::streamsize>(own.size()));
+  }
+  if (!file.empty() && !kept.flush()) throw Failure("internal", "variables can't be written");
+  return changes;
+}
+
+std::vector<char> Session::bytes_at(uint64_t address, uint64_t size) {
+  std::vector<char> found;
+  copier_->read({address, size}, gpu_, [&](std::span<const std::byte> bytes) {
+    const auto* begin = reinterpret_cast<const char*>(bytes.data());
+    found.insert(found.end(), begin, begin + bytes.size());
   });
   return found;
 }
@@ -179,7 +254,8 @@ uint32_t Session::gpu_of(const Range& range) const {
 
 Session::~Session() {
   launcher_.reset();
-  code_.reset();
+  subjects_.clear();
+  restorer_.reset();
   if (kernarg_ != nullptr) hsa_->pool_free(kernarg_);
   copier_.reset();
   memory_.reset();

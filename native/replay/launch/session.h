@@ -7,6 +7,7 @@
 #include "launch/loaded_code.h"
 #include "memory/copier.h"
 #include "memory/placed_memory.h"
+#include "memory/restorer.h"
 
 namespace rpl::replay {
 
@@ -25,9 +26,23 @@ class Session {
   void start();
   void refuse_what_shadows_would_run() const;
   uint64_t place_kernarg();
-  void restore();
+  // A kernel with its packet.
+  struct Subject {
+    std::unique_ptr<LoadedCode> code;
+    hsa::DispatchPacket packet;
+  };
+  void load(const Kernel& kernel, uint64_t kernarg);
+  void restore(const Subject& subject);
+  uint64_t launch(const Subject& subject);
+  // Restoring and launching as planned; times go to the result.
+  void launch_all();
+  void launch_alone();
+  void launch_pairs();
+  void note_changes();
   void look_at_memory();
-  [[nodiscard]] bool differs(const Variable& variable, uint64_t address);
+  void keep_memory(const std::string& file);
+  std::vector<VariableChange> keep_variables(const LoadedCode& code, const std::string& file);
+  [[nodiscard]] std::vector<char> bytes_at(uint64_t address, uint64_t size);
   [[nodiscard]] uint32_t gpu_of(const Range& range) const;
 
   Plan plan_;
@@ -40,7 +55,9 @@ class Session {
   std::unique_ptr<PlacedMemory> memory_;
   std::unique_ptr<Copier> copier_;
   void* kernarg_ = nullptr;
-  std::unique_ptr<LoadedCode> code_;
+  std::unique_ptr<Restorer> restorer_;
+  bool all_each_time_ = false;  // launches were seen to change different memory
+  std::vector<Subject> subjects_;  // two where kernels take turns
   std::unique_ptr<Launcher> launcher_;
 };
 

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "capture/chunk.h"
-#include "memory/content_file.h"
 #include "plan/failure.h"
 
 namespace rpl::replay {
@@ -26,6 +25,7 @@ Copier::Copier(const HsaLibrary& hsa, const Gpus& gpus, const Events& events)
 
 Copier::~Copier() {
   hsa_.signal_destroy(done_);
+  if (elsewhere_ != nullptr) hsa_.pool_free(elsewhere_);
   hsa_.pool_free(zeros_);
   hsa_.pool_free(staging_);
 }
@@ -52,12 +52,33 @@ void Copier::copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent fr
 
 void Copier::write(const Content& content, uint64_t address) {
   ContentFile file(content.file);
-  const hsa::Agent agent = gpus_.at(content.gpu).agent;
   for (uint64_t offset = 0; offset < content.range.size; offset += kChunkBytes) {
-    const size_t size = std::min<uint64_t>(kChunkBytes, content.range.size - offset);
-    const bool data = file.read(offset, {staging_, size});
-    auto* to = reinterpret_cast<void*>(address + offset);
-    copy(to, agent, data ? staging_ : zeros_, gpus_.cpu(), size);
+    write_chunk(file, content, offset, address);
+  }
+}
+
+void Copier::write(const Content& content, const std::vector<bool>& chunks) {
+  ContentFile file(content.file);
+  for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    if (chunks[chunk]) write_chunk(file, content, chunk * kChunkBytes, content.range.address);
+  }
+}
+
+void Copier::write_chunk(ContentFile& file, const Content& content, uint64_t offset, uint64_t address) {
+  const size_t size = std::min<uint64_t>(kChunkBytes, content.range.size - offset);
+  const bool data = file.read(offset, {staging_, size});
+  auto* to = reinterpret_cast<void*>(address + offset);
+  copy(to, gpus_.at(content.gpu).agent, data ? staging_ : zeros_, gpus_.cpu(), size);
+}
+
+void Copier::flush(uint32_t gpu, uint64_t bytes) {
+  if (elsewhere_ == nullptr) {
+    hsa_.require(hsa_.pool_allocate(gpus_.at(gpu).pool, bytes, 0, &elsewhere_), "map_failed",
+                 "there is no memory to flush caches with");
+  }
+  for (uint64_t offset = 0; offset < bytes; offset += kChunkBytes) {
+    copy(static_cast<std::byte*>(elsewhere_) + offset, gpus_.at(gpu).agent, zeros_, gpus_.cpu(),
+         std::min<uint64_t>(kChunkBytes, bytes - offset));
   }
 }
 

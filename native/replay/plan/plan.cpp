@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 namespace rpl::replay {
 namespace {
@@ -77,13 +78,24 @@ Plan Plan::read(const std::string& file) {
   plan.warm_ups = object.at("warm_ups").get<uint32_t>();
   plan.recopy = object.at("recopy").get<bool>();
   plan.time_limit_ns = maybe<uint64_t>(object, "time_limit_ns");
+  plan.cold_caches = object.value("cold_caches", false);
   plan.kernel = kernel_of(object.at("kernel"));
+  if (const auto other = object.find("other"); other != object.end() && !other->is_null()) {
+    plan.other = kernel_of(*other);
+    plan.other_first = object.at("other_first").get<std::vector<bool>>();
+    if (plan.other_first.size() != plan.iterations || !plan.recopy) {
+      throw std::invalid_argument("pairs of launches that nobody ordered");
+    }
+  }
   plan.regions = contents_of(object.at("regions"));
   plan.edits = contents_of(object.at("edits"));
   plan.variables = variables_of(object.at("variables"));
   plan.keep = ranges_of(object.at("keep"));
   plan.hash_folder = object.at("hash_folder").get<std::string>();
   plan.keep_file = object.at("keep_file").get<std::string>();
+  plan.keep_other_file = object.value("keep_other_file", "");
+  plan.variables_file = object.value("variables_file", "");
+  plan.variables_other_file = object.value("variables_other_file", "");
   return plan;
 }
 

@@ -54,13 +54,17 @@ struct Plan {
   uint32_t warm_ups = 0;
   bool recopy = true;
   std::optional<uint64_t> time_limit_ns;
+  bool cold_caches = false;  // evicted before each launch
   Kernel kernel;
+  std::optional<Kernel> other;    // takes turns with it: `iterations` pairs
+  std::vector<bool> other_first;  // of each pair
   std::vector<Content> regions;
   std::vector<Content> edits;
   std::vector<Variable> variables;
   std::vector<Range> keep;
   std::string hash_folder;  // empty: no hashes
-  std::string keep_file;
+  std::string keep_file, keep_other_file;            // what launches of each kernel leave there
+  std::string variables_file, variables_other_file;  // of its module, one behind the other
 
   // Throws std::exception for what is no plan.
   static Plan read(const std::string& file);

@@ -21,6 +21,14 @@ json maybe(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
+json changes_of(const std::vector<VariableChange>& variables) {
+  json list = json::array();
+  for (const VariableChange& one : variables) {
+    list.push_back({{"name", one.name}, {"changed", one.changed}, {"there", one.there}});
+  }
+  return list;
+}
+
 json failure_of(const std::optional<Failure>& failure) {
   if (!failure) return nullptr;
   return {{"kind", failure->kind},
@@ -46,18 +54,19 @@ bool Result::write(const std::string& file) const {
       {"attempts", attempts},
       {"warm_up_ns", warm_up_ns},
       {"times_ns", times_ns},
+      {"other_times_ns", other_times_ns},
+      {"flushed_bytes", flushed_bytes},
+      {"restored_bytes", maybe(restored_bytes)},
       {"notes", notes},
       {"failure", failure_of(failure)},
       {"reservations", json::array()},
-      {"variables", json::array()},
+      {"variables", changes_of(variables)},
+      {"other_variables", changes_of(other_variables)},
   };
   for (const Reserved& one : reservations) {
     document["reservations"].push_back({{"requested", one.requested.address},
                                         {"size", one.requested.size},
                                         {"returned", maybe(one.returned)}});
-  }
-  for (const VariableChange& one : variables) {
-    document["variables"].push_back({{"name", one.name}, {"changed", one.changed}});
   }
   const std::string unfinished = file + ".part";
   std::ofstream stream(unfinished, std::ios::binary);

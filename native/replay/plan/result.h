@@ -19,6 +19,7 @@ struct Reserved {
 struct VariableChange {
   std::string name;
   bool changed;
+  bool there;  // its bytes are in the file of variables
 };
 
 struct Result {
@@ -27,7 +28,10 @@ struct Result {
   uint32_t attempts = 1;  // of address layouts
   std::vector<Reserved> reservations;
   std::vector<uint64_t> warm_up_ns, times_ns;
-  std::vector<VariableChange> variables;
+  std::vector<uint64_t> other_times_ns;  // pair by pair with `times_ns`
+  std::vector<VariableChange> variables, other_variables;
+  uint64_t flushed_bytes = 0;              // before each launch
+  std::optional<uint64_t> restored_bytes;  // before later launches, where that is not all
   std::vector<std::string> notes;
   std::optional<Failure> failure;
 

@@ -121,6 +121,16 @@ void Gpus::describe(uint32_t number, Result& result) const {
   }
 }
 
+uint64_t Gpus::bytes_that_flush(uint32_t number) const {
+  constexpr uint32_t kCacheSizes = 0x12;       // HSA_AGENT_INFO_CACHE_SIZE, of the levels 1 to 4
+  constexpr uint64_t kUnknown = 512ULL << 20;  // twice the largest cache of a CDNA 3 GPU
+  std::array<uint32_t, 4> sizes{};
+  if (hsa_.agent_get_info(gpus_[number].agent, kCacheSizes, sizes.data()) != hsa::kSuccess) return kUnknown;
+  uint64_t all = 0;
+  for (const uint32_t size : sizes) all += size;
+  return all == 0 ? kUnknown : 2 * all;
+}
+
 std::vector<hsa::Agent> Gpus::agents() const {
   std::vector<hsa::Agent> agents;
   agents.reserve(gpus_.size());

@@ -25,6 +25,8 @@ class Gpus {
   // isa_mismatch.
   [[nodiscard]] uint32_t choose(const Plan& plan) const;
   void describe(uint32_t number, Result& result) const;
+  // Twice what its caches hold together, as far as the runtime knows them.
+  [[nodiscard]] uint64_t bytes_that_flush(uint32_t number) const;
 
   [[nodiscard]] const Gpu& at(uint32_t number) const { return gpus_.at(number); }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(gpus_.size()); }

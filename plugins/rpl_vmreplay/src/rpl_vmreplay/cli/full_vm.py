@@ -31,6 +31,7 @@ _KERNEL_TIMEOUT_S = 60.0
     "--warm-ups", type=click.IntRange(0, 1_000_000), default=0, help="Launches before, which don't count."
 )
 @click.option("--no-recopy", is_flag=True, help="Restore the memory before the first launch only.")
+@click.option("--cold-caches", is_flag=True, help="Make what caches hold give way before each launch.")
 @click.option("--hsaco", type=_FOLDER, metavar="FILE", help="Run this code object's kernel instead.")
 @click.option("--patch-hidden-args", is_flag=True, help="Zero hidden arguments that lead into the program.")
 @click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=_KERNEL_TIMEOUT_S,
@@ -79,6 +80,7 @@ def _request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRe
         warm_ups=flags["warm_ups"],
         recopy=not flags["no_recopy"],
         code_object=flags["hsaco"],
+        cold_caches=flags["cold_caches"],
         patch_hidden_args=flags["patch_hidden_args"],
         time_limit_s=flags["kernel_timeout"],
         options=option_values(session, "full-vm", flags),
@@ -121,7 +123,7 @@ def _print(output: Output, capture: Capture, request: ReplayRequest, result: Rep
     output.line(f"kernel            {readable(capture.dispatch.demangled_name)}")
     output.line(f"on                {readable(where.product or where.device or 'unknown')}")
     output.line(f"iterations        {request.iterations}, after {request.warm_ups} warm-ups")
-    output.line(f"memory recopy     {'yes' if request.recopy else 'no'}")
+    output.line(f"memory recopy     {_recopy(request, result)}")
     if timing.average is None:
         output.line("average GPU time  unknown: this replayer knows no time")
     else:
@@ -133,3 +135,11 @@ def _print(output: Output, capture: Capture, request: ReplayRequest, result: Rep
     output.line(f"reproduced        {said}{reason}")
     for one in result.differing[:10]:
         output.line(f"  differs in the {one.size} bytes at 0x{one.address:x}")
+
+
+def _recopy(request: ReplayRequest, result: ReplayResult) -> str:
+    if not request.recopy:
+        return "no"
+    if result.restored_bytes is None:
+        return "yes"
+    return f"yes, of the {result.restored_bytes} bytes that launches change"

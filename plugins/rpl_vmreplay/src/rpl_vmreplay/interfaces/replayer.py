@@ -74,6 +74,10 @@ class ReplayRequest:
     and layout of arguments. ``keep`` names the memory to give back as it is after the last launch. With
     ``patch_hidden_args`` pointers among the compiler's own arguments that lead to objects of the captured
     process are zeroed. ``time_limit_s`` is for one launch.
+    ``against`` is another code object that takes turns with ``code_object``: ``iterations`` pairs of launches, in
+    which it runs first where ``against_first`` says so, each from restored memory. Afterwards each runs once
+    more, not timed, and what it leaves is given back. ``keep_variables`` asks for the bytes of the module's
+    variables too. ``cold_caches``: what caches hold is made to give way before each launch.
     ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
     registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
     ``options`` are the values of ``rpl replay``'s options, those of plugins too.
@@ -91,6 +95,10 @@ class ReplayRequest:
     patch_hidden_args: bool = False
     time_limit_s: float | None = None
     variation: int = 0
+    against: Path | None = None
+    against_first: tuple[bool, ...] = ()
+    keep_variables: bool = False
+    cold_caches: bool = False
     options: Options = attrs.field(factory=Options, eq=False)
 
 
@@ -112,6 +120,25 @@ class AccessLog:
 
     read_first: tuple[MemoryRange, ...]
     written: tuple[MemoryRange, ...]
+
+
+@frozen
+class KeptVariable:
+    """A captured variable of the module after the last launch. ``address`` is where the code has it, ``None``
+    where that is not told."""
+
+    name: str
+    data: bytes
+    address: int | None = None
+
+
+@frozen
+class AgainstResult:
+    """What ``ReplayRequest.against`` did: its time of each pair, and what it left."""
+
+    times_ns: tuple[int, ...] = ()
+    kept: tuple[bytes, ...] = ()
+    variables: tuple[KeptVariable, ...] = ()
 
 
 @frozen
@@ -151,7 +178,9 @@ class ReplayResult:
     regions that differ. ``kept`` are the bytes of ``ReplayRequest.keep``, in its order. ``accesses`` is
     ``None``, with ``accesses_reason``, where it was not asked for or can't be known. ``stale_arguments`` are
     hidden arguments that point into the captured process, ``patched_arguments`` those that were zeroed.
-    With ``failure`` there is no end state.
+    ``variables`` are those that the code has. ``restored_bytes``: before later launches only so many bytes were
+    restored, and all others are proven not to have changed. ``flushed_bytes`` were written elsewhere before
+    each launch, to empty caches. With ``failure`` there is no end state.
     """
 
     replayer: str
@@ -170,6 +199,10 @@ class ReplayResult:
     stale_arguments: tuple[str, ...] = ()
     patched_arguments: tuple[str, ...] = ()
     environment: ReplayEnvironment = ReplayEnvironment()
+    variables: tuple[KeptVariable, ...] = ()
+    against: AgainstResult | None = None
+    restored_bytes: int | None = None
+    flushed_bytes: int | None = None
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
 

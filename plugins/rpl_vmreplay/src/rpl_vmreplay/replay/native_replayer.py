@@ -15,7 +15,9 @@ from rpl_core.errors import MissingError, RplError
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
 from rpl_vmreplay.interfaces.replayer import (
+    AgainstResult,
     Failure,
+    KeptVariable,
     RegionHashes,
     ReplayEnvironment,
     Replayer,
@@ -25,6 +27,7 @@ from rpl_vmreplay.interfaces.replayer import (
     ReserveResult,
 )
 from rpl_vmreplay.native_parts import NATIVE_FOLDER, REPLAY_LAUNCHER, REPLAYER, find_part
+from rpl_vmreplay.replay.plan_file import KEPT, KEPT_AGAINST, VARIABLES, VARIABLES_AGAINST
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.options import Options
@@ -72,6 +75,7 @@ class _Reserved(_Part):
 class _Variable(_Part):
     name: str
     changed: bool
+    there: bool
 
 
 class _Told(_Part):
@@ -82,10 +86,14 @@ class _Told(_Part):
     attempts: int
     warm_up_ns: Annotated[tuple[int, ...], Field(strict=False)]
     times_ns: Annotated[tuple[int, ...], Field(strict=False)]
+    other_times_ns: Annotated[tuple[int, ...], Field(strict=False)]
+    flushed_bytes: int
+    restored_bytes: int | None
     notes: Annotated[tuple[str, ...], Field(strict=False)]
     failure: _Failure | None
     reservations: Annotated[tuple[_Reserved, ...], Field(strict=False)]
     variables: Annotated[tuple[_Variable, ...], Field(strict=False)]
+    other_variables: Annotated[tuple[_Variable, ...], Field(strict=False)]
 
     def failed(self) -> Failure | None:
         return None if self.failure is None else Failure(**self.failure.model_dump())
@@ -181,7 +189,8 @@ class _Replayed:
 
     def result(self, wall_ns: int) -> ReplayResult:
         told = self.told
-        hashes = self._hashes() if told.failure is None and self.request.hashes else None
+        hashed = told.failure is None and self.request.hashes and self.request.against is None
+        hashes = self._hashes() if hashed else None
         same, reason, differing = self._reproduction(hashes)
         return ReplayResult(
             NativeReplayer.name,
@@ -194,12 +203,16 @@ class _Replayed:
             reproduced=same,
             reproduced_reason=reason,
             differing=differing,
-            kept=self._kept() if told.failure is None else (),
+            kept=self._kept(KEPT) if told.failure is None else (),
             accesses_reason="hardware tells no accesses"
             if self.request.access_log
             else "it was not asked for",
             stale_arguments=self.plan.stale,
             patched_arguments=self.plan.patched,
+            variables=self._variables(VARIABLES, told.variables),
+            against=self._other() if told.failure is None and self.request.against is not None else None,
+            restored_bytes=told.restored_bytes,
+            flushed_bytes=told.flushed_bytes or None,
             environment=told.where(),
             notes=tuple(self._notes()),
             failure=told.failed(),
@@ -213,11 +226,22 @@ class _Replayed:
             for one in self.capture.regions
         )
 
-    def _kept(self) -> tuple[bytes, ...]:
-        from rpl_vmreplay.replay.plan_file import KEPT
-
-        with (self.folder / KEPT).open("rb") as stream:
+    def _kept(self, name: str) -> tuple[bytes, ...]:
+        with (self.folder / name).open("rb") as stream:
             return tuple(stream.read(one.size) for one in self.request.keep)
+
+    def _other(self) -> AgainstResult:
+        told = self.told
+        variables = self._variables(VARIABLES_AGAINST, told.other_variables)
+        return AgainstResult(told.other_times_ns, self._kept(KEPT_AGAINST), variables)
+
+    def _variables(self, name: str, told: tuple[_Variable, ...]) -> tuple[KeptVariable, ...]:
+        if not self.request.keep_variables or self.told.failure is not None:
+            return ()
+        with (self.folder / name).open("rb") as stream:
+            contents = [stream.read(one.size) for one in self.capture.variables]
+        pairs = zip(told, contents, strict=True)
+        return tuple(KeptVariable(one.name, data) for one, data in pairs if one.there)
 
     def _reproduction(
         self, hashes: tuple[RegionHashes, ...] | None

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rpl_vmreplay.replay.captured_code import LaunchCode
 
 HASHES = "hashes"
-KEPT = "kept.bin"
+KEPT, KEPT_AGAINST = "kept.bin", "kept-against.bin"
+VARIABLES, VARIABLES_AGAINST = "variables.bin", "variables-against.bin"
 PLAN = "plan.json"
 
 
@@ -31,6 +32,7 @@ class ReplayPlan:
         own = captured_code(self._capture)
         override = request.code_object
         self._code = own if override is None else other_code(self._capture, override)
+        self._against = None if request.against is None else other_code(self._capture, request.against)
         stale = stale_arguments(self._capture, own)
         self.stale = tuple(stale)
         self.patched = self.stale if request.patch_hidden_args else ()
@@ -53,28 +55,34 @@ class ReplayPlan:
             "time_limit_ns": None if limit is None else round(limit * 1e9),
             "isa": capture.dispatch.isa_name,
             "gpu": 0 if capture.extras is None else capture.extras.agent.number or 0,
-            "kernel": self._kernel(self._code),
+            "cold_caches": request.cold_caches,
+            "kernel": self._kernel(self._code, captured=request.code_object is None),
+            "other": None if self._against is None else self._kernel(self._against, captured=False),
+            "other_first": list(request.against_first),
             "regions": [self._region(one) for one in capture.regions],
             "edits": [self._edit(number, one) for number, one in enumerate(self._edits())],
             "variables": self._variables(),
             "keep": [{"address": one.address, "size": one.size} for one in request.keep],
             "hash_folder": str(self._folder / HASHES) if request.hashes else "",
             "keep_file": str(self._folder / KEPT),
+            "keep_other_file": str(self._folder / KEPT_AGAINST),
+            "variables_file": str(self._folder / VARIABLES),
+            "variables_other_file": str(self._folder / VARIABLES_AGAINST),
         }
 
-    def _kernel(self, code: LaunchCode) -> dict[str, Any]:
+    def _kernel(self, code: LaunchCode, *, captured: bool) -> dict[str, Any]:
         launch, extras = self._capture.dispatch, self._capture.extras
         segment = None if extras is None else extras.dispatch.group_segment
         dynamic = None
         if segment is not None and segment.fixed is not None:
             dynamic = max(segment.launched - segment.fixed, 0)
-        plain = self._folder / "kernel.hsaco"
+        plain = self._folder / ("other.hsaco" if code is self._against else "kernel.hsaco")
         plain.write_bytes(code.code.elf)
         return {
             "name": kernel_name(self._capture),
             "code_object": str(plain),
             "isa": code.code.target,
-            "captured_code": self._request.code_object is None,
+            "captured_code": captured,
             "grid": launch.grid,
             "workgroup": launch.block,
             "setup": (extras.dispatch.setup if extras is not None else None) or 3,
