@@ -192,8 +192,14 @@ def test_the_replayer_for_hardware_compares_where_code_runs(
     monkeypatch.setenv("RPL_REPLAY_LAUNCHER", f"{launcher} --executor {executor} --runtime {hsa_runtime}")
     monkeypatch.setenv("SOFTKFD_SHADOWS", str(shadows) if executor == "shadow" else "")
     words = [str(folder), str(compared(0)), str(compared(version)), "--replayer", "hsa", "--json"]
-    ran = rpl_cli("replay", "compare", *words)
-    assert (ran.exit_code, json.loads(ran.stdout)["verdict"]) == (code, verdict), ran.stdout + ran.stderr
+    ran = rpl_cli("replay", "compare", *words, "--pairs", "4")
+    found = json.loads(ran.stdout)
+    assert (ran.exit_code, found["verdict"]) == (code, verdict), ran.stdout + ran.stderr
+    if verdict == "equal":
+        assert (found["times"]["origin"], found["times"]["problem"]) == ("synthetic", None)
+        assert len(found["times"]["b"]) == 4
+    else:
+        assert found["times"] is None
 
 
 @pytest.mark.long

@@ -19,6 +19,8 @@ SMOOTH = "smooth(float const*, float const*, float*, int, int)"
 COUNT, TAPS, BLOCK = 1000, 64, 256
 SIGNAL, WEIGHTS, RESULT, ARGUMENTS = (0x4801400000 + step * 0x10000 for step in range(4))
 LOOP = "    for (int k = 0; k < taps; ++k) {\n"
+#: By ROCr 6.1.
+READABLE = ("-Xarch_device", "-mcode-object-version=5")
 CANDIDATES = [
     {"find": "k < taps; ++k) {", "replace": "k < taps - 1; ++k) {", "summary": "wrong results"},
     {"find": LOOP, "replace": f"#pragma unroll 4\n{LOOP}", "summary": "faster"},
@@ -69,17 +71,20 @@ def smooth_capture(tmp_path):
 
 
 def test_candidates_are_judged_by_the_captured_launch(
-    rpl_closed_loop_bench, smooth_capture, monkeypatch, native_build, emulator
+    rpl_closed_loop_bench, smooth_capture, monkeypatch, native_build, emulator, hsa_runtime
 ):
     del emulator  # says what is missing
     bench = rpl_closed_loop_bench
     source = Path(shutil.copy(EXAMPLE, bench.folder))
-    capture = smooth_capture(bench.build(source))
+    capture = smooth_capture(bench.build(source, *READABLE))
     kernels = [{"name": SMOOTH, "nominal_ns": 800_000, "launches": 10}]
     bench.declare(kernels, [{"source_matches": r"unroll 4\b", "kernel": SMOOTH, "factor": 0.8}], cv=0.005)
     bench.script([{"kernel": "smooth", **one} for one in CANDIDATES])
     monkeypatch.setenv("RPL_ALLOW_SYNTHETIC_GATES", "1")
     monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    launcher = native_build / "native" / "softkfd" / "softkfd-run"
+    monkeypatch.setenv("RPL_NATIVE_FOLDER", str(native_build))
+    monkeypatch.setenv("RPL_REPLAY_LAUNCHER", f"{launcher} --executor emu --runtime {hsa_runtime}")
     session = bench.folder / "session"
     words = [
         "--proposer",
@@ -92,6 +97,8 @@ def test_candidates_are_judged_by_the_captured_launch(
         "--max-iters",
         "2",
     ]
+    build = ["hipcc", "-O3", "-g", "--offload-arch=gfx942", *READABLE, "{source}", "-o", "{output}"]
+    words += ["--build", " ".join(build)]
     words += ["--output", str(session), "--capture", str(capture), "./smooth", "64", "1"]
     ran = CommandLine(monkeypatch)(
         "-p", "rpl_testkit.scripted_proposer", "optimize", *words, cwd=bench.folder
@@ -109,3 +116,11 @@ def test_candidates_are_judged_by_the_captured_launch(
         if "captured-launch" in line
     ]
     assert any("wrong kernels noticed; for the captured input only" in json.dumps(one) for one in checks)
+    (alone,) = [
+        json.loads(line)["data"]["measurement"]
+        for line in (session / "ledger.jsonl").read_text().splitlines()
+        if json.loads(line)["event"] == "timed_alone"
+    ]
+    # Both kernels took turns on the capture; times of no GPU decide nothing.
+    assert (alone["origin"], alone["problem"]) == ("synthetic", None), alone
+    assert len(alone["base_ns"]) >= 3

@@ -87,10 +87,18 @@ def test_memory_is_given_back_as_the_last_launch_left_it(in_place, replayed_by_a
 
 
 def test_only_what_launches_change_is_restored_where_the_end_proves_it(in_place, replay):
-    ran = replay(in_place, "--iterations", "4", "--cold-caches")
+    ran = replay(in_place, "--iterations", "4")
     assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
     execution = ran.document["execution"]
     assert 0 < execution["restored_bytes"] < sum(one["size"] for one in ran.document["reservations"])
+    assert (execution["cache_mode"], execution["flushed_bytes"]) == ("warm", None)
+
+
+@pytest.mark.long
+def test_caches_are_emptied_when_that_is_asked_for(in_place, replay):
+    ran = replay(in_place, "--cold-caches")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    execution = ran.document["execution"]
     assert execution["cache_mode"] == "cold"
     assert execution["flushed_bytes"] > 256 << 20  # twice the caches of an MI300X
 

@@ -66,8 +66,7 @@ void Session::start() {
 void Session::refuse_what_shadows_would_run() const {
   const char* shadows = std::getenv("SOFTKFD_SHADOWS");
   const bool captured = plan_.kernel.captured_code && (!plan_.other || plan_.other->captured_code);
-  if (!plan_.reserve_only && result_.software_kfd && !captured && shadows != nullptr &&
-      *shadows != '\0') {
+  if (!plan_.reserve_only && result_.software_kfd && !captured && shadows != nullptr && *shadows != '\0') {
     throw Failure("undecidable", "the software KFD would run a function of the host in place of the code",
                   "kernels are known to it by their names there", "let the emulator run the code");
   }
@@ -140,7 +139,8 @@ void Session::replay() {
     all_each_time_ = true;
     for (auto* times : {&result_.warm_up_ns, &result_.times_ns, &result_.other_times_ns}) times->clear();
     result_.restored_bytes.reset();
-    result_.notes.emplace_back("launches change different memory: for a second trial all was restored each time");
+    result_.notes.emplace_back(
+        "launches change different memory: for a second trial all was restored each time");
     launch_all();
   }
   if (!plan_.other) {

@@ -56,7 +56,7 @@ class Session {
   std::unique_ptr<Copier> copier_;
   void* kernarg_ = nullptr;
   std::unique_ptr<Restorer> restorer_;
-  bool all_each_time_ = false;  // launches were seen to change different memory
+  bool all_each_time_ = false;     // launches were seen to change different memory
   std::vector<Subject> subjects_;  // two where kernels take turns
   std::unique_ptr<Launcher> launcher_;
 };

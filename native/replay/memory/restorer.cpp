@@ -16,8 +16,8 @@ size_t chunks_of(const Content& region) { return (region.range.size + kChunkByte
 
 void Restorer::restore() {
   for (size_t i = 0; i < plan_.regions.size(); ++i) {
-    if (changed_) {
-      copier_.write(plan_.regions[i], changed_->at(i));
+    if (!changed_.empty()) {
+      copier_.write(plan_.regions[i], changed_.at(i));
     } else {
       copier_.write(plan_.regions[i]);
     }
@@ -29,8 +29,8 @@ uint64_t Restorer::keep_to_what_changed() {
   std::vector<Chunks> changed;
   for (const Content& region : plan_.regions) {
     Chunks known = edited(region);
-    for (size_t i = 0; changed_ && i < known.size(); ++i) {
-      if (changed_->at(changed.size())[i]) known[i] = true;
+    for (size_t i = 0; !changed_.empty() && i < known.size(); ++i) {
+      if (changed_.at(changed.size())[i]) known[i] = true;
     }
     Chunks found = compare(region, known);
     for (size_t i = 0; i < found.size(); ++i) {
@@ -44,9 +44,9 @@ uint64_t Restorer::keep_to_what_changed() {
 }
 
 bool Restorer::rest_is_untouched() {
-  if (!changed_) return true;
+  if (changed_.empty()) return true;
   for (size_t i = 0; i < plan_.regions.size(); ++i) {
-    const Chunks found = compare(plan_.regions[i], changed_->at(i));
+    const Chunks found = compare(plan_.regions[i], changed_.at(i));
     if (std::ranges::find(found, true) != found.end()) return false;
   }
   return true;

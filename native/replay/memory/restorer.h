@@ -1,8 +1,7 @@
-// Captured regions before each launch: all of them, or only the chunks that a launch changes, where the end proves
-// that no other chunk was changed.
+// Captured regions before each launch: all of them, or only the chunks that a launch changes, where the end
+// proves that no other chunk was changed.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "memory/copier.h"
@@ -14,13 +13,13 @@ class Restorer {
   Restorer(const Plan& plan, Copier& copier) : plan_(plan), copier_(copier) {}
 
   void restore();
-  // Behind a launch: what it left otherwise than it was captured, what was found so before, and what is edited, is
-  // all that later calls of `restore` write. Returns how many bytes that is.
+  // Behind a launch: what it left otherwise than it was captured, what was found so before, and what is
+  // edited, is all that later calls of `restore` write. Returns how many bytes that is.
   uint64_t keep_to_what_changed();
   // Behind the last launch: whether every other chunk is as it was captured. Then they always were.
   [[nodiscard]] bool rest_is_untouched();
   // Everything again.
-  void forget() { changed_.reset(); }
+  void forget() { changed_.clear(); }
 
  private:
   using Chunks = std::vector<bool>;
@@ -30,7 +29,7 @@ class Restorer {
 
   const Plan& plan_;
   Copier& copier_;
-  std::optional<std::vector<Chunks>> changed_;  // region by region
+  std::vector<Chunks> changed_;  // region by region; empty: nothing is known
 };
 
 }  // namespace rpl::replay

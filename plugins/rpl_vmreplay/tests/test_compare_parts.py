@@ -7,11 +7,17 @@ import struct
 import numpy as np
 import pytest
 
+from rpl_core.errors import MissingError
+from rpl_core.interfaces.options import Options
+from rpl_core.model.origin import Origin
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
-from rpl_vmreplay.compare.judge import Control, Noticed, blindness
-from rpl_vmreplay.compare.observing import differing
+from rpl_vmreplay.compare.experiment import Baseline
+from rpl_vmreplay.compare.judge import Control, Measure, Noticed, Subjects, Yardstick, blindness
+from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
+from rpl_vmreplay.compare.outputs import Output
 from rpl_vmreplay.compare.ranges import common, size_of, union, without
-from rpl_vmreplay.interfaces.replayer import MemoryRange
+from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
+from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 
 
 def _bytes(ranges):
@@ -83,3 +89,65 @@ def _controls(empty, *outcomes):
 def test_a_comparison_that_misses_wrong_kernels_is_blind(controls, words):
     found = blindness(controls)
     assert found is words if words is None else words in found
+
+
+PLACE = MemoryRange(4096, 8)
+
+
+class Turning:
+    """Gives one result, and remembers what it was asked."""
+
+    name = "turning"
+
+    def __init__(self, result) -> None:
+        self.result = result
+
+    def replay(self, request):
+        self.asked = request
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+def _turned(a: bytes, b: bytes) -> ReplayResult:
+    against = AgainstResult((90, 91), (b,))
+    return ReplayResult("turning", Origin.SYNTHETIC, times_ns=(100, 101), kept=(a,), against=against)
+
+
+@pytest.mark.parametrize(
+    ("result", "pairs", "problem", "different"),
+    [
+        (_turned(b"12345678", b"12345678"), ((100, 90), (101, 91)), None, False),
+        (_turned(b"12345678", b"12345670"), (), "behind the timed launches it gives other", True),
+        (_turned(b"12345670", b"12345670"), (), "the baseline itself gives other results", False),
+        (ReplayResult("turning", Origin.MODELLED, against=AgainstResult()), (), "knows no times", False),
+        (MissingError("no rpl-replay"), (), "no rpl-replay", False),
+        (
+            ReplayResult("turning", Origin.MEASURED, failure=Failure(ReplayError.NO_DEVICE, "no GPU")),
+            (),
+            "turning: no GPU",
+            False,
+        ),
+    ],
+)
+def test_results_are_compared_once_more_behind_the_timed_launches(
+    write_capture, tmp_path, result, pairs, problem, different
+):
+    from rpl_vmreplay.capture.folder import open_capture
+
+    writes = WriteSet((PLACE,), (PLACE,), ())
+    baseline = Baseline(writes, LoggedAccesses(), ((b"12345678",),), 1.0)
+    yardstick = Yardstick(baseline, (Measure(Output("a", 4096, DataType.BYTES, (PLACE,)), (0,), 0, 0),))
+    subjects = Subjects(tmp_path / "a", tmp_path / "b", None, "k")
+    replayer = Turning(result)
+    request = TurnsRequest(open_capture(write_capture()), subjects, yardstick, (True, False))
+    found = take_turns(request, replayer, Options())
+    assert (found.pairs, found.different) == (pairs, different)
+    assert found.problem is problem if problem is None else problem in found.problem
+    assert (replayer.asked.edits[0].data, replayer.asked.keep) == (b"\xff" * 8, (PLACE,))
+
+
+def test_either_kernel_is_first_as_often_as_the_other():
+    order = drawn_order(30)
+    assert (sum(order), order) == (15, drawn_order(30))
+    assert order != tuple(number % 2 == 1 for number in range(30))

@@ -27,6 +27,7 @@ reservations = [{{"requested": one["address"], "size": one["size"], "returned": 
                 for one in plan["reserve"]]
 result = {{"environment": {{**environment, "pid": os.getpid()}}, "software_kfd": False, "attempts": 1,
           "warm_up_ns": [], "times_ns": [], "notes": [], "failure": None, "variables": [],
+          "other_variables": [], "other_times_ns": [], "flushed_bytes": 0, "restored_bytes": None,
           "reservations": reservations}}
 json.dump(result, open(sys.argv[2], "w"))
 """

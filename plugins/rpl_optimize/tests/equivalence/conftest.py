@@ -128,9 +128,12 @@ class Desk:
 
     def run(self, baseline: bytes, candidate: bytes):
         assert self.stage is not None
-        source = KernelSource("k.sh", baseline, "k")
-        subject = EquivalenceSubject(source, self.build(baseline), self.build(candidate), ("./app", "8"))
+        subject = self.subject(baseline, candidate)
         return self.stage.run(subject, self.tmp / f"candidate-{self.count}")
+
+    def subject(self, baseline: bytes, candidate: bytes) -> EquivalenceSubject:
+        source = KernelSource("k.sh", baseline, "k")
+        return EquivalenceSubject(source, self.build(baseline), self.build(candidate), ("./app", "8"))
 
     def request(self, baseline: bytes, candidate: bytes, **options) -> EquivalenceRequest:
         first, second = self.build(baseline), self.build(candidate)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import InterruptedRunError, MissingError
+from rpl_optimize.contracts.optimize import CheckPart
 from rpl_optimize.equivalence.output_files import OutputFilesCheck
 from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
 from rpl_optimize.hookspecs import EQUIVALENCE_CHECKS
-from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.interfaces.equivalence import (
+    EquivalenceCheck,
+    EquivalenceReport,
+    EquivalenceVerdict,
+    KernelPairs,
+)
 
 RIGHT, AS_RIGHT, WRONG = "echo 2.0 > out.txt", "printf '2.0\\n' > out.txt", "echo 2.5 > out.txt"
 
@@ -196,3 +202,36 @@ def test_a_control_that_hangs_does_not_cost_the_whole_time_limit(desk, monkeypat
 def test_both_checks_are_offered(rpl_host) -> None:
     names = rpl_host("optimize").catalog.of(EQUIVALENCE_CHECKS).names
     assert names == ("validation-command", "output-files")
+
+
+class Times(Says):
+    """Runs the kernel alone too."""
+
+    def __init__(self, answer) -> None:
+        super().__init__("equal", "times")
+        self.answer = answer
+
+    def time_kernel(self, request, candidate_first):
+        assert request.candidate_directory.is_dir()
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (KernelPairs(((2.0, 1.0),)), None),
+        (None, "it gave no pairs"),
+        (MissingError("no GPU"), "no GPU"),
+        (ZeroDivisionError("x"), "equivalence check times"),
+    ],
+)
+def test_a_check_that_runs_the_kernel_alone_is_asked_for_its_times(desk, answer, problem) -> None:
+    desk.set_up(Says("equal"), Times(answer))
+    equal = [CheckPart(check=name, verdict="equal", evidence="") for name in ("says", "times")]
+    assert desk.stage.timing(equal) == "times"
+    assert desk.stage.timing([one.model_copy(update={"verdict": "blind"}) for one in equal]) is None
+    subject = desk.subject(desk.script(RIGHT), desk.script(AS_RIGHT))
+    found = desk.stage.time_kernel("times", subject, desk.tmp / "alone", (True,))
+    assert found.problem is None if problem is None else problem in found.problem

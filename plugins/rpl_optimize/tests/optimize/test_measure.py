@@ -14,14 +14,18 @@ from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.sequential import AcceptRule, Decision, decide, last_look, take_look
 from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, MissingError, TimeLimitError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
+from rpl_core.model.origin import Origin
 from rpl_core.model.trace import TraceRole
 from rpl_optimize.contracts.optimize import PolicyPart
+from rpl_optimize.interfaces.equivalence import KernelPairs
 from rpl_optimize.loop.candidate_gains import predicted_gain
 from rpl_optimize.measurement.gains import gains_of, noise_diagnostic
 from rpl_optimize.measurement.measure import (
     CandidateMeasurement,
     MeasureTools,
+    PairsAlone,
     measure_candidate,
+    measure_from,
     remeasure,
 )
 from rpl_optimize.measurement.rule import LEAST_FLOOR, noise_floor, rule_for
@@ -318,3 +322,34 @@ def test_what_if_predicts_the_gain_of_the_application(rpl_make_rocpd, rpl_host) 
         unknown = predicted_gain((path,), readers, kernel, ratio)
         assert unknown.gain is None
         assert unknown.reason
+
+
+def test_pairs_of_the_kernel_alone_come_look_by_look_in_the_drawn_order():
+    asked: list[bool] = []
+
+    def run(order):
+        begin = len(asked)
+        asked.extend(order)
+        pairs = tuple((1e6 + NOISE[number % 8], 9e5) for number in range(begin, len(asked)))
+        return KernelPairs(pairs, Origin.MEASURED)
+
+    part = measure_from(PairsAlone(run), "k", RULE, seed=5)
+    assert part.look is not None
+    assert (part.look.decision, part.origin) == ("accepted", "measured")
+    assert tuple(asked) == new_first(5, len(asked))
+    assert len(asked) == len(part.log_ratios) < RULE.looks[-1]
+
+
+@pytest.mark.parametrize(
+    ("found", "problem", "failed"),
+    [
+        (KernelPairs(problem="no GPU"), "no GPU", False),
+        (KernelPairs(problem="sum differs", different=True), "computes something else: sum differs", True),
+        (KernelPairs(((1.0, 1.0),), Origin.MEASURED), "1 pairs came instead of", False),
+        (KernelPairs(((0.0, 1.0),) * RULE.all_looks[0], Origin.MEASURED), "times are none", False),
+    ],
+)
+def test_what_is_wrong_with_the_kernel_alone_is_said(found, problem, failed):
+    part = measure_from(PairsAlone(lambda _: found), "k", RULE, seed=5)
+    assert problem in (part.problem or "")
+    assert part.candidate_failed is failed

@@ -14,6 +14,7 @@ from rpl_optimize.contracts.optimize import (
     EvidencePart,
     GuardPart,
     LookPart,
+    MeasurementPart,
     ModelledPart,
     PlacementPart,
     PolicyPart,
@@ -60,6 +61,13 @@ def having(**changes: object) -> Change:
     return lambda _evidence: changes
 
 
+def failed_alone() -> MeasurementPart:
+    part = measured(0.06, 30, origin=Origin.MODELLED)
+    return part.model_copy(
+        update={"problem": "the candidate computes something else: b", "candidate_failed": True}
+    )
+
+
 #: What is spoilt -> verdict, stage, a part of the reason.
 TABLE: dict[str, tuple[Change, str, str, str]] = {
     "no source guard": (having(source_guards=()), "no_verdict", "source_guards", "no guard"),
@@ -91,6 +99,18 @@ TABLE: dict[str, tuple[Change, str, str, str]] = {
     ),
     "equal, control not run": (having(checks=(check("equal", "not_run"),)), "no_verdict", "equivalence", ""),
     "check not run": (having(checks=(check("not_run"),)), "no_verdict", "equivalence", "not_run"),
+    "no gain of the kernel alone": (
+        having(kernel_alone=measured(0.0, 30, place="alone"), measurement=None),
+        "rejected",
+        "kernel_alone",
+        "the kernel alone: gain",
+    ),
+    "other results behind the timing": (
+        having(kernel_alone=failed_alone()),
+        "rejected",
+        "kernel_alone",
+        "the candidate computes something else",
+    ),
     "not measured": (having(measurement=None), "no_verdict", "measurement", "not measured"),
     "candidate crashed": (
         altered("measurement", problem="signal 11", candidate_failed=True, look=None),
@@ -251,7 +271,7 @@ def test_nothing_known_is_no_verdict() -> None:
     assert found.verdict == "no_verdict"
 
 
-@pytest.mark.parametrize("missing", [name for name in EvidencePart.model_fields if name != "modelled"])
+@pytest.mark.parametrize("missing", sorted(set(EvidencePart.model_fields) - {"modelled", "kernel_alone"}))
 def test_whatever_is_missing_nothing_is_accepted(accepted_evidence, missing: str) -> None:
     lax = PolicyPart(allow_unverified=True, allow_synthetic=True, force_noisy=True, placement_check=True)
     emptied = accepted_evidence.model_copy(update={missing: EvidencePart.model_fields[missing].default})
@@ -423,3 +443,21 @@ def test_a_model_accepts_nothing_whatever_else_is_proven(
 def test_a_model_says_nothing_of_wrong_results(accepted_evidence: EvidencePart) -> None:
     evidence = accepted_evidence.model_copy(update={"checks": (check("different"),)})
     assert judge(evidence, BY_MODEL).stage == "equivalence"
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        measured(0.0, 30, origin=Origin.SYNTHETIC),
+        measured(-0.5, 30, origin=Origin.MODELLED),
+        measured(0.0, 30).model_copy(update={"problem": "no GPU"}),
+        measured(0.0, 30, spread=100),
+        measured(0.06, 30),
+    ],
+)
+def test_the_kernel_alone_accepts_nothing_and_rejects_only_by_measured_times(accepted_evidence, alone):
+    policy = PolicyPart(allow_synthetic=True)
+    evidence = accepted_evidence.model_copy(update={"kernel_alone": alone})
+    assert judge(evidence, policy).verdict == "accepted"
+    unmeasured = evidence.model_copy(update={"measurement": None, "remeasurement": None})
+    assert judge(unmeasured, policy).stage == "measurement"

@@ -58,6 +58,9 @@ class EmulatedReplayer(Replayer):
         if _ISA not in capture.dispatch.isa_name:
             fact = f"the launch is for {capture.dispatch.isa_name}, and the emulator runs {_ISA} only"
             return self._failed(Failure(ReplayError.ISA_MISMATCH, fact))
+        if request.against is not None:
+            fact = "the emulator knows no time, so kernels take no turns there"
+            return self._failed(Failure(ReplayError.UNSUPPORTED, fact))
         with tempfile.TemporaryDirectory(prefix="rpl-emulated-replay-") as folder:
             memory = PlainMemory(capture, Path(folder))
             try:

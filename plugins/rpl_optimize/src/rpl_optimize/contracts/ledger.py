@@ -29,7 +29,7 @@ from rpl_optimize.contracts.optimize import (
 Sha256 = str
 #: Directories of recordings, relative to the session's, with a hash over all that they hold.
 Recordings = dict[str, Sha256]
-PlannedStage = Literal["measurement", "remeasurement", "placement"]
+PlannedStage = Literal["kernel_alone", "measurement", "remeasurement", "placement"]
 
 
 class SessionStartedData(Part):
@@ -129,7 +129,7 @@ class PlannedData(Part):
     stage: PlannedStage
     rule: RulePart
     seed: int = Field(ge=0, lt=1 << 32)
-    fewest_runs: int = Field(ge=0)  # of the application
+    fewest_runs: int = Field(ge=0)  # of the application, or of the kernel alone
     most_runs: int = Field(ge=0)
     run_s: float | None = None  # of one run of the baseline
     padding_bytes: int | None = None  # placement only: by how much the code is shifted

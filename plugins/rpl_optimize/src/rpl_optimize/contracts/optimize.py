@@ -192,6 +192,7 @@ class EvidencePart(Part):
     build: BuildPart | None = None
     binary_guards: tuple[GuardPart, ...] = ()
     checks: tuple[CheckPart, ...] | None = None
+    kernel_alone: MeasurementPart | None = None  # by a check, away from the application
     measurement: MeasurementPart | None = None
     architecture_guards: tuple[GuardPart, ...] = ()  # hardware traffic
     remeasurement: MeasurementPart | None = None

@@ -18,7 +18,13 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CheckPart, ControlPart
 from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
-from rpl_optimize.interfaces.equivalence import EquivalenceReport, EquivalenceRequest, EquivalenceVerdict
+from rpl_optimize.interfaces.equivalence import (
+    EquivalenceCheck,
+    EquivalenceReport,
+    EquivalenceRequest,
+    EquivalenceVerdict,
+    KernelPairs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
     from rpl_optimize.equivalence.controls import ControlName, EquivalenceSubject
-    from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceOptions
+    from rpl_optimize.interfaces.equivalence import EquivalenceOptions
     from rpl_optimize.interfaces.proposer import InstalledTransformation
 
 _EQUAL, _DIFFERENT = EquivalenceVerdict.EQUAL, EquivalenceVerdict.DIFFERENT
@@ -103,6 +109,32 @@ class EquivalenceStage:
                 part = _part(name, reports[name])
             parts.append(part)
         return tuple(parts)
+
+    def timing(self, parts: Sequence[CheckPart]) -> str | None:
+        """The first check that called the candidate equal, is not blind, and can run the kernel alone."""
+        for part in parts:
+            check = self._checks.get(part.check)
+            if part.verdict == "equal" and type(check).time_kernel is not EquivalenceCheck.time_kernel:
+                return part.check
+        return None
+
+    def time_kernel(
+        self, name: str, subject: EquivalenceSubject, directory: Path, candidate_first: tuple[bool, ...]
+    ) -> KernelPairs:
+        """Pairs by that check; whatever goes wrong in it is a problem."""
+        request = self._request(name, subject, subject.candidate, directory)
+        try:
+            for folder in (request.baseline_directory, request.candidate_directory):
+                folder.mkdir(parents=True, exist_ok=True)
+            with plugin_boundary(self._checks.plugin_of(name), f"equivalence check {name}"):
+                found: object = self._checks.get(name).time_kernel(request, candidate_first)
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            return KernelPairs(problem=error.one_line())
+        except OSError as error:
+            return KernelPairs(problem=f"no directory to work in: {error}")
+        return found if isinstance(found, KernelPairs) else KernelPairs(problem="it gave no pairs")
 
     def _with_controls(
         self,

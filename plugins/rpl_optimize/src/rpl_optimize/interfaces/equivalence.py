@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from rpl_core.interfaces.options import Options
+from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
 
 
@@ -66,6 +67,20 @@ class EquivalenceReport:
     crashed: bool = False
 
 
+@frozen
+class KernelPairs:
+    """Times of one kernel that ran alone, in both builds: ``(baseline, candidate)`` of each pair, in ns.
+
+    ``origin`` is what they are; only measured ones count. ``problem`` says why there are none, or why they
+    mean nothing. ``different``: behind the last pair the two did not compute the same any more.
+    """
+
+    pairs: tuple[tuple[float, float], ...] = ()
+    origin: Origin | None = None
+    problem: str | None = None
+    different: bool = False
+
+
 class EquivalenceCheck(ABC):
     """Compares the observable results of two builds."""
 
@@ -75,3 +90,16 @@ class EquivalenceCheck(ABC):
     @abstractmethod
     def check(self, request: EquivalenceRequest) -> EquivalenceReport:
         """Run both builds as needed and compare. ``NOT_RUN`` when it has nothing to compare with."""
+
+    def time_kernel(
+        self,
+        request: EquivalenceRequest,  # noqa: ARG002 - for those that override it
+        candidate_first: tuple[bool, ...],  # noqa: ARG002
+    ) -> KernelPairs | None:
+        """As many pairs of the kernel alone as there are entries, each in that order; ``None``: it runs none.
+
+        Asked for candidates that it called equal, before the application is measured: a candidate that is
+        no faster by these times is rejected, and one that is faster still has to show it in the application.
+        Results are compared once more behind the last pair.
+        """
+        return None

@@ -145,9 +145,9 @@ class SharedError:
         elif isinstance(data, TargetChosenData) and data.kernel is not None:
             self._targets[data.kernel] = data
         elif isinstance(data, JudgedData):
-            placed = data.evidence.placement
+            evidence, placed = data.evidence, data.evidence.placement
             shifts = () if placed is None else tuple(shift.measurement for shift in placed.shifts)
-            parts = (data.evidence.measurement, data.evidence.remeasurement, *shifts)
+            parts = (evidence.kernel_alone, evidence.measurement, evidence.remeasurement, *shifts)
             if any(part is not None and not self._allows(part) for part in parts):
                 yield f"candidate {data.candidate} was measured by a laxer rule than its session's"
 

@@ -25,6 +25,7 @@ class LedgerEvent(str, Enum):
     BINARY_GUARDED = "binary_guarded"
     EQUIVALENCE_CHECKED = "equivalence_checked"
     PLANNED = "planned"
+    TIMED_ALONE = "timed_alone"
     MEASURED = "measured"
     REMEASURED = "remeasured"
     PLACED = "placed"
@@ -50,6 +51,7 @@ CONTRACTS: Mapping[LedgerEvent, type[Part]] = {
     LedgerEvent.BINARY_GUARDED: data.GuardedData,
     LedgerEvent.EQUIVALENCE_CHECKED: data.CheckedData,
     LedgerEvent.PLANNED: data.PlannedData,
+    LedgerEvent.TIMED_ALONE: data.MeasuredData,
     LedgerEvent.MEASURED: data.MeasuredData,
     LedgerEvent.REMEASURED: data.MeasuredData,
     LedgerEvent.PLACED: data.PlacementData,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,11 +12,19 @@ from rpl_optimize.ledger.events import LedgerEvent
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import Part
+    from rpl_optimize.contracts.ledger import PlannedStage
     from rpl_optimize.contracts.optimize import MeasurementPart
     from rpl_optimize.ledger.line import LedgerEntry
 
 #: A plan by its candidate, its stage and the padding of the code.
 _Key = tuple[int, str, int | None]
+
+
+_STAGES: Mapping[LedgerEvent, PlannedStage] = {
+    LedgerEvent.TIMED_ALONE: "kernel_alone",
+    LedgerEvent.MEASURED: "measurement",
+    LedgerEvent.REMEASURED: "remeasurement",
+}
 
 
 def seed_after(sha256: str) -> int:
@@ -38,9 +46,7 @@ class Plans:
                 yield f"the order of candidate {data.candidate} does not follow from the line before"
             self._plans[data.candidate, data.stage, data.padding_bytes] = data
         elif isinstance(data, MeasuredData):
-            fresh = entry.event is LedgerEvent.REMEASURED
-            stage = "remeasurement" if fresh else "measurement"
-            yield from self._check((data.candidate, stage, None), data.measurement)
+            yield from self._check((data.candidate, _STAGES[entry.event], None), data.measurement)
         elif isinstance(data, PlacementData):
             for shift in data.placement.shifts:
                 place = (data.candidate, "placement", shift.padding_bytes)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from rpl_core.contracts.common import Part
 
 
+#: Measurements that come without guards of the hardware.
+_ALONE_OR_AGAIN = {LedgerEvent.TIMED_ALONE: "kernel_alone", LedgerEvent.REMEASURED: "remeasurement"}
+
+
 @attrs.define(eq=False)
 class RecordedEvidence:
     """Takes every event in order. A proposal begins a candidate anew, and a build tries it anew."""
@@ -47,8 +51,8 @@ class RecordedEvidence:
             self._add(data.candidate, modelled=data.modelled)
         elif isinstance(data, PlacementData):
             self._add(data.candidate, placement=data.placement)
-        elif isinstance(data, MeasuredData) and event is LedgerEvent.REMEASURED:
-            self._add(data.candidate, remeasurement=data.measurement)
+        elif isinstance(data, MeasuredData) and event in _ALONE_OR_AGAIN:
+            self._add(data.candidate, **{_ALONE_OR_AGAIN[event]: data.measurement})
         elif isinstance(data, MeasuredData):
             guards = data.architecture_guards
             self._add(data.candidate, measurement=data.measurement, architecture_guards=guards)

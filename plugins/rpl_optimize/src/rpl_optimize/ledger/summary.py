@@ -28,7 +28,7 @@ def _words(event: LedgerEvent, data: Mapping[str, Any]) -> str:
         return f"{judgement.get('verdict')} at {judgement.get('stage')}: {judgement.get('reason')}"
     if event in (LedgerEvent.SOURCE_GUARDED, LedgerEvent.BINARY_GUARDED):
         return _guards(data)
-    if event in (LedgerEvent.MEASURED, LedgerEvent.REMEASURED):
+    if event in (LedgerEvent.TIMED_ALONE, LedgerEvent.MEASURED, LedgerEvent.REMEASURED):
         return _times(_part(data, "measurement"))
     if event is LedgerEvent.MODELLED:
         return _figures(_part(data, "modelled"))

@@ -124,6 +124,7 @@ _STAGES = {
     "build": ("builds", "built"),
     "binary_guards": ("guards", "binary_guarded"),
     "checks": ("checks", "equivalence_checked"),
+    "kernel_alone": ("times", "timed_alone"),
     "measurement": ("times", "measured"),
     "architecture_guards": ("guards", "measured"),
     "remeasurement": ("times", "remeasured"),
@@ -153,6 +154,7 @@ def _differences(recorded: JudgementPart, replayed: JudgementPart) -> Iterator[s
 def _look_differences(evidence: EvidencePart) -> Iterator[str]:
     shifts = () if evidence.placement is None else evidence.placement.shifts
     parts = (
+        ("kernel alone", evidence.kernel_alone),
         ("measurement", evidence.measurement),
         ("fresh measurement", evidence.remeasurement),
         *((f"measurement of code shifted by {shift.padding_bytes}", shift.measurement) for shift in shifts),

@@ -25,8 +25,10 @@ from rpl_optimize.loop.binary_stage import (
     launch_of,
     why_not_moved,
 )
-from rpl_optimize.measurement.objections import find_against, find_against_fresh
+from rpl_optimize.measurement.measure import PairsAlone, measure_from
+from rpl_optimize.measurement.objections import find_against, find_against_alone, find_against_fresh
 from rpl_optimize.measurement.placement import PADDINGS, is_wanted, padded
+from rpl_optimize.measurement.times import rule_of
 from rpl_optimize.measurement.verdict import is_verified
 from rpl_optimize.session_layout import fresh
 
@@ -85,7 +87,7 @@ class Evaluation:
 
         With a model nothing is measured, whatever its figures say."""
         evidence = EvidencePart(source_guards=trial.built.proposed.guards, build=trial.built.part)
-        measured = (self._measure, self._confirm, self._place)
+        measured = (self._alone, self._measure, self._confirm, self._place)
         last = measured if self.modelling is None else (self._compare_by_model,)
         for gate in (self._binary, self._equivalence, *last):
             evidence, goes_on = gate(trial, evidence)
@@ -126,11 +128,8 @@ class Evaluation:
 
     def _equivalence(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "equivalence")
-        source = KernelSource(str(self.request.source), trial.baseline.text, trial.target.kernel)
-        subject = EquivalenceSubject(
-            source, trial.baseline.build, trial.build, self.request.command, self.original
-        )
-        checks = self.tools.equivalence.run(subject, fresh(trial.directory, "equivalence"))
+        directory = fresh(trial.directory, "equivalence")
+        checks = self.tools.equivalence.run(self._subject(trial), directory)
         self.record(LedgerEvent.EQUIVALENCE_CHECKED, {"candidate": trial.number, "checks": checks})
         different = any(check.verdict == "different" for check in checks)
         return evidence.model_copy(update={"checks": checks}), not different
@@ -143,6 +142,28 @@ class Evaluation:
         told = {"candidate": trial.number, "modelled": part}
         self.record(LedgerEvent.MODELLED, {**told, "recordings": self.recordings(directory)})
         return evidence.model_copy(update={"modelled": part}), False
+
+    def _subject(self, trial: Trial) -> EquivalenceSubject:
+        source = KernelSource(str(self.request.source), trial.baseline.text, trial.target.kernel)
+        return EquivalenceSubject(
+            source, trial.baseline.build, trial.build, self.request.command, self.original
+        )
+
+    def _alone(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        """Times of the kernel alone from a check that runs it so: cheap, and enough against a candidate."""
+        stage = self.tools.equivalence
+        check = stage.timing(evidence.checks or ())
+        plan = None if check is None else self.measuring.plan_alone(trial, self.draw_seed())
+        if check is None or plan is None:
+            return evidence, True
+        self._say(trial, f"the kernel alone, by {check}")
+        self.record(LedgerEvent.PLANNED, plan.model_dump())
+        subject, directory = self._subject(trial), fresh(trial.directory, "alone")
+        source = PairsAlone(lambda order: stage.time_kernel(check, subject, directory, order))
+        part = measure_from(source, trial.target.recorded, rule_of(plan.rule), seed=plan.seed)
+        self.record(LedgerEvent.TIMED_ALONE, {"candidate": trial.number, "measurement": part})
+        found = evidence.model_copy(update={"kernel_alone": part})
+        return found, not any(find_against_alone(part, self.request.policy))
 
     def _measure(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "measurement")

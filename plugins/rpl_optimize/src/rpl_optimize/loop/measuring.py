@@ -78,6 +78,13 @@ class MeasureStage:
             run_s=usual_run_s(trial.baseline),
         )
 
+    def plan_alone(self, trial: Trial, seed: int) -> PlannedData | None:
+        """The same rule for the kernel alone; ``None`` where no gain would be enough."""
+        plan = self.plan(trial, seed)
+        if not isinstance(plan, PlannedData):
+            return None
+        return plan.model_copy(update={"stage": "kernel_alone", "run_s": None})
+
     def measure(self, trial: Trial, plan: PlannedData, directory: Path) -> MeasurementPart:
         """Pairs until a look decides."""
         with self.around(directory):

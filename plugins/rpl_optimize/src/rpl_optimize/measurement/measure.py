@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import attrs
 
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
+from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.sequential import AcceptRule, Decision, decide
 from rpl_core.errors import (
     ApplicationError,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
     from rpl_core.profiling.session import StepSink
     from rpl_optimize.contracts.optimize import MeasurementPart
+    from rpl_optimize.interfaces.equivalence import KernelPairs
     from rpl_optimize.measurement.times import DecidedOnTimes
 
 #: What the candidate itself did wrong.
@@ -188,3 +191,32 @@ class CollectedPairs(PairSource):
         observations = read_manifest(self.request.directory).observations
         last = observations[-1] if observations else None
         return last.side if last is not None and not last.complete else None
+
+
+@frozen(eq=False)
+class PairsAlone(PairSource):
+    """Pairs of the kernel alone. ``run`` is given who is first in each of the next pairs."""
+
+    run: Callable[[tuple[bool, ...]], KernelPairs]
+
+    def take(self, looks: tuple[int, ...], decided: DecidedOnTimes, seed: int) -> PairTimes:
+        times = PairTimes()
+        for look in looks:
+            done = times.kernel
+            new = self.run(new_first(seed, look)[len(done) :])
+            problem = new.problem or _why_no_pairs(new, look - len(done))
+            if new.different:
+                problem = f"the candidate computes something else: {problem}"
+            pairs = done if problem is not None else (*done, *new.pairs)
+            times = PairTimes(pairs, origin=new.origin, problem=problem, candidate_failed=new.different)
+            if problem is not None or decided(times):
+                break
+        return times
+
+
+def _why_no_pairs(found: KernelPairs, wanted: int) -> str | None:
+    if len(found.pairs) != wanted:
+        return f"{len(found.pairs)} pairs came instead of {wanted}"
+    if not all(0 < time < math.inf for pair in found.pairs for time in pair):
+        return "some of the kernel's times are none"
+    return None

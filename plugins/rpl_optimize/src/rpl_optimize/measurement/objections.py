@@ -76,6 +76,23 @@ def find_against(part: MeasurementPart | None, policy: PolicyPart) -> Iterator[F
         yield from _modes(part, rule)
 
 
+def find_against_alone(part: MeasurementPart | None, policy: PolicyPart) -> Iterator[Finding]:
+    """Findings of the kernel alone. It can reject, and never stands for the application: what is not
+    measured, too noisy or undecided says nothing."""
+    if part is None:
+        return
+    if part.candidate_failed:
+        yield Finding("rejected", part.problem or "it failed when the kernel ran alone")
+        return
+    silent = part.problem is not None or part.origin != "measured" or part.base_cv is None
+    if silent or _lax(part) or not _same_ratios(part) or any(_noise(part, policy)):
+        return
+    rule = rule_of(part.rule)
+    look = last_look(part.log_ratios, {}, rule)
+    if look is not None and look.decision is Decision.REJECTED:
+        yield Finding("rejected", f"the kernel alone: {_no_gain(look, rule)}")
+
+
 def find_against_fresh(
     fresh: MeasurementPart | None, first: MeasurementPart | None, policy: PolicyPart
 ) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from rpl_optimize.measurement.gains import gain_sentence
 from rpl_optimize.measurement.objections import (
     Finding,
     find_against,
+    find_against_alone,
     find_against_fresh,
     find_against_places,
     time_sentence,
@@ -174,6 +175,10 @@ def _measured_only(check: GateCheck) -> GateCheck:
     return checked
 
 
+def _kernel_alone(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
+    yield from find_against_alone(evidence.kernel_alone, policy)
+
+
 def _measurement(evidence: EvidencePart, policy: PolicyPart) -> Iterator[Finding]:
     yield from find_against(evidence.measurement, policy)
 
@@ -206,6 +211,7 @@ GATES = (
     Gate("binary_guards", _binary),
     Gate("equivalence", _equivalence),
     Gate("model", _model),
+    Gate("kernel_alone", _measured_only(_kernel_alone)),
     Gate("measurement", _measured_only(_measurement)),
     Gate("architecture_guards", _measured_only(_architecture)),
     Gate("remeasurement", _measured_only(_remeasurement)),

@@ -12,10 +12,13 @@ from rpl_vmreplay.cli.captures import replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
+    from rpl_core.cli.session import Session
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.judge import Judgement, OutputResult
+    from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects
+    from rpl_vmreplay.compare.timing import Turns
     from rpl_vmreplay.interfaces.replayer import Replayer
 
+_MICROSECOND = 1000
 _FILE = click.Path(path_type=Path)
 #: What a verdict means, wherever one is shown.
 COVERS = "for the captured input only: other sizes, values or launches were not tried"
@@ -29,6 +32,9 @@ COVERS = "for the captured input only: other sizes, values or launches were not 
               help="Units in the last place by which floats may differ, beside A's own spread.")  # fmt: skip
 @click.option("--type", "unknown", type=click.Choice(["bytes", "f64", "f32", "f16", "bf16"]), default="bytes",
               show_default=True, help="Of results whose type the kernel's name does not tell.")  # fmt: skip
+@click.option("--pairs", type=click.IntRange(2, 1_000_000), metavar="N",
+              help="If equal, launch both in turns N times each and compare their times.")  # fmt: skip
+@click.option("--cold-caches", is_flag=True, help="With --pairs: empty caches before each launch.")
 @click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=60.0, metavar="S",
               help="Seconds for one launch of A (default: 60).")  # fmt: skip
 @replayer_option("Where to run: a replayer or its device; default: one that logs writes.")
@@ -42,34 +48,60 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
 
     \b
     rpl replay compare isolate_capture isolate_capture/kernel.hsaco faster.hsaco
+    rpl replay compare isolate_capture isolate_capture/kernel.hsaco faster.hsaco --pairs 30
 
     Exit code 0: equal; 1: different; 65: another launch interface; 75: blind or undecided.
     """
     import tempfile
 
-    from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.cli.captures import logging_replayer, whole_capture
-    from rpl_vmreplay.compare.data_types import DataType
-    from rpl_vmreplay.compare.judge import Allowance, compare_code
     from rpl_vmreplay.compare.subjects import subjects_of
 
     session = session_of(context)
     capture = whole_capture(folder)
     replayer = logging_replayer(session, flags["replayer"])
     with tempfile.TemporaryDirectory(prefix="rpl-compare-") as place:
-        found = compare_code(
-            capture,
-            replayer,
-            subjects_of(capture, a, b, Path(place)),
-            allowance=Allowance(flags["ulps"], DataType(flags["unknown"])),
-            time_limit_s=flags["kernel_timeout"],
-            options=option_values(session, "full-vm", {}),
-        )
+        subjects = subjects_of(capture, a, b, Path(place))
+        found, turns = _compared(session, capture, subjects, replayer, flags)
     if as_json:
-        session.output.json(document(capture, replayer, found))
+        session.output.json({**document(capture, replayer, found), "times": _times(turns)})
     else:
         _print(session.output, replayer, found)
+        _print_times(session.output, turns)
     return _exit_code(found)
+
+
+def _compared(
+    session: Session, capture: Capture, subjects: Subjects, replayer: Replayer, flags: dict[str, Any]
+) -> tuple[Judgement, Turns | None]:
+    """What is different behind the timed launches is different."""
+    import attrs
+
+    from rpl_core.cli.command_options import option_values
+    from rpl_vmreplay.compare.data_types import DataType
+    from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
+    from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
+
+    options, limit_s = option_values(session, "full-vm", {}), flags["kernel_timeout"]
+    allowance = Allowance(flags["ulps"], DataType(flags["unknown"]))
+    found = compare_code(
+        capture, replayer, subjects, allowance=allowance, time_limit_s=limit_s, options=options
+    )
+    if not flags["pairs"] or found.verdict is not Verdict.EQUAL or found.yardstick is None:
+        return found, None
+    order, cold = drawn_order(flags["pairs"]), flags["cold_caches"]
+    request = TurnsRequest(capture, subjects, found.yardstick, order, limit_s, cold)
+    turns = take_turns(request, _with_times(session, replayer, flags["replayer"]), options)
+    if turns.different:
+        found = attrs.evolve(found, verdict=Verdict.DIFFERENT, reason=turns.problem or "")
+    return found, turns
+
+
+def _with_times(session: Session, replayer: Replayer, name: str | None) -> Replayer:
+    """The one for GPUs, unless another one was asked for."""
+    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+
+    return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
 
 
 def _exit_code(found: Judgement) -> int:
@@ -100,6 +132,46 @@ def _print(output: Output, replayer: Replayer, found: Judgement) -> None:
         output.line(f"wrong kernels noticed: {noticed} of {len(found.controls)}")
     for edit in found.survivors:
         output.line(f"not noticed: {readable(edit)}")
+
+
+def _print_times(output: Output, turns: Turns | None) -> None:
+    from rpl_core.text.safety import readable
+
+    if turns is None:
+        return
+    if turns.problem is not None:
+        output.line(f"no times: {readable(turns.problem)}")
+        return
+    told = _times(turns)
+    assert told is not None
+    output.line(
+        f"times ({told['origin']}): A {told['a_median']:.3f} us, B {told['b_median']:.3f} us; B / A "
+        f"{told['ratio']:.4f}, half of the pairs {told['ratio_quartiles'][0]:.4f} to "
+        f"{told['ratio_quartiles'][1]:.4f}; {len(turns.pairs)} pairs"
+    )
+
+
+def _times(turns: Turns | None) -> dict[str, Any] | None:
+    """In microseconds; ratios are medians and quartiles over the pairs."""
+    import statistics
+
+    if turns is None:
+        return None
+    sides = [[pair[side] / _MICROSECOND for pair in turns.pairs] for side in (0, 1)]
+    medians = [statistics.median(side) if side else None for side in sides]
+    ratios = turns.ratios
+    quartiles = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else None
+    return {
+        "unit": "microseconds",
+        "origin": None if turns.origin is None else turns.origin.value,
+        "problem": turns.problem,
+        "a": sides[0],
+        "b": sides[1],
+        "a_median": medians[0],
+        "b_median": medians[1],
+        "ratio": statistics.median(ratios) if ratios else None,
+        "ratio_quartiles": None if quartiles is None else [quartiles[0], quartiles[2]],
+    }
 
 
 def _row(one: OutputResult) -> tuple[str, ...]:

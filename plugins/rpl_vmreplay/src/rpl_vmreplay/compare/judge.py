@@ -70,7 +70,8 @@ class Control:
 
 @frozen
 class Judgement:
-    """``controls`` begin with the empty kernel; none were shown where the verdict does not need them."""
+    """``controls`` begin with the empty kernel; none were shown where the verdict does not need them.
+    ``yardstick`` judges later runs of the same code."""
 
     verdict: Verdict
     reason: str
@@ -81,6 +82,7 @@ class Judgement:
     read_first_bytes: int | None = None
     replays: int = 0
     crashed: bool = False  # different, because the candidate did not come to its end
+    yardstick: Yardstick | None = None
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -124,11 +126,12 @@ def judge(experiment: Experiment, subjects: Subjects, allowance: Allowance) -> J
         poisoned_bytes=size_of(baseline.writes.poisoned),
         read_first_bytes=size_of(baseline.writes.read_first),
         replays=experiment.replays,
+        yardstick=Yardstick(baseline, scale),
     )
 
 
 @frozen
-class _Measure:
+class Measure:
     """One output, what its numbers may differ by, and which ranges of the write set are its own."""
 
     output: Output
@@ -140,11 +143,22 @@ class _Measure:
         return b"".join(contents[place] for place in self.places)
 
 
-def _scale(capture: Capture, baseline: Baseline, allowance: Allowance) -> tuple[_Measure, ...]:
+@frozen
+class Yardstick:
+    """What the baseline writes, and how far results may be from it."""
+
+    baseline: Baseline
+    scale: tuple[Measure, ...]
+
+    def compared(self, answer: Answer) -> Judgement:
+        return _compared(answer, self.baseline, self.scale)
+
+
+def _scale(capture: Capture, baseline: Baseline, allowance: Allowance) -> tuple[Measure, ...]:
     place_of = {one: place for place, one in enumerate(baseline.writes.written)}
     measures = []
     for output in outputs_of(capture, baseline.writes.written, allowance.unknown):
-        plain = _Measure(output, tuple(place_of[one] for one in output.ranges), 0, 0)
+        plain = Measure(output, tuple(place_of[one] for one in output.ranges), 0, 0)
         usual, *others = (plain.bytes_of(contents) for contents in baseline.contents)
         spread = max((int(distances(output.kind, usual, one).max()) for one in others), default=0)
         if spread == NOT_A_NUMBER:
@@ -154,7 +168,7 @@ def _scale(capture: Capture, baseline: Baseline, allowance: Allowance) -> tuple[
             )
         exact = output.kind is DataType.BYTES
         tolerance = 0 if exact else max(SPREAD_FACTOR * spread, allowance.ulps)
-        measures.append(_Measure(output, plain.places, spread, tolerance))
+        measures.append(Measure(output, plain.places, spread, tolerance))
     return tuple(measures)
 
 
@@ -163,7 +177,7 @@ def _name(output: Output) -> str:
 
 
 def _of_candidate(
-    experiment: Experiment, code: Path, baseline: Baseline, scale: Sequence[_Measure]
+    experiment: Experiment, code: Path, baseline: Baseline, scale: Sequence[Measure]
 ) -> Judgement:
     found = Judgement(Verdict.UNDECIDED, "nothing was compared")
     for number, pattern in enumerate((*PATTERNS, PATTERNS[0])):
@@ -174,7 +188,7 @@ def _of_candidate(
     return found
 
 
-def _compared(answer: Answer, baseline: Baseline, scale: Sequence[_Measure]) -> Judgement:
+def _compared(answer: Answer, baseline: Baseline, scale: Sequence[Measure]) -> Judgement:
     if answer.failure is not None:
         crashed = answer.failure.kind in CRASHES
         verdict = Verdict.DIFFERENT if crashed else Verdict.UNDECIDED
@@ -194,7 +208,7 @@ def _compared(answer: Answer, baseline: Baseline, scale: Sequence[_Measure]) -> 
     return Judgement(Verdict.EQUAL, "all that the baseline writes is the same within the tolerance", outputs)
 
 
-def _output_result(one: _Measure, baseline: Baseline, contents: Sequence[bytes]) -> OutputResult:
+def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) -> OutputResult:
     expected, found = one.bytes_of(baseline.contents[0]), one.bytes_of(contents)
     apart = distances(one.output.kind, expected, found)
     beyond = (apart > one.tolerance).nonzero()[0]
@@ -212,7 +226,7 @@ def _output_result(one: _Measure, baseline: Baseline, contents: Sequence[bytes])
 
 
 def _controls(
-    experiment: Experiment, subjects: Subjects, baseline: Baseline, scale: Sequence[_Measure]
+    experiment: Experiment, subjects: Subjects, baseline: Baseline, scale: Sequence[Measure]
 ) -> Iterable[Control]:
     from rpl_vmreplay.compare.mutants import empty_kernel, mutants
 
@@ -229,7 +243,7 @@ def _controls(
 
 
 def _control(
-    experiment: Experiment, mutant: Mutant, place: Path, baseline: Baseline, scale: Sequence[_Measure]
+    experiment: Experiment, mutant: Mutant, place: Path, baseline: Baseline, scale: Sequence[Measure]
 ) -> Control:
     place.write_bytes(mutant.code)
     for pattern in PATTERNS:

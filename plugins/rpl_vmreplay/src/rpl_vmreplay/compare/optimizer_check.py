@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING
 from rpl_core.config.values import text
 from rpl_core.errors import RplError
 from rpl_core.interfaces.options import CommandOption
-from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.interfaces.equivalence import (
+    EquivalenceCheck,
+    EquivalenceReport,
+    EquivalenceVerdict,
+    KernelPairs,
+)
+from rpl_vmreplay.cli.captures import whole_capture
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.options import Options
     from rpl_optimize.interfaces.equivalence import EquivalenceRequest
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.judge import Judgement, Subjects
+    from rpl_vmreplay.compare.judge import Judgement, Subjects, Yardstick
     from rpl_vmreplay.interfaces.replayer import Replayer
 
 CAPTURE: CommandOption[Path | None] = CommandOption(
@@ -32,6 +39,26 @@ class CapturedLaunchCheck(EquivalenceCheck):
     name = "captured-launch"
     summary = "replays one captured launch with both builds (--capture) and compares what they write"
 
+    def __init__(self) -> None:
+        #: By the candidate's program: what its comparison found, for the launches in turns.
+        self._compared: dict[Path, tuple[Subjects, Yardstick]] = {}
+
+    def time_kernel(
+        self, request: EquivalenceRequest, candidate_first: tuple[bool, ...]
+    ) -> KernelPairs | None:
+        """On the GPU, where there is one: replays in the emulator have no times."""
+        from rpl_vmreplay.compare.timing import TurnsRequest, take_turns
+
+        folder, program = request.options.plugins[CAPTURE], request.candidate_program
+        if folder is None or program is None or program not in self._compared:
+            return KernelPairs(problem="no comparison of this candidate came before")
+        replayer, options = _timing_replayer()
+        capture = whole_capture(folder)
+        subjects, yardstick = self._compared[program]
+        turns = TurnsRequest(capture, subjects, yardstick, candidate_first, request.options.time_limit_s)
+        found = take_turns(turns, replayer, options)
+        return KernelPairs(found.pairs, found.origin, found.problem, different=found.different)
+
     def check(self, request: EquivalenceRequest) -> EquivalenceReport:
         try:
             return self._check(request)
@@ -39,7 +66,6 @@ class CapturedLaunchCheck(EquivalenceCheck):
             return _not_run(error.one_line())
 
     def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
-        from rpl_vmreplay.cli.captures import whole_capture
         from rpl_vmreplay.compare.judge import compare_code
         from rpl_vmreplay.compare.subjects import subjects_of
 
@@ -56,6 +82,8 @@ class CapturedLaunchCheck(EquivalenceCheck):
             return _not_run(f"both builds have the same machine code of the captured {subjects.kernel}")
         replayer = _replayer()
         found = compare_code(capture, replayer, subjects, time_limit_s=request.options.time_limit_s)
+        if found.yardstick is not None:
+            self._compared[request.candidate_program] = subjects, found.yardstick
         return _report(capture, replayer, found)
 
 
@@ -77,7 +105,19 @@ def _replayer() -> Replayer:
     from rpl_core.cli.session import session_of
     from rpl_vmreplay.cli.captures import logging_replayer
 
-    return logging_replayer(session_of(click.get_current_context()))
+    return logging_replayer(session_of(click.get_current_context()), None)
+
+
+def _timing_replayer() -> tuple[Replayer, Options]:
+    """The one for GPUs, with its settings."""
+    import click
+
+    from rpl_core.cli.command_options import option_values
+    from rpl_core.cli.session import session_of
+    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+
+    session = session_of(click.get_current_context())
+    return replayer_of(session, DEFAULT_REPLAYER), option_values(session, "full-vm", {})
 
 
 def _report(capture: Capture, replayer: Replayer, found: Judgement) -> EquivalenceReport:

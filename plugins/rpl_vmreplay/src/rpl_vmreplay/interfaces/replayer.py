@@ -74,10 +74,10 @@ class ReplayRequest:
     and layout of arguments. ``keep`` names the memory to give back as it is after the last launch. With
     ``patch_hidden_args`` pointers among the compiler's own arguments that lead to objects of the captured
     process are zeroed. ``time_limit_s`` is for one launch.
-    ``against`` is another code object that takes turns with ``code_object``: ``iterations`` pairs of launches, in
-    which it runs first where ``against_first`` says so, each from restored memory. Afterwards each runs once
-    more, not timed, and what it leaves is given back. ``keep_variables`` asks for the bytes of the module's
-    variables too. ``cold_caches``: what caches hold is made to give way before each launch.
+    ``against`` is another code object that takes turns with ``code_object``: ``iterations`` pairs of
+    launches, in which it runs first where ``against_first`` says so, each from restored memory. Afterwards
+    each runs once more, not timed, and what it leaves is given back. ``keep_variables`` asks for the bytes of
+    the module's variables too. ``cold_caches``: what caches hold is made to give way before each launch.
     ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
     registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
     ``options`` are the values of ``rpl replay``'s options, those of plugins too.
@@ -178,9 +178,9 @@ class ReplayResult:
     regions that differ. ``kept`` are the bytes of ``ReplayRequest.keep``, in its order. ``accesses`` is
     ``None``, with ``accesses_reason``, where it was not asked for or can't be known. ``stale_arguments`` are
     hidden arguments that point into the captured process, ``patched_arguments`` those that were zeroed.
-    ``variables`` are those that the code has. ``restored_bytes``: before later launches only so many bytes were
-    restored, and all others are proven not to have changed. ``flushed_bytes`` were written elsewhere before
-    each launch, to empty caches. With ``failure`` there is no end state.
+    ``variables`` are those that the code has. ``restored_bytes``: before later launches only so many bytes
+    were restored, and all others are proven not to have changed. ``flushed_bytes`` were written elsewhere
+    before each launch, to empty caches. With ``failure`` there is no end state.
     """
 
     replayer: str

@@ -1,0 +1,98 @@
+"""Launches of two kernels in turns on one capture: their times, and whether they still compute the same."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rpl_core.errors import MissingError
+from rpl_core.values import frozen
+from rpl_vmreplay.compare.experiment import PATTERNS, Answer
+from rpl_vmreplay.compare.judge import Verdict
+from rpl_vmreplay.interfaces.replayer import MemoryEdit, ReplayRequest
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.options import Options
+    from rpl_core.model.origin import Origin
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.compare.judge import Subjects, Yardstick
+    from rpl_vmreplay.interfaces.replayer import Replayer
+
+
+@frozen
+class Turns:
+    """Times of each pair, A's and B's, in ns. ``problem`` says why there are none, or why they mean nothing;
+    ``different``: because the results behind the last pair are not those of the comparison any more."""
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    origin: Origin | None = None
+    problem: str | None = None
+    different: bool = False
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """B's time by A's."""
+        return tuple(b / a for a, b in self.pairs if a > 0)
+
+
+@frozen
+class TurnsRequest:
+    """``b_first``: for each pair. ``yardstick`` is that of the comparison which called B equal."""
+
+    capture: Capture
+    subjects: Subjects
+    yardstick: Yardstick
+    b_first: tuple[bool, ...]
+    time_limit_s: float | None = None
+    cold_caches: bool = False
+
+
+def take_turns(request: TurnsRequest, replayer: Replayer, options: Options) -> Turns:
+    """One replay; memory is poisoned and restored before each launch as in the comparison."""
+    try:
+        result = replayer.replay(_replay_request(request, options))
+    except MissingError as error:
+        return Turns(problem=error.one_line())
+    if result.failure is not None:
+        return Turns(origin=result.origin, problem=f"{replayer.name}: {result.failure.fact}")
+    if result.against is None or not result.times_ns:
+        return Turns(origin=result.origin, problem=f"the replayer {replayer.name} knows no times")
+    pairs = tuple(zip(result.times_ns, result.against.times_ns, strict=True))
+    baseline = request.yardstick.baseline
+    first = request.yardstick.compared(Answer(None, result.kept))
+    if first.verdict is not Verdict.EQUAL:
+        problem = f"behind the timed launches the baseline itself gives other results: {first.reason}"
+        return Turns((), result.origin, problem)
+    # On one device: what both do there is compared with each other.
+    there = attrs.evolve(request.yardstick, baseline=attrs.evolve(baseline, contents=(result.kept,)))
+    second = there.compared(Answer(None, result.against.kept))
+    if second.verdict is Verdict.EQUAL:
+        return Turns(pairs, result.origin)
+    problem = f"behind the timed launches it gives other results: {second.reason}"
+    return Turns((), result.origin, problem, different=True)
+
+
+def _replay_request(request: TurnsRequest, options: Options) -> ReplayRequest:
+    writes = request.yardstick.baseline.writes
+    return ReplayRequest(
+        request.capture.folder,
+        iterations=len(request.b_first),
+        code_object=request.subjects.a,
+        against=request.subjects.b,
+        against_first=request.b_first,
+        edits=tuple(MemoryEdit(one.address, bytes([PATTERNS[0]]) * one.size) for one in writes.poisoned),
+        keep=writes.written,
+        hashes=False,
+        time_limit_s=request.time_limit_s,
+        cold_caches=request.cold_caches,
+        options=options,
+    )
+
+
+def drawn_order(pairs: int) -> tuple[bool, ...]:
+    """Who is first in each pair: each as often as the other, in an order that keeps time with nothing."""
+    order = [number % 2 == 1 for number in range(pairs)]
+    random.Random(pairs).shuffle(order)  # noqa: S311 - no secret
+    return tuple(order)
