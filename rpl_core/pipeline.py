@@ -52,6 +52,10 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
     """All documents that the installed plugins make of ``recording``."""
     for trace in recording.traces:
         protect(trace)
+    values = request.options.by_name()
+    for option in host.catalog.options():
+        if option.change_recording is not None and values.get(option.name) is not None:
+            recording = option.change_recording(recording, values[option.name])
     device = find_device(request, recording.gpu_agents, host, recording.ceilings)
     if request.device is not None and device.model is not None:
         refuse_other_family(device.model, recording)

@@ -34,7 +34,8 @@ class CommandOption(Generic[T]):
     ``UsageError`` for what can't be one; see ``rpl_core.config.values``. With
     ``setting`` it can also be set in ``rpl.toml`` and by ``RPL_<NAME>``. A ``recorded`` one is kept in the
     manifest of a run, and later analyses of that run take it over unless told otherwise.
-    ``change_device`` makes the device that is analysed from the one found and a value that is not ``None``.
+    ``change_device`` makes the device that is analysed from the one found and a value that is not ``None``,
+    ``change_recording`` the recording from the one read.
     """
 
     name: str
@@ -48,6 +49,7 @@ class CommandOption(Generic[T]):
     recorded: bool = False
     meaning: str | None = attrs.field(default=None, eq=False, repr=False)  # of the setting; else ``help``
     change_device: Callable[[Any, Any], Any] | None = attrs.field(default=None, eq=False, repr=False)
+    change_recording: Callable[[Any, Any], Any] | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def key(self) -> str:

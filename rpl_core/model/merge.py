@@ -130,6 +130,10 @@ class _Merge:
             counter_names=self.counter_names,
             grouped_by_queue=any(t.grouped_by_queue for t in self.traces),
             diagnostics=tuple(d for t in self.traces for d in t.diagnostics),
+            extras={
+                key: tuple(value for t in self.traces for value in t.extras.get(key, ()))
+                for key in dict.fromkeys(key for t in self.traces for key in t.extras)
+            },
         )
 
     def _source(self) -> TraceSource:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
+    from rpl_analysis.phases.report import PhaseReport
     from rpl_analysis.ranks.model import RankReport
     from rpl_analysis.roofline.model import RooflineResult
     from rpl_analysis.runtime.model import ApplicationTime, KernelTime
@@ -28,6 +29,7 @@ __all__ = [
     "KERNEL_TIMES",
     "NEXT_STEPS",
     "OCCUPANCY",
+    "PHASES",
     "RANKS",
     "ROOFLINE",
 ]
@@ -46,5 +48,7 @@ ROOFLINE: Fact[RooflineResult] = Fact("roofline")
 EXECUTION_GRAPH: Fact[ExecutionGraph] = Fact("execution_graph")
 #: ``None`` where nothing was timed.
 RANKS: Fact[RankReport] = Fact("ranks")
+#: ``None`` where the application marked no range.
+PHASES: Fact[PhaseReport] = Fact("phases")
 BOTTLENECKS: Fact[Mapping[str, Classification]] = Fact("bottlenecks", Mapping)
 NEXT_STEPS: Fact[NextSteps] = Fact("next_steps")

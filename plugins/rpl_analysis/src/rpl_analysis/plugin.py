@@ -31,6 +31,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_analysis.instruction_mix.analyzer import InstructionMixAnalyzer
     from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
     from rpl_analysis.occupancy.compiled import CodeOccupancyAnalyzer
+    from rpl_analysis.phases.analyzer import PhasesAnalyzer
     from rpl_analysis.ranks.analyzer import RanksAnalyzer
     from rpl_analysis.roofline.analyzer import RooflineAnalyzer
     from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
@@ -44,6 +45,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
         RooflineAnalyzer(),
         ExecutionGraphAnalyzer(),
         RanksAnalyzer(),
+        PhasesAnalyzer(),
         BottleneckAnalyzer(),
         AdviceAnalyzer(),
     )

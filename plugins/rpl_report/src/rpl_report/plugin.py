@@ -35,10 +35,11 @@ def rpl_renderers() -> tuple[Renderer, ...]:
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
     from rpl_report.advice_section import AdviceSection
+    from rpl_report.phases_section import PhasesSection
     from rpl_report.ranks_section import RanksSection
     from rpl_report.speed_of_light import SpeedOfLightSection
 
-    return (AdviceSection(), SpeedOfLightSection(), RanksSection())
+    return (AdviceSection(), SpeedOfLightSection(), PhasesSection(), RanksSection())
 
 
 @hookimpl

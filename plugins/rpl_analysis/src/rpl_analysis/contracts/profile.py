@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from rpl_analysis.contracts.phases import PhasesPart
 from rpl_analysis.contracts.ranks import RanksPart
 from rpl_analysis.contracts.roofline import RooflinePart
 from rpl_core.contracts.common import Document, ExactnessName, Part
@@ -144,5 +145,6 @@ class ProfileDocument(Document):
     launches: float | None = None
     kernels: tuple[KernelProfile, ...] = ()
     ranks: RanksPart | None = None
+    phases: PhasesPart | None = None  # null where the application marked no range
     untimed_thread_traces: tuple[dict[str, Any], ...] = ()  # of kernels without a time in this document
     incomplete: str | None = None

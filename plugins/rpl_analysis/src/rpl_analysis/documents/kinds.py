@@ -14,6 +14,7 @@ from rpl_analysis.facts import (
     KERNEL_TIMES,
     NEXT_STEPS,
     OCCUPANCY,
+    PHASES,
     RANKS,
     ROOFLINE,
 )
@@ -64,6 +65,7 @@ class ProfileKind(_Kind):
                 dag=cast("DagDocument", context.drafts["dag"]),
                 classifications=facts.get(BOTTLENECKS) or {},
                 ranks=facts.get(RANKS),
+                phases=facts.get(PHASES),
                 device=context.device,
                 device_reason=context.device_reason,
                 wave_size=_wave_size(context),

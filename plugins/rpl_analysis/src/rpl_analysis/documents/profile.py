@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.occupancy.result import Occupancy
+    from rpl_analysis.phases.report import PhaseReport
     from rpl_analysis.ranks.model import RankReport
     from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
     from rpl_core.model.device import DeviceModel
@@ -45,6 +46,7 @@ class ProfileFacts:
     dag: DagDocument
     classifications: Mapping[str, Classification]
     ranks: RankReport | None
+    phases: PhaseReport | None
     device: DeviceModel | None
     device_reason: str | None
     wave_size: int | None
@@ -78,6 +80,7 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
         launches=application.launches if application else None,
         kernels=kernels,
         ranks=plain_values(facts.ranks),
+        phases=plain_values(facts.phases),
         incomplete=facts.incomplete,
     )
 

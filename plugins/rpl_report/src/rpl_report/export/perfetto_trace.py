@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rpl_analysis.phases.report import ranges_by_name
 from rpl_core.errors import MissingError
 from rpl_core.text.safety import encodable, printable
 from rpl_core.values import frozen
@@ -20,6 +21,7 @@ from rpl_report.export.perfetto_tracks import (
     api_tracks,
     path_track,
     process_tracks,
+    range_tracks,
     stream_tracks,
     track_categories,
 )
@@ -54,7 +56,9 @@ def to_perfetto(work: TimedWork, counters: Mapping[str, Float64Column] | None = 
     functions = work.trace.api_functions
     tracks = [path_track(work, shift), *stream_tracks(work, shift)]
     tracks += api_tracks(work, shift, len(work.nodes.symbol_names))
-    names = [printable(encodable(name)) for name in (*work.nodes.symbol_names, *functions)]
+    ranges = ranges_by_name(work.trace)
+    tracks += range_tracks(work, ranges, shift, len(work.nodes.symbol_names) + len(functions))
+    names = [printable(encodable(name)) for name in (*work.nodes.symbol_names, *functions, *ranges)]
     counted, left_out = counter_tracks(work, counters or {}, shift)
     head = _head(messages, work.trace, tracks, names)
     described = describe_counters(messages, counted, _FIRST_TRACK + len(tracks), _FIRST_PROCESS, left_out)

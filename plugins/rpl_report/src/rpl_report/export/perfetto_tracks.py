@@ -13,6 +13,8 @@ from rpl_core.values import frozen
 from rpl_report.export.tracks import path_intervals, split_overlaps, work_tracks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import ApiCalls, Process, Trace
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rpl_report.timeline.work import TimedWork
 
     Int64Column = NDArray[np.int64]
+    Place = tuple[int, int, int, int]  # process, thread, begin, end
 
 __all__ = [
     "ProcessTrack",
@@ -27,6 +30,7 @@ __all__ = [
     "api_tracks",
     "path_track",
     "process_tracks",
+    "range_tracks",
     "stream_tracks",
     "track_categories",
 ]
@@ -120,7 +124,7 @@ def _flow(process: NDArray[np.integer], correlation_id: Int64Column) -> Int64Col
 
 def track_categories(trace: Trace) -> tuple[str, ...]:
     """All that slices of this recording may have."""
-    return "gpu", "critical path", _api_name(trace).lower()
+    return "gpu", "critical path", "range", _api_name(trace).lower()
 
 
 def _api_name(trace: Trace) -> str:
@@ -142,13 +146,46 @@ def api_tracks(work: TimedWork, shift_ns: Int64Column, first_name: int) -> list[
     return found
 
 
+def range_tracks(
+    work: TimedWork, ranges: Mapping[str, Sequence[Place]], shift_ns: Int64Column, first_name: int
+) -> list[SliceTrack]:
+    """The ranges that the application marked, per thread; those inside others lie below them."""
+    lanes: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for number, places in enumerate(ranges.values()):
+        for process, thread, begin, end in places:
+            lanes.setdefault((process, thread), []).append((begin, -end, number))
+    found = []
+    for (process, thread), rows in sorted(lanes.items()):
+        begin, end, name = np.array(sorted(rows), np.int64).T
+        place = _machine(work, process)
+        whose = f"thread {thread}" if thread >= 0 else "the process"
+        for number, part in enumerate(split_overlaps(begin, -end)):
+            label = f"ranges of {whose}"
+            found.append(
+                SliceTrack(
+                    label=label if number == 0 else f"{label} (inside {number})",
+                    process=process,
+                    category="range",
+                    begin_ns=begin[part] - int(shift_ns[place]),
+                    end_ns=-end[part] - int(shift_ns[place]),
+                    name=name[part] + first_name,
+                    row=np.full(part.size, -1, dtype=np.int64),
+                    flow=np.zeros(part.size, dtype=np.int64),
+                )
+            )
+    return found
+
+
+def _machine(work: TimedWork, process: int) -> int:
+    return work.machines.index(work.trace.processes[process].node) if len(work.machines) > 1 else 0
+
+
 def _thread_tracks(
     work: TimedWork, calls: ApiCalls, rows: Int64Column, shift_ns: Int64Column, first_name: int
 ) -> list[SliceTrack]:
     process, thread = int(calls.process[rows[0]]), int(calls.thread_id[rows[0]])
     api = _api_name(work.trace)
-    machine = work.machines.index(work.trace.processes[process].node) if len(work.machines) > 1 else 0
-    shift = int(shift_ns[machine])
+    shift = int(shift_ns[_machine(work, process)])
     found = []
     for number, part in enumerate(split_overlaps(calls.begin_ns[rows], calls.end_ns[rows])):
         own = rows[part]

@@ -20,7 +20,7 @@ def trace_command(
     """A timing pass; ``dependencies`` adds the copies and HIP calls that order the work of streams."""
     traces = ["--kernel-trace"]
     if dependencies:
-        traces += ["--memory-copy-trace", "--hip-runtime-trace"]
+        traces += ["--memory-copy-trace", "--hip-runtime-trace", "--marker-trace"]
     return (str(executable), *traces, *_output(output), _APPLICATION_FOLLOWS, *application)
 
 

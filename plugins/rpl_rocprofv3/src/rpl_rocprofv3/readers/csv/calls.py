@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_core.model.ranges import HostRange
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.csv.findings import report_columns
@@ -14,13 +15,14 @@ from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_call
 from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rpl_core.model.trace import ApiCalls, Int64Column
     from rpl_rocprofv3.readers.csv.agents import CsvAgents
     from rpl_rocprofv3.readers.findings import Findings
 
-__all__ = ["CsvCalls", "read_csv_calls", "read_csv_copies"]
+__all__ = ["CsvCalls", "read_csv_calls", "read_csv_copies", "read_csv_ranges"]
 
 _HIP_RUNTIME = "HIP_RUNTIME_API"
 _CALL_INTEGERS = ("Process_Id", "Thread_Id", "Correlation_Id", "Start_Timestamp", "End_Timestamp")
@@ -55,6 +57,27 @@ def read_csv_calls(path: Path, findings: Findings) -> CsvCalls:
         findings=findings,
     )
     return CsvCalls(values, function.texts, int(pids[0]) if len(pids) and pids[0] >= 0 else None)
+
+
+def read_csv_ranges(path: Path, guid: str, pid: int, findings: Findings) -> Iterator[HostRange]:
+    """Ranges of roctx, whose message stands in place of a function. Releases with a domain for ranges repeat
+    them as calls in another one (docs/reference/formats.md, 2.2)."""
+    columns = read_columns(path, integers=_CALL_INTEGERS, texts=("Domain", "Function"))
+    report_columns(columns, findings)
+    names, domain = columns.texts["function"], columns.texts.get("domain")
+    begin, end = columns.integer("Start_Timestamp"), columns.integer("End_Timestamp")
+    chosen = begin < end
+    if (
+        domain is not None
+        and (known := [text.endswith("_RANGE_API") for text in domain.texts])
+        and any(known)
+    ):
+        chosen &= np.array(known, np.bool_)[domain.code]
+    thread = columns.integer("Thread_Id")
+    for row in np.flatnonzero(chosen).tolist():
+        yield HostRange(
+            names.texts[names.code[row]], guid, pid, int(thread[row]), int(begin[row]), int(end[row])
+        )
 
 
 def read_csv_copies(path: Path, agents: CsvAgents, findings: Findings) -> tuple[CopyRows, Int64Column]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 __all__ = [
-    *("AGENTS", "COPIES", "COUNTERS", "CSV_FORMAT", "CSV_NODE", "HIP", "KERNELS"),
+    *("AGENTS", "COPIES", "COUNTERS", "CSV_FORMAT", "CSV_NODE", "HIP", "KERNELS", "MARKERS"),
     *("CsvSet", "csv_sets", "described"),
 ]
 
@@ -26,15 +26,15 @@ CSV_NODE = "node"
 _EDGE_BYTES = 1 << 16
 
 KERNELS, COUNTERS, AGENTS = "kernel_trace", "counter_collection", "agent_info"
-HIP, COPIES = "hip_api_trace", "memory_copy_trace"
+HIP, COPIES, MARKERS = "hip_api_trace", "memory_copy_trace", "marker_api_trace"
 # Written beside the kernel trace and not needed for a trace.
 _UNUSED = (
-    *("hsa_api_trace", "marker_api_trace", "rccl_api_trace", "rocdecode_api_trace", "rocjpeg_api_trace"),
+    *("hsa_api_trace", "rccl_api_trace", "rocdecode_api_trace", "rocjpeg_api_trace"),
     *("memory_allocation_trace", "scratch_memory_trace", "kernel_stats", "hip_api_stats", "hsa_api_stats"),
     *("memory_copy_stats", "domain_stats", "marker_api_stats"),
 )
 _SAME_KIND = {"hip_runtime_api_trace": HIP}
-_KINDS = (KERNELS, COUNTERS, AGENTS, HIP, COPIES, *_SAME_KIND, *_UNUSED)
+_KINDS = (KERNELS, COUNTERS, AGENTS, HIP, COPIES, MARKERS, *_SAME_KIND, *_UNUSED)
 _NAME = re.compile(rf"(?:(?P<prefix>.*)_)?(?P<kind>{'|'.join(_KINDS)})\.csv(?:\.gz)?")
 _TIMES = ("start_timestamp", "end_timestamp")
 _COLUMNS = {
@@ -43,6 +43,7 @@ _COLUMNS = {
     AGENTS: ("node_id", "agent_type", "name"),
     HIP: ("function", *_TIMES),
     COPIES: ("direction", *_TIMES),
+    MARKERS: ("function", *_TIMES),
 }
 
 
@@ -94,7 +95,7 @@ def csv_sets(files: Iterable[Path]) -> tuple[CsvSet, ...]:
     return tuple(
         CsvSet(folder, prefix, kinds)
         for (folder, prefix), kinds in sorted(found.items())
-        if not kinds.keys() <= set(_UNUSED)
+        if not kinds.keys() <= {MARKERS, *_UNUSED}
     )
 
 

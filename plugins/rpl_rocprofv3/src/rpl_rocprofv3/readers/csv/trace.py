@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 
 from rpl_core.model.trace import NOT_RECORDED, Process, TraceSource
 from rpl_rocprofv3.readers.csv.agents import read_csv_agents
-from rpl_rocprofv3.readers.csv.calls import read_csv_calls, read_csv_copies
+from rpl_rocprofv3.readers.csv.calls import read_csv_calls, read_csv_copies, read_csv_ranges
 from rpl_rocprofv3.readers.csv.counters import read_csv_counters
 from rpl_rocprofv3.readers.csv.dispatches import dispatches_of_counters, read_csv_dispatches
-from rpl_rocprofv3.readers.csv.sets import AGENTS, COPIES, COUNTERS, CSV_FORMAT, CSV_NODE, HIP, KERNELS
+from rpl_rocprofv3.readers.csv.sets import (
+    AGENTS,
+    COPIES,
+    COUNTERS,
+    CSV_FORMAT,
+    CSV_NODE,
+    HIP,
+    KERNELS,
+    MARKERS,
+)
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.checks import with_flat_geometry
 from rpl_rocprofv3.readers.trace.origin_marks import mark_beside, origin_of
@@ -41,9 +50,11 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
     calls = read_csv_calls(paths[HIP], findings) if HIP in paths else None
     pids = (files.pid, readings.pid if readings else None, calls.pid if calls else None)
     pid = next((pid for pid in pids if pid is not None), NOT_RECORDED)
+    process = Process(f"{files.folder.name}/{files.prefix}", pid, CSV_NODE)
+    marked = read_csv_ranges(paths[MARKERS], process.guid, pid, findings) if MARKERS in paths else ()
     parts = TraceParts(
         source=TraceSource(reader, CSV_FORMAT, tuple(str(path) for _, path in sorted(paths.items()))),
-        processes=(Process(f"{files.folder.name}/{files.prefix}", pid, CSV_NODE),),
+        processes=(process,),
         agents=tuple(agents.agents),
         kernels=found.kernels,
         rows=found.rows,
@@ -52,6 +63,7 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
         copies=copies,
         calls=(calls.values, calls.functions) if calls else None,
         counter_names=readings.names if readings else (),
+        ranges=tuple(marked),
         origin=origin_of(mark_beside(files.folder, files.prefix), findings),
     )
     trace = assembled(

@@ -6,11 +6,13 @@ Calls that begin and end at the same tick are stored in ``rocpd_sample`` instead
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from rpl_core.model.ranges import HostRange
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.handle_text import handle_values, number_values
@@ -21,6 +23,8 @@ from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column
@@ -33,10 +37,13 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.readers.sqlite.argument_texts import ArgumentTexts
     from rpl_rocprofv3.readers.trace.api_table import ApiArguments
 
-__all__ = ["HostCalls", "api_calls", "has_api_rows", "read_host_calls"]
+__all__ = ["HostCalls", "api_calls", "has_api_rows", "marked_ranges", "read_host_calls"]
 
 # Older builds lack the suffix _EXT (docs/reference/formats.md, 2.5).
 _HIP_RUNTIME = "HIP_RUNTIME_API"
+# Ranges of roctx (docs/reference/formats.md, 2.2), and the one that other threads work in, too.
+_RANGES = ("MARKER_CORE_RANGE_API", "MARKER_CORE_API")
+_OF_PROCESS = "roctxProcessRangeA"
 # Argument names of the HIP runtime that order work (docs/reference/execution-graph.md, section 5).
 _STREAM, _EVENT, _FLAGS = "stream", "event", "flags"
 _DEVICES = ("device", "deviceId")
@@ -55,6 +62,7 @@ class HostCalls:
     stack_id: Int64Column
     parent_stack_id: Int64Column
     is_hip: NDArray[np.bool_]
+    is_range: NDArray[np.bool_]
 
     def hip_calls(self) -> HostCalls:
         """Only the calls of the HIP runtime."""
@@ -75,7 +83,7 @@ def has_api_rows(part: Part) -> bool:
 
 def read_host_calls(database: Database, part: Part, events: Events) -> HostCalls | None:
     """Read regions and samples; None when there are none."""
-    pieces = [p for p in (_regions(database, part), _samples(database, part)) if p is not None]
+    pieces = [p for p in (_region_rows(database, part), _samples(database, part)) if p is not None]
     if not pieces:
         return None
     joined = (
@@ -94,17 +102,52 @@ def read_host_calls(database: Database, part: Part, events: Events) -> HostCalls
         event_id=event_id,
         stack_id=np.where(stack == NOT_RECORDED, own_id, stack),
         parent_stack_id=taken(events.parent_stack_id, row, none=0),
-        is_hip=_is_hip(part, category),
+        is_hip=_of_category(part, category, _HIP_RUNTIME),
+        is_range=_ranges(part, category, begin < end),
     )
 
 
-def _is_hip(part: Part, category: Int64Column) -> NDArray[np.bool_]:
+def _of_category(part: Part, category: Int64Column, prefix: str) -> NDArray[np.bool_]:
     names = read_strings(part, category)
-    hip = np.array(sorted(i for i, name in names.items() if name.startswith(_HIP_RUNTIME)), np.int64)
-    return positions(category, hip) >= 0
+    own = np.array(sorted(i for i, name in names.items() if name.startswith(prefix)), np.int64)
+    return positions(category, own) >= 0
 
 
-def _regions(database: Database, part: Part) -> tuple[Int64Column, ...] | None:
+def _ranges(part: Part, category: Int64Column, has_length: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Newer releases have a category for ranges, and their calls in the older one."""
+    newer = _of_category(part, category, _RANGES[0])
+    return has_length & (newer if newer.any() else _of_category(part, category, _RANGES[1]))
+
+
+def marked_ranges(part: Part, calls: HostCalls, processes: Processes) -> Iterator[HostRange]:
+    """The ranges of roctx. Their message is the text that the event holds."""
+    chosen = np.flatnonzero(calls.is_range)
+    table = part.table("event")
+    if not len(chosen) or table is None:
+        return
+    wanted = set(calls.event_id[chosen].tolist())
+    rows = table.rows(part.connection, ("id", "extdata"))
+    texts = {number: text for number, text in rows if number in wanted}
+    names = read_strings(part, calls.name_id[chosen])
+    process = np.maximum(processes.positions(calls.pid[chosen]), 0).tolist()
+    for row, of in zip(chosen.tolist(), process, strict=True):
+        called = names.get(int(calls.name_id[row]), "")
+        name = _message(texts.get(int(calls.event_id[row]))) or called
+        thread = NOT_RECORDED if called == _OF_PROCESS else int(calls.tid[row])
+        own = processes.values[of]
+        yield HostRange(name, own.guid, own.pid, thread, int(calls.begin_ns[row]), int(calls.end_ns[row]))
+
+
+def _message(text: object) -> str | None:
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    message = found.get("message") if isinstance(found, dict) else None
+    return message if isinstance(message, str) and message else None
+
+
+def _region_rows(database: Database, part: Part) -> tuple[Int64Column, ...] | None:
     table = part.table("region")
     if table is None:
         return None

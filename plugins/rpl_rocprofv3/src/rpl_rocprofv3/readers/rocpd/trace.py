@@ -16,7 +16,7 @@ from rpl_core.model.trace import NOT_RECORDED, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.rocpd.api import api_calls, has_api_rows, read_host_calls
+from rpl_rocprofv3.readers.rocpd.api import api_calls, has_api_rows, marked_ranges, read_host_calls
 from rpl_rocprofv3.readers.rocpd.counters import read_counters
 from rpl_rocprofv3.readers.rocpd.events import read_events
 from rpl_rocprofv3.readers.rocpd.hip_events import read_hip_events
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.origin import Origin
+    from rpl_core.model.ranges import HostRange
     from rpl_core.model.trace import ApiCalls, Int64Column, Trace
     from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
@@ -51,7 +52,8 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     processes, agents = read_processes(part), read_agents(part)
     traced_api = has_api_rows(part)
     events = read_events(database, part, of_api_calls=traced_api)
-    calls, tree = _host_side(database, part, events, processes, findings) if traced_api else (None, None)
+    host = _host_side(database, part, events, processes, findings) if traced_api else _HostSide()
+    tree = host.tree
     raw = read_dispatch_columns(database, part, findings)
     stream_id, queue_id = raw["stream_id"], raw["queue_id"]
     found = resolve_dispatches(part, raw, events, processes, agents, findings)
@@ -71,7 +73,8 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
         stream_id=stream_id,
         queue_id=queue_id,
         copies=copies,
-        calls=calls,
+        calls=host.calls,
+        ranges=host.ranges,
         counter_names=counters.names if counters else (),
         stream_names=read_names(part, "info_stream", _used(stream_ids)),
         queue_names=read_names(part, "info_queue", _used([queue_id])),
@@ -87,12 +90,25 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
 
 def _host_side(
     database: Database, part: Part, events: Events, processes: Processes, findings: Findings
-) -> tuple[tuple[ApiCalls, tuple[str, ...]] | None, _CallTree | None]:
-    """The HIP calls with their names, and the tree of all calls. The raw columns end here."""
+) -> _HostSide:
+    """The raw columns end here."""
     calls = read_host_calls(database, part, events)
     if calls is None:
-        return None, None
-    return api_calls(database, part, calls, processes, findings), _call_tree(calls)
+        return _HostSide()
+    return _HostSide(
+        api_calls(database, part, calls, processes, findings),
+        _call_tree(calls),
+        tuple(marked_ranges(part, calls, processes)),
+    )
+
+
+@frozen(eq=False)
+class _HostSide:
+    """The HIP calls with their names, the tree of all calls, and the ranges of the application."""
+
+    calls: tuple[ApiCalls, tuple[str, ...]] | None = None
+    tree: _CallTree | None = None
+    ranges: tuple[HostRange, ...] = ()
 
 
 def _used(columns: Sequence[IntegerColumn]) -> Int64Column:

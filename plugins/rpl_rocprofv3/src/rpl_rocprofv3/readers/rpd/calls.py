@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_core.model.ranges import HostRange
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.handle_text import handle_value
@@ -15,7 +16,7 @@ from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column, UInt64Column
     from rpl_rocprofv3.database import Database
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
     from rpl_rocprofv3.readers.sqlite.tables import Tables
 
-__all__ = ["RpdCalls", "hip_calls", "read_calls"]
+__all__ = ["RpdCalls", "hip_calls", "read_calls", "user_ranges"]
 
 # Other rows are markers of the application and the profiler's own bookkeeping.
 _HIP_PREFIX = "hip"
+_MARKER = "UserMarker"
 _STREAM = re.compile(r"\bstream\s*=\s*(0x[0-9a-fA-F]+)")
 _EVENT = re.compile(r"\bevent\s*=\s*(0x[0-9a-fA-F]+)")
 
@@ -90,6 +92,17 @@ def hip_calls(
         arguments=arguments,
         findings=findings,
     )
+
+
+def user_ranges(calls: RpdCalls, guid: str, strings: Mapping[int, str]) -> Iterator[HostRange]:
+    """Ranges of roctx; marks without a length are none."""
+    marker = [i for i, name in enumerate(calls.functions) if name == _MARKER]
+    raw, begin, end = calls.raw, calls.raw.wide("start"), calls.raw.wide("end")
+    chosen = np.flatnonzero((positions(calls.function.astype(np.int64), marker) >= 0) & (begin < end))
+    columns = (raw["args_id"], raw["pid"], raw.wide("tid"), begin, end)
+    for text, pid, *place in zip(*(column[chosen].tolist() for column in columns), strict=True):
+        if text in strings:
+            yield HostRange(strings[text], guid, pid, *place)
 
 
 def _handles(text_id: Int64Column, strings: Mapping[int, str], pattern: re.Pattern[str]) -> UInt64Column:

@@ -13,7 +13,7 @@ from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSour
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.columns.kernel_names import display_name, plain_symbol
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.rpd.calls import hip_calls, read_calls
+from rpl_rocprofv3.readers.rpd.calls import hip_calls, read_calls, user_ranges
 from rpl_rocprofv3.readers.rpd.geometry import read_launches, stream_ids
 from rpl_rocprofv3.readers.rpd.operations import read_operations
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
@@ -72,6 +72,7 @@ class _RpdFile:
             queue_id=self.operations.raw["queueId"][self.operations.is_kernel],
             copies=(copies, copy_stream),
             calls=None if calls is None else (calls, self.calls.functions),
+            ranges=tuple(user_ranges(self.calls, self.database.path.name, self.strings)),
         )
         return assembled(parts, lambda _: None, self.findings)
 

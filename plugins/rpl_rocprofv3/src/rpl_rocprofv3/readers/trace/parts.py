@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_core.model.origin import Origin
+from rpl_core.model.ranges import RANGES
 from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
@@ -24,6 +25,7 @@ from rpl_rocprofv3.readers.trace.dispatch_table import ordered_dispatches
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rpl_core.model.ranges import HostRange
     from rpl_core.model.trace import Agent, ApiCalls, Int32Column, Kernel, Process
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
@@ -57,6 +59,7 @@ class TraceParts:
     queue_names: Mapping[int, str | None] = attrs.field(factory=dict)
     grouped_by_queue: bool = False
     origin: Origin = Origin.MEASURED
+    ranges: tuple[HostRange, ...] = ()
 
 
 def assembled(parts: TraceParts, counters: CounterSource, findings: Findings) -> Trace:
@@ -85,6 +88,7 @@ def assembled(parts: TraceParts, counters: CounterSource, findings: Findings) ->
         counters=values,
         counter_names=parts.counter_names if values is not None else (),
         grouped_by_queue=parts.grouped_by_queue,
+        extras={RANGES: parts.ranges} if parts.ranges else {},
     )
     check_clock(trace, findings)
     check_waves(trace, findings)

@@ -1,0 +1,1 @@
+"""Ranges that the application marked, and the GPU work that they launched."""
