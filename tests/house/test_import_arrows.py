@@ -59,7 +59,7 @@ LAYERS = {
         ("hookspecs",),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),
-        ("what_if", "bottleneck", "ranks", "facts", "advice"),
+        ("what_if", "bottleneck", "ranks", "phases", "facts", "advice"),
         ("documents",),
         ("cli", "plugin", "loaded_run"),
     ),

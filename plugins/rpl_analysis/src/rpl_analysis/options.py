@@ -12,7 +12,6 @@ from rpl_core.interfaces.options import CommandOption, OptionForm
 
 if TYPE_CHECKING:
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
-    from rpl_core.model.recording import Recording
 
 __all__ = [
     "ANALYSIS_OPTIONS",
@@ -21,7 +20,6 @@ __all__ = [
     "FULL_GRAPH",
     "NAMES",
     "OCCUPANCY_MODE",
-    "RANGE",
     "STRICT",
     "at_clock",
     "with_bandwidth",
@@ -74,13 +72,6 @@ def with_bandwidth(device: DeviceModel, peak_gbps: float) -> DeviceModel:
         memory_ceilings=(given, *others),
         overrides=(*device.overrides, f"memory_bandwidth_gbps={peak_gbps:g}"),
     )
-
-
-def within_range(recording: Recording, name: str) -> Recording:
-    """``recording`` with the work of one range of the application."""
-    from rpl_analysis.phases.restrict import restricted
-
-    return restricted(recording, name)
 
 
 CLOCK: CommandOption[float | None] = CommandOption(
@@ -171,17 +162,6 @@ NAMES: CommandOption[str] = CommandOption(
     setting=True,
 )
 
-RANGE: CommandOption[str | None] = CommandOption(
-    name="range",
-    commands=_ANALYSING,
-    parse=str,
-    default=None,
-    help="Only the work that roctx ranges of this name launched.",
-    metavar="NAME",
-    recorded=True,
-    change_recording=within_range,
-)
-
 ANALYSIS_OPTIONS: tuple[CommandOption[Any], ...] = (
     CLOCK,
     BANDWIDTH,
@@ -191,5 +171,4 @@ ANALYSIS_OPTIONS: tuple[CommandOption[Any], ...] = (
     COPIES,
     FULL_GRAPH,
     NAMES,
-    RANGE,
 )

@@ -18,8 +18,9 @@ RPL_API = 1
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
     from rpl_analysis.options import ANALYSIS_OPTIONS
+    from rpl_analysis.phases.option import RANGE
 
-    return ANALYSIS_OPTIONS
+    return (*ANALYSIS_OPTIONS, RANGE)
 
 
 @hookimpl

@@ -118,7 +118,8 @@ def test_ranges_of_a_real_recording_equal_plain_sql(rpl_shared_data, rpl_cli, tm
     with closing(sqlite3.connect(plain)) as database:
         expected = database.execute(
             "WITH r AS (SELECT a.start, a.end, a.tid FROM rocpd_api a"
-            " JOIN rocpd_string s ON s.id = a.apiName_id JOIN rocpd_string t ON t.id = a.args_id WHERE s.string = 'UserMarker'"
+            " JOIN rocpd_string s ON s.id = a.apiName_id"
+            " JOIN rocpd_string t ON t.id = a.args_id WHERE s.string = 'UserMarker'"
             " AND t.string = 'aten::_scaled_mm') SELECT count(DISTINCT o.id), sum(o.end - o.start) FROM r"
             " JOIN rocpd_api l ON l.tid = r.tid AND l.start BETWEEN r.start AND r.end"
             " JOIN rocpd_api_ops x ON x.api_id = l.id JOIN rocpd_op o ON o.id = x.op_id"
