@@ -36,7 +36,7 @@ def test_standard_profile_shows_runtime_stability_occupancy_and_resources(
     workplace, rpl_standin_rocprofv3, rpl_cli
 ):
     shown = rpl_cli("profile", "./kernel_binary").assert_ok().stdout
-    for word in ("runtime", "stability", "3 runs, CV", "occup.", "limiter"):
+    for word in ("kernel time", "stability", "3 runs, CV", "occup.", "limiter"):
         assert word in shown
     documents = {path.name for path in (workplace / "rpl-runs" / "latest").glob("*.json")}
     assert documents == {"profile.json", "roofline.json", "dag.json", "analysis.json", "run.json"}

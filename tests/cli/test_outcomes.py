@@ -91,7 +91,7 @@ def test_time_limit_in_a_counter_pass_keeps_the_times(profiled, latest):
     assert latest("profile")["runtime_ms"] > 0
     assert latest("roofline")["status"] == "unavailable"
     assert "did not end within" in latest("roofline")["reason"]
-    assert "runtime" in outcome.stdout
+    assert "kernel time" in outcome.stdout
 
 
 def test_missing_rocprofv3(workplace, rpl_cli):
@@ -212,7 +212,7 @@ def test_runs_directory_setting_moves_latest_too(profiled, workplace, rpl_cli):
     (workplace / "rpl.toml").write_text('runs-directory = "elsewhere"\n')
     profiled("./kernel_binary").assert_ok()
     assert not (workplace / "rpl-runs").exists()
-    assert "runtime" in rpl_cli("report").assert_ok().stdout
+    assert "kernel time" in rpl_cli("report").assert_ok().stdout
     assert "label" in rpl_cli("explain").assert_ok().stdout
 
 

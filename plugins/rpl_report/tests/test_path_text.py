@@ -58,7 +58,7 @@ def test_unknown_order_of_streams_gives_a_bracket(program) -> None:
     program.launch("A", 0, 100, stream=1)
     program.launch("B", 200, 300, stream=2)
     text = _text(program, with_calls=False)
-    assert "path between 100 us (certain edges only) and 200 us (under any order of streams)" in text
+    assert "path between 100 us (certain dependencies only) and 200 us (under any order of streams)" in text
     assert "1.000x to 1.500x as fast (no API calls recorded: which of the 2 streams waited" in text
 
 
@@ -74,7 +74,7 @@ def test_copies_are_named_where_they_dominate(program) -> None:
 def test_bounds_are_shown_where_they_differ(program) -> None:
     program.launch("g1", 0, 10, stream=1, function="hipGraphLaunch")
     program.launch("g2", 10, 30, stream=1, same_call=True)
-    assert "  path between 20 us (certain edges only) and 30 us (with guesses)" in _text(program)
+    assert "  path between 20 us (certain dependencies only) and 30 us (with guesses)" in _text(program)
 
 
 def test_the_shift_of_dominance_names_the_next_kernel(program) -> None:

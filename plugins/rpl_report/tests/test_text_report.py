@@ -51,7 +51,7 @@ def test_figures_have_few_digits_and_a_unit(text, value):
 
 def test_columns_are_aligned_and_lines_have_no_trailing_blanks(shown):
     lines = shown([Launch("a", 0, 1000), Launch("a_longer_name", 1000, 3_000_000)]).splitlines()
-    header = next(i for i, line in enumerate(lines) if line.startswith("kernel"))
+    header = next(i for i, line in enumerate(lines) if line.startswith("kernel  "))
     starts = {line.index(word) for line, word in ((lines[header], "bottleneck"), (lines[header + 1], "un"))}
     assert len(starts) == 1
     assert all(line == line.rstrip() for line in lines)
@@ -91,7 +91,7 @@ def test_synthetic_origin_is_said(shown):
 def test_estimated_times_show_their_range(shown):
     launches = [Launch("a", 0, 1000, counters={"SQ_WAVES": 1.0})]
     assert "(estimate, " in shown(launches)
-    assert "runtime     unknown: " in shown(launches, words=("--strict",))
+    assert "kernel time unknown: " in shown(launches, words=("--strict",))
 
 
 _LONG = [("a_kernel_with_a_rather_" + "long_" * 30 + "name(float const*, int)", 0, 1000), ("b", 1000, 1500)]
@@ -106,7 +106,7 @@ def test_no_line_is_wider_than_asked(shown, width):
 
 
 def test_a_wide_terminal_shows_every_column_that_holds_something(shown):
-    header = next(line for line in shown(_LONG, width=200).splitlines() if line.startswith("kernel"))
+    header = next(line for line in shown(_LONG, width=200).splitlines() if line.startswith("kernel  "))
     assert header.split() == [
         *("kernel", "calls", "time", "share", "median", "occup.", "limiter"),
         *("VGPR/SGPR/LDS", "crit.", "bottleneck"),

@@ -16,7 +16,7 @@ class ExecutionGraphAnalyzer(Analyzer):
     """Fact ``EXECUTION_GRAPH``. Counter passes serialise dispatches and never become a graph."""
 
     name = "execution-graph"
-    summary = "critical path, slack, what-if and idle time from the real dependences of a run"
+    summary = "critical path, slack, what-if and idle time from the real dependencies of a run"
     provides = frozenset({EXECUTION_GRAPH})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:

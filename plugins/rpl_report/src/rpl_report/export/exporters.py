@@ -54,7 +54,7 @@ class SpeedscopeExporter(Exporter):
 
 class GraphmlExporter(Exporter):
     name = "graphml"
-    summary = "kernels and the dependences between them, for graph tools"
+    summary = "kernels and the dependencies between them, for graph tools"
     suffix = ".graphml"
     needs = ExportInput.DOCUMENTS
 
@@ -67,7 +67,7 @@ class GraphmlExporter(Exporter):
 
 class DotExporter(Exporter):
     name = "dot"
-    summary = "kernels and the dependences between them, for Graphviz"
+    summary = "kernels and the dependencies between them, for Graphviz"
     suffix = ".dot"
     needs = ExportInput.DOCUMENTS
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from rpl_report.html.kernel_identity import Colours, KernelNames
 
-__all__ = ["BarPart", "NearPathRow", "PathView", "SharedBar", "SymbolEdgeRow", "path_view"]
+__all__ = ["BarPart", "NearPathRow", "PathView", "SharedBar", "SymbolEdgeRow", "dependency_name", "path_view"]
 
 _ON_PATH_SHOWN = 12
 _ROWS_SHOWN = 16
@@ -105,6 +105,26 @@ _SYNC_INFO = {
 }
 
 
+#: Kinds of dependencies in words; others are shown as they are.
+_DEPENDENCIES = {
+    "stream": "serialised by stream order",
+    "queue": "serialised by queue order",
+    "graph_launch": "serialised in a graph",
+    "event": "waits for an event",
+    "measured_event": "waits for an event (measured)",
+    "host_sync": "submitted after a host wait",
+    "blocking_call": "submitted after a blocking call",
+    "null_stream": "serialised by the null stream",
+    "host_order": "submitted after a host wait",
+    "inferred": "inferred from times",
+}
+
+
+def dependency_name(kind: str) -> str:
+    """Why one part of the work waits for another."""
+    return _DEPENDENCIES.get(kind) or readable(kind.replace("_", " "), 40)
+
+
 def path_view(dag: DagDocument, names: KernelNames, colours: Colours) -> PathView:
     if dag.status != "available":
         return PathView(reason=readable(dag.reason or "unknown", 400))
@@ -133,15 +153,15 @@ def _doubts(dag: DagDocument) -> tuple[tuple[int, str], ...]:
     """What the graph does not know or had to repair, each with its number."""
     unresolved = dag.unresolved
     return (
-        (unresolved.waits, "{} waits for events of an unknown stream gave no edge"),
+        (unresolved.waits, "{} waits for events of an unknown stream gave no dependency"),
         (
             unresolved.waits_without_record,
-            "{} waits for events that were never recorded (no edge by definition)",
+            "{} waits for events that were never recorded (no dependency by definition)",
         ),
-        (unresolved.syncs, "{} synchronisations with an unknown stream, event or device gave no edge"),
+        (unresolved.syncs, "{} synchronisations with an unknown stream, event or device gave no dependency"),
         (unresolved.submissions, "{} dispatches and copies have no API call in the recording"),
         (unresolved.late_syncs, "{} synchronisations contradict the clocks"),
-        (dag.inconsistent_edges, "{} edges were dropped: their source ended after their target began"),
+        (dag.inconsistent_edges, "{} dependencies were dropped: their source ended after their target began"),
         (dag.chain_overlaps, "{} dispatches overlap their own stream"),
         (dag.submission_disagreements, "{} neighbours of a stream began in another order than submitted"),
     )
@@ -151,7 +171,7 @@ def _edge(edge: SymbolEdgePart, names: KernelNames) -> SymbolEdgeRow:
     return SymbolEdgeRow(
         source=names.short(edge.source),
         target=names.short(edge.target),
-        kind=readable(edge.kind.replace("_", " "), 40),
+        kind=dependency_name(edge.kind),
         count=edge.count,
         gap_ns=edge.gap_ns,
     )

@@ -34,6 +34,7 @@ def page_environment(package: str | None = None) -> Environment:
     from rpl_core.text.safety import readable
     from rpl_report.html import figures
     from rpl_report.html.kernel_identity import label_text
+    from rpl_report.html.path_view import dependency_name
 
     environment = Environment(
         loader=ChoiceLoader(
@@ -46,6 +47,6 @@ def page_environment(package: str | None = None) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: getattr(figures, name) for name in figures.__all__})
-    environment.filters |= {"readable": readable, "label": label_text}
+    environment.filters |= {"readable": readable, "label": label_text, "dependency": dependency_name}
     environment.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
     return environment

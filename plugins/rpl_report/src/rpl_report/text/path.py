@@ -85,7 +85,7 @@ def _bounds(dag: DagDocument) -> str:
         return ""
     last = "under any order of streams" if bounds.any_order_ns else "with guesses"
     return (
-        f"  path between {duration_ns(bounds.certain_only_ns)} (certain edges only) "
+        f"  path between {duration_ns(bounds.certain_only_ns)} (certain dependencies only) "
         f"and {duration_ns(most)} ({last})"
     )
 

@@ -63,7 +63,8 @@ def _of_plugins(request: RenderRequest, names: Mapping[str, str]) -> Iterator[st
 def _head(profile: ProfileDocument) -> str:
     gpu, stability = profile.gpu, profile.stability
     device = device_names(profile) or f"unknown ({gpu.reason or 'not recorded'})"
-    lines = [("device", device), ("runtime", _runtime(profile))]
+    time = "process time" if profile.runtime_ms is not None and not profile.launches else "kernel time"
+    lines = [("device", device), (time, _runtime(profile))]
     if profile.launches:
         lines.append(("launches", _launches(profile.launches, len(profile.kernels))))
     if stability.runs:

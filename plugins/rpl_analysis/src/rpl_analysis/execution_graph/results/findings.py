@@ -103,7 +103,7 @@ def _contradictions(graph: ExecutionGraph) -> Iterator[Diagnostic]:
     if dropped:
         yield Diagnostic(
             "graph.inconsistent_edges",
-            f"{dropped} dependences contradict the clock and were dropped",
+            f"{dropped} dependencies contradict the clock and were dropped",
             cause="clock conversion errors between host and GPU, or a program that breaks the rule",
             severity=Severity.INFO,
             count=dropped,
