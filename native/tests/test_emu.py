@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from rpl_testkit.requirements import require
 
@@ -279,6 +280,35 @@ def test_every_build_gives_the_same_bytes(emulator, examples, cpu):
             pytest.skip(ran.stderr)
         found.append((emulator.output("y").read_bytes(), ran.document["opcodes"]))
     assert found[0] == found[1]
+
+
+def _lines_of(command, code):
+    request = len(code).to_bytes(8, "little")
+    done = subprocess.run(command, input=bytes(8) + request + code, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    version, *lines = done.stdout.decode().splitlines()
+    return version, lines
+
+
+def _as_number(text):
+    """Newer ones write a literal as ``lit(0xffffffff)`` where older ones write ``-1``."""
+    literal = re.sub(r"lit\((0x[0-9a-f]+)\)", r"\1", text)
+    return re.sub(r"(?<=[ ,-])-?(0x[0-9a-f]+|\d+)\b", lambda m: hex(int(m[0], 0) & 0xFFFFFFFF), literal)
+
+
+def test_comgr_decodes_what_llvm_decodes(emulator, examples, hip_runtime):
+    """The comgr of Debian 13's ROCm is linked to LLVM 17, and taken as comgr all the same."""
+    folder = hip_runtime / "usr" / "lib" / "x86_64-linux-gnu"
+    with examples.open("rb") as file:
+        code = ELFFile(file).get_section_by_name(".text").data()
+    command = [emulator.program, "disassemble"]
+    loader = [folder / "ld-linux-x86-64.so.2", "--library-path", folder]
+    (library,) = folder.glob("libamd_comgr.so.?")
+    version, lines = _lines_of(command, code)
+    other, others = _lines_of([*loader, *command, "--llvm", library], code)
+    assert (version[:4], other[:5]) == ("LLVM", "comgr")
+    assert len(lines) > 1000
+    assert [_as_number(line) for line in lines] == [_as_number(line) for line in others]
 
 
 def _fuzz(emulator, examples, rounds, seed):

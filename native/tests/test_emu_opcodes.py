@@ -12,6 +12,8 @@ from rpl_testkit.requirements import require
 
 NAN, SIGNALLING, INF = "7fc00000", "7f800001", "7f800000"
 ALL_LANES = (1 << 64) - 1
+#: Each lane holds its number.
+NUMBERED = "v1=" + ",".join(f"{lane:x}" for lane in range(64))
 #: Assembly with v1, v2, v3 and s1, s2 as sources; what these hold; register and value of the result.
 CASES = (
     ("v_min_f32 v0, v1, v2", "v1=80000000 v2=0", "v0", 0x80000000),
@@ -89,6 +91,33 @@ CASES = (
     ("s_lshl_b32 s0, s1, s2", "s1=1 s2=20", "s0", 1),
     ("s_flbit_i32 s0, s1", "s1=0", "s0", 0xFFFFFFFF),
     ("s_and_saveexec_b64 s[4:5], vcc", "exec=f vcc=3", "exec", 3),
+    ("v_cmp_class_f16 s[4:5], v1, v2", "v1=bc00 v2=8", "s4", 0xFFFFFFFF),  # a negative number
+    ("v_cmp_class_f16 s[4:5], v1, v2", "v1=3c00 v2=100", "s4", 0xFFFFFFFF),
+    ("s_cmpk_lg_u32 s1, 0x8001", "s1=8001", "scc", 0),
+    ("s_cmpk_lg_u32 s1, 0x8001", "s1=1", "scc", 1),
+    ("s_min_i32 s0, s1, s2", "s1=5 s2=5", "scc", 0),
+    ("s_max_i32 s0, s1, s2", "s1=5 s2=5", "scc", 1),
+    ("v_pk_min_f16 v0, v1, v2 neg_lo:[1,0] neg_hi:[0,1]", "v1=3c003c00 v2=40000000", "v0", 0xC000BC00),
+    ("v_pk_max_f16 v0, v1, v2 neg_lo:[1,0] neg_hi:[0,1]", "v1=3c003c00 v2=40000000", "v0", 0x3C000000),
+    ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[1,0]", "v0=a v1=b v2=c v3=d", "v4", 0xB),
+    ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[1,0]", "v0=a v1=b v2=c v3=d", "v5", 0xC),
+    ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[0,1]", "v0=a v1=b v2=c v3=d", "v4", 0xA),
+    ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[0,1]", "v0=a v1=b v2=c v3=d", "v5", 0xD),
+    *((f"ds_swizzle_b32 v0, v1 offset:{how:#x}", NUMBERED, "v0", found) for how, found in (
+        (0x311F, [j & 32 | (j & 31 | 8) ^ 12 for j in range(64)]),
+        (0xC0A0, [j & 32 | (j + 5) % 32 for j in range(64)]),
+        (0xC4A1, [j & 32 | j & 1 | (j - 5) % 32 & ~1 for j in range(64)]),
+        (0xE000, [j & 32 | int(f"{j & 31:05b}"[::-1], 2) for j in range(64)]),
+    )),
+    *((f"v_mov_b32_dpp v0, v1 {way} row_mask:0xf bank_mask:0xf", f"v0=99 {NUMBERED}", "v0", found)
+      for way, found in (
+        ("row_mirror", [j & ~15 | 15 - j % 16 for j in range(64)]),
+        ("row_half_mirror", [j & ~7 | 7 - j % 8 for j in range(64)]),
+        ("row_ror:5", [j & ~15 | (j - 5) % 16 for j in range(64)]),
+        ("row_newbcast:3", [j & ~15 | 3 for j in range(64)]),
+        ("row_shl:2", [j + 2 if j % 16 < 14 else 0x99 for j in range(64)]),
+        ("row_bcast:31", [31 if j >= 32 else 0x99 for j in range(64)]),
+    )),
 )  # fmt: skip
 
 

@@ -146,10 +146,33 @@ def _preset(name: str, folder: Path) -> None:
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
-def test_the_unit_tests_pass_with_sanitizers(native_build, tmp_path):
+def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path):
     _preset("sanitizers", tmp_path)
     done = subprocess.run(["ctest", "--output-on-failure"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+    # The emulator's own tests once more, each in a process of the sanitized build.
+    names = ("test_emu", "test_emu_opcodes", "test_emu_scalar_model", "test_emu_corpus")
+    files = [Path(__file__).parent / f"{name}.py" for name in names]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:xdist",
+            "-m",
+            "not long",
+            "--timeout",
+            "900",
+            *files,
+        ],
+        cwd=ROOT,
+        env={**os.environ, "RPL_TEST_EMULATOR": str(tmp_path / "native" / "emu" / "rpl-emu")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
 
 
 def test_clang_tidy_finds_nothing(native_build, tmp_path):

@@ -28,7 +28,11 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).resolve().parent / "drawn.json"
 BUILT, SOURCES = ROOT / "build" / "native" / "emu", ROOT / "native" / "emu"
 SCRATCH = ROOT / "build" / "emu-mutants"
-TESTS = ("native/tests/test_emu_scalar_model.py", "native/tests/test_emu_opcodes.py")
+TESTS = (
+    "native/tests/test_emu_scalar_model.py",
+    "native/tests/test_emu_opcodes.py",
+    "native/tests/test_emu.py",
+)
 FILES = (
     "scalar",
     "vector_integer",

@@ -6,7 +6,7 @@
 //   v3=HEX[,HEX...]     a vector register: 64 words of hex digits, or one for all lanes; a3= an accumulator
 //   s4=HEX  vcc=HEX exec=HEX (64 bits)  m0=HEX  scc=0|1  mode=HEX
 //   lds=HEXBYTES        content of LDS, from address 0
-//   memory=HEXBYTES     content of memory at 0x100000000
+//   memory=HEXBYTES     content of memory at 0x200000000000
 //   out=v0,s2,vcc,scc,exec,lds,memory
 // The answer is a line of JSON with what `out` names, or {"refused": why}, or {"fault": why}.
 #include <sys/mman.h>
@@ -24,7 +24,7 @@
 namespace rpl_emu {
 namespace {
 
-constexpr uint64_t kMemoryAt = 0x100000000;
+constexpr uint64_t kMemoryAt = 0x200000000000;
 constexpr uint64_t kMemoryBytes = 1 << 16;
 constexpr unsigned kVectors = 512, kAccumulators = 256;
 
@@ -38,7 +38,7 @@ class Stepper {
  public:
   Stepper(const Decoder& decoder, const RowLists& lanes) : decoder_(decoder), lanes_(lanes), lds_(65536), rows_((kVectors + kTemporaryRows) * kLanes + 16) {
     void* place = mmap(reinterpret_cast<void*>(kMemoryAt), kMemoryBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (place != reinterpret_cast<void*>(kMemoryAt)) throw std::runtime_error("cannot map memory at 0x100000000");
+    if (place != reinterpret_cast<void*>(kMemoryAt)) throw std::runtime_error("cannot map memory at 0x200000000000");
     memory_ = static_cast<uint8_t*>(place);
     reset();
   }

@@ -105,7 +105,7 @@ Disassembler::Disassembler(const std::string& library) : parts_(std::make_unique
     parts_->library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!parts_->library) continue;
     parts_->path = name;
-    if (parts_->open_llvm() || parts_->open_comgr()) return;
+    if (parts_->open_comgr() || parts_->open_llvm()) return;  // comgr may be linked to a libLLVM, never the other way
     dlclose(parts_->library);
     parts_->library = nullptr;
   }
