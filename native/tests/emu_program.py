@@ -26,7 +26,7 @@ DEVICE = (
     "-ffloat16-excess-precision=none",
 )
 #: Statuses that a code object may lead to, however broken it is.
-STATUSES = (0, 1, 4, 64, 65, 69, 124)
+STATUSES = frozenset({0, 1, 4, 64, 65, 69, 124})
 
 
 @attrs.frozen

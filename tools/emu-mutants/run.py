@@ -125,7 +125,9 @@ def _save(content: dict[str, Any]) -> None:
 def _try_all(limit: int, again: bool) -> None:
     content = json.loads(LIST.read_text(encoding="utf-8"))
     waiting = [
-        row for row in content["mutants"] if row["outcome"] is None or (again and row["outcome"] == SURVIVED)
+        row
+        for row in content["mutants"]
+        if row["outcome"] is None or (again and row["outcome"] == SURVIVED and not row["equivalent"])
     ]
     _prepare()
     instructions = Instructions.drawn()
