@@ -93,11 +93,14 @@ CASES = (
     ("s_and_saveexec_b64 s[4:5], vcc", "exec=f vcc=3", "exec", 3),
     ("v_cmp_class_f16 s[4:5], v1, v2", "v1=bc00 v2=8", "s4", 0xFFFFFFFF),  # a negative number
     ("v_cmp_class_f16 s[4:5], v1, v2", "v1=3c00 v2=100", "s4", 0xFFFFFFFF),
+    ("v_cmp_class_f16 s[4:5], v1, v2", "v1=7c01 v2=1", "s4", 0xFFFFFFFF),  # signalling
+    ("v_cmp_class_f64 s[4:5], v[2:3], v1", "v2=1 v3=7ff00000 v1=1", "s4", 0xFFFFFFFF),
     ("s_cmpk_lg_u32 s1, 0x8001", "s1=8001", "scc", 0),
     ("s_cmpk_lg_u32 s1, 0x8001", "s1=1", "scc", 1),
     ("s_min_i32 s0, s1, s2", "s1=5 s2=5", "scc", 0),
     ("s_max_i32 s0, s1, s2", "s1=5 s2=5", "scc", 1),
     ("v_pk_min_f16 v0, v1, v2 neg_lo:[1,0] neg_hi:[0,1]", "v1=3c003c00 v2=40000000", "v0", 0xC000BC00),
+    ("v_pk_min_f16 v0, v1, v2 clamp", "v1=40003800 v2=4200bc00", "v0", 0x3C000000),
     ("v_pk_max_f16 v0, v1, v2 neg_lo:[1,0] neg_hi:[0,1]", "v1=3c003c00 v2=40000000", "v0", 0x3C000000),
     ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[1,0]", "v0=a v1=b v2=c v3=d", "v4", 0xB),
     ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[1,0]", "v0=a v1=b v2=c v3=d", "v5", 0xC),

@@ -127,3 +127,33 @@ def test_a_barrier_between_queues_is_a_certain_edge_of_the_graph(laid_out, tmp_p
     assert graph["order_known"] is True
     assert {"kind": "measured_event", "confidence": "certain", "count": 1} in graph["edges"]
     assert graph["bounds"]["certain_only_ns"] == graph["critical_path_ns"] == 110
+
+
+def test_counters_of_a_program_are_compared_kernel_by_kernel(tmp_path, rpl_cli):
+    run, recorded = tmp_path / "run" / "pass_1", tmp_path / "recorded"
+    run.mkdir(parents=True)
+    recorded.mkdir()
+    lines = [launch("a", 1, 10), launch("a", 1, 10), launch("b", 1, 10)]
+    (run / "software_kfd.log").write_text("\n".join([*lines, ""]))
+    head = "Dispatch_Id,Kernel_Name,Counter_Name,Counter_Value"
+    rows = [
+        *(f'{n},"a(int*)",{name},{value}' for n in (1, 2) for name, value in (("SQ_WAVES", 2),)),
+        '3,"b(int*)",SQ_WAVES,3',
+        '3,"other",SQ_WAVES,9',
+    ]
+    (recorded / "from_0_counter_collection.csv").write_text("\n".join([head, *rows, ""]))
+    again = [head, '1,"a(int*)",SQ_INSTS_VALU_FMA_F32,20', '1,"a(int*)",SQ_WAVES,7', ""]
+    (recorded / "from_8_counter_collection.csv").write_text("\n".join(again))
+    ran = rpl_cli("emu", "calibrate", str(tmp_path / "run"), str(recorded), "--json")
+    found = {(one["kernel"], one["counter"]): one for one in json.loads(ran.stdout)["counters"]}
+    assert {key: (one["emulated"], one["recorded"], one["agrees"]) for key, one in found.items()} == {
+        ("a(int*)", "SQ_WAVES"): (4, 4.0, True),
+        ("a(int*)", "SQ_INSTS_VALU_FMA_F32"): (20, 20.0, True),
+        ("b(int*)", "SQ_WAVES"): (2, 3.0, False),
+    }
+    assert ran.exit_code == 1
+    ran = rpl_cli("emu", "calibrate", str(tmp_path / "run"), str(recorded), "--kernel", "a(")
+    assert (ran.exit_code, ran.stdout.count("agrees")) == (0, 2)
+    assert rpl_cli("emu", "calibrate", str(recorded), str(recorded)).exit_code == 65
+    (recorded / "from_0_counter_collection.csv").write_text('no\n"')
+    assert rpl_cli("emu", "calibrate", str(tmp_path / "run"), str(recorded)).exit_code == 65

@@ -28,6 +28,7 @@ class Compared:
     counter: str
     emulated: int
     recorded: float
+    kernel: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -45,6 +46,69 @@ def compare(launched: Mapping[str, Any], recorded: Mapping[str, float]) -> tuple
     )
 
 
+def compare_programs(emulated: Path, recorded: Path) -> tuple[Compared, ...]:
+    """Each kernel of a program: ``emulated`` is a run of ``rpl profile``, ``recorded`` holds rocprofv3's CSV.
+
+    The counters of all launches of a kernel are added up, on both sides. Kernels and counters of one side
+    only are left out; nothing in common raises ``BadDataError``.
+    """
+    ours, theirs = _emulated_sums(emulated), _recorded_sums(recorded)
+    found = tuple(
+        Compared(name, value, theirs[kernel][name], kernel)
+        for kernel, counters in sorted(ours.items())
+        for name, value in counters.items()
+        if name in theirs.get(kernel, {})
+    )
+    if not found:
+        raise BadDataError(
+            f"{emulated} and {recorded} have no counter of a kernel in common",
+            cause=f"kernels of the one: {', '.join(sorted(ours))}; of the other: {', '.join(sorted(theirs))}",
+        )
+    return found
+
+
+def _emulated_sums(run: Path) -> dict[str, dict[str, int]]:
+    from rpl_emu.programs.collector import LAUNCHES
+    from rpl_emu.programs.launches import read_work
+
+    log = next(iter(sorted(run.rglob(LAUNCHES))), None)
+    if log is None:
+        raise BadDataError(
+            f"{run}: no run of the emulated device", next_step="rpl profile --device gfx942-emu -- ./app"
+        )
+    found: dict[str, dict[str, int]] = {}
+    for work in read_work(log).values():
+        for launch in work.launches:
+            sums = found.setdefault(str(launch.facts["kernel"]), {})
+            for name, counter in amd_counters(launch.facts).items():
+                sums[name] = sums.get(name, 0) + int(counter["value"])
+    return found
+
+
+def _recorded_sums(folder: Path) -> dict[str, dict[str, float]]:
+    """A counter that several files have, as repeated runs do, is taken from the first of them."""
+    found: dict[str, dict[str, float]] = {}
+    for path in sorted(folder.rglob("*_counter_collection.csv")):
+        sums: dict[tuple[str, str], float] = {}
+        for row in _rows(path):
+            try:
+                key = (row[_KERNEL].removesuffix(".kd"), row[_NAME])
+                sums[key] = sums.get(key, 0.0) + float(row[_VALUE])
+            except (KeyError, TypeError, ValueError) as error:
+                raise BadDataError(f"{path}: no CSV of counters", cause=str(error)) from error
+        for (kernel, name), value in sums.items():
+            found.setdefault(kernel, {}).setdefault(name, value)
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadDataError(f"{path}: no CSV of counters", cause=str(error)) from error
+
+
 def read_launch(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -59,11 +123,7 @@ def read_launch(path: Path) -> dict[str, Any]:
 
 def read_recorded(path: Path, kernel: str) -> dict[str, float]:
     """The counters of the kernel's first dispatch, of rocprofv3's CSV; a counter's instances are added up."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if kernel in (row.get(_KERNEL) or "")]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadDataError(f"{path}: no CSV of counters", cause=str(error)) from error
+    rows = [row for row in _rows(path) if kernel in (row.get(_KERNEL) or "")]
     dispatch = next((name for name in _DISPATCH if rows and rows[0].get(name)), None)
     if dispatch is None or _NAME not in rows[0] or _VALUE not in rows[0]:
         raise BadDataError(

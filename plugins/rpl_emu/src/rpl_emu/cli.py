@@ -177,7 +177,8 @@ def calibrate(
 ) -> int:
     """Compare emulated counters with those of an MI300X.
 
-    LAUNCHED is by rpl emu launch --json, RECORDED a CSV of rocprofv3.
+    LAUNCHED is by rpl emu launch --json, RECORDED a CSV of rocprofv3. Or LAUNCHED is the directory of a run
+    on the emulated device and RECORDED a folder of such files: each kernel of the program is compared.
 
     \b
     rocprofv3 --pmc SQ_WAVES SQ_INSTS_VALU SQ_INSTS_SALU --output-format csv -- ./program
@@ -188,18 +189,23 @@ def calibrate(
     """
     import attrs
 
-    from rpl_emu.calibration import compare, read_launch, read_recorded
+    from rpl_emu.calibration import compare, compare_programs, read_launch, read_recorded
 
     output = session_of(context).output
-    document = read_launch(launched)
-    found = compare(document, read_recorded(recorded, kernel or document["kernel"]))
+    if launched.is_dir():
+        compared = compare_programs(launched, recorded)
+        found = tuple(one for one in compared if kernel is None or kernel in one.kernel)
+    else:
+        document = read_launch(launched)
+        found = compare(document, read_recorded(recorded, kernel or document["kernel"]))
     if as_json:
         rows = [{**attrs.asdict(one), "agrees": one.agrees} for one in found]
         output.json({"schema_version": "1.0", "counters": rows})
     else:
         for one in found:
             verdict = "agrees" if one.agrees else "differs"
-            output.line(f"{one.counter:28} {one.emulated:>14} {one.recorded:>14.0f}  {verdict}")
+            line = f"{one.counter:28} {one.emulated:>14} {one.recorded:>14.0f}  {verdict}"
+            output.line(f"{line}  {one.kernel}".rstrip())
     return 0 if all(one.agrees for one in found) else 1
 
 
