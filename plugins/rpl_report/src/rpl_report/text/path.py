@@ -121,7 +121,9 @@ def _gains_of_all(dag: DagDocument, named: _Names) -> str:
 
 
 def _up_to(speedup: float | None) -> str:
-    return "(nothing else is left)" if speedup is None else f"{speedup:.4g}x"
+    if speedup is None:
+        return "(nothing else is left)"
+    return f"{speedup:.4g}x" if speedup < 1000 else f"{speedup:,.0f}x"
 
 
 class _Names:
