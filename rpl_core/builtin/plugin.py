@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from rpl_core import hookimpl
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
-from rpl_core.interfaces.document import DocumentContract
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.run import RunManifest
     from rpl_core.interfaces.collector import Collector
+    from rpl_core.interfaces.document import DocumentContract
 
 RPL_API = 1
 
@@ -43,16 +42,6 @@ class RunsDirectoryCheck(DoctorCheck):
         )
 
 
-class RunContract(DocumentContract):
-    name = "run"
-    summary = "the manifest of a run directory"
-
-    def model(self) -> type[RunManifest]:
-        from rpl_core.contracts.run import RunManifest
-
-        return RunManifest
-
-
 @hookimpl
 def rpl_collectors() -> tuple[Collector, ...]:
     from rpl_core.builtin.timing_only import TimingOnlyCollector
@@ -67,4 +56,6 @@ def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
+    from rpl_core.run_directory.layout import RunContract
+
     return (RunContract(),)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _MOST_ITEMS = 1000
 _DEEPEST = 12
-_PLAIN = frozenset((str, int, float, bool))
+_ABSENT = object()
 
 
 def value_violation(value: object) -> str | None:
@@ -65,7 +65,9 @@ def _fields_violation(value: Any, depth: int) -> str | None:
 
 def _hinted_violation(value: Any, hints: Mapping[str, Any], depth: int) -> str | None:
     for name, hint in hints.items():
-        problem = _violation(getattr(value, name), hint, depth) if hasattr(value, name) else None
+        if type(part := getattr(value, name, _ABSENT)) in _at_once(hint) or part is _ABSENT:
+            continue
+        problem = _violation(part, hint, depth)
         if problem is not None:
             return f"{name} {problem}" if problem.startswith(("is ", "holds ")) else f"{name}.{problem}"
     return None
@@ -118,8 +120,19 @@ def _names() -> dict[str, Any]:
     return {"Mapping": Mapping, "Any": Any, "Sequence": Sequence, "Callable": Callable, **columns}
 
 
+@cache
+def _at_once(hint: Any) -> frozenset[type[Any]]:
+    """Classes of values that need no second look: those of nearly all fields."""
+    if hint is None or hint is float:
+        return frozenset({int, float} if hint is float else {type(None)})
+    if get_origin(hint) in (Union, types.UnionType):
+        return frozenset().union(*map(_at_once, get_args(hint)))
+    plain = isinstance(hint, type) and get_origin(hint) is None and not attrs.has(hint)
+    return frozenset({hint} if plain and not issubclass(hint, _Column) else ())
+
+
 def _violation(value: object, hint: Any, depth: int) -> str | None:
-    if type(value) is hint and hint in _PLAIN:  # nearly all fields
+    if type(value) in _at_once(hint):
         return None
     if hint is Any or isinstance(hint, TypeVar) or depth > _DEEPEST:
         return None
@@ -171,7 +184,9 @@ def _container_violation(value: object, origin: Any, arguments: tuple[Any, ...],
             return f"is a tuple of {len(value)} where {len(arguments)} were expected"
         return _first(_violation(v, h, depth + 1) for v, h in zip(value, arguments, strict=True))
     if isinstance(value, (tuple, list, AbstractSet)) and arguments:
-        return _first(_violation(item, arguments[0], depth + 1) for item in islice(value, _MOST_ITEMS))
+        at_once = _at_once(arguments[0])
+        left = (item for item in islice(value, _MOST_ITEMS) if type(item) not in at_once)
+        return _first(_violation(item, arguments[0], depth + 1) for item in left)
     return None
 
 

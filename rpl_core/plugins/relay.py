@@ -56,6 +56,8 @@ class HookRelay:
         self._requested = requested
         self._config = MappingProxyType(dict(config))
         self._kinds = tuple(kinds)
+        self._modules = sorted(manager.list_name_plugin())
+        self._implemented = {name: implemented_hooks(manager, module) for name, module in self._modules}
         self.failures: list[PluginError] = []
 
     def lenient(self) -> HookRelay:
@@ -116,11 +118,10 @@ class HookRelay:
         self, hook: str, arguments: Mapping[str, Any], only: str | None = None
     ) -> Iterator[tuple[str, Any]]:
         """What each plugin returned, ``None`` left out; failures are logged or raised."""
-        registered = sorted(self._manager.list_name_plugin())
-        for plugin, module in registered:
-            if (only is not None and plugin != only) or hook not in implemented_hooks(self._manager, module):
+        for plugin, hooks in self._implemented.items():
+            if (only is not None and plugin != only) or hook not in hooks:
                 continue
-            others = [other for name, other in registered if name != plugin]
+            others = [other for name, other in self._modules if name != plugin]
             answers: list[Any] = []
             try:
                 with plugin_boundary(plugin, hook):

@@ -1,10 +1,16 @@
-"""Names inside a run directory and of the directory itself."""
+"""Names inside a run directory and of the directory itself, and the contract that its manifest keeps."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_core.interfaces.document import DocumentContract
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.run import RunManifest
 
 MANIFEST = "run.json"
 ARTIFACTS = "artifacts"  # counter passes, logs, thread traces
@@ -13,6 +19,16 @@ DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")
 LATEST = "latest"
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class RunContract(DocumentContract):
+    name = "run"
+    summary = "the manifest of a run directory"
+
+    def model(self) -> type[RunManifest]:
+        from rpl_core.contracts.run import RunManifest
+
+        return RunManifest
 
 
 def run_name(command: tuple[str, ...], now: datetime) -> str:

@@ -43,9 +43,11 @@ def detect_device(family: Family, agents: tuple[Agent, ...]) -> DeviceModel | No
 
 
 def _model_of(family: Family, agent: Agent) -> DeviceModel | None:
-    named = _by_name(family, agent)
     architecture = (agent.architecture or "").split(":")[0]
-    if architecture != family.name and (architecture or not named):
+    if architecture not in ("", family.name):
+        return None
+    named = _by_name(family, agent)
+    if not architecture and not named:
         return None
     models = [_as_described(family, product, agent) for product in named or _by_size(family, agent)]
     if len(models) == 1:
@@ -66,11 +68,12 @@ def _by_name(family: Family, agent: Agent) -> Sequence[Product]:
 
 def _longest_named(family: Family, label: str) -> Sequence[Product]:
     """Those whose name stands in ``label``, the longest name only: an "RX 7900 XTX" is no "RX 7900"."""
+    label = label.upper()
     lengths = {
         index: len(name)
         for index, product in enumerate(family.products)
         for name in product.known_as
-        if re.search(rf"(?<![A-Z0-9]){re.escape(name)}(?![A-Z0-9])", label.upper())
+        if name in label and re.search(rf"(?<![A-Z0-9]){re.escape(name)}(?![A-Z0-9])", label)
     }
     longest = max(lengths.values(), default=0)
     return [family.products[index] for index, length in lengths.items() if length == longest]

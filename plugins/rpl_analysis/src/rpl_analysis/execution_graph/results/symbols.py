@@ -7,7 +7,6 @@ versions are solved again, and the largest one that left the path alone counts: 
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from rpl_analysis.runtime.grouping import group_durations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -113,6 +113,8 @@ class _Search:
 
     def factors(self) -> list[Fraction]:
         """Speed-ups below 1 to try, from the smallest slow-down to the largest."""
+        from fractions import Fraction  # rarely needed, and dear to import
+
         steps = np.geomspace(self.low, self.high, _TRIES + 2)[1:]
         exact = {Fraction(1 / factor).limit_denominator(_MOST_DENOMINATOR) for factor in steps.tolist()}
         return sorted((factor for factor in exact if 0 < factor < 1), reverse=True)
@@ -126,7 +128,10 @@ def find_symbol_slack(
     safe = {symbol: int(least[symbol]) for symbol in symbols}
     searches = [_search(solved, symbol, safe[symbol]) for symbol in symbols if safe[symbol] > 0]
     for _ in range(_ROUNDS):
-        _try(solved, [search for search in searches if search.high > search.low], sums)
+        open_ones = [search for search in searches if search.high > search.low]
+        if not open_ones:
+            break
+        _try(solved, open_ones, sums)
     return safe | {search.symbol: max(search.slack_ns, safe[search.symbol]) for search in searches}
 
 

@@ -50,10 +50,13 @@ def _longest_chain_ns(begin_ns: Int64Column, end_ns: Int64Column) -> int:
     order = order[end_ns[order] > begin_ns[order]]
     begin, end = begin_ns[order], end_ns[order]
     ended_before = np.searchsorted(end, begin, side="right")
-    longest = [0]
+    best, longest = 0, [0]
     for duration, before in zip((end - begin).tolist(), ended_before.tolist(), strict=True):
-        longest.append(max(longest[-1], longest[before] + duration))
-    return longest[-1]
+        with_it = longest[before] + duration
+        if with_it > best:
+            best = with_it
+        longest.append(best)
+    return best
 
 
 def ceiling_at_most(domain: Domain, symbol: int, makespan_ns: int) -> float | None:
