@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pluggy
 from rpl_core import hookspecs
 from rpl_core.errors import MissingError, PluginError
 from rpl_core.markers import PROJECT
-from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.catalog import Catalog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
 from rpl_core.plugins.kinds import KINDS, ContributionKind
@@ -18,14 +19,17 @@ from rpl_core.plugins.loader import NotLoaded, load
 from rpl_core.plugins.records import DiagnosticLog, PluginOrigin, PluginRecord, PluginStatus
 from rpl_core.plugins.registration import implemented_hooks, register
 from rpl_core.plugins.relay import HookRelay
-from rpl_core.plugins.tracing import trace_hook_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
+
+    from pluggy import HookImpl, PluginManager, Result
 
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.plugins.selection import PluginSelection
+
+_SHOWN_ITEMS = 8  # of a traced answer
 
 
 class PluginHost:
@@ -167,3 +171,42 @@ def _report_unknown_names(
             where="configuration",
             remedy="see `rpl plugins list`",
         )
+
+
+def trace_hook_calls(manager: PluginManager) -> None:
+    """Print each call, the plugin that answers it, and a summary of the answer, one line each."""
+    manager.add_hookcall_monitoring(_before, _after)
+
+
+def _before(hook_name: str, hook_impls: Sequence[HookImpl], kwargs: Mapping[str, object]) -> None:
+    arguments = ", ".join(f"{name}={type(value).__name__}" for name, value in sorted(kwargs.items()))
+    for implementation in hook_impls:
+        _print(f"call {hook_name}({arguments}) in {implementation.plugin_name}")
+
+
+def _after(
+    outcome: Result[Any], hook_name: str, hook_impls: Sequence[HookImpl], _arguments: Mapping[str, object]
+) -> None:
+    names = ", ".join(implementation.plugin_name for implementation in hook_impls)
+    if outcome.exception is not None:
+        _print(f"raised {hook_name} in {names}: {one_line(outcome.exception)}")
+        return
+    for answer in outcome.get_result():
+        _print(f"answer {hook_name} from {names}: {_summary(answer)}")
+
+
+def _summary(answer: Any) -> str:
+    if not isinstance(answer, tuple):
+        return type(answer).__name__
+    shown = ", ".join(_label(item) for item in answer[:_SHOWN_ITEMS])
+    return f"{len(answer)} of {shown}{', ...' * (len(answer) > _SHOWN_ITEMS)}" if answer else "empty tuple"
+
+
+def _label(item: Any) -> str:
+    name = getattr(item, "name", None) or getattr(item, "id", None)
+    return f"{type(item).__name__} {name}" if isinstance(name, str) else type(item).__name__
+
+
+def _print(text: str) -> None:
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    print(f"rpl-hook: {printable}", file=sys.stderr)

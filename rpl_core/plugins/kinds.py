@@ -152,17 +152,7 @@ DOCTOR_CHECKS: ContributionKind[DoctorCheck] = ContributionKind(
     "rpl_doctor_checks", "doctor check", (f"{_INTERFACES}.doctor:DoctorCheck",)
 )
 
-#: In the order of ``rpl_core.hookspecs``.
-KINDS: tuple[ContributionKind[Any], ...] = (
-    DEVICES,
-    ARCHITECTURES,
-    CEILINGS,
-    OPTIONS,
-    COLLECTORS,
-    READERS,
-    ANALYZERS,
-    DOCUMENTS,
-    SECTIONS,
-    RENDERERS,
-    DOCTOR_CHECKS,
+#: Those above, in the order of ``rpl_core.hookspecs``.
+KINDS: tuple[ContributionKind[Any], ...] = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, ContributionKind)
 )
