@@ -187,7 +187,7 @@ void carry_lanes(Wave& w, const Instruction& i) {
   if constexpr (In) c = source_rows<Bit>(w, i.from[2], tc);
   else for (unsigned j = 0; j < kLanes; ++j) tc.words[j] = 0;
   const uint64_t exec = w.exec();
-  for (unsigned j = 0; j < kLanes; ++j) {
+  RPL_LANES {
     const Carried out = F(a[j], b[j], c[j]);
     tr.words[j] = out.value;
     tm.words[j] = out.carry ? ~0U : 0U;

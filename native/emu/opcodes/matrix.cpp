@@ -28,7 +28,7 @@ template <class T>
 inline __attribute__((always_inline)) T element(const u32* row, unsigned lane, unsigned e, Type type) {
   if (type == Type::f64) return static_cast<T>(lane_get<double>(row, lane));
   const unsigned per_word = 32 / bits(type);
-  const u32 word = row[e / per_word * kLanes + lane];
+  const u32 word = (row + size_t{e / per_word} * kLanes)[lane];
   const u32 part = word >> (bits(type) % 32 * (e % per_word));
   switch (type) {
     case Type::f32: return static_cast<T>(float_of(word));
@@ -75,7 +75,8 @@ struct Places {
 // A group's rows of one value of k: neighbours in the registers and in `out`.
 template <class T, Type Kind, unsigned M>
 void read_group(const u32* rows, unsigned first_lane, unsigned e, T* out) {
-  for (unsigned row = 0; row < M; ++row) out[row] = element<T>(rows, first_lane + row, e, Kind);
+  rows += first_lane;  // neighbours as the compiler sees them: sums of 32 bits might wrap
+  for (unsigned row = 0; row < M; ++row) out[row] = element<T>(rows, row, e, Kind);
 }
 
 template <class T, Shape S>
@@ -122,11 +123,90 @@ constexpr unsigned cell_of(unsigned block, unsigned row) {
   return (block * (S.m * S.n / 64) + row / (4 * kGroups) * 4 + row % 4) * kLanes + S.n * (row / 4 % kGroups);
 }
 
+// Neighbouring columns of a row of D: one, or as many as a vector register of this build holds.
 template <class T, class Sum>
-Sum add_product(T a, T b, Sum c) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(a, b, c);
-  else if constexpr (std::is_same_v<T, double>) return __builtin_fma(a, b, c);
-  else return c + static_cast<Sum>(a * b);
+struct Column {
+  static constexpr unsigned kWidth = 1;
+  Sum value;
+  void read(const Sum* from) { value = *from; }
+  void write(Sum* to) const { *to = value; }
+  void add_product(T a, const T* b) {
+    if constexpr (std::is_same_v<T, float>) value = __builtin_fmaf(a, *b, value);
+    else if constexpr (std::is_same_v<T, double>) value = __builtin_fma(a, *b, value);
+    else value += static_cast<Sum>(a * *b);
+  }
+};
+template <class T, class Sum>
+struct Columns : Column<T, Sum> {};
+#if defined(__AVX512F__)
+template <>
+struct Columns<float, float> {
+  static constexpr unsigned kWidth = 16;
+  __m512 value;
+  void read(const float* from) { value = _mm512_loadu_ps(from); }
+  void write(float* to) const { _mm512_storeu_ps(to, value); }
+  void add_product(float a, const float* b) { value = _mm512_fmadd_ps(_mm512_set1_ps(a), _mm512_loadu_ps(b), value); }
+};
+template <>
+struct Columns<double, double> {
+  static constexpr unsigned kWidth = 8;
+  __m512d value;
+  void read(const double* from) { value = _mm512_loadu_pd(from); }
+  void write(double* to) const { _mm512_storeu_pd(to, value); }
+  void add_product(double a, const double* b) { value = _mm512_fmadd_pd(_mm512_set1_pd(a), _mm512_loadu_pd(b), value); }
+};
+template <>
+struct Columns<int32_t, u32> {
+  static constexpr unsigned kWidth = 16;
+  __m512i value;
+  void read(const u32* from) { value = _mm512_loadu_si512(from); }
+  void write(u32* to) const { _mm512_storeu_si512(to, value); }
+  void add_product(int32_t a, const int32_t* b) { value = _mm512_add_epi32(value, _mm512_mullo_epi32(_mm512_set1_epi32(a), _mm512_loadu_si512(b))); }
+};
+#elif defined(__AVX2__)
+template <>
+struct Columns<float, float> {
+  static constexpr unsigned kWidth = 8;
+  __m256 value;
+  void read(const float* from) { value = _mm256_loadu_ps(from); }
+  void write(float* to) const { _mm256_storeu_ps(to, value); }
+  void add_product(float a, const float* b) { value = _mm256_fmadd_ps(_mm256_set1_ps(a), _mm256_loadu_ps(b), value); }
+};
+template <>
+struct Columns<double, double> {
+  static constexpr unsigned kWidth = 4;
+  __m256d value;
+  void read(const double* from) { value = _mm256_loadu_pd(from); }
+  void write(double* to) const { _mm256_storeu_pd(to, value); }
+  void add_product(double a, const double* b) { value = _mm256_fmadd_pd(_mm256_set1_pd(a), _mm256_loadu_pd(b), value); }
+};
+template <>
+struct Columns<int32_t, u32> {
+  static constexpr unsigned kWidth = 8;
+  __m256i value;
+  void read(const u32* from) { value = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+  void write(u32* to) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value); }
+  void add_product(int32_t a, const int32_t* b) {
+    value = _mm256_add_epi32(value, _mm256_mullo_epi32(_mm256_set1_epi32(a), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b))));
+  }
+};
+#endif
+
+// `Rows` rows of a block's D, all N columns, from A and B by k. Sums of several rows go on side by side: each waits for itself only.
+template <class T, class Sum, unsigned N>
+using ColumnsOf = std::conditional_t<(N % Columns<T, Sum>::kWidth == 0), Columns<T, Sum>, Column<T, Sum>>;
+template <class T, class Sum, unsigned N, unsigned K, unsigned M, unsigned Rows>
+void add_products(const T* a, const T* b, Sum (*sum)[N]) {
+  using One = ColumnsOf<T, Sum, N>;
+  constexpr unsigned kParts = N / One::kWidth;
+  One part[Rows][kParts];
+  for (unsigned row = 0; row < Rows; ++row)
+    for (unsigned p = 0; p < kParts; ++p) part[row][p].read(&sum[row][p * One::kWidth]);
+  for (unsigned k = 0; k < K; ++k)
+    for (unsigned row = 0; row < Rows; ++row)
+      for (unsigned p = 0; p < kParts; ++p) part[row][p].add_product(a[k * M + row], &b[k * N + p * One::kWidth]);
+  for (unsigned row = 0; row < Rows; ++row)
+    for (unsigned p = 0; p < kParts; ++p) part[row][p].write(&sum[row][p * One::kWidth]);
 }
 
 template <class T, class Sum, Shape S>
@@ -137,22 +217,26 @@ void multiply(Wave& w, const Instruction& i) {
   const bool inline_c = i.from[2].place == Place::constant;
   const u32* c = inline_c ? i.from[2].rows : w.v[i.from[2].index];
   const unsigned negate = i.flags >> 12 & 7;
-  const bool negate_a = (negate & 1) != (negate >> 1 & 1);
+  if ((negate & 1) != (negate >> 1 & 1))
+    for (unsigned k = 0; k < S.blocks * S.k * S.m; ++k) x.a[k] = static_cast<T>(-x.a[k]);
   alignas(64) u32 result[32 * kLanes];
+  constexpr unsigned kSums = 8;  // vector registers: an addition takes four cycles, and two begin in each
+  constexpr unsigned kRowsTogether = std::min(S.m, std::max(1U, kSums * ColumnsOf<T, Sum, S.n>::kWidth / S.n));
   for (unsigned block = 0; block < S.blocks; ++block) {
-    for (unsigned row = 0; row < S.m; ++row) {
-      alignas(64) Sum sum[S.n];
-      const unsigned cell = cell_of<S>(block, row);
-      for (unsigned column = 0; column < S.n; ++column) sum[column] = lane_get<Sum>(c, inline_c ? column : cell + column);
-      if (negate & 4)
-        for (unsigned column = 0; column < S.n; ++column) sum[column] = -sum[column];
-      for (unsigned k = 0; k < S.k; ++k) {
-        T a = x.a[(block * S.k + k) * S.m + row];
-        if (negate_a) a = static_cast<T>(-a);
-        const T* b = &x.b[(block * S.k + k) * S.n];
-        for (unsigned column = 0; column < S.n; ++column) sum[column] = add_product(a, b[column], sum[column]);
+    for (unsigned first = 0; first < S.m; first += kRowsTogether) {
+      alignas(64) Sum sum[kRowsTogether][S.n];
+      for (unsigned row = 0; row < kRowsTogether; ++row) {
+        const u32* from = inline_c ? c : c + cell_of<S>(block, first + row);
+        for (unsigned column = 0; column < S.n; ++column) {
+          const Sum one = lane_get<Sum>(from, column);
+          sum[row][column] = negate & 4 ? -one : one;
+        }
       }
-      for (unsigned column = 0; column < S.n; ++column) lane_put<Sum>(result, cell + column, sum[column]);
+      add_products<T, Sum, S.n, S.k, S.m, kRowsTogether>(&x.a[block * S.k * S.m + first], &x.b[block * S.k * S.n], sum);
+      for (unsigned row = 0; row < kRowsTogether; ++row) {
+        u32* to = result + cell_of<S>(block, first + row);
+        for (unsigned column = 0; column < S.n; ++column) lane_put<Sum>(to, column, sum[row][column]);
+      }
     }
   }
   constexpr unsigned kRows = S.m * S.n * S.blocks / 64 * kWords;

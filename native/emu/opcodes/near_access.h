@@ -79,55 +79,70 @@ inline void find_shapes(Near& near) {
   for (unsigned c = 0; c < kChunks; ++c) near.shape[c] = shape_of<Bytes>(near.offset + c * kChunk);
 }
 
-// Lines where these begin at other ones than their neighbours; none if some fall, or if a line's end may cut one.
-struct LineChanges { unsigned of64 = 1, of128 = 1; bool known = true; };
-template <unsigned Bytes>
-inline LineChanges line_changes(uint64_t base, const uint32_t* offset) {
-  LineChanges out;
-  const auto begin = static_cast<uint32_t>(base & 127);
-  uint32_t odd = 0, falls = 0;
+// Distinct lines of rising places. A line is new that lies above all those of the lane before; two lines at most are a
+// lane's. Numbers of lines begin with 1, so that the first lane has one before it.
+struct Lines { unsigned of64 = 0, of128 = 0; bool rising = true; };
 #ifdef __AVX512F__
-  __m512i before = _mm512_set1_epi32(static_cast<int>(offset[0] + begin));
-  for (unsigned j = 0; j < kLanes; j += kChunk) {
-    const __m512i now = _mm512_add_epi32(chunk_at(offset + j), _mm512_set1_epi32(static_cast<int>(begin)));
-    const __m512i left = _mm512_maskz_alignr_epi32(0xffff, now, before, 15);
-    before = now;
-    odd |= _mm512_test_epi32_mask(now, _mm512_set1_epi32(Bytes - 1));
-    falls |= _mm512_cmplt_epu32_mask(now, left);
-    const __m512i other = _mm512_xor_si512(now, left);
-    out.of64 += static_cast<unsigned>(std::popcount(static_cast<uint32_t>(_mm512_test_epi32_mask(other, _mm512_set1_epi32(~63)))));
-    out.of128 += static_cast<unsigned>(std::popcount(static_cast<uint32_t>(_mm512_test_epi32_mask(other, _mm512_set1_epi32(~127)))));
-  }
+inline unsigned new_lines(__m512i now, __m512i ends, unsigned shift, __m512i& before) {
+  const __m512i one = _mm512_set1_epi32(1);
+  const __m512i first = _mm512_add_epi32(_mm512_maskz_srli_epi32(0xffff, now, shift), one), last = _mm512_add_epi32(_mm512_maskz_srli_epi32(0xffff, ends, shift), one);
+  const __m512i left = _mm512_maskz_alignr_epi32(0xffff, last, before, 15);
+  before = last;
+  const uint32_t firsts = _mm512_cmpgt_epu32_mask(first, left), lasts = _mm512_cmpgt_epu32_mask(last, _mm512_maskz_max_epu32(0xffff, first, left));
+  return static_cast<unsigned>(std::popcount(firsts | lasts << 16));
+}
 #elif defined(__AVX2__)
-  __m256i before = _mm256_set1_epi32(static_cast<int>(offset[0] + begin));
-  const __m256i zero = _mm256_setzero_si256();
-  unsigned same64 = 0, same128 = 0;
-  __m256i bits = zero, fall = zero;
-  for (unsigned j = 0; j < kLanes; j += kChunk) {
-    const __m256i now = _mm256_add_epi32(chunk_at(offset + j), _mm256_set1_epi32(static_cast<int>(begin)));
-    const __m256i left = _mm256_alignr_epi8(now, _mm256_permute2x128_si256(before, now, 0x21), 12);
-    before = now;
-    bits = _mm256_or_si256(bits, now);
-    fall = _mm256_or_si256(fall, _mm256_xor_si256(_mm256_max_epu32(now, left), now));
-    const __m256i other = _mm256_xor_si256(now, left);
-    same64 += static_cast<unsigned>(std::popcount(bits_of_chunk(_mm256_cmpeq_epi32(_mm256_srli_epi32(other, 6), zero))));
-    same128 += static_cast<unsigned>(std::popcount(bits_of_chunk(_mm256_cmpeq_epi32(_mm256_srli_epi32(other, 7), zero))));
-  }
-  odd = _mm256_testz_si256(bits, _mm256_set1_epi32(Bytes - 1)) ? 0 : 1;
-  falls = _mm256_testz_si256(fall, fall) ? 0 : 1;
-  out.of64 += kLanes - same64;
-  out.of128 += kLanes - same128;
-#else
-  for (unsigned j = 1; j < kLanes; ++j) {
-    const uint32_t now = offset[j] + begin, left = offset[j - 1] + begin;
-    odd |= now & (Bytes - 1);
-    falls |= static_cast<uint32_t>(now < left);
-    out.of64 += static_cast<unsigned>(now >> 6 != left >> 6);
-    out.of128 += static_cast<unsigned>(now >> 7 != left >> 7);
-  }
-  odd |= (offset[0] + begin) & (Bytes - 1);
+inline unsigned new_lines(__m256i now, __m256i ends, int shift, __m256i& before) {
+  const __m256i one = _mm256_set1_epi32(1);
+  const __m256i first = _mm256_add_epi32(_mm256_srli_epi32(now, shift), one), last = _mm256_add_epi32(_mm256_srli_epi32(ends, shift), one);
+  const __m256i left = _mm256_alignr_epi8(last, _mm256_permute2x128_si256(before, last, 0x21), 12);
+  before = last;
+  const unsigned firsts = bits_of_chunk(_mm256_cmpgt_epi32(first, left)), lasts = bits_of_chunk(_mm256_cmpgt_epi32(last, _mm256_max_epu32(first, left)));
+  return static_cast<unsigned>(std::popcount(firsts | lasts << 8));
+}
 #endif
-  out.known = (Bytes & (Bytes - 1)) == 0 && odd == 0 && falls == 0;
+template <unsigned Bytes>
+inline Lines lines_of(uint64_t base, const uint32_t* offset) {
+  Lines out;
+  const auto begin = static_cast<uint32_t>(base & 127);
+  const uint32_t start = offset[0] + begin;
+#ifdef __AVX512F__
+  const __m512i add = _mm512_set1_epi32(static_cast<int>(begin));
+  __m512i before = _mm512_set1_epi32(static_cast<int>(start)), before64 = _mm512_maskz_srli_epi32(0xffff, before, 6), before128 = _mm512_maskz_srli_epi32(0xffff, before, 7);
+  uint32_t falls = 0;
+  for (unsigned j = 0; j < kLanes; j += kChunk) {
+    const __m512i now = _mm512_add_epi32(chunk_at(offset + j), add), ends = _mm512_add_epi32(now, _mm512_set1_epi32(Bytes - 1));
+    falls |= _mm512_cmplt_epu32_mask(now, _mm512_maskz_alignr_epi32(0xffff, now, before, 15));
+    before = now;
+    out.of64 += new_lines(now, ends, 6, before64);
+    out.of128 += new_lines(now, ends, 7, before128);
+  }
+  out.rising = falls == 0;
+#elif defined(__AVX2__)
+  const __m256i add = _mm256_set1_epi32(static_cast<int>(begin));
+  __m256i before = _mm256_set1_epi32(static_cast<int>(start)), before64 = _mm256_srli_epi32(before, 6), before128 = _mm256_srli_epi32(before, 7);
+  __m256i falls = _mm256_setzero_si256();
+  for (unsigned j = 0; j < kLanes; j += kChunk) {
+    const __m256i now = _mm256_add_epi32(chunk_at(offset + j), add), ends = _mm256_add_epi32(now, _mm256_set1_epi32(Bytes - 1));
+    const __m256i left = _mm256_alignr_epi8(now, _mm256_permute2x128_si256(before, now, 0x21), 12);
+    falls = _mm256_or_si256(falls, _mm256_xor_si256(_mm256_max_epu32(now, left), now));
+    before = now;
+    out.of64 += new_lines(now, ends, 6, before64);
+    out.of128 += new_lines(now, ends, 7, before128);
+  }
+  out.rising = _mm256_testz_si256(falls, falls) != 0;
+#else
+  uint32_t before = start, before64 = start >> 6, before128 = start >> 7;
+  for (unsigned j = 0; j < kLanes; ++j) {
+    const uint32_t now = offset[j] + begin, ends = now + Bytes - 1;
+    out.rising &= now >= before;
+    before = now;
+    out.of64 += static_cast<unsigned>((now >> 6) + 1 > before64) + static_cast<unsigned>((ends >> 6) + 1 > std::max(before64, (now >> 6) + 1));
+    out.of128 += static_cast<unsigned>((now >> 7) + 1 > before128) + static_cast<unsigned>((ends >> 7) + 1 > std::max(before128, (now >> 7) + 1));
+    before64 = (ends >> 6) + 1;
+    before128 = (ends >> 7) + 1;
+  }
+#endif
   return out;
 }
 
@@ -153,11 +168,11 @@ inline bool count_pieces(MemoryCount& count, const Near& near) {
 template <unsigned Bytes>
 inline void count_near(MemoryCount& count, const Near& near) {
   if (count_pieces<Bytes>(count, near)) return;
-  const LineChanges changes = line_changes<Bytes>(near.base, near.offset);
-  if (changes.known) {
+  const Lines lines = lines_of<Bytes>(near.base, near.offset);
+  if (lines.rising) {
     count.bytes += uint64_t{Bytes} * kLanes;
-    count.lines64 += changes.of64;
-    count.lines128 += changes.of128;
+    count.lines64 += lines.of64;
+    count.lines128 += lines.of128;
     return;
   }
   Addresses at;
