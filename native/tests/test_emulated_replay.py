@@ -17,7 +17,11 @@ from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 
-OPTIMIZED, OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, OTHER_ARGUMENTS, BESIDE = range(1, 8)
+(
+    OPTIMIZED, OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, OTHER_ARGUMENTS, BESIDE, STALE_READ,
+    LUCKY_RACE,
+) = range(1, 10)  # fmt: skip
+WRONG = (OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, BESIDE, STALE_READ)
 
 
 @pytest.fixture
@@ -148,6 +152,30 @@ def test_what_the_arguments_lead_to_is_all_that_a_launch_reaches(
     assert (proven.exit_code, proven.json()["accesses"]["touched_bytes"]) == (0, 4 + 4000 + 16)
 
 
+def test_a_race_that_never_shows_in_results_is_found(capture_of, compared, rpl_cli):
+    words = [str(capture_of("block_sums")), str(compared(0)), str(compared(LUCKY_RACE))]
+    ran = rpl_cli("replay", "compare", *words, "--sanitize", "--json")
+    assert (ran.exit_code, ran.json()["verdict"]) == (1, "different")
+    assert "lds-race at" in ran.json()["reason"]
+    assert ran.json()["outputs"][0]["differing"] == 0
+
+
+@pytest.mark.long
+def test_with_the_sanitizer_wrong_kernels_are_different_and_right_ones_equal(capture_of, compared, tmp_path):
+    capture = open_capture(capture_of("block_sums"))
+    found = {
+        version: compare_code(
+            capture,
+            EmulatedReplayer(),
+            subjects_of(capture, compared(0), compared(version), tmp_path),
+            sanitize=True,
+        ).verdict
+        for version in (OPTIMIZED, *WRONG, LUCKY_RACE)
+    }
+    assert found.pop(OPTIMIZED) is Verdict.EQUAL
+    assert set(found.values()) == {Verdict.DIFFERENT}, found
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("replayer", [EmulatedReplayer, Unlogged])
 def test_wrong_kernels_are_different_with_and_without_a_log(capture_of, compared, tmp_path, replayer):
@@ -156,7 +184,7 @@ def test_wrong_kernels_are_different_with_and_without_a_log(capture_of, compared
         version: compare_code(
             capture, replayer(), subjects_of(capture, compared(0), compared(version), tmp_path)
         )
-        for version in (OPTIMIZED, OFF_BY_ONE, DROPPED_REMAINDER, NO_BARRIER, REORDERED, BESIDE)
+        for version in (OPTIMIZED, *WRONG)
     }
     assert found.pop(OPTIMIZED).verdict is Verdict.EQUAL
     assert {one.verdict for one in found.values()} == {Verdict.DIFFERENT}
@@ -226,7 +254,8 @@ def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, 
     folder = capture_of("block_sums")
 
     def ask(version, plugins=None):
-        options = EquivalenceOptions(plugins=plugins or Options({"capture": folder}))
+        plugins = Options({"capture": folder}) if plugins is None else plugins
+        options = EquivalenceOptions(plugins=plugins)
         request = EquivalenceRequest(
             tmp_path, tmp_path, ("app",), options=options,
             baseline_program=compared(0), candidate_program=compared(version),
@@ -239,4 +268,7 @@ def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, 
     assert ask(NO_BARRIER).verdict is EquivalenceVerdict.DIFFERENT
     assert ask(OTHER_ARGUMENTS).verdict is EquivalenceVerdict.NOT_RUN
     assert ask(OPTIMIZED, Options()).verdict is EquivalenceVerdict.NOT_RUN
+    looking = Options({"capture": folder, "sanitize": True})
+    assert "no race" in ask(OPTIMIZED, looking).evidence
+    assert ask(LUCKY_RACE, looking).verdict is EquivalenceVerdict.DIFFERENT
     assert "same machine code" in ask(0).evidence

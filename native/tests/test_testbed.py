@@ -91,4 +91,8 @@ def test_a_program_that_is_wrong_says_so(over_softkfd, emulator, hip_runtime, hi
     (tmp_path / "without_barrier.hip").write_text(wrong)
     (tmp_path / "check.h").write_text((TESTBED / "check.h").read_text())
     ran = over_softkfd(hip_runtime, hip_program("without_barrier", hip_runtime, tmp_path), executor="emu")
+    program = hip_program("without_barrier", hip_runtime, tmp_path)
     assert (ran.status, ran.stdout) == (1, "reduction wrong 1 of 1\n")
+    ran = over_softkfd(hip_runtime, program, executor="emu", SOFTKFD_SANITIZE="1")
+    assert (ran.status, ran.stdout) == (1, "")
+    assert "lds-race in " in ran.stderr

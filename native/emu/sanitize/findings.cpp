@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
+#include "opcodes/table.h"
 #include "sanitize/registers.h"
 
 namespace rpl_emu {
@@ -103,6 +105,9 @@ struct Carrier : GroupShadow {
   Findings::Parts* parts = nullptr;
 };
 
+// Volatile stores count as atomic, and read nothing.
+bool only_stores(const Instruction& i) { return i.row && std::string_view(i.row->name).find("_store_") != std::string_view::npos; }
+
 void touched(Wave& w, const Instruction& i, unsigned lane, uint64_t address, unsigned bytes, bool write, bool atomic, bool lds) {
   auto& shadow = static_cast<Carrier&>(*w.group->shadow);
   const auto pc = static_cast<uint64_t>(&i - w.code);
@@ -116,7 +121,7 @@ void touched(Wave& w, const Instruction& i, unsigned lane, uint64_t address, uns
     Word& place = shadow.lds[word];
     const uint64_t low = std::max(address, 4 * word), high = std::min(address + bytes, 4 * word + 4);
     const auto mask = static_cast<uint8_t>(((1U << (high - low)) - 1) << (low - 4 * word));
-    if ((!write || atomic) && (place.written & mask) != mask) {
+    if ((!write || (atomic && !only_stores(i))) && (place.written & mask) != mask) {
       const bool partly = place.writer.group != kNobody;
       shadow.parts->add("lds-unwritten", w, pc, partly ? place.writer.pc : pc, address, lane, partly ? place.writer.wave : w.index);
     }

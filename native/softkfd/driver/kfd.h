@@ -24,6 +24,7 @@ struct Settings {
   std::string faults;
   std::vector<std::string> shadow_libraries;
   std::string emulator;  // the program rpl-emu; empty: kernels are run by native functions
+  bool sanitize = false;  // by the emulator
   std::string log;
 };
 

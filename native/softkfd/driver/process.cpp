@@ -46,6 +46,7 @@ Settings settings_of_environment() {
   settings.faults = variable("SOFTKFD_FAULTS");
   settings.log = variable("SOFTKFD_LOG");
   settings.emulator = variable("SOFTKFD_EMULATOR");
+  settings.sanitize = !variable("SOFTKFD_SANITIZE").empty();
   std::istringstream shadows(variable("SOFTKFD_SHADOWS"));
   for (std::string file; std::getline(shadows, file, ':');) settings.shadow_libraries.push_back(file);
   return settings;

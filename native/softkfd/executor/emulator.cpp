@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "cli/counts_json.h"
@@ -18,12 +19,15 @@
 #include "executor/kernel_name.h"
 #include "machine/launch.h"
 #include "queue/packets.h"
+#include "sanitize/findings.h"
 
 namespace softkfd {
 namespace {
 
 // The widest access of a lane.
 constexpr uint64_t kWidest = 16;
+// Exit code of a program in whose kernels the sanitizer found something.
+constexpr int kFound = 1;
 
 // A code object as it lies in the GPU's memory, and what was decoded of one of its kernels.
 struct Decoded {
@@ -95,14 +99,23 @@ std::vector<rpl_emu::Range> ranges_of(const PageTable& memory, uint64_t packet) 
   return ranges;
 }
 
-// Where in the kernel, as a sentence's end.
-std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result) {
-  const auto text = decoded.program.texts.find(result.where.pc);
+std::string text_at(const Decoded& decoded, uint64_t word) {
+  const auto text = decoded.program.texts.find(word);
   std::string line = text == decoded.program.texts.end() ? "" : text->second;
   line.erase(0, line.find_first_not_of(" \t"));
+  return line;
+}
+
+std::string group_of(std::span<const uint32_t> numbers) {
   std::string group;
-  for (const uint32_t number : result.where.group) group += (group.empty() ? "" : ", ") + std::to_string(number);
-  return "workgroup (" + group + "), wave " + std::to_string(result.where.wave) + ", lane " +
+  for (const uint32_t number : numbers) group += (group.empty() ? "" : ", ") + std::to_string(number);
+  return "workgroup (" + group + ")";
+}
+
+// Where in the kernel, as a sentence's end.
+std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result) {
+  const std::string line = text_at(decoded, result.where.pc);
+  return group_of(result.where.group) + ", wave " + std::to_string(result.where.wave) + ", lane " +
          std::to_string(result.lane) + (line.empty() ? "" : ", near \"" + line + "\"");
 }
 
@@ -126,6 +139,17 @@ std::string demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
+// Everything that was found in the launch, a line each; the program ends here.
+[[noreturn]] void end_with(const std::vector<rpl_emu::Finding>& findings, const Decoded& decoded) {
+  for (const auto& found : findings) {
+    std::string line = "softkfd: " + found.kind + " in " + decoded.kernel.name + " at \"" + text_at(decoded, found.pc) + "\"";
+    if (found.other_pc != found.pc) line += " and \"" + text_at(decoded, found.other_pc) + "\"";
+    line += ", " + group_of(found.group) + ", " + std::to_string(found.times) + " times\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  }
+  _exit(kFound);
+}
+
 void write_launch(rpl_emu::Json& json, const Launch& launch, const Decoded& decoded) {
   const auto sizes = [&json](const char* name, const std::array<uint32_t, 3>& of) {
     json.key(name).open('[').number(of[0]).number(of[1]).number(of[2]).close(']');
@@ -146,7 +170,7 @@ void write_launch(rpl_emu::Json& json, const Launch& launch, const Decoded& deco
   json.key("arch_vgpr").number(registers.accumulator_at);
   json.key("accum_vgpr").number(registers.vectors - registers.accumulator_at);
   // GRANULATED_WAVEFRONT_SGPR_COUNT, which gfx9 counts in halves of 16 (AMDGPU backend guide of LLVM).
-  json.key("sgpr").number(((descriptor.rsrc1 >> 6 & 15) / 2 + 1) * 16);
+  json.key("sgpr").number(((descriptor.rsrc1 >> 6 & 15) / 2 + 1) * uint64_t{16});
 }
 
 // "emulated {...}": one launch with its counts, by class, opcode and place, and what is modelled from them.
@@ -165,13 +189,15 @@ std::string line_of(const Launch& launch, const Decoded& decoded, uint64_t base,
 }  // namespace
 
 struct Emulator::Parts {
-  Parts(const std::string& program, const Log& where)
+  Parts(const std::string& program, const Log& where, bool look)
       : log(where),
+        sanitize(look),
         lanes(rpl_emu::load_lanes("", std::filesystem::path(program).parent_path().string())),
         table(lanes.lists),
         disassembler(program) {}
 
   const Log& log;
+  bool sanitize;
   rpl_emu::LaneLibrary lanes;
   rpl_emu::OpcodeTable table;
   DisassemblerProcess disassembler;
@@ -198,8 +224,8 @@ struct Emulator::Parts {
   }
 };
 
-Emulator::Emulator(const std::string& program, const Log& log)
-    : parts_(std::make_unique<Parts>(program, log)) {}
+Emulator::Emulator(const std::string& program, const Log& log, bool sanitize)
+    : parts_(std::make_unique<Parts>(program, log, sanitize)) {}
 Emulator::~Emulator() = default;
 
 bool Emulator::run(const Launch& launch, const PageTable& memory) {
@@ -224,9 +250,11 @@ bool Emulator::run(const Launch& launch, const PageTable& memory) {
     placed.ranges = {ranges.data(), static_cast<uint32_t>(ranges.size()), true};
     rpl_emu::Limits limits;
     limits.count_memory = parts_->log.open();
+    const auto findings = parts_->sanitize ? std::make_unique<rpl_emu::Findings>() : nullptr;
     const auto result = rpl_emu::launch(placed, decoded->kernel, decoded->program, parts_->lanes.lists,
-                                        sizes_of(launch, descriptor), limits, nullptr);
+                                        sizes_of(launch, descriptor), limits, findings.get());
     if (result.outcome != rpl_emu::Outcome::ended) stop(*decoded, result, memory);
+    if (findings && !findings->all().empty()) end_with(findings->all(), *decoded);
     if (parts_->log.open()) parts_->log.done_line(line_of(launch, *decoded, code->base, result, limits));
   } catch (const rpl_emu::Unavailable& refusal) {
     throw Refusal(refusal.what());

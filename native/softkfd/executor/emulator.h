@@ -12,8 +12,9 @@ namespace softkfd {
 class Emulator : public Executor {
  public:
   // `program`: rpl-emu, beside which the emulator's libraries lie. Throws std::runtime_error without them.
-  // What launches counted goes to `log`, where that is open.
-  Emulator(const std::string& program, const Log& log);
+  // What launches counted goes to `log`, where that is open. With `sanitize` the process ends (1) after the first launch
+  // with a race or a read of what nobody wrote.
+  Emulator(const std::string& program, const Log& log, bool sanitize);
   ~Emulator() override;
 
   bool run(const Launch& launch, const PageTable& memory) override;

@@ -3,7 +3,7 @@
 #ifndef VERSION
 #define VERSION 0
 #endif
-enum { kCaptured, kOptimized, kOffByOne, kDroppedRemainder, kNoBarrier, kReordered, kOtherArguments, kWritesBeyond };
+enum { kCaptured, kOptimized, kOffByOne, kDroppedRemainder, kNoBarrier, kReordered, kOtherArguments, kWritesBeyond, kStaleRead, kLuckyRace };
 
 #define KERNEL __attribute__((global))
 #define ITEM __builtin_amdgcn_workitem_id_x()
@@ -36,7 +36,10 @@ KERNEL void block_sums(const float* values, float* sums, unsigned* rounds, Count
   __attribute__((shared)) static float part[kItems];
   const unsigned i = GROUP * kItems + ITEM;
   part[ITEM] = i < counted(count.value) ? values[i] : 0.0f;
+  // Of another wave, and from before the barrier.
+  const float early = VERSION == kStaleRead ? part[(ITEM + kItems / 2) % kItems] : 0.0f;
   meet();
+  if (VERSION == kStaleRead && ITEM < kItems / 2) part[ITEM + kItems / 2] = early;
   if (VERSION == kReordered) {
     if (ITEM == 0)
       for (unsigned k = 1; k < kItems; ++k) part[0] += part[k];
@@ -47,6 +50,9 @@ KERNEL void block_sums(const float* values, float* sums, unsigned* rounds, Count
       meet();
     }
   }
+  // All waves store the same, so that results never tell.
+  __attribute__((shared)) static unsigned last;
+  if (VERSION == kLuckyRace) *(volatile __attribute__((address_space(3))) unsigned*)&last = GROUP;
   if (ITEM == 0) sums[GROUP] = part[0];
   if (i == 0) ++*rounds;
   if (VERSION == kWritesBeyond && i == 0) sums[64] = 1.0f;

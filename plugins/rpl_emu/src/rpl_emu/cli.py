@@ -122,15 +122,19 @@ def _print_launch(output: Output, answer: Answer) -> None:
     "--runtime", type=_FILE, help="Root with ROCm's runtime, as tools/get-rocm-runtime prints; else found."
 )
 @click.option("--gpus", type=click.IntRange(1, 2), default=1, help="How many GPUs the program finds.")
+@click.option("--sanitize", is_flag=True, help="End with 1 after a launch with a race or an unwritten read.")
 @click.pass_context
-def run(context: click.Context, command: tuple[str, ...], runtime: Path | None, gpus: int) -> None:
+def run(
+    context: click.Context, command: tuple[str, ...], runtime: Path | None, gpus: int, *, sanitize: bool
+) -> None:
     """Run a HIP or HSA program with no GPU: its real runtime, and its real kernels in the emulator.
 
     \b
     rpl emu run -- ./app arguments
 
     Output and exit code are the program's. A kernel with an instruction that is not offered ends it with
-    69. Nothing is measured: times that the program takes are those of this machine's CPU.
+    69. Nothing is measured: times that the program takes are those of this machine's CPU. With --sanitize
+    a launch with a race, or that reads registers or LDS that nobody wrote, ends the program with 1.
     """
     import os
     import sys
@@ -140,7 +144,7 @@ def run(context: click.Context, command: tuple[str, ...], runtime: Path | None, 
 
     del context
     require_program(command)
-    words = [*launcher_words(find_runtime(command, runtime)), *command]
+    words = [*launcher_words(find_runtime(command, runtime), sanitize=sanitize), *command]
     # The program takes rpl's place: signals, terminal, exit code and standard output are its own.
     if sys.stdout is not None:
         os.dup2(sys.stdout.fileno(), 1)

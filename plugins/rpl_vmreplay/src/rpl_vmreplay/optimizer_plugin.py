@@ -15,9 +15,9 @@ RPL_API = 1
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_vmreplay.compare.optimizer_check import CAPTURE
+    from rpl_vmreplay.compare.optimizer_check import CAPTURE, SANITIZE
 
-    return (CAPTURE,)
+    return (CAPTURE, SANITIZE)
 
 
 @hookimpl

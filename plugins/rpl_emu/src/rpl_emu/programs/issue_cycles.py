@@ -12,6 +12,7 @@ from rpl_optimize.interfaces.metric import Metric, MetricValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rpl_core.interfaces.options import Options
     from rpl_optimize.interfaces.metric import MetricRequest
 
 #: A pass keeps a unit of a SIMD busy for so long (LLVM, SISchedule.td).
@@ -31,10 +32,12 @@ class IssueCycles(Metric):
     devices = (DEVICE,)
     architecture = "gfx942"
 
-    def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
+    def command(self, command: tuple[str, ...], options: Options) -> tuple[str, ...]:
         from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+        from rpl_vmreplay.compare.optimizer_check import SANITIZE
 
-        return (*launcher_words(find_runtime(command, None)), *command)
+        runtime = find_runtime(command, None)
+        return (*launcher_words(runtime, sanitize=options[SANITIZE]), *command)
 
     def value(self, request: MetricRequest) -> MetricValue:
         from rpl_emu.programs.collector import LAUNCHES, EmulatedCollector

@@ -33,9 +33,9 @@ class Runtime:
     root: Path | None = None
 
 
-def launcher_words(runtime: Runtime) -> tuple[str, ...]:
+def launcher_words(runtime: Runtime, *, sanitize: bool = False) -> tuple[str, ...]:
     """What stands before a program and its arguments. Raises MissingError with the remedy."""
-    words = (str(find_launcher()), "--executor", "emu")
+    words = (str(find_launcher()), "--executor", "emu", *(("--sanitize",) if sanitize else ()))
     return words if runtime.root is None else (*words, "--runtime", str(runtime.root))
 
 

@@ -15,6 +15,7 @@ from rpl_core.model.origin import Origin
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
+    Finding,
     MemoryRange,
     ReplayEnvironment,
     Replayer,
@@ -114,6 +115,7 @@ class EmulatedReplayer(Replayer):
                 pid=os.getpid(),
             ),
             notes=tuple(_notes(memory, told)),
+            findings=tuple(map(_finding, told["findings"])) if request.sanitize else None,
         )
 
 
@@ -127,6 +129,8 @@ def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     words += ["--order", str(request.variation), "--seed", str(request.variation + 1)]
     if not request.recopy:
         words.append("--no-recopy")
+    if request.sanitize:
+        words.append("--sanitize")
     if request.patch_hidden_args:
         words.append("--patch-hidden-args")
     if request.code_object is not None:
@@ -138,6 +142,14 @@ def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     if seconds is not None:
         words += ["--timeout", str(seconds)]
     return call(words, seconds=seconds)
+
+
+def _finding(told: Any) -> Finding:
+    other = f" and {told['other']}" if told["other"] != told["at"] else ""
+    group = ", ".join(map(str, told["group"]))
+    return Finding(
+        told["kind"], f"{told['kind']} at {told['at']}{other}, workgroup ({group}), {told['times']} times"
+    )
 
 
 def _failure(kind: ReplayError, error: MissingError | BadDataError) -> Failure:

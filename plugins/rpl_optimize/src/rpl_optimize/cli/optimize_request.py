@@ -15,6 +15,7 @@ from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, METRICS, PROPOS
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
+    from rpl_core.interfaces.options import Options
     from rpl_core.plugins.relay import Contribution
     from rpl_optimize.cli.optimize_call import Call
     from rpl_optimize.cli.optimize_options import OptimizeSettings
@@ -228,7 +229,7 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
             installed(catalog.of(TRANSFORMATIONS)),
             builder,
             request.equivalence,
-            (lambda command: command) if metric is None else metric.value.command,
+            _runner(metric, request.equivalence.plugins),
         ),
         approve=approval(session.output, automatic=call.settings.auto_approve),
         note=session.output.note,
@@ -237,6 +238,13 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
         run_step=step.run,
         metric=metric,
     )
+
+
+def _runner(
+    metric: Contribution[Metric] | None, options: Options
+) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """What makes of a command the words that run it on the session's device."""
+    return (lambda words: words) if metric is None else lambda words: metric.value.command(words, options)
 
 
 def approval(output: Output, *, automatic: bool) -> Callable[[str, str], bool]:

@@ -10,6 +10,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import LineSink
+    from rpl_core.interfaces.options import Options
 
 
 @frozen
@@ -49,9 +50,10 @@ class Metric(ABC):
     architecture: str
 
     @abstractmethod
-    def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
+    def command(self, command: tuple[str, ...], options: Options) -> tuple[str, ...]:
         """The words that run ``command`` on the metric's device; checks of results run programs so.
 
+        ``options`` are the values of the command's options that plugins brought.
         Raises ``MissingError``.
         """
 

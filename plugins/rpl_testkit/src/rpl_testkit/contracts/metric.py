@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.interfaces.options import Options
 from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
@@ -18,5 +19,5 @@ def assert_metric(metric: Metric) -> None:
     demand(bool(metric.devices), subject, "a metric names the devices that it is for")
     for what in ("unit", "formula", "architecture"):
         demand(bool(str(getattr(metric, what)).strip()), subject, f"a metric says its {what}")
-    words = metric.command(_COMMAND)
+    words = metric.command(_COMMAND, Options())
     demand(words[-len(_COMMAND) :] == _COMMAND, subject, "command() ends with the user's own words")

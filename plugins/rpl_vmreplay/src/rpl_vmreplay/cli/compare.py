@@ -37,6 +37,7 @@ COVERS = "for the captured input only: other sizes, values or launches were not 
 @click.option("--cold-caches", is_flag=True, help="With --pairs: empty caches before each launch.")
 @click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=60.0, metavar="S",
               help="Seconds for one launch of A (default: 60).")  # fmt: skip
+@click.option("--sanitize", is_flag=True, help="B may have no race and no read of what nobody wrote.")
 @replayer_option("Where to run: a replayer or its device; default: one that logs writes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -85,7 +86,13 @@ def _compared(
     options, limit_s = option_values(session, "full-vm", {}), flags["kernel_timeout"]
     allowance = Allowance(flags["ulps"], DataType(flags["unknown"]))
     found = compare_code(
-        capture, replayer, subjects, allowance=allowance, time_limit_s=limit_s, options=options
+        capture,
+        replayer,
+        subjects,
+        allowance=allowance,
+        time_limit_s=limit_s,
+        options=options,
+        sanitize=flags["sanitize"],
     )
     if not flags["pairs"] or found.verdict is not Verdict.EQUAL or found.yardstick is None:
         return found, None
@@ -130,6 +137,10 @@ def _print(output: Output, replayer: Replayer, found: Judgement) -> None:
     if found.controls:
         noticed = sum(one.outcome.value in ("noticed", "crashed") for one in found.controls)
         output.line(f"wrong kernels noticed: {noticed} of {len(found.controls)}")
+    for text in found.findings or ():
+        output.line(f"found: {readable(text)}")
+    for kind in found.usual_findings:
+        output.line(f"A has it, too, so it does not count: {kind}")
     for edit in found.survivors:
         output.line(f"not noticed: {readable(edit)}")
 
@@ -204,6 +215,8 @@ def document(capture: Capture, replayer: Replayer, found: Judgement) -> dict[str
         "read_first_bytes": found.read_first_bytes,
         "controls": [{"edit": one.edit, "outcome": one.outcome.value} for one in found.controls],
         "survivors": list(found.survivors),
+        "findings": None if found.findings is None else list(found.findings),
+        "usual_findings": list(found.usual_findings),
     }
 
 

@@ -24,7 +24,14 @@ from rpl_vmreplay.compare.observing import (
     whole_words,
 )
 from rpl_vmreplay.compare.ranges import Ranges, common, size_of, union, without
-from rpl_vmreplay.interfaces.replayer import Failure, MemoryEdit, ReplayError, ReplayRequest, ReplayResult
+from rpl_vmreplay.interfaces.replayer import (
+    Failure,
+    Finding,
+    MemoryEdit,
+    ReplayError,
+    ReplayRequest,
+    ReplayResult,
+)
 
 if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
@@ -73,6 +80,7 @@ class Experiment:
     replayer: Replayer
     time_limit_s: float | None = None
     options: Options = attrs.field(factory=Options)
+    sanitize: bool = False
     replays: int = 0
 
     def baseline(self, code: Path) -> Baseline:
@@ -96,6 +104,28 @@ class Experiment:
         if result.failure is not None:
             return Answer(result.failure)
         return Answer(None, observer.contents(result, writes), observer.outside(result, writes))
+
+    def findings(self, code: Path, limit_s: float | None = None) -> tuple[Finding, ...] | Failure:
+        """What races and the like there are, in two orders of workgroups. Raises ``NoBaselineError``."""
+        found: list[Finding] = []
+        for variation in range(2):
+            self.replays += 1
+            request = ReplayRequest(
+                self.capture.folder,
+                code_object=code,
+                hashes=False,
+                sanitize=True,
+                variation=variation,
+                time_limit_s=limit_s or self.time_limit_s,
+                options=self.options,
+            )
+            result = self.replayer.replay(request)
+            if result.failure is not None:
+                return result.failure
+            if result.findings is None:
+                raise NoBaselineError(f"the replayer {self.replayer.name} looks for no races")
+            found += result.findings
+        return tuple(found)
 
     def _logged(self, accesses: AccessLog) -> tuple[Observer, WriteSet]:
         everything = union(accesses.written)

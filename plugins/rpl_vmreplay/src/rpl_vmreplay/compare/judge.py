@@ -15,6 +15,7 @@ from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, v
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Experiment, NoBaselineError
 from rpl_vmreplay.compare.outputs import Output, outputs_of
 from rpl_vmreplay.compare.ranges import size_of
+from rpl_vmreplay.interfaces.replayer import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +32,8 @@ MUTANTS, LEAST_MUTANTS, MOST_SURVIVORS = 12, 8, 2
 _MOST_TRIED = 60
 #: A few runs see a part of what other orders can do.
 SPREAD_FACTOR = 2
+#: Looking for races takes longer than running.
+SANITIZED_LONGER = 10
 
 
 class Verdict(str, Enum):
@@ -83,6 +86,8 @@ class Judgement:
     replays: int = 0
     crashed: bool = False  # different, because the candidate did not come to its end
     yardstick: Yardstick | None = None
+    findings: tuple[str, ...] | None = None  # of the candidate alone; None: not looked for
+    usual_findings: tuple[str, ...] = ()  # kinds that the baseline has, so that they count for nothing
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -115,6 +120,8 @@ def judge(experiment: Experiment, subjects: Subjects, allowance: Allowance) -> J
     except NoBaselineError as error:
         return Judgement(Verdict.UNDECIDED, str(error), replays=experiment.replays)
     found = _of_candidate(experiment, subjects.b, baseline, scale)
+    if found.verdict is Verdict.EQUAL and experiment.sanitize:
+        found = _sanitized(experiment, subjects, baseline, found)
     controls: tuple[Control, ...] = ()
     if found.verdict is Verdict.EQUAL:
         controls = tuple(_controls(experiment, subjects, baseline, scale))
@@ -208,6 +215,33 @@ def _compared(answer: Answer, baseline: Baseline, scale: Sequence[Measure]) -> J
     return Judgement(Verdict.EQUAL, "all that the baseline writes is the same within the tolerance", outputs)
 
 
+def _sanitized(experiment: Experiment, subjects: Subjects, baseline: Baseline, found: Judgement) -> Judgement:
+    """Right results by luck are none: B may have no kind of finding that A has not."""
+    try:
+        ours = experiment.findings(subjects.a)
+        theirs = experiment.findings(subjects.b, SANITIZED_LONGER * baseline.limit_s)
+    except NoBaselineError as error:
+        return attrs.evolve(found, verdict=Verdict.UNDECIDED, reason=str(error))
+    if isinstance(ours, Failure):
+        reason = f"the baseline does not replay with checks: {ours.fact}"
+        return attrs.evolve(found, verdict=Verdict.UNDECIDED, reason=reason)
+    if isinstance(theirs, Failure):
+        crashed = theirs.kind in CRASHES
+        verdict = Verdict.DIFFERENT if crashed else Verdict.UNDECIDED
+        reason = f"the candidate does not end as the baseline does: {theirs.fact}"
+        return attrs.evolve(found, verdict=verdict, reason=reason, crashed=crashed)
+    usual = {one.kind for one in ours}
+    new = tuple(one for one in theirs if one.kind not in usual)
+    told = attrs.evolve(
+        found, findings=tuple(dict.fromkeys(one.text for one in new)), usual_findings=tuple(sorted(usual))
+    )
+    if not new:
+        return told
+    return attrs.evolve(
+        told, verdict=Verdict.DIFFERENT, reason=f"it does what the baseline does not: {new[0].text}"
+    )
+
+
 def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) -> OutputResult:
     expected, found = one.bytes_of(baseline.contents[0]), one.bytes_of(contents)
     apart = distances(one.output.kind, expected, found)
@@ -280,11 +314,12 @@ def compare_code(
     allowance: Allowance | None = None,
     time_limit_s: float | None = None,
     options: Options | None = None,
+    sanitize: bool = False,
 ) -> Judgement:
     """Whether ``subjects.b`` computes what ``subjects.a`` computes for the captured input.
 
     ``options`` are those of the replayer. Raises what that raises, and ``BadDataError`` and ``MissingError``
     for code that can't be read.
     """
-    experiment = Experiment(capture, replayer, time_limit_s, options or Options())
+    experiment = Experiment(capture, replayer, time_limit_s, options or Options(), sanitize)
     return judge(experiment, subjects, allowance or Allowance())

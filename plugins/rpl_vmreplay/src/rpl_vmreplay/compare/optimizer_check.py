@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.config.values import text
+from rpl_core.config.values import flag, text
 from rpl_core.errors import RplError
-from rpl_core.interfaces.options import CommandOption
+from rpl_core.interfaces.options import CommandOption, OptionForm
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,
@@ -30,6 +30,14 @@ CAPTURE: CommandOption[Path | None] = CommandOption(
     default=None,
     help="Capture of one launch (`rpl isolate`): candidates have to compute what it computed.",
     metavar="DIR",
+)
+SANITIZE: CommandOption[bool] = CommandOption(
+    name="sanitize",
+    commands=("optimize",),
+    parse=flag,
+    default=False,
+    help="Check candidates for races and reads of what nobody wrote, on the emulated device.",
+    form=OptionForm.FLAG,
 )
 
 
@@ -81,7 +89,13 @@ class CapturedLaunchCheck(EquivalenceCheck):
         if _same_kernel(subjects):
             return _not_run(f"both builds have the same machine code of the captured {subjects.kernel}")
         replayer = _replayer()
-        found = compare_code(capture, replayer, subjects, time_limit_s=request.options.time_limit_s)
+        found = compare_code(
+            capture,
+            replayer,
+            subjects,
+            time_limit_s=request.options.time_limit_s,
+            sanitize=request.options.plugins[SANITIZE],
+        )
         if found.yardstick is not None:
             self._compared[request.candidate_program] = subjects, found.yardstick
         return _report(capture, replayer, found)
@@ -133,9 +147,16 @@ def _report(capture: Capture, replayer: Replayer, found: Judgement) -> Equivalen
     shown = f"; {noticed} of {len(found.controls)} wrong kernels noticed" if found.controls else ""
     evidence = (
         f"{found.reason}; {found.replays} replays of the captured {capture.dispatch.demangled_name} by "
-        f"{replayer.name}{shown}; for the captured input only"
+        f"{replayer.name}{shown}{_looked(found)}; for the captured input only"
     )
     return EquivalenceReport(verdicts[found.verdict], evidence, crashed=found.crashed)
+
+
+def _looked(found: Judgement) -> str:
+    if found.findings is None:
+        return ""
+    usual = f", but for {' and '.join(found.usual_findings)} of the baseline" if found.usual_findings else ""
+    return "" if found.findings else f"; no race and no read of what nobody wrote{usual}"
 
 
 def _not_run(reason: str) -> EquivalenceReport:

@@ -80,6 +80,7 @@ class ReplayRequest:
     the module's variables too. ``cold_caches``: what caches hold is made to give way before each launch.
     ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
     registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
+    ``sanitize`` asks for findings: races, reads of what nobody wrote, barriers that do not fit.
     ``options`` are the values of ``rpl replay``'s options, those of plugins too.
     """
 
@@ -99,7 +100,16 @@ class ReplayRequest:
     against_first: tuple[bool, ...] = ()
     keep_variables: bool = False
     cold_caches: bool = False
+    sanitize: bool = False
     options: Options = attrs.field(factory=Options, eq=False)
+
+
+@frozen
+class Finding:
+    """Something that a launch did and no right kernel does. ``text`` names the instructions, for people."""
+
+    kind: str
+    text: str
 
 
 @frozen
@@ -180,7 +190,8 @@ class ReplayResult:
     hidden arguments that point into the captured process, ``patched_arguments`` those that were zeroed.
     ``variables`` are those that the code has. ``restored_bytes``: before later launches only so many bytes
     were restored, and all others are proven not to have changed. ``flushed_bytes`` were written elsewhere
-    before each launch, to empty caches. With ``failure`` there is no end state.
+    before each launch, to empty caches. ``findings`` is ``None`` where they were not
+    asked for, or the replayer looks for none. With ``failure`` there is no end state.
     """
 
     replayer: str
@@ -204,6 +215,7 @@ class ReplayResult:
     restored_bytes: int | None = None
     flushed_bytes: int | None = None
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] | None = None
     failure: Failure | None = None
 
 
