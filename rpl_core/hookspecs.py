@@ -138,7 +138,7 @@ def rpl_readers(config: Mapping[str, Any]) -> tuple[Reader, ...] | None:
     Called by every command that reads a recording.
 
     :return: readers. A file goes to the reader of the highest ``priority`` that recognises it, then by
-        plugin name.
+        plugin name and name.
 
     Order: as above. Isolation: per plugin; fatal only for the reader whose file the user named.
     """

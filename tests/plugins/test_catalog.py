@@ -59,7 +59,7 @@ def test_an_unknown_name_lists_the_known_ones_and_a_guess(rpl_site):
     readers = rpl_site.host(disabled=("core",)).catalog.readers()
     with pytest.raises(MissingError) as caught:
         readers.get("rocpdd")
-    assert "known: rocpd, csv" in caught.value.fact
+    assert "known: csv, rocpd" in caught.value.fact
     assert "'rocpd'" in caught.value.next_step
 
 

@@ -10,9 +10,8 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.ranks.arrivals import compare_arrivals
 from rpl_analysis.ranks.recognise import builtin_collective_rules, collectives_among
-from rpl_analysis.ranks.report import rank_report
+from rpl_analysis.ranks.report import compare_arrivals, rank_report
 from rpl_core.model.merge import merge_traces
 from rpl_testkit.recordings import Launch
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent

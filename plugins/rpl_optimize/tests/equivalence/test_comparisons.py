@@ -7,8 +7,8 @@ import pytest
 
 from rpl_core.errors import UsageError
 from rpl_optimize.equivalence import comparison
-from rpl_optimize.equivalence.compare_outputs import compare_bytes, compare_outputs
 from rpl_optimize.equivalence.comparison import Tolerance
+from rpl_optimize.equivalence.output_files import compare_bytes, compare_outputs
 from rpl_optimize.equivalence.output_spec import read_output
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpl_rocprofv3.collector.environment import profiling_environment
-from rpl_rocprofv3.collector.redaction import remove_environments
+from rpl_rocprofv3.collector.rocprof import remove_environments
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section
 from rpl_llm_unroll.prompt.machine_code import machine_code_section
 from rpl_llm_unroll.prompt.model import Prompt, Section, subject_of
 from rpl_llm_unroll.prompt.plugin_sections import plugins_section
-from rpl_llm_unroll.prompt.quoting import fenced, sentence, without_folders
-from rpl_llm_unroll.prompt.source import source_sections
+from rpl_llm_unroll.prompt.quoting import fenced, inline, sentence, without_folders
+from rpl_llm_unroll.prompt.source_context import context_of
 from rpl_llm_unroll.prompt.weight import weight_section
 
 if TYPE_CHECKING:
@@ -97,3 +97,25 @@ def attempts_section(attempts: tuple[Attempt, ...]) -> Section:
 def _row(attempt: Attempt) -> str:
     reason = sentence(without_folders(attempt.reason), _LONGEST_REASON)
     return f"{sentence(attempt.summary)}: {sentence(attempt.verdict)}: {reason}"
+
+
+def source_sections(target: Target, file: str, form: Form) -> tuple[Section, ...]:
+    """The kernel alone, with what it uses, or the whole file."""
+    kernel = Section(
+        "The kernel",
+        f"{inline(target.kernel.name)}, {inline(file)}, line {target.kernel.line}:\n\n"
+        + fenced(_unified(target.text), "cpp"),
+    )
+    if form == "compact":
+        return (kernel,)
+    if form == "full-source":
+        whole = target.file.text.decode("utf-8", "replace")
+        return (Section("The whole file (context only)", fenced(_unified(whole), "cpp")), kernel)
+    context = context_of(target)
+    if not context:
+        return (kernel,)
+    return (Section("What the kernel uses (context only)", fenced(_unified(context), "cpp")), kernel)
+
+
+def _unified(text: str) -> str:
+    return text.replace("\r\n", "\n")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.figures import milliseconds, percent
-from rpl_analysis.text.fit import wrap_lines
+from rpl_analysis.text.figures import UNKNOWN, marked, milliseconds, percent
+from rpl_analysis.text.fit import fit_table, wrap_lines
+from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.text.safety import printable
 from rpl_report.device_names import device_names
 from rpl_report.documents import report_documents
 from rpl_report.sections import text_sections
-from rpl_report.text.corrections import corrections_section
 from rpl_report.text.kernels import NAME_WIDTH, kernel_table
 from rpl_report.text.path import path_section
 from rpl_report.text.sections import section_text
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
+    from rpl_core.contracts.common import MetricDoc
+
+
+_LONGEST_NAME = 48
+#: A correction by less is not worth a line (chosen).
+_NOTEWORTHY = 0.01
+_COLUMNS = (("packed", "packed as two"), ("active_lanes", "active lanes"))
 
 
 class TextRenderer(Renderer):
@@ -101,3 +108,32 @@ def _roofline_note(roofline: RooflineDocument) -> str:
     if roofline.status == "available":
         return ""
     return f"roofline: {roofline.status.replace('_', ' ')}. {printable(roofline.reason or '')}"
+
+
+def corrections_section(
+    roofline: RooflineDocument, names: Mapping[str, str], width: int = USUAL_WIDTH
+) -> str:
+    """A table of the kernels whose count an estimate changes, else the empty text."""
+    kernels = [kernel for kernel in roofline.kernels if _is_corrected(kernel)]
+    if not kernels:
+        return ""
+    rows = [
+        (
+            names.get(kernel.name, kernel.name),
+            _figure(kernel.flops),
+            *(_figure(kernel.corrections.get(name)) for name, _ in _COLUMNS),
+        )
+        for kernel in kernels
+    ]
+    columns = ("FLOPs per launch", "counted", *(f"est.: {title}" for _, title in _COLUMNS))
+    return fit_table(columns, rows, width, right=(1, 2, 3), droppable=(3, 2), longest_name=_LONGEST_NAME)[0]
+
+
+def _is_corrected(kernel: KernelRooflineDoc) -> bool:
+    counted = kernel.flops.value
+    values = [metric.value for metric in kernel.corrections.values() if metric.value is not None]
+    return bool(counted) and any(abs(value / (counted or 1.0) - 1.0) > _NOTEWORTHY for value in values)
+
+
+def _figure(metric: MetricDoc | None) -> str:
+    return UNKNOWN if metric is None else marked(metric.value, metric.exactness)

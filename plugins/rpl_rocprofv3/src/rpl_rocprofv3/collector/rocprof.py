@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.collector import Collector, PassOutcome
+from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
@@ -21,14 +23,14 @@ from rpl_rocprofv3.collector.log_watch import LogWatch
 from rpl_rocprofv3.collector.pass_directory import prepare_directory, recorded_files
 from rpl_rocprofv3.collector.planning import plan_collection
 from rpl_rocprofv3.collector.recorded_work import holds_counters, holds_dispatches
-from rpl_rocprofv3.collector.redaction import remove_environments
 from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
+from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectionPlan, CollectRequest, LineSink, PlannedPass
     from rpl_core.interfaces.options import Options
-    from rpl_core.model.diagnostic import Diagnostic
+
 
 _LOG_FOLDER = Path(ARTIFACTS) / "logs"
 _WITHOUT_PROFILER = "timing-only"
@@ -111,3 +113,23 @@ def _require_recording(
         raise nothing_recorded(planned, files, watch, directory, log_path)
     if no_dispatches or (planned.counters and holds_counters(files) is False):
         raise no_counters_recorded(planned, watch, log_path)
+
+
+def remove_environments(databases: Sequence[Path]) -> tuple[Diagnostic, ...]:
+    """Overwrite the environments in place; one warning for the files in which that failed.
+
+    ``rocpd_info_process.environment`` holds every environment variable of the application, API keys included
+    (docs/reference/formats.md, trap 9), and run directories are passed on. It is never read.
+    """
+    failed = [path for path in databases if not empty_column(path, "rocpd_info_process", "environment", "{}")]
+    if not failed:
+        return ()
+    return (
+        Diagnostic(
+            code="collect.environment_kept",
+            fact=f"the environment variables that rocprofv3 wrote to {failed[0].name} could not be removed",
+            cause="the file is damaged, or there is no space to change it",
+            remedy="do not share the file",
+            count=len(failed),
+        ),
+    )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_testkit.contracts.same_value import same_value
-from rpl_testkit.contracts.trace import check_trace
 from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_core.interfaces.reader import InputSet, Reader
+    from rpl_core.model.trace import Trace
 
 
 def assert_reader(reader: Reader, sample: Path, scratch: Path) -> None:
@@ -90,3 +90,22 @@ def _strangers(sample: Path, scratch: Path) -> list[Path]:
 def _fingerprint(path: Path) -> tuple[str, int, list[str]]:
     beside = sorted(entry.name for entry in path.parent.iterdir())
     return hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns, beside
+
+
+def check_trace(trace: Trace, subject: str) -> None:
+    """Check the inner consistency of one trace, and the order of its rows."""
+    from rpl_core.model.soundness import require_sound
+
+    try:
+        require_sound(trace)
+    except (TypeError, ValueError) as error:
+        demand(False, subject, str(error))
+    _check_order(trace, f"{subject}, Dispatches")
+
+
+def _check_order(trace: Trace, subject: str) -> None:
+    import numpy as np
+
+    rows = trace.dispatches
+    order = np.lexsort((rows.dispatch_id, rows.process, rows.end_ns, rows.begin_ns))
+    demand(bool((order == np.arange(len(rows))).all()), subject, "rows are not in the order of their begin")
