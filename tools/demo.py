@@ -1,8 +1,9 @@
 """`make demo`: from the source of a HIP program to its report, with no GPU, and with what there is here.
 
 With clang and ROCm's runtime the testbed is built, its attention pipeline profiled on the emulated device
-`gfx942-emu`, its dominant kernel isolated and replayed. Without them a captured launch that lies in this
-checkout is replayed instead, which needs neither. Without a C++ compiler only recordings are analysed.
+`gfx942-emu`, its dominant kernel isolated and replayed, and another kernel optimized by a model. Without them
+a captured launch that lies in this checkout is replayed instead, which needs neither. Without a C++ compiler
+only recordings are analysed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,12 +27,16 @@ BUILD = Path("build")
 TESTBED = Path("examples/testbed")
 CAPTURE = Path("examples/captures/attention_values")
 PROGRAM, SIZE = "attention", "256"
+OPTIMIZED = Path("examples/optimize/smooth.hip")
 #: The first is what the tests use; the others know gfx942, too, and bring an LLVM that the emulator can use.
 COMPILERS = ("22", "21", "20", "19")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL = "rpl-emu", "softkfd", "rpl_isolate"
 #: Lines of output that show where a command failed.
 _LAST_LINES = 15
+_LONGEST_WORD = 120
+#: Exit code of rpl (docs/USER_GUIDE.md).
+NO_VERDICT = 75
 
 
 class NotHereError(Exception):
@@ -99,11 +105,12 @@ def _demo(folder: Path, without_rocr: bool) -> Progress:
 
 
 def _whole(folder: Path, compiler: str, runtime: Path) -> Progress:
-    progress = Progress(6)
+    progress = Progress(7)
     with progress.step("build the emulator, the software GPU and the capture tool", prepares=True):
         _build(EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL)
     with progress.step(f"build the testbed by {compiler}", prepares=True):
-        programs = _testbed(compiler, runtime)
+        compile_words = _compile_words(compiler, runtime)
+        programs = _testbed(compile_words)
     say(f"      {', '.join(programs)}\n")
     run, application = folder / PROGRAM, (str(BUILD / "testbed" / PROGRAM), SIZE)
     with progress.step("profile the attention pipeline on the emulated device gfx942-emu"):
@@ -117,9 +124,29 @@ def _whole(folder: Path, compiler: str, runtime: Path) -> Progress:
         show(rpl(*words, "--", _rpl(), "emu", "run", "--", *application))
     with progress.step("replay it without its program, and compare the memory that it leaves"):
         show(rpl("replay", "full-vm", folder / "capture", "--device", "gfx942-emu"))
+    with progress.step(
+        f"optimize a kernel of {OPTIMIZED} by a model: nothing can be measured, so nothing is accepted"
+    ):
+        _optimize(folder, compile_words)
     with progress.step("write the report"):
         _report(run, folder)
     return progress
+
+
+def _optimize(folder: Path, compile_words: Sequence[str]) -> None:
+    """In the folder of the results, since the program writes into the working directory."""
+    shutil.copy(OPTIMIZED, folder)
+    build = shlex.join([*compile_words, "-o", "{output}"]).replace("'{", "{").replace("}'", "}")
+    words = ("optimize", OPTIMIZED.name, "--device", "gfx942-emu", "--metric", "modelled-issue-cycles")
+    words += ("--auto-approve", "--output-file", "smooth.out:f32", "--rtol", "1e-5", "--max-iters", "1")
+    say(f"      $ cd {folder}")
+    # No verdict is what an emulated device comes to at best.
+    told = rpl(
+        *(*words, "-o", "optimize", "--build", build, "./smooth 1024 1"),
+        statuses=(0, NO_VERDICT),
+        folder=folder,
+    )
+    show(told)
 
 
 def _without_rocr(folder: Path) -> Progress:
@@ -207,31 +234,41 @@ def _build(*targets: str) -> None:
         raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-_LAST_LINES:])}")
 
 
-def _testbed(compiler: str, runtime: Path) -> list[str]:
-    """All programs that are older than their sources, side by side."""
-    (BUILD / "testbed").mkdir(exist_ok=True)
+def _compile_words(compiler: str, runtime: Path) -> list[str]:
+    """With ``{source}`` in place of the source, and without the output."""
     bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
     library = next((runtime / LIBRARIES).glob("libamdhip64.so.?"))
     options = ["-x", "hip", "--offload-arch=gfx942", "-mcode-object-version=5", "-O3", "-g"]
     options += [f"--rocm-path={runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
-    options += ["-D__AMDGCN_WAVEFRONT_SIZE=64", "-isystem", str(runtime / "usr/include")]
-    link = ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined"]
+    options += ["-D__AMDGCN_WAVEFRONT_SIZE=64", "-isystem", str(runtime / "usr/include"), "{source}"]
+    return [
+        compiler,
+        *options,
+        "-L",
+        str(library.parent),
+        f"-l:{library.name}",
+        "-Wl,--allow-shlib-undefined",
+    ]
+
+
+def _testbed(words: Sequence[str]) -> list[str]:
+    """All programs that are older than their sources, side by side."""
+    (BUILD / "testbed").mkdir(exist_ok=True)
     names = sorted(path.stem for path in TESTBED.glob("*.hip"))
-    waiting, running = list(names), []
-    while waiting or running:
-        while waiting and len(running) < len(os.sched_getaffinity(0)):
-            name = waiting.pop(0)
-            source, program = TESTBED / f"{name}.hip", BUILD / "testbed" / name
-            if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
-                continue
-            command = [compiler, *options, str(source), *link, "-o", str(program)]
-            running.append((subprocess.Popen(command, stderr=subprocess.PIPE, text=True), command))
-        if running:
-            process, command = running.pop(0)
-            _, errors = process.communicate()
-            if process.returncode:
-                raise FailedError(f"`{shlex.join(command)}` failed:\n{errors}")
+    older = [name for name in names if _is_older(BUILD / "testbed" / name, TESTBED / f"{name}.hip")]
+
+    def build(name: str) -> str:
+        source = str(TESTBED / f"{name}.hip")
+        command = [word.replace("{source}", source) for word in words]
+        return call([*command, "-o", BUILD / "testbed" / name])
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as compilers:
+        list(compilers.map(build, older))
     return names
+
+
+def _is_older(program: Path, source: Path) -> bool:
+    return not program.exists() or program.stat().st_mtime < source.stat().st_mtime
 
 
 def _dominant(run: Path) -> str:
@@ -241,20 +278,25 @@ def _dominant(run: Path) -> str:
     return name.partition("(")[0]
 
 
-def rpl(*words: str | Path) -> str:
+def rpl(*words: str | Path, statuses: tuple[int, ...] = (0,), folder: Path | None = None) -> str:
     """What the command printed; the command itself is shown."""
     command = [_rpl(), *map(str, words)]
-    say("      $ " + shlex.join("rpl" if word == _rpl() else word for word in command))
-    return call(command)
+    say("      $ " + shlex.join("rpl" if word == _rpl() else _shown(word) for word in command))
+    return call(command, statuses, folder)
+
+
+def _shown(word: str) -> str:
+    """Long words, such as a whole command, by how they begin."""
+    return word if len(word) < _LONGEST_WORD else f"{word.partition(' ')[0]} ..."
 
 
 def _rpl() -> str:
     return str(Path(sys.executable).with_name("rpl"))
 
 
-def call(command: Sequence[str | Path]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
+def call(command: Sequence[str | Path], statuses: tuple[int, ...] = (0,), folder: Path | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    if done.returncode not in statuses:
         last = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
         raise FailedError(f"`{shlex.join(map(str, command))}` ended with {done.returncode}:\n{last}")
     return done.stdout
