@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_analysis.roofline.model import RooflineStatus
 from rpl_analysis.roofline.work import untyped_flops
+from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -19,9 +22,10 @@ __all__ = ["roofline_diagnostics"]
 
 def roofline_diagnostics(result: RooflineResult, device: DeviceModel) -> tuple[Diagnostic, ...]:
     """Diagnostics about all kernels together, in a fixed order."""
-    kernels = tuple(result.kernels.values())
     if result.status is not RooflineStatus.AVAILABLE:
         return (_unusable(result),)
+    called = shown_names(kernel.name for kernel in result.kernels.values())
+    kernels = tuple(attrs.evolve(kernel, name=called[kernel.name]) for kernel in result.kernels.values())
     return (
         *_fallbacks(kernels, device),
         *_untyped(kernels),
@@ -141,7 +145,7 @@ def _exceeded(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Di
         diagnostics.append(
             Diagnostic(
                 "roofline.above_peak",
-                f"{first.name} seems to exceed the data-sheet peak of {kinds}: not a record, a wrong figure",
+                f"{first.name} seems to exceed the theoretical peak of {kinds}: not a record, a wrong figure",
                 cause="counter passes and timing run did different work, or the clock exceeds the data sheet",
                 remedy="compare the launches of the passes, or give --clock-mhz",
                 count=len(arithmetic),

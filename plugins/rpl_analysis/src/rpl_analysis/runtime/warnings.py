@@ -8,6 +8,7 @@ import numpy as np
 
 from rpl_analysis.runtime.model import ApplicationTime, KernelTime, StabilityClass
 from rpl_analysis.runtime.timing import TimeSource
+from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
 #: A kernel whose slowest dispatch takes twice its median has an outlier worth naming (chosen).
@@ -66,11 +67,12 @@ def _outliers(times: Mapping[str, KernelTime]) -> list[Diagnostic]:
     if not slow:
         return []
     worst = max(slow, key=lambda t: (t.max_ns - t.median_ns, t.name))
+    called = shown_names(times)[worst.name]
     return [
         Diagnostic(
             "dispatch.outlier",
             f"{len(slow)} kernels have a dispatch of at least {OUTLIER_RATIO:g} times their median; the "
-            f"largest excess: {worst.max_ns} ns against a median of {worst.median_ns:g} ns in {worst.name}",
+            f"largest excess: {worst.max_ns} ns against a median of {worst.median_ns:g} ns in {called}",
             cause="a cold start, another process on the GPU, or launches of different sizes",
             remedy="look at the median beside the mean, and repeat with more --runs",
             severity=Severity.INFO,
