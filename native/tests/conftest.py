@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -387,6 +388,57 @@ def compared(compiled: Compile) -> Callable[[int], Path]:
     return version
 
 
+@pytest.fixture(scope="session")
+def module_state(compiled: Compile) -> Callable[[int], Path]:
+    """``module_state(1)``: that version of the kernels in module_state.hip; 0 is the one that is captured."""
+
+    def version(number: int) -> Path:
+        require("ld.lld-22")
+        command = [require("clang++-22"), *DEVICE, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3"]
+        source = PROGRAMS / "module_state.hip"
+        return compiled(f"module-state-{number}.hsaco", [*command, f"-DVERSION={number}", source])
+
+    return version
+
+
+@pytest.fixture
+def kerncap_capture(tmp_path: Path) -> Callable[..., Path]:
+    """``kerncap_capture(code, "_Z1fPj", {base: bytes}, arguments, variables={"calls": bytes})``: as kerncap
+    writes them, of a launch with 64 work-items."""
+
+    def write(
+        code: Path, kernel: str, regions: dict[int, bytes], arguments: bytes, variables: dict[str, bytes]
+    ) -> Path:
+        folder = tmp_path / "kerncap"
+        for name in ("memory", "module_variables"):
+            (folder / name).mkdir(parents=True)
+        kinds = {"is_pool": True, "is_vmem": False, "contains_kernarg": False, "handle": 0, "access": 0}
+        listed = [{"base": base, "size": len(content), **kinds} for base, content in regions.items()]
+        for base, content in regions.items():
+            (folder / "memory" / f"region_{base:x}.bin").write_bytes(content)
+        told = []
+        for name, content in variables.items():
+            (folder / "module_variables" / f"00_{name}.bin").write_bytes(content)
+            blob = {"blob": f"module_variables/00_{name}.bin", "executable_sha256": "00"}
+            told.append({"name": name, "size": len(content), **blob})
+        launch = {
+            "mangled_name": f"{kernel} [clone .kd]", "demangled_name": kernel, "agent_name": "gfx942",
+            "isa_name": "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", "wavefront_size": 64,
+            "kernel_object": 0, "grid": [64, 1, 1], "block": [64, 1, 1], "group_segment_size": 0,
+            "private_segment_size": 0, "kernarg_size": len(arguments), "dispatch_index": 0,
+        }  # fmt: skip
+        (folder / "dispatch.json").write_text(json.dumps(launch))
+        (folder / "memory_regions.json").write_text(json.dumps({"regions": listed}))
+        (folder / "module_variables.json").write_text(json.dumps({"variables": told}))
+        (folder / "kernarg.bin").write_bytes(arguments)
+        shutil.copy(code, folder / "kernel.hsaco")
+        (folder / "metadata.json").write_text("{}")
+        (folder / "capture_complete").write_text("")
+        return folder
+
+    return write
+
+
 @pytest.fixture
 def emulator(request: pytest.FixtureRequest, tmp_path: Path) -> Emulator:
     """The built emulator, or the one of tools/emu-mutants, with a folder of the test for files."""
@@ -469,12 +521,13 @@ def replayed_by_api(
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
     from rpl_vmreplay.replay.native_replayer import NativeReplayer
 
-    def run(capture: Captured, executor: str = "shadow", **request: Any) -> Any:
+    def run(capture: Captured | Path, executor: str = "shadow", **request: Any) -> Any:
+        folder = capture.folder if isinstance(capture, Captured) else capture
         monkeypatch.setenv("SOFTKFD_SHADOWS", str(shadows) if executor == "shadow" else "")
         launcher = native_build / "native" / "softkfd" / "softkfd-run"
         words = (str(launcher), "--executor", executor, "--runtime", str(hsa_runtime))
         options = Options({"replay-launcher": words})
-        return NativeReplayer(native_build).replay(ReplayRequest(capture.folder, options=options, **request))
+        return NativeReplayer(native_build).replay(ReplayRequest(folder, options=options, **request))
 
     return run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 
 import attrs
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from rpl_emu.replay.replayer import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest, EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
-from rpl_vmreplay.compare.judge import Verdict, compare_code
+from rpl_vmreplay.compare.data_types import DataType
+from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
 from rpl_vmreplay.compare.subjects import subjects_of
-from rpl_vmreplay.interfaces.replayer import ReplayRequest
+from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 
@@ -272,3 +274,65 @@ def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, 
     assert "no race" in ask(OPTIMIZED, looking).evidence
     assert ask(LUCKY_RACE, looking).verdict is EquivalenceVerdict.DIFFERENT
     assert "same machine code" in ask(0).evidence
+
+
+VALUES, RESULTS = 0x4801400000, 0x4801410000
+
+
+@pytest.fixture
+def tally_capture(kerncap_capture, module_state, emulator, monkeypatch, native_build):
+    """A launch that leaves results, and adds 60 to the variable `calls`, which was 1000."""
+    del emulator  # says what is missing
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    regions = {VALUES: struct.pack("<64I", *range(3, 67)), RESULTS: bytes(256)}
+    arguments = struct.pack("<QQI4x", VALUES, RESULTS, 60) + bytes(256)
+    variables = {"calls": struct.pack("<I", 1000), "untouched": struct.pack("<I", 9)}
+    return kerncap_capture(module_state(0), "_Z5tallyPKjPjj", regions, arguments, variables)
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "said"),
+    [
+        pytest.param(1, Verdict.EQUAL, "all that the baseline writes", marks=pytest.mark.long),
+        (2, Verdict.DIFFERENT, "1 values behind variable calls differ"),
+        pytest.param(3, Verdict.DIFFERENT, "1 values behind variable calls", marks=pytest.mark.long),
+        pytest.param(4, Verdict.DIFFERENT, "writes 4 bytes that the", marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.parametrize("replayer", [EmulatedReplayer, pytest.param(Unlogged, marks=pytest.mark.long)])
+def test_variables_of_the_module_are_results_too(
+    tally_capture, module_state, tmp_path, replayer, version, verdict, said
+):
+    capture = open_capture(tally_capture)
+    subjects = subjects_of(capture, module_state(0), module_state(version), tmp_path)
+    found = compare_code(capture, replayer(), subjects, allowance=Allowance(unknown=DataType.BYTES))
+    assert (found.verdict, said in found.reason) == (verdict, True), found
+    if verdict is Verdict.EQUAL:
+        assert [one.output.argument for one in found.outputs][-1] == "variable calls"
+
+
+@pytest.mark.parametrize("patched", [False, True])
+def test_hidden_arguments_that_lead_nowhere_are_told_and_zeroed_when_that_is_asked_for(
+    kerncap_capture, module_state, emulator, monkeypatch, native_build, rpl_cli, replayed_by_api, patched
+):
+    """By the emulator and on real ROCr: what the kernel itself finds there."""
+    del emulator  # says what is missing
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    stale = 0x7F1234567000
+    arguments = struct.pack("<Q", RESULTS) + bytes(80) + struct.pack("<Q", stale) + bytes(168)
+    folder = kerncap_capture(module_state(0), "_Z13show_hostcallPm", {RESULTS: bytes(8)}, arguments, {})
+    words = ["--patch-hidden-args"] if patched else []
+    ran = rpl_cli("replay", "full-vm", str(folder), "--device", "gfx942-emu", "--json", *words)
+    assert ran.exit_code == 0, ran.stderr
+    told = json.loads(ran.stdout)["execution"]
+    names = ["hidden_hostcall_buffer"]
+    assert (told["stale_arguments"], told["patched_arguments"]) == (names, names if patched else [])
+    assert patched or "lead into the captured process: hidden_hostcall_buffer" in ran.stderr
+    request = ReplayRequest(folder, patch_hidden_args=patched, keep=(MemoryRange(RESULTS, 8),))
+    found = [
+        EmulatedReplayer().replay(request),
+        replayed_by_api(folder, "emu", patch_hidden_args=patched, keep=request.keep),
+    ]
+    assert [(one.failure, one.kept) for one in found] == [
+        (None, (struct.pack("<Q", 0 if patched else stale),))
+    ] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import struct
@@ -183,6 +184,21 @@ def test_the_process_starts_again_when_it_lies_in_the_way_itself(in_place, repla
     for _ in range(5):
         ran = replay(folder, command="reserve-check")
         assert (ran.exit_code, ran.document["verdict"]) == (0, "exact"), ran.stderr
+
+
+def test_a_process_that_always_lies_in_the_way_says_so(in_place, replay, tmp_path):
+    """Wherever programs are loaded, with and without randomisation, is asked for."""
+    folder = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / "everywhere")
+    listed = json.loads((folder / "memory_regions.json").read_text())
+    base, size = 0x550000000000, 2 << 40
+    listed["regions"].append({**listed["regions"][0], "base": base, "size": size})
+    (folder / "memory_regions.json").write_text(json.dumps(listed))
+    content = folder / "memory" / f"region_{base:x}.bin"
+    content.touch()
+    os.truncate(content, size)
+    ran = replay(folder)
+    assert (ran.exit_code, ran.kind) == (3, "layout_clash"), ran.stderr
+    assert ran.document["error"]["cause"].startswith("5555")  # the line of its own map
 
 
 @pytest.mark.parametrize(

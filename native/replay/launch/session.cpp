@@ -230,7 +230,8 @@ std::vector<VariableChange> Session::keep_variables(const LoadedCode& code, cons
     const uint64_t address = code.address_of(variable);
     const std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
     const bool copy = variable.address && bytes_at(*variable.address, variable.size) != before;
-    changes.push_back({variable.name, own != before || copy, address != 0});
+    changes.push_back(
+        {variable.name, own != before || copy, address == 0 ? std::nullopt : std::optional(address)});
     kept.write(own.data(), static_cast<std::streamsize>(own.size()));
   }
   if (!file.empty() && !kept.flush()) throw Failure("internal", "variables can't be written");

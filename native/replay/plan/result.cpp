@@ -24,7 +24,7 @@ json maybe(const std::optional<T>& value) {
 json changes_of(const std::vector<VariableChange>& variables) {
   json list = json::array();
   for (const VariableChange& one : variables) {
-    list.push_back({{"name", one.name}, {"changed", one.changed}, {"there", one.there}});
+    list.push_back({{"name", one.name}, {"changed", one.changed}, {"address", maybe(one.address)}});
   }
   return list;
 }

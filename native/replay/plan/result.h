@@ -19,7 +19,7 @@ struct Reserved {
 struct VariableChange {
   std::string name;
   bool changed;
-  bool there;  // its bytes are in the file of variables
+  std::optional<uint64_t> address;  // in the code; without one its bytes in the file of variables say nothing
 };
 
 struct Result {

@@ -16,6 +16,7 @@ from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
     Finding,
+    KeptVariable,
     MemoryRange,
     ReplayEnvironment,
     Replayer,
@@ -107,6 +108,7 @@ class EmulatedReplayer(Replayer):
             accesses_reason=None if request.access_log else _NOT_ASKED,
             stale_arguments=tuple(told["stale_arguments"]),
             patched_arguments=tuple(told["stale_arguments"]) if request.patch_hidden_args else (),
+            variables=_variables(memory, told, written) if request.keep_variables else (),
             environment=ReplayEnvironment(
                 device=DEVICE,
                 isa=_ISA,
@@ -172,7 +174,22 @@ def _failure_of(answer: Answer) -> Failure | None:
 
 def _kept(memory: PlainMemory, layers: tuple[list[Change], ...], wanted: MemoryRange) -> bytes:
     """The captured bytes with what was changed in them, before the launch and by it."""
-    content, end = bytearray(memory.read(wanted.address, wanted.size)), wanted.address + wanted.size
+    return _changed(memory.read(wanted.address, wanted.size), layers, wanted)
+
+
+def _variables(memory: PlainMemory, told: Any, written: list[Change]) -> tuple[KeptVariable, ...]:
+    capture = memory.capture
+    there = {one["name"]: MemoryRange(one["address"], one["size"]) for one in told["variables"]}
+    return tuple(
+        KeptVariable(one.name, _changed(content, (written,), place), place.address)
+        for one in capture.variables
+        if (place := there.get(one.name)) is not None
+        for content in ((capture.folder / one.blob).read_bytes(),)
+    )
+
+
+def _changed(before: bytes, layers: tuple[list[Change], ...], wanted: MemoryRange) -> bytes:
+    content, end = bytearray(before), wanted.address + wanted.size
     for changes in layers:
         at = max(0, bisect_right(changes, wanted.address, key=itemgetter(0)) - 1)
         while at < len(changes) and changes[at][0] < end:

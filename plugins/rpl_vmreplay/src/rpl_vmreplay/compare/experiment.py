@@ -20,7 +20,7 @@ from rpl_vmreplay.compare.observing import (
     captured_ranges,
     differing,
     inside,
-    slices,
+    places_of,
     whole_words,
 )
 from rpl_vmreplay.compare.ranges import Ranges, common, size_of, union, without
@@ -55,7 +55,8 @@ class NoBaselineError(Exception):
 
 @frozen
 class Baseline:
-    """``contents`` are the bytes of the write set after each run, the first in the usual order."""
+    """``contents`` are the bytes of the write set after each run (``Observer.contents``), the first in the
+    usual order."""
 
     writes: WriteSet
     observer: Observer
@@ -86,10 +87,11 @@ class Experiment:
     def baseline(self, code: Path) -> Baseline:
         """Raises ``NoBaselineError``."""
         begin = time.monotonic()
-        first = self._run(ReplayRequest(self.capture.folder, code_object=code, access_log=True, hashes=False))
+        request = ReplayRequest(self.capture.folder, code_object=code, hashes=False, keep_variables=True)
+        first = self._run(attrs.evolve(request, access_log=True))
         limit_s = max(_LEAST_LIMIT_S, _MOST_TIMES_LONGER * (time.monotonic() - begin))
-        observer, writes = self._logged(first.accesses) if first.accesses else self._unlogged(code)
-        if not writes.written:
+        observer, writes = self._logged(first, first.accesses) if first.accesses else self._unlogged(code)
+        if not writes.written and not writes.variables:
             raise NoBaselineError("the launch writes nothing")
         runs = [(pattern, 0) for pattern in PATTERNS]
         runs += [(PATTERNS[number % 2], variation) for number, variation in enumerate(VARIATIONS)]
@@ -127,13 +129,17 @@ class Experiment:
             found += result.findings
         return tuple(found)
 
-    def _logged(self, accesses: AccessLog) -> tuple[Observer, WriteSet]:
+    def _logged(self, first: ReplayResult, accesses: AccessLog) -> tuple[Observer, WriteSet]:
         everything = union(accesses.written)
         written = inside(everything, self.capture)
-        if beside := without(everything, written):
-            raise NoBaselineError(f"the launch writes {size_of(beside)} bytes of variables of its module")
+        beside = without(everything, written)
+        names = tuple(one.name for one in first.variables if common(beside, places_of((one,), {one.name})))
+        if lost := without(beside, places_of(first.variables, names)):
+            raise NoBaselineError(
+                f"the launch writes {size_of(lost)} bytes of its module that are in no captured variable"
+            )
         read_first = common(written, union(accesses.read_first))
-        return LoggedAccesses(), WriteSet(written, without(written, read_first), read_first)
+        return LoggedAccesses(), WriteSet(written, without(written, read_first), read_first, names)
 
     def _unlogged(self, code: Path) -> tuple[Observer, WriteSet]:
         """What changes is written; what comes out otherwise after poison was read, or is near to what was."""
@@ -144,19 +150,27 @@ class Experiment:
             memory = PlainMemory(self.capture, Path(folder))
             captured = tuple(memory.read(one.address, one.size) for one in regions)
         request = ReplayRequest(self.capture.folder, code_object=code, keep=regions, hashes=False)
-        observer = WholeMemory(regions, self._run(request).kept)
+        first = self._run(attrs.evolve(request, keep_variables=True))
+        observer = WholeMemory(regions, first.kept, {one.name: one.data for one in first.variables})
         written = whole_words(differing(regions, captured, observer.usual), regions)
-        writes = WriteSet(written, written, ())
-        usual = tuple(slices(regions, observer.usual, written))
-        changed = [
-            differing(written, usual, self._contents(code, writes, observer, pattern, 0))
-            for pattern in PATTERNS
-        ]
+        names = self._changed_variables(first)
+        writes = WriteSet(written, written, (), names)
+        usual, count = observer.contents(first, writes), len(written)
+        runs = [self._contents(code, writes, observer, pattern, 0)[:count] for pattern in PATTERNS]
+        changed = [differing(written, usual[:count], one) for one in runs]
         read_first = union(*changed)
-        writes = WriteSet(written, without(written, read_first), common(written, read_first))
+        writes = WriteSet(written, without(written, read_first), common(written, read_first), names)
         if read_first and any(self._contents(code, writes, observer, one, 0) != usual for one in PATTERNS):
             raise NoBaselineError("nobody knows what the launch reads before it writes there")
         return observer, writes
+
+    def _changed_variables(self, first: ReplayResult) -> tuple[str, ...]:
+        captured = {one.name: one.blob for one in self.capture.variables}
+        return tuple(
+            one.name
+            for one in first.variables
+            if one.data != (self.capture.folder / captured[one.name]).read_bytes()
+        )
 
     def _request(
         self,
@@ -174,6 +188,7 @@ class Experiment:
             keep=observer.keep(writes),
             hashes=False,
             access_log=observer.logs,
+            keep_variables=True,
             variation=variation,
             time_limit_s=limit_s,
         )

@@ -13,7 +13,7 @@ from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, values_of
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Experiment, NoBaselineError
-from rpl_vmreplay.compare.outputs import Output, outputs_of
+from rpl_vmreplay.compare.outputs import Output, outputs_of, variable_output
 from rpl_vmreplay.compare.ranges import size_of
 from rpl_vmreplay.interfaces.replayer import Failure
 
@@ -163,9 +163,15 @@ class Yardstick:
 
 def _scale(capture: Capture, baseline: Baseline, allowance: Allowance) -> tuple[Measure, ...]:
     place_of = {one: place for place, one in enumerate(baseline.writes.written)}
+    outputs = [
+        (one, tuple(place_of[part] for part in one.ranges))
+        for one in outputs_of(capture, baseline.writes.written, allowance.unknown)
+    ]
+    for number, name in enumerate(baseline.writes.variables, len(place_of)):
+        outputs.append((variable_output(name, baseline.contents[0][number], allowance.unknown), (number,)))
     measures = []
-    for output in outputs_of(capture, baseline.writes.written, allowance.unknown):
-        plain = Measure(output, tuple(place_of[one] for one in output.ranges), 0, 0)
+    for output, places in outputs:
+        plain = Measure(output, places, 0, 0)
         usual, *others = (plain.bytes_of(contents) for contents in baseline.contents)
         spread = max((int(distances(output.kind, usual, one).max()) for one in others), default=0)
         if spread == NOT_A_NUMBER:
@@ -244,6 +250,8 @@ def _sanitized(experiment: Experiment, subjects: Subjects, baseline: Baseline, f
 
 def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) -> OutputResult:
     expected, found = one.bytes_of(baseline.contents[0]), one.bytes_of(contents)
+    if len(found) != len(expected):  # other code without the variable
+        return OutputResult(one.output, one.spread, one.tolerance, 1, NOT_A_NUMBER)
     apart = distances(one.output.kind, expected, found)
     beyond = (apart > one.tolerance).nonzero()[0]
     worst = int(apart.max())

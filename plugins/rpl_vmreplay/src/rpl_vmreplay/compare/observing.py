@@ -10,10 +10,10 @@ from rpl_vmreplay.compare.ranges import Ranges, common, union, without
 from rpl_vmreplay.interfaces.replayer import MemoryRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import ReplayResult
+    from rpl_vmreplay.interfaces.replayer import KeptVariable, ReplayResult
 
 #: Without a log all memory comes back from each replay.
 MOST_BYTES_WITHOUT_LOG = 1 << 30
@@ -26,12 +26,14 @@ class WriteSet:
     """What the baseline writes in captured memory.
 
     ``poisoned`` gets patterns before each run; ``read_first`` is read before it is written and keeps its
-    captured bytes.
+    captured bytes. ``variables`` of the module are written too: by name, since other code has them elsewhere;
+    they always begin with their captured values.
     """
 
     written: Ranges
     poisoned: Ranges
     read_first: Ranges
+    variables: tuple[str, ...] = ()
 
 
 class Observer(ABC):
@@ -43,7 +45,7 @@ class Observer(ABC):
 
     @abstractmethod
     def contents(self, result: ReplayResult, writes: WriteSet) -> tuple[bytes, ...]:
-        """The bytes of each range of the write set."""
+        """The bytes of each range of the write set, then those of each of its variables."""
 
     @abstractmethod
     def outside(self, result: ReplayResult, writes: WriteSet) -> Ranges:
@@ -57,32 +59,47 @@ class LoggedAccesses(Observer):
         return writes.written
 
     def contents(self, result: ReplayResult, writes: WriteSet) -> tuple[bytes, ...]:
-        del writes
-        return result.kept
+        return result.kept + variables_of(result.variables, writes.variables)
 
     def outside(self, result: ReplayResult, writes: WriteSet) -> Ranges:
         written = () if result.accesses is None else union(result.accesses.written)
-        return without(written, writes.written)
+        return without(written, union(writes.written, places_of(result.variables, writes.variables)))
 
 
 class WholeMemory(Observer):
-    """``usual`` is the memory that the baseline leaves. What is written without a change is not seen."""
+    """``usual`` is the memory that the baseline leaves, ``variables`` those of its module. What is written
+    without a change is not seen."""
 
     logs = False
 
-    def __init__(self, regions: Ranges, usual: tuple[bytes, ...]) -> None:
+    def __init__(self, regions: Ranges, usual: tuple[bytes, ...], variables: Mapping[str, bytes]) -> None:
         self._regions = regions
         self.usual = usual
+        self._variables = variables
 
     def keep(self, writes: WriteSet) -> Ranges:
         del writes
         return self._regions
 
     def contents(self, result: ReplayResult, writes: WriteSet) -> tuple[bytes, ...]:
-        return tuple(slices(self._regions, result.kept, writes.written))
+        kept = tuple(slices(self._regions, result.kept, writes.written))
+        return kept + variables_of(result.variables, writes.variables)
 
     def outside(self, result: ReplayResult, writes: WriteSet) -> Ranges:
-        return without(differing(self._regions, self.usual, result.kept), writes.written)
+        changed = without(differing(self._regions, self.usual, result.kept), writes.written)
+        others = {one.name for one in result.variables if one.data != self._variables.get(one.name)}
+        return union(changed, places_of(result.variables, others - set(writes.variables)))
+
+
+def variables_of(kept: Sequence[KeptVariable], names: Sequence[str]) -> tuple[bytes, ...]:
+    """The bytes of each; nothing where the code has no such variable."""
+    found = {one.name: one.data for one in kept}
+    return tuple(found.get(name, b"") for name in names)
+
+
+def places_of(kept: Iterable[KeptVariable], names: Container[str]) -> Ranges:
+    """Where the code has them."""
+    return union(MemoryRange(one.address, len(one.data)) for one in kept if one.name in names)
 
 
 def captured_ranges(capture: Capture) -> Ranges:

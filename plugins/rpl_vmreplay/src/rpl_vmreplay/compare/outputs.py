@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import KERNARG
 from rpl_vmreplay.compare.data_types import DataType, parameter_types
+from rpl_vmreplay.interfaces.replayer import MemoryRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.ranges import Ranges
-    from rpl_vmreplay.interfaces.replayer import MemoryRange
 
 _POINTER_BYTES = 8
 
@@ -60,6 +60,12 @@ def outputs_of(capture: Capture, written: Ranges, unknown: DataType) -> tuple[Ou
         owners[key] = owner
         found.setdefault(key, []).append(one)
     return tuple(_output(key[1], owners[key], ranges, unknown) for key, ranges in found.items())
+
+
+def variable_output(name: str, content: bytes, unknown: DataType) -> Output:
+    """A variable of the module: places are counted from its own begin, since each code has it elsewhere."""
+    kind = unknown if len(content) % unknown.size == 0 else DataType.BYTES
+    return Output(f"variable {name}", 0, kind, (MemoryRange(0, len(content)),))
 
 
 def _output(base: int, owner: _Pointer | None, ranges: list[MemoryRange], unknown: DataType) -> Output:

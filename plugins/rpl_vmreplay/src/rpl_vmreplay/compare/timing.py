@@ -11,6 +11,7 @@ from rpl_core.errors import MissingError
 from rpl_core.values import frozen
 from rpl_vmreplay.compare.experiment import PATTERNS, Answer
 from rpl_vmreplay.compare.judge import Verdict
+from rpl_vmreplay.compare.observing import variables_of
 from rpl_vmreplay.interfaces.replayer import MemoryEdit, ReplayRequest
 
 if TYPE_CHECKING:
@@ -61,13 +62,16 @@ def take_turns(request: TurnsRequest, replayer: Replayer, options: Options) -> T
         return Turns(origin=result.origin, problem=f"the replayer {replayer.name} knows no times")
     pairs = tuple(zip(result.times_ns, result.against.times_ns, strict=True))
     baseline = request.yardstick.baseline
-    first = request.yardstick.compared(Answer(None, result.kept))
+    names = baseline.writes.variables
+    left = result.kept + variables_of(result.variables, names)
+    first = request.yardstick.compared(Answer(None, left))
     if first.verdict is not Verdict.EQUAL:
         problem = f"behind the timed launches the baseline itself gives other results: {first.reason}"
         return Turns((), result.origin, problem)
     # On one device: what both do there is compared with each other.
-    there = attrs.evolve(request.yardstick, baseline=attrs.evolve(baseline, contents=(result.kept,)))
-    second = there.compared(Answer(None, result.against.kept))
+    there = attrs.evolve(request.yardstick, baseline=attrs.evolve(baseline, contents=(left,)))
+    other = result.against.kept + variables_of(result.against.variables, names)
+    second = there.compared(Answer(None, other))
     if second.verdict is Verdict.EQUAL:
         return Turns(pairs, result.origin)
     problem = f"behind the timed launches it gives other results: {second.reason}"
@@ -84,6 +88,7 @@ def _replay_request(request: TurnsRequest, options: Options) -> ReplayRequest:
         against_first=request.b_first,
         edits=tuple(MemoryEdit(one.address, bytes([PATTERNS[0]]) * one.size) for one in writes.poisoned),
         keep=writes.written,
+        keep_variables=True,
         hashes=False,
         time_limit_s=request.time_limit_s,
         cold_caches=request.cold_caches,

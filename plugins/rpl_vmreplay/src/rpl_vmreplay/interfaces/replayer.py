@@ -134,12 +134,11 @@ class AccessLog:
 
 @frozen
 class KeptVariable:
-    """A captured variable of the module after the last launch. ``address`` is where the code has it, ``None``
-    where that is not told."""
+    """A captured variable of the module after the last launch. ``address`` is where that code has it."""
 
     name: str
     data: bytes
-    address: int | None = None
+    address: int
 
 
 @frozen

@@ -75,7 +75,7 @@ class _Reserved(_Part):
 class _Variable(_Part):
     name: str
     changed: bool
-    there: bool
+    address: int | None
 
 
 class _Told(_Part):
@@ -241,7 +241,7 @@ class _Replayed:
         with (self.folder / name).open("rb") as stream:
             contents = [stream.read(one.size) for one in self.capture.variables]
         pairs = zip(told, contents, strict=True)
-        return tuple(KeptVariable(one.name, data) for one, data in pairs if one.there)
+        return tuple(KeptVariable(one.name, data, one.address) for one, data in pairs if one.address)
 
     def _reproduction(
         self, hashes: tuple[RegionHashes, ...] | None
