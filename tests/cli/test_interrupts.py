@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
+import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -175,3 +180,39 @@ def _kill(pid):
         os.killpg(os.getsid(pid), signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_the_key_on_a_terminal(workplace, rpl_standin_rocprofv3, sleeper, words):
+    """The terminal itself sends the signal, to the foreground: not to the application, which rpl ends."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, "profile", *words, str(sleeper)],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(terminal)
+    blocks: list[bytes] = []
+    reader = threading.Thread(target=_collect, args=(controller, blocks))
+    reader.start()
+    wait_for((workplace / "pid").is_file)
+    os.write(controller, b"\x03")
+    out, _ = process.communicate(timeout=30)
+    reader.join()
+    shown = b"".join(blocks).decode(errors="replace")  # the terminal forgets what it had not shown yet
+    assert (process.returncode, out) == (130, b""), shown
+    assert "rpl: interrupted" in shown.splitlines()[-1]
+    assert shown.rfind("\x1b[?25l") <= shown.rfind("\x1b[?25h"), "the cursor is still hidden"
+    assert not _is_alive(int((workplace / "pid").read_text()))
+
+
+def _collect(controller, shown):
+    """What a terminal is sent, until its last writer has gone."""
+    with suppress(OSError):  # how Linux says so
+        while block := os.read(controller, 65536):
+            shown.append(block)
+    os.close(controller)

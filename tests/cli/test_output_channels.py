@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import re
@@ -165,3 +166,12 @@ def test_long_work_shows_on_a_terminal_that_it_goes_on(words, shown, rpl_make_ro
     assert (" MiB" in answer) == bool(shown)
     assert shown in answer
     assert " MiB" not in _on_terminal(*(w.replace("out", "other") for w in words), recording)
+
+
+def test_json_on_a_terminal_follows_the_bar_and_is_whole(workplace, rpl_standin_rocprofv3):
+    shown = _on_terminal("profile", "--json", "--no-rocprof", "--runs", "1", "./kernel_binary", TERM="xterm")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert "profile: run_1" in plain
+    document, _ = json.JSONDecoder().raw_decode(plain[plain.index("{") :])
+    assert document["stability"]["runs"] == 1
+    assert shown.rfind("\x1b[?25l") < shown.rfind("\x1b[?25h"), "the cursor is still hidden"

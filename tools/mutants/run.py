@@ -188,13 +188,18 @@ def _try_all(options: argparse.Namespace) -> None:
         for row in content["mutants"]
         if row["outcome"] is None or (options.again and row["outcome"] != CAUGHT)
     ][: options.limit]
-    folders = [folder for row in waiting for folder in _folders_of_tests(row["path"])]
-    covering = Covering.read(_measured(folders, options.workers))
+    # What needs the fewest measurements first: a run that is stopped has tried the more.
+    waiting.sort(key=lambda row: len(_folders_of_tests(row["path"])))
+    coverings: dict[tuple[str, ...], Covering] = {}
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}
     while waiting or running:
         while waiting and len(running) < options.workers:
             row = waiting.pop(0)
+            folders = _folders_of_tests(row["path"])
+            if folders not in coverings:
+                coverings[folders] = Covering.read(_measured(folders, options.workers))
+            covering = coverings[folders]
             source = mutated(_mutant(row))
             tests, row["tests_left_out"] = covering.tests(_mutant(row), options.budget)
             tests = list(dict.fromkeys([*options.tests, *tests]))
