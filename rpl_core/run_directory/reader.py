@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,6 +14,7 @@ from rpl_core.files.digest import sha256_of
 from rpl_core.run_directory.layout import MANIFEST
 
 _MAX_MANIFEST_BYTES = 32 << 20
+_MOST_READINGS = 100  # of one file, as several passes or repeated runs
 
 
 def load_manifest(directory: Path) -> RunManifest:
@@ -21,7 +23,7 @@ def load_manifest(directory: Path) -> RunManifest:
     if path.stat().st_size > _MAX_MANIFEST_BYTES:
         raise BadDataError(f"{path} is larger than 32 MiB", next_step="name the recorded files instead")
     try:
-        return RunManifest.model_validate_json(path.read_bytes())
+        manifest = RunManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the document"
@@ -30,6 +32,13 @@ def load_manifest(directory: Path) -> RunManifest:
             cause="another version of rpl wrote it, or the file is damaged",
             next_step="name the recorded files themselves: `rpl analyze FILE ...`",
         ) from None
+    # Else a small manifest could have one file read a hundred thousand times.
+    files = [{os.path.normpath(artefact.path) for artefact in one.artefacts} for one in manifest.passes]
+    files += [{os.path.normpath(one.path)} for one in manifest.recordings]
+    for name, times in Counter(name for named in files for name in named).most_common(1):
+        if times > _MOST_READINGS:
+            raise _refused(directory, f"a file {times} times", name)
+    return manifest
 
 
 def pass_files(directory: Path, entry: PassEntry) -> tuple[Path, ...]:

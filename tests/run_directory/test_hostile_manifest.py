@@ -52,6 +52,26 @@ def test_file_named_twice_is_taken_once(new_run, finish_pass):
     assert len(pass_files(run.path, load_manifest(run.path).passes[0])) == 1
 
 
+@pytest.mark.parametrize("spelling", ["passes/run_1/a.db", "passes/./run_1/a.db"])
+def test_one_file_is_not_read_for_many_passes_or_as_many_recordings(new_run, finish_pass, spelling):
+    """A manifest of 3 MB kept rpl busy for hours with one small file; a hundred repeated runs are read."""
+    run = new_run("run_1")
+    finish_pass(run, "run_1", {"a.db": b"x"})
+    entry = json.loads((run.path / "run.json").read_text())["passes"][0]
+    again = {**entry, "artefacts": [artefact(spelling)]}
+    for count in (99, 100):
+        for members in (
+            {"passes": [entry, *[again] * count]},
+            {"passes": [], "recordings": [*entry["artefacts"], *again["artefacts"] * count]},
+        ):
+            change(run, **{"recordings": [], **members})
+            if count == 99:
+                load_manifest(run.path)
+                continue
+            with pytest.raises(BadDataError, match=r"a file 101 times: 'passes/run_1/a\.db'"):
+                load_manifest(run.path)
+
+
 @pytest.mark.parametrize(
     "members",
     [
