@@ -46,6 +46,7 @@ def test_sides_runs_interval_and_answer_are_on_the_page(make_runs, steady, rpl_c
     document = rpl_cli("compare", base, new, "--html", page, "--json").assert_exit(1).json()
     text, source = _text(page), page.read_text(encoding="utf-8")
     assert "old & co and new compared on" in text
+    assert f"{100 * document['kernels'][0]['confidence']:.4g} % confidence" in text
     assert "&lt;b&gt;other" in source
     assert "<b>other" not in source
     assert f"REGRESSION (limit 3 %; worst change {100 * document['gate']['worst_change']:+.2f}%)" in text
