@@ -135,20 +135,6 @@ int drain(HsaSession& session, const std::string& code) {
   return right ? 0 : 1;
 }
 
-hsa_region_t host_region(HsaSession& session) {
-  hsa_region_t found{};
-  CHECK(hsa_agent_iterate_regions(
-      session.cpu(),
-      [](hsa_region_t region, void* data) {
-        uint32_t flags = 0;
-        CHECK(hsa_region_get_info(region, HSA_REGION_INFO_GLOBAL_FLAGS, &flags));
-        if ((flags & HSA_REGION_GLOBAL_FLAG_FINE_GRAINED) != 0) *static_cast<hsa_region_t*>(data) = region;
-        return HSA_STATUS_SUCCESS;
-      },
-      &found));
-  return found;
-}
-
 // Nodes in the middle of memory of every kind, and how the program itself reaches them.
 struct Place {
   Node* device;

@@ -170,20 +170,6 @@ uint32_t wrong_after_adding(HsaSession& session, const Kernels& kernels, int* de
   return wrong;
 }
 
-hsa_region_t host_region(HsaSession& session) {
-  hsa_region_t found{};
-  CHECK(hsa_agent_iterate_regions(
-      session.cpu(),
-      [](hsa_region_t region, void* data) {
-        uint32_t flags = 0;
-        CHECK(hsa_region_get_info(region, HSA_REGION_INFO_GLOBAL_FLAGS, &flags));
-        if ((flags & HSA_REGION_GLOBAL_FLAG_FINE_GRAINED) != 0) *static_cast<hsa_region_t*>(data) = region;
-        return HSA_STATUS_SUCCESS;
-      },
-      &found));
-  return found;
-}
-
 // Memory that isn't of a pool: of a region, of the program and locked, of the program and shared.
 int other_memory(HsaSession& session, const std::string& code) {
   hsa_agent_t gpu = session.gpu().agent;

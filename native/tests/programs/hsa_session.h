@@ -111,6 +111,21 @@ class HsaSession {
   hsa_amd_memory_pool_t kernarg_pool_{};
 };
 
+// Fine-grained memory of the host, for hsa_memory_allocate.
+inline hsa_region_t host_region(HsaSession& session) {
+  hsa_region_t found{};
+  CHECK(hsa_agent_iterate_regions(
+      session.cpu(),
+      [](hsa_region_t region, void* data) {
+        uint32_t flags = 0;
+        CHECK(hsa_region_get_info(region, HSA_REGION_INFO_GLOBAL_FLAGS, &flags));
+        if ((flags & HSA_REGION_GLOBAL_FLAG_FINE_GRAINED) != 0) *static_cast<hsa_region_t*>(data) = region;
+        return HSA_STATUS_SUCCESS;
+      },
+      &found));
+  return found;
+}
+
 // A code object file, loaded for one GPU.
 class Kernels {
  public:
