@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+_LINK = re.compile(r"(!?)\[([^\]]+)\]\(([^)\s]+)\)")
 #: File of the repository -> page of the site.
 ADDED = {
     **{f"{name}.md": f"project/{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")},
@@ -40,14 +40,16 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     file = _FILE_OF.get(here, f"docs/{here}")
 
     def linked(match: re.Match[str]) -> str:
-        text, target = match.groups()
+        picture, text, target = match.groups()
         name, mark, anchor = target.partition("#")
         if "://" in target or not name:
             return match[0]
         meant = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
         found = ADDED.get(meant) or meant.removeprefix("docs/")
         if meant.startswith("docs/") or meant in ADDED:
-            return f"[{text}]({posixpath.relpath(found, posixpath.dirname(here) or '.')}{mark}{anchor})"
+            return (
+                f"{picture}[{text}]({posixpath.relpath(found, posixpath.dirname(here) or '.')}{mark}{anchor})"
+            )
         return text if (ROOT / meant).exists() else match[0]
 
     return _LINK.sub(linked, markdown)
