@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +15,6 @@ from rpl_core.cli.command_options import (
     require_one_result_form,
 )
 from rpl_core.cli.session import session_of
-
-if TYPE_CHECKING:
-    from rpl_core.run_directory.writer import Keep
 
 
 @click.command("analyze", cls=PluginOptionsCommand)
@@ -35,7 +32,6 @@ def analyze(
     /,
     recordings: tuple[Path, ...],
     output: Path | None,
-    keep: Keep | None,
     ranks: bool,
     each_is_a_run: bool,
     as_json: bool,
@@ -63,7 +59,7 @@ def analyze(
     from rpl_core.pipeline import analyse_paths, run_directory_of
 
     require_one_result_form(as_json=as_json, quiet=quiet)
-    if keep and output is None:
+    if flags["keep"] and output is None:
         raise click.UsageError("--keep needs a place: add -o DIR", context)
     if ranks and each_is_a_run:
         raise click.UsageError("--ranks and --each-is-a-run contradict each other", context)
@@ -75,7 +71,7 @@ def analyze(
             request,
             session.host,
             output=(lambda: output) if output is not None else None,
-            keep=keep,
+            keep=flags["keep"],
             each_is_a_run=each_is_a_run,
             ranks=ranks,
         )

@@ -65,10 +65,14 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"No such command {args[0]!r}; did you mean {alike[0]!r}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)]
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
+        from rpl_core.plugins.packages import command_groups
+
+        left = {name: self._short_help(ctx, name) for name in self.list_commands(ctx)}
+        for title, names in {**command_groups(), "Commands": list(left)}.items():
+            rows = [(name, left.pop(name)) for name in names if name in left]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def _short_help(self, ctx: click.Context, name: str) -> str:
         eager = super().get_command(ctx, name)

@@ -29,6 +29,7 @@ COMMANDS = {
 )
 @click.option("--disable-plugin", "disabled", multiple=True, metavar="NAME", help="Do not load this plugin.")
 @click.option("--trace-plugins", is_flag=True, help="Print every hook call to stderr.")
+@click.option("-q", "silent", is_flag=True, help="No notes: warnings and errors only.")
 @click.option("--config", "config_file", metavar="FILE", help="Configuration file instead of the nearest.")
 @click.option(
     "--version", "-V", is_flag=True, help="Print the version; with --json also those of the plugins."
@@ -40,6 +41,7 @@ def rpl(
     modules: tuple[str, ...],
     disabled: tuple[str, ...],
     trace_plugins: bool,
+    silent: bool,
     config_file: str | None,
     version: bool,
     as_json: bool,
@@ -61,6 +63,8 @@ def rpl(
         config_file=config_file,
     )
     context.obj = session
+    if silent:
+        session.output.silent = True
     if version:
         _print_version(session, as_json=as_json)
         context.exit(0)

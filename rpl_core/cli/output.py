@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,7 @@ class Output:
     """Where a command writes."""
 
     def __init__(self) -> None:
+        self.silent = False  # neither notes nor findings that only inform
         self._bar: Console | None = None  # while one is drawn
 
     def line(self, text: str = "") -> None:
@@ -56,6 +58,8 @@ class Output:
 
     def note(self, text: str) -> None:
         """Something for people, beside the result; above the bar while there is one."""
+        if self.silent:
+            return
         if self._bar is None:
             click.echo(printable(text), err=True)
         else:
@@ -63,6 +67,8 @@ class Output:
 
     def diagnostic(self, diagnostic: DiagnosticDoc, others: int = 0) -> None:
         """One line of stderr for it and ``others`` like it; what a command survives is a warning there."""
+        if self.silent and diagnostic.severity == "info":
+            return
         severity = "warning" if diagnostic.severity == "error" else diagnostic.severity
         click.echo(f"{severity}: {describe(diagnostic, others)}", err=True)
 
@@ -82,14 +88,18 @@ class Output:
             yield lambda step: self.note(f"{title}: {step}")
             return
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import Progress, TimeElapsedColumn
 
         console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
-        with Progress(console=console, transient=True) as bar:
+        columns = (*Progress.get_default_columns(), TimeElapsedColumn())  # bar, time left, time gone
+        with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(printable(title), total=total)
 
             def advance(step: str) -> None:
-                bar.update(task, description=f"{title}: {printable(step)}".replace("[", r"\["), advance=1)
+                """Done is what came before; a step that says "(2 of 7)" knows how many there are by now."""
+                count = re.search(r"\((\d+) of (\d+)\)$", step)
+                known = {"completed": int(count[1]) - 1, "total": int(count[2])} if count else {"advance": 1}
+                bar.update(task, description=f"{title}: {printable(step)}".replace("[", r"\["), **known)
 
             self._bar = console
             try:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import LineSink
     from rpl_core.pipeline import AnalysisRequest
     from rpl_core.profiling.record import ProfileRequest, Recorded
-    from rpl_core.run_directory.writer import Keep
 
 
 @frozen
@@ -30,7 +29,6 @@ class ProfileCall:
     session: Session
     flags: Mapping[str, Any]
     recordings: tuple[Path, ...]
-    keep: Keep | None
     output: Path | None
     runs_directory: Path
     runs: int
@@ -56,7 +54,6 @@ class ProfileCall:
             session=session,
             flags=flags,
             recordings=tuple(flags["recordings"]),
-            keep=flags["keep"],
             output=flags["output"],
             runs_directory=Path(session.setting("runs-directory")),
             runs=setting("runs"),
@@ -100,7 +97,7 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
             request,
             call.session.host,
             output=lambda: call.output or claim_path(*place),
-            keep=call.keep,
+            keep=call.flags["keep"],
         )
     if call.output is None and directory is not None:
         point_latest(directory)
@@ -117,7 +114,7 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     request = _profile_request(call, application)
     asked = request.analysis
     collector = choose_collector(session.host, call.collector, asked.options, asked.device)
-    if call.keep:
+    if call.flags["keep"]:
         raise UsageError("--keep is for --from", next_step="a recorded run keeps what it recorded")
     if request.roofline and collector.name == TIMING_ONLY:
         raise UsageError(

@@ -64,3 +64,19 @@ class HostApi:
 
     name: str
     trace_with: str | None = None  # how a recording gets its calls: a tool and its options
+
+
+#: Where readers leave the ranges that an application marked on its own time line, in ``Trace.extras``.
+RANGES = "ranges"
+
+
+@frozen
+class HostRange:
+    """``guid`` and ``pid`` name the process; ``thread_id`` is -1 for a range of the whole process."""
+
+    name: str
+    guid: str
+    pid: int
+    thread_id: int
+    begin_ns: int
+    end_ns: int

@@ -48,6 +48,12 @@ def distribution_of(module: str) -> str | None:
     return name if any(name in group.values() for group in groups) else None
 
 
+def command_groups() -> dict[str, list[str]]:
+    """Commands by what they are for, in the order of the help."""
+    groups = _table().get("groups", {})
+    return groups if isinstance(groups, dict) and all(isinstance(g, list) for g in groups.values()) else {}
+
+
 @cache
 def _table() -> dict[str, Any]:
     for entry in metadata.entry_points(group=PACKAGES_GROUP):

@@ -54,7 +54,8 @@ class ProfileSession:
         for planned in plan.passes:
             if self.failure is not None and planned.role is TraceRole.TIMING:
                 break
-            self.step(planned.name)
+            names = [entry.name for entry in self.run.manifest.passes]
+            self.step(f"{planned.name} ({names.index(planned.name) + 1} of {len(names)})")
             self._execute_pass(planned, collector or self.collector)
 
     def _execute_pass(self, planned: PlannedPass, collector: Collector) -> None:

@@ -73,11 +73,27 @@ def test_no_color_keeps_colours_off_a_terminal(workplace, rpl_standin_rocprofv3)
 
 def test_progress_goes_to_stderr_only(profiled):
     outcome = profiled("./kernel_binary").assert_ok()
-    assert "profile: run_1" in outcome.stderr
+    assert "profile: run_1 (1 of " in outcome.stderr
     assert "run_1" not in outcome.stdout
 
 
-def test_a_note_stands_above_the_bar_on_a_line_of_its_own(monkeypatch):
+def test_q_silences_notes_and_keeps_warnings(rpl_cli, rpl_make_rocpd, tmp_path):
+    recording = rpl_make_rocpd([("gemm", 0, 50)])
+    loud = rpl_cli("analyze", recording, "-o", tmp_path / "a").assert_ok()
+    silent = rpl_cli("-q", "analyze", recording, "-o", tmp_path / "b").assert_ok()
+    assert "info: " in loud.stderr
+    assert "documents: " in loud.stderr
+    assert silent.stdout == loud.stdout
+    warnings = [line for line in loud.stderr.splitlines() if line.startswith("warning: ")]
+    assert silent.stderr.splitlines() == warnings
+
+
+def test_the_bar_knows_how_many_passes_there_are_and_what_time_is_left(monkeypatch):
+    shown = _shown_by_bar(monkeypatch, ["run_1 (1 of 2)", "pass_1 (2 of 4)"])
+    assert re.search(r"pass_1 \(2 of 4\).* 25% -:--:-- 0:00:00", shown)
+
+
+def _shown_by_bar(monkeypatch, steps, note=None):
     class Terminal(io.TextIOWrapper):
         def isatty(self) -> bool:
             return True
@@ -86,13 +102,22 @@ def test_a_note_stands_above_the_bar_on_a_line_of_its_own(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal(written, encoding="utf-8", write_through=True))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
     output = Output()
     with output.progress("optimize", total=None) as step:
-        step("run_1")
-        output.note("candidate 1: [red] rejected")
-    output.note("after")
-    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.getvalue().decode()))
-    assert "candidate 1: [red] rejected" in lines
+        for one in steps:
+            step(one)
+        if note:
+            output.note(note)
+    if note:
+        output.note("after")
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.getvalue().decode())
+
+
+def test_a_note_stands_above_the_bar_on_a_line_of_its_own(monkeypatch):
+    note = "candidate 1: [red] rejected"
+    lines = re.split(r"[\r\n]+", _shown_by_bar(monkeypatch, ["run_1"], note))
+    assert note in lines
     assert lines[-2:] == ["after", ""]
 
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
+from rpl_core.cli.main import COMMANDS
 from rpl_core.interfaces.options import OptionForm
 from rpl_core.plugins import kinds, packages
 from rpl_core.plugins.host import create_host
@@ -33,6 +34,11 @@ def owner(host):
     """``owner(contribution)``: the distribution of its plugin."""
     distributions = {record.name: record.distribution for record in host.records}
     return lambda contribution: distributions[contribution.plugin]
+
+
+def test_every_command_has_its_place_in_the_help():
+    grouped = [name for names in TABLE["groups"].values() for name in names]
+    assert sorted(grouped) == sorted({*TABLE["commands"], *COMMANDS})
 
 
 def test_commands():

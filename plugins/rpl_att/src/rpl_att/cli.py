@@ -1,4 +1,7 @@
-"""``rpl att``: look at thread traces. Imports of the readers wait until a command runs."""
+"""``rpl att``: thread traces: listing, source, difference, export.
+
+Imports of the readers wait until a command runs.
+"""
 
 from __future__ import annotations
 

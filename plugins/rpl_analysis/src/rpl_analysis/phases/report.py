@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.ranges import RANGES, HostRange
+from rpl_core.model.calls import RANGES, HostRange
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

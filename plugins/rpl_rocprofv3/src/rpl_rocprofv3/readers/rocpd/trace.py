@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rpl_core.model.calls import HostRange
     from rpl_core.model.origin import Origin
-    from rpl_core.model.ranges import HostRange
     from rpl_core.model.trace import ApiCalls, Int64Column, Trace
     from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn

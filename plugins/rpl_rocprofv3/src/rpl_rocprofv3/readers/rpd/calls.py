@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.ranges import HostRange
+from rpl_core.model.calls import HostRange
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.handle_text import handle_value

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import numpy as np
 
+from rpl_core.model.calls import RANGES
 from rpl_core.model.origin import Origin
-from rpl_core.model.ranges import RANGES
 from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
@@ -25,7 +25,7 @@ from rpl_rocprofv3.readers.trace.dispatch_table import ordered_dispatches
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rpl_core.model.ranges import HostRange
+    from rpl_core.model.calls import HostRange
     from rpl_core.model.trace import Agent, ApiCalls, Int32Column, Kernel, Process
     from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
