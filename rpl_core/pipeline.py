@@ -20,6 +20,7 @@ from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect, with_believable_registers
+from rpl_core.run_directory.analysed import write_analysed
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Agent
     from rpl_core.plugins.host import PluginHost
-    from rpl_core.run_directory.writer import Keep, Remembered
 
 
 @frozen
@@ -41,7 +41,7 @@ class AnalysisRequest:
     options: Options = attrs.field(factory=Options)
     root: Path | None = None
 
-    def remembered(self) -> dict[str, Remembered]:
+    def remembered(self) -> dict[str, Any]:
         """What a manifest keeps, for later analyses of the run; it can't hold every option's value."""
         values = {name.replace("-", "_"): value for name, value in self.options.by_name().items()}
         kept = {k: v for k, v in values.items() if isinstance(v, (str, int, float, bool, type(None)))}
@@ -193,7 +193,7 @@ def analyse_paths(
     host: PluginHost,
     *,
     output: Callable[[], Path] | None = None,
-    keep: Keep | None = None,
+    keep: bool = False,
     each_is_a_run: bool = False,
     ranks: bool = False,
 ) -> tuple[Documents, Path | None]:
@@ -202,21 +202,13 @@ def analyse_paths(
     A single run directory keeps its documents inside. ``output`` gives another place, which becomes a run
     of its own: its manifest says what it was made from.
     """
-    from rpl_core.run_directory.writer import RunDirectory, require_own_place
-
     readers = host.catalog.readers().contributions
     recording = load_recording(paths, readers, each_is_a_run=each_is_a_run, ranks=ranks)
     own = run_directory_of(paths)
     documents = analyse(recording, attrs.evolve(request, root=own), host)
     directory = output() if output is not None else own
-    if directory is None:
-        return documents, None
-    apart = own is None or directory.resolve() != own.resolve()
-    if apart:
-        require_own_place(directory)
-    documents.write(directory)
-    if apart:
-        plugins = tuple(f"{r.name} {r.version or '?'}" for r in host.records if r.status == "loaded")
-        options = {**request.remembered(), "ranks": ranks}
-        RunDirectory.analysed(directory, recording, options, plugins, keep)
+    if directory is not None:
+        if own is None or directory.resolve() != own.resolve():
+            write_analysed(directory, recording, {**request.remembered(), "ranks": ranks}, keep=keep)
+        documents.write(directory)
     return documents, directory

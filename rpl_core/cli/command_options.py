@@ -26,11 +26,7 @@ _OPTIONS = (
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )
 
-KEEP = click.option(
-    "--keep",
-    type=click.Choice(["copy", "link"]),
-    help="Copy the recordings into the result, or hard-link them; else it names where they lie.",
-)
+KEEP = click.option("--keep", is_flag=True, help="Keep copies of the recordings in the result.")
 
 
 class PluginOptionsCommand(click.Command):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
     from rpl_core.profiling.collectors import GuardedCollector
     from rpl_core.profiling.session import StepSink
-    from rpl_core.run_directory.writer import Remembered
 
 
 @frozen
@@ -41,7 +40,7 @@ class ProfileRequest:
     analysis: AnalysisRequest
     extra_counters: tuple[str, ...] = ()
 
-    def options(self) -> Mapping[str, Remembered]:
+    def options(self) -> Mapping[str, Any]:
         """What the manifest remembers of the request; later analyses of the run take it over."""
         return {
             **self.analysis.remembered(),

@@ -69,7 +69,7 @@ def recorded_files(directory: Path, manifest: RunManifest) -> tuple[tuple[Path, 
     for entry in manifest.recordings:
         path = directory / entry.path
         again = (
-            f"name it where it is now: `rpl analyze RECORDING -o {directory}` (--keep copy keeps it inside)"
+            f"name it where it is now: `rpl analyze RECORDING -o {directory}` (--keep keeps it inside)"
         )
         if not os.path.isfile(path):  # noqa: PTH113 - impossible names are none, on every Python
             raise MissingError(f"{path}, the recording of {directory}, was moved or deleted", next_step=again)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core import __version__
-from rpl_core.contracts.run import ArtefactEntry, PassEntry, RecordingEntry, RunManifest
+from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.errors import UsageError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.digest import sha256_of
 from rpl_core.process.storage import make_directory, storage_error
-from rpl_core.run_directory.layout import LATEST, MANIFEST, RECORDINGS, is_run_directory, run_name
-from rpl_core.run_directory.reader import load_manifest
+from rpl_core.run_directory.layout import LATEST, MANIFEST, run_name
 from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
     from rpl_core.interfaces.collector import PassOutcome, PlannedPass
-    from rpl_core.model.recording import Recording
-
-Remembered = str | int | float | bool | None  # value of an option that a manifest holds
-Keep = Literal["copy", "link"]
 
 
 @attrs.define
@@ -47,37 +39,27 @@ class RunDirectory:
         collector: str,
         device: str | None,
         device_source: str | None,
-        options: Mapping[str, Remembered],
+        options: Mapping[str, str | int | float | bool | None],
         plan: Iterable[PlannedPass],
         plugins: tuple[str, ...],
     ) -> RunDirectory:
         """Make ``path`` (which must not hold anything) and write a manifest with all passes planned."""
         make_empty(path)
-        passes = tuple(_planned_entry(planned) for planned in plan)
-        found = {"device": device, "device_source": device_source, "passes": passes}
-        manifest = _manifest(command, options, plugins, collector=collector, **found)
+        manifest = RunManifest(
+            tool_version=__version__,
+            state="running",
+            created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            command=tuple(encodable(word) for word in command),
+            collector=collector,
+            device=device,
+            device_source=device_source,
+            options=dict(options),
+            passes=tuple(_planned_entry(planned) for planned in plan),
+            plugins=plugins,
+        )
         run = cls(path, manifest)
         run._save()
         return run
-
-    @classmethod
-    def analysed(
-        cls,
-        path: Path,
-        recording: Recording,
-        options: Mapping[str, Remembered],
-        plugins: tuple[str, ...],
-        keep: Keep | None,
-    ) -> None:
-        """Make ``path`` a run of ``recording``: where its files lie, or copies of them, and their hashes."""
-        place_of = _kept(path, recording.files, keep) if keep else lambda file: str(file.resolve())
-        entries = tuple(
-            RecordingEntry(path=place_of(f), sha256=sha256_of(f), bytes=f.stat().st_size, argument=number)
-            for number, files in enumerate(recording.files)
-            for f in files
-        )
-        manifest = _manifest(recording.command, options, plugins, collector="none", recordings=entries)
-        cls(path, manifest).finish(recording.incomplete)
 
     def add_passes(self, plan: Iterable[PlannedPass], device: str | None, device_source: str) -> None:
         """Add passes that were planned once the device was known."""
@@ -124,53 +106,6 @@ class RunDirectory:
 
     def _save(self) -> None:
         write_atomic(self.path / MANIFEST, self.manifest.model_dump_json(indent=2) + "\n")
-
-
-def _manifest(
-    command: tuple[str, ...], options: Mapping[str, Remembered], plugins: tuple[str, ...], **others: Any
-) -> RunManifest:
-    return RunManifest(
-        tool_version=__version__,
-        state="running",
-        created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        command=tuple(encodable(word) for word in command),
-        options=dict(options),
-        plugins=plugins,
-        **others,
-    )
-
-
-def _kept(directory: Path, groups: Iterable[Iterable[Path]], keep: Keep) -> Callable[[Path], str]:
-    """Copies or hard links in the folders of before. Gives the place of each file in ``directory``."""
-    files = [file.resolve() for group in groups for file in group]
-    if any(file.name == MANIFEST for file in files):
-        raise UsageError("--keep keeps recordings, not run directories", next_step="leave out --keep")
-    root = Path(os.path.commonpath([file.parent for file in files])).parent
-
-    def place_of(file: Path) -> str:
-        return (Path(RECORDINGS) / file.resolve().relative_to(root)).as_posix()
-
-    for file in files:
-        place = directory / place_of(file)
-        make_directory(place.parent)
-        for one in (file, *file.parent.glob(f"{escape(file.name)}-*")):  # journals of databases, too
-            _keep(one, place.with_name(one.name), keep)
-    return place_of
-
-
-def _keep(file: Path, place: Path, keep: Keep) -> None:
-    try:
-        if not place.exists() or not place.samefile(file):
-            place.unlink(missing_ok=True)
-            (shutil.copyfile if keep == "copy" else os.link)(file, place)
-    except OSError as error:
-        raise storage_error(place, error) from error
-
-
-def require_own_place(path: Path) -> None:
-    """Raise ``UsageError`` where documents of another recording would replace those of a recorded run."""
-    if is_run_directory(path) and not load_manifest(path).recordings:
-        raise UsageError(f"{path} is the run of another recording", next_step="choose another place with -o")
 
 
 def make_empty(path: Path) -> None:

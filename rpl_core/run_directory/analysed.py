@@ -1,0 +1,74 @@
+"""The manifest of a run that was analysed. Making its model would cost more than a small analysis."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from glob import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpl_core import __version__
+from rpl_core.errors import UsageError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.files.digest import sha256_of
+from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.run_directory.layout import MANIFEST, RECORDINGS, is_run_directory
+from rpl_core.text.safety import encodable
+
+if TYPE_CHECKING:
+    from rpl_core.model.recording import Recording
+
+
+def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any], *, keep: bool) -> None:
+    """Make ``path`` a run of ``recording``: where its files lie, or copies of them, and their hashes.
+
+    Raises ``UsageError`` where documents of another recording would replace those of a recorded run.
+    """
+    if is_run_directory(path):
+        from rpl_core.run_directory.reader import load_manifest
+
+        if not load_manifest(path).recordings:
+            raise UsageError(f"{path} is the run of another recording", next_step="choose another -o")
+    make_directory(path)
+    place_of = _kept(path, recording.files) if keep else lambda file: str(file.resolve())
+    manifest = {
+        "tool_version": __version__,
+        "state": "complete",
+        "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "command": [encodable(word) for word in recording.command],
+        "collector": "none",
+        "options": dict(options),
+        "recordings": [
+            {"path": place_of(f), "sha256": sha256_of(f), "bytes": f.stat().st_size, "argument": number}
+            for number, files in enumerate(recording.files)
+            for f in files
+        ],
+    }
+    write_atomic(path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def _kept(directory: Path, groups: Iterable[Iterable[Path]]) -> Callable[[Path], str]:
+    """Copies in the folders of before. Gives the place of each file in ``directory``."""
+    files = [file.resolve() for group in groups for file in group]
+    if any(file.name == MANIFEST for file in files):
+        raise UsageError("--keep keeps recordings, not run directories", next_step="leave out --keep")
+    root = Path(os.path.commonpath([file.parent for file in files])).parent
+
+    def place_of(file: Path) -> str:
+        return (Path(RECORDINGS) / file.resolve().relative_to(root)).as_posix()
+
+    for file in files:
+        place = directory / place_of(file)
+        make_directory(place.parent)
+        for one in (file, *file.parent.glob(f"{escape(file.name)}-*")):  # journals of databases, too
+            copy = place.with_name(one.name)
+            try:
+                if copy.resolve() != one:  # kept by an earlier analysis
+                    shutil.copyfile(one, copy)
+            except OSError as error:
+                raise storage_error(copy, error) from error
+    return place_of
