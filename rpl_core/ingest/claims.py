@@ -13,6 +13,7 @@ from rpl_core.model.soundness import require_sound
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.packages import missing_provider, provider_of
+from rpl_core.run_directory.layout import DOCUMENTS
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ def require_readable(claims: Claims, named: Sequence[Path], *, has_readers: bool
         where = named[0] if named else Path()
         if not has_readers:
             raise _unknown(where, (), has_readers=False)
+        if any((where / name).is_file() for name in DOCUMENTS):
+            raise BadDataError(
+                f"{where} holds the documents of an analysis, not the recording that they were made from",
+                next_step=f"see `rpl report {where}`; its profile.json names the recording (provenance)",
+            )
         raise BadDataError(
             f"{where} holds no recording that rpl knows",
             cause="the profiler wrote nothing there, its files may not be read, or the folder is another one",

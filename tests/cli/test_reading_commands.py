@@ -44,6 +44,12 @@ def test_analyze_opens_recordings_read_only(rpl_make_rocpd, rpl_cli, workplace):
     assert state() == before
 
 
+def test_analyze_of_documents_alone_points_to_report(run, rpl_cli):
+    (run / "run.json").unlink()  # as earlier versions wrote them
+    outcome = rpl_cli("analyze", run).assert_exit(65)
+    assert "not the recording that they were made from" in outcome.stderr
+
+
 def test_repeated_recordings_give_a_spread(rpl_make_rocpd, rpl_cli):
     runs = [rpl_make_rocpd([("kernel", 0, 1000 + 20 * i)], name=f"{i}_results.db", pid=i) for i in (1, 2, 3)]
     document = rpl_cli("analyze", "--json", "--each-is-a-run", *runs).assert_ok().json()
