@@ -199,8 +199,7 @@ def analyse_paths(
 ) -> tuple[Documents, Path | None]:
     """Documents for ``paths`` and where they were written (``None``: nowhere).
 
-    A single run directory keeps its documents inside. ``output`` gives another place, which becomes a run
-    of its own: its manifest says what it was made from.
+    A single run directory keeps its documents inside. ``output`` gives a place that becomes another run.
     """
     readers = host.catalog.readers().contributions
     recording = load_recording(paths, readers, each_is_a_run=each_is_a_run, ranks=ranks)

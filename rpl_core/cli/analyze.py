@@ -44,8 +44,7 @@ def analyze(
     assumed is said. --ranks makes all of them processes of one run, --each-is-a-run every argument a run.
 
     A run directory is analysed as it was recorded (device, ceilings) unless an option says otherwise, and
-    gets its documents renewed; other recordings write them with -o only, beside a run.json that names the
-    recordings, so that the result is a run for every other command.
+    gets its documents renewed; of other recordings -o makes a run, which names where they lie.
 
     \b
     rpl analyze rpl-runs/latest

@@ -96,7 +96,6 @@ class Output:
             task = bar.add_task(printable(title), total=total)
 
             def advance(step: str) -> None:
-                """Done is what came before; a step that says "(2 of 7)" knows how many there are by now."""
                 count = re.search(r"\((\d+) of (\d+)\)$", step)
                 known = {"completed": int(count[1]) - 1, "total": int(count[2])} if count else {"advance": 1}
                 bar.update(task, description=f"{title}: {printable(step)}".replace("[", r"\["), **known)

@@ -113,12 +113,11 @@ def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> 
     from rpl_core.run_directory.reader import recorded_files
 
     settle = as_ranks if manifest.options.get("ranks") else by_evidence
-    groups = recorded_files(directory, manifest)
     parts = [
         _load_run(group[0].parent, readers)
         if group[0].name == MANIFEST
         else settle(_read(group, group, readers))
-        for group in groups
+        for group in recorded_files(directory, manifest)
     ]
     return attrs.evolve(_joined(parts), files=((directory / MANIFEST,),))
 

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any], *, keep: bool) -> None:
-    """Make ``path`` a run of ``recording``: where its files lie, or copies of them, and their hashes.
-
-    Raises ``UsageError`` where documents of another recording would replace those of a recorded run.
-    """
+    """Make ``path`` a run of ``recording``: where its files lie, or copies of them, and their hashes."""
     if is_run_directory(path):
         from rpl_core.run_directory.reader import load_manifest
 

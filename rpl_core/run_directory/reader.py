@@ -68,9 +68,7 @@ def recorded_files(directory: Path, manifest: RunManifest) -> tuple[tuple[Path, 
     groups: dict[int, list[Path]] = {}
     for entry in manifest.recordings:
         path = directory / entry.path
-        again = (
-            f"name it where it is now: `rpl analyze RECORDING -o {directory}` (--keep keeps it inside)"
-        )
+        again = f"name it where it is now: `rpl analyze RECORDING -o {directory}`"
         if not os.path.isfile(path):  # noqa: PTH113 - impossible names are none, on every Python
             raise MissingError(f"{path}, the recording of {directory}, was moved or deleted", next_step=again)
         if path.stat().st_size != entry.bytes or sha256_of(path) != entry.sha256:
