@@ -187,9 +187,9 @@ def _try_all(options: argparse.Namespace) -> None:
         row
         for row in content["mutants"]
         if row["outcome"] is None or (options.again and row["outcome"] != CAUGHT)
-    ][: options.limit]
+    ]
     # What needs the fewest measurements first: a run that is stopped has tried the more.
-    waiting.sort(key=lambda row: len(_folders_of_tests(row["path"])))
+    waiting = sorted(waiting, key=lambda row: len(_folders_of_tests(row["path"])))[: options.limit]
     coverings: dict[tuple[str, ...], Covering] = {}
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}
