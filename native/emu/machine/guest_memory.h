@@ -36,15 +36,18 @@ class GuestMemory {
       }
       if (given != MAP_FAILED) munmap(given, whole);
     }
-    void* place = mmap(nullptr, whole + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) throw std::bad_alloc();
-    mappings_.emplace_back(place, whole + 2 * kPage);
-    auto* begin = static_cast<uint8_t*>(place) + kPage;
-    if (mprotect(begin, whole, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
     // First touches of small pages take longer than kernels that only copy. A buffer of which little is touched must not
     // take much more memory than it needs, so the largest are left alone.
-    constexpr uint64_t kLeastHuge = uint64_t{4} << 20, kMostHuge = uint64_t{1} << 30;
-    if (whole >= kLeastHuge && whole <= kMostHuge) madvise(begin, whole, MADV_HUGEPAGE);
+    constexpr uint64_t kHugePage = uint64_t{2} << 20, kMostHuge = uint64_t{1} << 30;
+    const bool huge = whole >= 2 * kHugePage && whole <= kMostHuge;
+    const uint64_t reserved = whole + 2 * kPage + (huge ? kHugePage : 0);
+    void* place = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) throw std::bad_alloc();
+    mappings_.emplace_back(place, reserved);
+    auto* begin = static_cast<uint8_t*>(place) + kPage;
+    if (huge) begin += -reinterpret_cast<uint64_t>(begin) % kHugePage;
+    if (mprotect(begin, whole, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    if (huge) madvise(begin, whole, MADV_HUGEPAGE);
     add(reinterpret_cast<uint64_t>(begin), bytes, writable);
     return begin;
   }

@@ -138,7 +138,7 @@ struct Column {
 };
 template <class T, class Sum>
 struct Columns : Column<T, Sum> {};
-#if defined(__AVX512F__)
+#ifdef __AVX512F__
 template <>
 struct Columns<float, float> {
   static constexpr unsigned kWidth = 16;

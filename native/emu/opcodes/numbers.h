@@ -21,6 +21,10 @@ inline bool is_signalling(double x) { return is_nan(x) && !(bits_of(x) & uint64_
 inline float quiet(float x) { return float_of(bits_of(x) | 0x400000); }
 inline double quiet(double x) { return double_of(bits_of(x) | uint64_t{1} << 51); }
 
+// The low 16 bits, as they are and as a signed number.
+constexpr uint32_t low(uint32_t a) { return a & 0xffff; }
+constexpr int32_t sign(uint32_t a) { return static_cast<int16_t>(a); }
+
 // A half, of its 16 low bits, as a float: exact. Without branches, so that loops become vector code.
 inline float from_half(uint32_t h) {
   const uint32_t sign = (h & 0x8000) << 16;

@@ -7,8 +7,6 @@
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
-constexpr u32 low(u32 a) { return a & 0xffff; }
-constexpr i32 sign(u32 a) { return static_cast<int16_t>(a); }
 float half(u32 a) { return from_half(a); }
 u32 clamp_signed(i32 a) { return low(static_cast<u32>(a > 32767 ? 32767 : a < -32768 ? -32768 : a)); }
 u32 least(u32 a, u32 b) { return b < a ? b : a; }

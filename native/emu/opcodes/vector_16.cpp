@@ -6,8 +6,6 @@
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
 
-constexpr u32 low(u32 a) { return a & 0xffff; }
-constexpr i32 sign(u32 a) { return static_cast<int16_t>(a); }
 float half(u32 a) { return from_half(low(a)); }
 u32 least(u32 a, u32 b) { return low(b) < low(a) ? low(b) : low(a); }
 u32 most(u32 a, u32 b) { return low(a) < low(b) ? low(b) : low(a); }
