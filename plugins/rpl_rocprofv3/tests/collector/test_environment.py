@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -96,3 +97,25 @@ def test_a_file_whose_environment_can_not_be_removed_is_named(tmp_path: Path) ->
     (finding,) = remove_environments([broken])
     assert (finding.code, finding.count) == ("collect.environment_kept", 1)
     assert "broken.db" in finding.fact
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ROCJITSU_RUNTIME_DIR", "/run/rocjitsu", ("true",)),
+        ("LD_PRELOAD", "/opt/other.so /opt/sim/librocjitsu.so.1", ("true",)),
+        ("PLAIN", "1", ("env", "rocjitsu=1", "true")),
+        ("PLAIN", "1", ("true", "rocjitsu")),
+    ],
+)
+def test_what_ran_on_a_simulated_gpu_is_marked(recorder, monkeypatch, name, value, words):
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FAKE_FILES", "+1_results.db")
+    outcome = recorder.run(*words)
+    mark = recorder.pass_directory() / "rpl_origin.json"
+    if words == ("env", "rocjitsu=1", "true"):
+        assert not mark.exists()
+        assert outcome.diagnostics == ()
+        return
+    assert json.loads(mark.read_text()) == {"rpl_origin": "modelled"}
+    assert [one.code for one in outcome.diagnostics] == ["collect.simulated_gpu"]

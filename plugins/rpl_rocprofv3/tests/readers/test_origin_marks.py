@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 
 import pytest
@@ -53,3 +54,20 @@ def test_mark_that_nobody_knows_counts_as_synthetic(recorded, content, rpl_cli):
 
     assert profile["provenance"]["origin"] == "synthetic"
     assert "origin.unknown_mark" in [d["code"] for d in profile["diagnostics"]]
+
+
+@pytest.mark.parametrize("form", ["rocpd", "csv"])
+def test_a_mark_of_the_folder_is_for_everything_in_it(recorded, form, rpl_cli):
+    folder = recorded(form)
+    if form == "csv":
+        (folder / "x_rpl_origin.json").unlink()
+    else:
+        (path,) = folder.glob("*.db")
+        with sqlite3.connect(path) as connection:
+            names = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_metadata_%'")
+            ((table,),) = names.fetchall()
+            connection.execute(f"DELETE FROM {table} WHERE tag = 'rpl_origin'")
+        connection.close()
+    assert origin_of(rpl_cli, folder) == "measured"
+    (folder / "rpl_origin.json").write_text('{"rpl_origin": "modelled"}')
+    assert origin_of(rpl_cli, folder) == "modelled"

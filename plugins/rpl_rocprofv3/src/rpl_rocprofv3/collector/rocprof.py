@@ -23,6 +23,7 @@ from rpl_rocprofv3.collector.log_watch import LogWatch
 from rpl_rocprofv3.collector.pass_directory import prepare_directory, recorded_files
 from rpl_rocprofv3.collector.planning import plan_collection
 from rpl_rocprofv3.collector.recorded_work import holds_counters, holds_dispatches
+from rpl_rocprofv3.collector.simulated_gpu import mark_simulated
 from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
 from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
@@ -84,6 +85,7 @@ class RocprofCollector(Collector):
             files = recorded_files(directory, output)
             if output is OutputFormat.ROCPD:
                 kept = remove_environments(files)
+            simulated = mark_simulated(directory, planned.command, os.environ)
         version = self._version_of(Path(planned.command[0]))
         if not result.succeeded:
             raise pass_failure(planned, result, watch, version, log_path)
@@ -94,7 +96,7 @@ class RocprofCollector(Collector):
             wall_s=result.wall_s,
             files=tuple(path.relative_to(root).as_posix() for path in files),
             log=log_path.relative_to(root).as_posix(),
-            diagnostics=(*pass_findings(planned, result, watch), *kept),
+            diagnostics=(*pass_findings(planned, result, watch), *kept, *simulated),
             tool_version=str(version),
         )
 

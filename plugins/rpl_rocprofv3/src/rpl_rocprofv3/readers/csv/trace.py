@@ -25,7 +25,7 @@ from rpl_rocprofv3.readers.csv.sets import (
 )
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.checks import with_flat_geometry
-from rpl_rocprofv3.readers.trace.origin_marks import mark_beside, origin_of
+from rpl_rocprofv3.readers.trace.origin_marks import mark_beside, mark_of_folder, origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
         calls=(calls.values, calls.functions) if calls else None,
         counter_names=readings.names if readings else (),
         ranges=tuple(marked),
-        origin=origin_of(mark_beside(files.folder, files.prefix), findings),
+        origin=origin_of((*mark_beside(files.folder, files.prefix), *mark_of_folder(files.folder)), findings),
     )
     trace = assembled(
         parts,

@@ -22,7 +22,7 @@ from rpl_rocprofv3.readers.rocpd.events import read_events
 from rpl_rocprofv3.readers.rocpd.hip_events import read_hip_events
 from rpl_rocprofv3.readers.rocpd.info import read_agents, read_names, read_processes
 from rpl_rocprofv3.readers.rocpd.work import read_copies, read_dispatch_columns, resolve_dispatches
-from rpl_rocprofv3.readers.trace.origin_marks import origin_of
+from rpl_rocprofv3.readers.trace.origin_marks import mark_of_folder, origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
         stream_names=read_names(part, "info_stream", _used(stream_ids)),
         queue_names=read_names(part, "info_queue", _used([queue_id])),
         grouped_by_queue=processes.grouped_by_queue,
-        origin=_origin(part, findings),
+        origin=_origin(database, part, findings),
     )
     trace = assembled(
         parts, lambda ordered: counters.rows(found.event_id, ordered) if counters else None, findings
@@ -115,10 +115,11 @@ def _used(columns: Sequence[IntegerColumn]) -> Int64Column:
     return distinct_values(np.concatenate([distinct_ids(column) for column in columns]))
 
 
-def _origin(part: Part, findings: Findings) -> Origin:
+def _origin(database: Database, part: Part, findings: Findings) -> Origin:
     table = part.table("metadata")
     rows = table.rows(part.connection, ("tag", "value")) if table else ()
-    return origin_of([str(value) for tag, value in rows if tag == ORIGIN_MARK], findings)
+    own = (str(value) for tag, value in rows if tag == ORIGIN_MARK)
+    return origin_of([*own, *mark_of_folder(database.path.parent)], findings)
 
 
 @frozen(eq=False)

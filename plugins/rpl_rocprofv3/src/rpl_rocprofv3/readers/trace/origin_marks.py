@@ -1,6 +1,7 @@
 """Marks that a writer which is not a profiler leaves in what it writes: ``rpl_origin``.
 
 rocpd files hold it as a metadata tag, JSON files in ``metadata``, CSV sets in ``<prefix>_rpl_origin.json``.
+One in ``rpl_origin.json`` is for all rocpd files and CSV sets of the folder.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from rpl_rocprofv3.readers.findings import Findings
 
-__all__ = ["mark_beside", "origin_of"]
+__all__ = ["mark_beside", "mark_of_folder", "origin_of"]
 
 _MAX_SIDECAR_BYTES = 4096
 
@@ -33,6 +34,11 @@ def origin_of(marks: Sequence[str], findings: Findings) -> Origin:
         f"marks of origin are unknown ({', '.join(unknown)}); the recording counts as synthetic",
     )
     return Origin.weakest([known.get(mark, Origin.SYNTHETIC) for mark in marks])
+
+
+def mark_of_folder(folder: Path) -> tuple[str, ...]:
+    """The mark of everything in the folder."""
+    return mark_beside(folder, "")
 
 
 def mark_beside(folder: Path, prefix: str) -> tuple[str, ...]:
