@@ -145,6 +145,7 @@ def test_the_plugin_of_each_kind_is_built_installed_and_works_as_printed(page, s
 
 def test_every_kind_has_a_page_with_a_plugin():
     """Each hook is implemented on a page that brings its own ``pyproject.toml``."""
+    from rpl_analysis.hookspecs import RULES
     from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
@@ -154,7 +155,7 @@ def test_every_kind_has_a_page_with_a_plugin():
     complete = [
         text for page in DOCS.rglob("*.md") if "<!-- file: pyproject.toml -->" in (text := page.read_text())
     ]
-    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS, *OF_REPLAYING):
+    for kind in (*KINDS, RULES, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS, *OF_REPLAYING):
         assert any(f"def {kind.hook}(" in text for text in complete), kind.hook
 
 
@@ -186,6 +187,7 @@ def test_every_status_is_documented():
 
 
 def test_every_hook_is_in_the_overview():
+    from rpl_analysis.hookspecs import RULES
     from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
     from rpl_core.plugins.kinds import KINDS
     from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
@@ -193,7 +195,7 @@ def test_every_hook_is_in_the_overview():
     from rpl_vmreplay.hookspecs import KINDS as OF_REPLAYING
 
     page = (DOCS / "index.md").read_text(encoding="utf-8")
-    for kind in (*KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS, *OF_REPLAYING):
+    for kind in (*KINDS, RULES, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS, *OF_REPLAYING):
         assert f"`{kind.hook}`" in page
 
 
