@@ -97,7 +97,9 @@ class Output:
 
             def advance(step: str) -> None:
                 count = re.search(r"\((\d+) of (\d+)\)$", step)
-                known = {"completed": int(count[1]) - 1, "total": int(count[2])} if count else {"advance": 1}
+                known: Any = {"advance": 1}
+                if count:
+                    known = {"completed": int(count[1]) - 1, "total": int(count[2])}
                 bar.update(task, description=f"{title}: {printable(step)}".replace("[", r"\["), **known)
 
             self._bar = console
