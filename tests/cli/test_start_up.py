@@ -75,7 +75,7 @@ NOT_FOR_TIMES = (
 
 def test_analysing_times_imports_nothing_for_other_recordings(rpl_make_rocpd, tmp_path):
     recording = rpl_make_rocpd([("kernel", 0, 1000), ("kernel", 2000, 2000)])
-    modules = imported_by("analyze", str(recording), "-o", str(tmp_path / "out"), "--quiet")
+    modules = imported_by("analyze", str(recording), "-o", str(tmp_path / "out"))
     assert "rpl_analysis.execution_graph.build" in modules  # it was analysed
     assert sorted(modules & set(NOT_FOR_TIMES)) == []
 

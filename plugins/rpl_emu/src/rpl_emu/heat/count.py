@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rpl_emu.programs.launches import EmulatedLaunch
 
 _ISA = "gfx942"
-SUFFIX = "_instruction_heat.json"
 #: Chosen: enough for a hand-written kernel whole; unrolled ones are cut to what matters.
 _MOST_PLACES = 1000
 _VECTOR = ("v_", "ds_", "global_", "flat_", "buffer_", "scratch_")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_emu.heat.count import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Trace
 
+#: Of the files; they are claimed by name, before anything that reads them is imported.
+SUFFIX = "_instruction_heat.json"
 #: Key of the kernels in ``Trace.extras``.
 EXTRA = "instruction_heat"
 _LARGEST_BYTES = 64 << 20

@@ -140,7 +140,8 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
         raise BadDataError(
             "the application launched no kernel", next_step="check its arguments by: rpl emu run -- ./app"
         )
-    from rpl_emu.heat.count import SUFFIX, write_heat
+    from rpl_emu.heat.count import write_heat
+    from rpl_emu.heat.reader import SUFFIX
 
     command = shlex.join(planned.command)
     files = []
