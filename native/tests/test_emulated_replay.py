@@ -103,7 +103,7 @@ def test_only_what_computes_the_same_is_equal(capture_of, compared, rpl_cli):
     assert (ran.exit_code, found["outputs"][0]["differing"]) == (1, 0)
     assert [one["size"] for one in found["written_beside"]] == [4]
     ran, found = against(OTHER_ARGUMENTS)
-    assert (ran.exit_code, found) == (65, None)
+    assert (ran.exit_code, found["verdict"], found["error"]["kind"]) == (65, None, "bad_capture")
     assert "another launch interface" in ran.stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,12 @@ import pytest
 from rpl_testkit.requirements import require
 
 ROOT = Path(__file__).parents[2]
+
+#: Other statuses than the programs' own: a finding is never taken for an answer.
+SANITIZED = {
+    "ASAN_OPTIONS": "exitcode=99:allocator_may_return_null=1:max_allocation_size_mb=4096",
+    "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
+}
 
 pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -146,10 +153,28 @@ def _preset(name: str, folder: Path) -> None:
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
+def _capture_replays_with_sanitizers(folder: Path) -> None:
+    """The shipped capture, two launches with a log of their accesses."""
+    capture = ROOT / "examples" / "captures" / "attention_values"
+    words = ["replay", "full-vm", capture, "--device", "gfx942-emu", "--iterations", "2", "--json"]
+    # Captured memory lies in a part of the address space that the sanitizer keeps others out of.
+    asan = SANITIZED["ASAN_OPTIONS"] + ":protect_shadow_gap=0"
+    settings = {**SANITIZED, "ASAN_OPTIONS": asan, "RPL_EMU_FOLDER": str(folder)}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("rpl"), *words],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["reproduced"] is True
+
+
 def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path):
     _preset("sanitizers", tmp_path)
     done = subprocess.run(["ctest", "--output-on-failure"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+    _capture_replays_with_sanitizers(tmp_path)
     # The emulator's own tests once more, each in a process of the sanitized build.
     names = ("test_emu", "test_emu_opcodes", "test_emu_scalar_model", "test_emu_corpus")
     files = [Path(__file__).parent / f"{name}.py" for name in names]
@@ -171,9 +196,7 @@ def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path
         env={
             **os.environ,
             "RPL_TEST_EMULATOR": str(tmp_path / "native" / "emu" / "rpl-emu"),
-            # Other statuses than the emulator's own: a finding is never taken for an answer.
-            "ASAN_OPTIONS": "exitcode=99:allocator_may_return_null=1:max_allocation_size_mb=4096",
-            "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
+            **SANITIZED,
         },
         capture_output=True,
         text=True,

@@ -33,6 +33,22 @@ def test_device_plugin_alone_profiles_a_recording(wheelhouse, fresh_environment,
     assert set(statuses.values()) == {"loaded"}
 
 
+def test_a_device_and_the_replayer_install_together(wheelhouse, fresh_environment):
+    """Without rpl-native it imports, lists, helps, and says what to do."""
+    fresh = fresh_environment
+    fresh.install("rpl-gfx942", "rpl-vmreplay", wheels=[wheelhouse])
+    for command in ("reserve-check", "full-vm", "compare"):
+        assert f"  {command} " in fresh.output("rpl", "replay", "--help")
+    statuses = {name: plugin["status"] for name, plugin in fresh.plugins().items()}
+    assert {"gfx942", "vmreplay", "vmreplay-optimizer"} <= statuses.keys()
+    assert set(statuses.values()) == {"loaded"}
+    capture = PACKAGES["rpl_core"].parent / "examples" / "captures" / "attention_values"
+    for command in ("reserve-check", "full-vm"):
+        done = fresh.run("rpl", "replay", command, capture, "--json")
+        assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (69, "missing")
+        assert "rpl-native is absent. Next: pip install rpl-native" in done.stderr
+
+
 def test_demo_works_from_wheels(wheelhouse, fresh_environment):
     fresh_environment.install("rocm-perf-lab", wheels=[wheelhouse])
     shown = fresh_environment.output("rpl", "demo", "-o", "demo", "--runs", "1")

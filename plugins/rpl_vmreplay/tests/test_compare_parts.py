@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
-from rpl_vmreplay.compare.experiment import Baseline
+from rpl_vmreplay.compare.experiment import Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.judge import Control, Measure, Noticed, Subjects, Yardstick, blindness
 from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
 from rpl_vmreplay.compare.outputs import Output
@@ -40,6 +42,18 @@ def test_differences_of_memory_stay_in_their_regions():
     regions = (MemoryRange(100, 4), MemoryRange(104, 2))
     found = differing(regions, (b"abcd", b"ef"), (b"aXcY", b"Zf"))
     assert found == (MemoryRange(101, 1), MemoryRange(103, 1), MemoryRange(104, 1))
+
+
+def test_without_a_log_more_than_a_gibibyte_is_not_compared():
+    """And it says how much there is and what else can be done."""
+    regions = (SimpleNamespace(base=0x1000000000, size=1 << 30), SimpleNamespace(base=0x2000000000, size=8))
+    capture = SimpleNamespace(folder=Path("capture"), regions=regions)
+    replayer = SimpleNamespace(
+        name="hsa",
+        replay=lambda request: ReplayResult("hsa", Origin.MEASURED),
+    )
+    with pytest.raises(NoBaselineError, match=r"the 1073741832 captured bytes .* in the emulator .* shrink"):
+        Experiment(capture, replayer).baseline(Path("a.hsaco"))
 
 
 @pytest.mark.parametrize(

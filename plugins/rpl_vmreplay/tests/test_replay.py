@@ -11,8 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from rpl_codeobject.values import KernelArgument
+from rpl_vmreplay.interfaces.replayer import MemoryRange
 from rpl_vmreplay.replay.captured_code import stale_arguments
 from rpl_vmreplay.replay.outcome import Timing, timing_of
+from rpl_vmreplay.replay.reservations import ranges_of
 
 #: Plays rpl-replay: gives all addresses, moved by MOVED; or ends as ENDS says.
 PROGRAM = """#!{python} -S
@@ -77,6 +79,29 @@ def test_two_captures_contradict_each_other(rpl_cli, command, tmp_path):
     ran = rpl_cli("replay", command, str(tmp_path / "a"), "--capture-dir", str(tmp_path / "b"), "--json")
     assert ran.exit_code == 64
     assert json.loads(ran.stdout)["error"]["kind"] == "usage"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["full-vm --iterations 0", "reserve-check --no-such-option", "compare one two", "compare a b c --ulps x"],
+)
+def test_words_that_cannot_be_used_are_told_as_json_too(rpl_cli, words):
+    ran = rpl_cli("replay", *words.split(), "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["error"]["kind"]) == (64, "usage"), ran.stderr
+    assert rpl_cli("replay", *words.split()).stdout == ""
+
+
+def test_code_that_cannot_be_compared_is_told_as_json_too(rpl_cli, tmp_path):
+    ran = rpl_cli("replay", "compare", *[str(tmp_path / name) for name in "abc"], "--json")
+    assert (ran.exit_code, ran.json()["verdict"], ran.json()["error"]["kind"]) == (69, None, "missing")
+
+
+def test_regions_that_touch_are_reserved_as_one():
+    regions = [MemoryRange(0x1000, 0x1000), MemoryRange(0x2800, 0x100), MemoryRange(0x4000, 1)]
+    capture = SimpleNamespace(
+        regions=[SimpleNamespace(base=one.address, end=one.address + one.size) for one in regions]
+    )
+    assert ranges_of(capture) == (MemoryRange(0x1000, 0x2000), MemoryRange(0x4000, 0x1000))
 
 
 @pytest.mark.parametrize(("ends", "code", "kind"), [("crash", 70, "internal"), ("early", 69, "missing")])

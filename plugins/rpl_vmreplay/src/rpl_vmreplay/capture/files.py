@@ -124,7 +124,11 @@ def read_json(folder: Path, name: str, model: type[_Model]) -> _Model:
     """The file of that name, or the reason why it is refused."""
     path = folder / name
     if not path.exists():
-        raise MissingError(f"{name} is not in {folder}", cause="no capture, or one that was cut short")
+        raise MissingError(
+            f"{name} is not in {folder}",
+            cause="no capture, or one that was cut short",
+            next_step="name a folder that `rpl isolate` wrote",
+        )
     require_plain(path)
     if path.stat().st_size > LARGEST_JSON_BYTES:
         raise BadDataError(f"{path} is larger than {LARGEST_JSON_BYTES >> 20} MiB")

@@ -1,4 +1,4 @@
-"""What the commands of `rpl replay` share: the capture that they are for, and the replayer."""
+"""What the commands of `rpl replay` share: their one document, the capture they are for, and the replayer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,56 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_core.cli.command_options import PluginOptionsCommand
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rpl_core.cli.session import Session
+    from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.interfaces.replayer import Replayer
 
 DEFAULT_FOLDER = Path("isolate_capture")
 DEFAULT_REPLAYER = "hsa"
+
+
+class JsonCommand(click.Command):
+    """With --json it prints ``failure(error)`` when it fails, be it for words that it does not know."""
+
+    def __init__(self, *words: Any, failure: Callable[[RplError], dict[str, Any]], **attributes: Any) -> None:
+        super().__init__(*words, **attributes)
+        self._failure = failure
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from rpl_core.errors import UsageError
+
+        as_json = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if as_json:
+                self._print(ctx, UsageError(error.format_message()))
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from rpl_core.errors import RplError
+
+        try:
+            return super().invoke(ctx)
+        except RplError as error:
+            if ctx.params.get("as_json"):
+                self._print(ctx, error)
+            raise
+
+    def _print(self, ctx: click.Context, error: RplError) -> None:
+        from rpl_core.cli.session import session_of
+
+        session_of(ctx).output.json(self._failure(error))
+
+
+class JsonPluginOptionsCommand(JsonCommand, PluginOptionsCommand):
+    """The same with the options that plugins declare for it."""
 
 
 def replayer_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

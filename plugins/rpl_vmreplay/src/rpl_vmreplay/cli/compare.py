@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import replayer_option
+from rpl_vmreplay.cli.captures import JsonCommand, replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
+    from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects
     from rpl_vmreplay.compare.timing import Turns
@@ -24,7 +25,24 @@ _FILE = click.Path(path_type=Path)
 COVERS = "for the captured input only: other sizes, values or launches were not tried"
 
 
-@click.command("compare")
+def _failure_document(error: RplError) -> dict[str, Any]:
+    from rpl_vmreplay.replay.outcome import SCHEMA_VERSION, error_of_exception
+
+    nothing = ("kernel", "replayer", "poisoned_bytes", "read_first_bytes", "findings", "times")
+    lists = ("outputs", "written_beside", "controls", "survivors", "usual_findings")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": None,
+        "reason": "nothing was compared",
+        "covers": COVERS,
+        "replays": 0,
+        **dict.fromkeys(nothing),
+        **{name: [] for name in lists},
+        "error": error_of_exception(error),
+    }
+
+
+@click.command("compare", cls=JsonCommand, failure=_failure_document)
 @click.argument("folder", metavar="CAPTURE", type=_FILE)
 @click.argument("a", type=_FILE)
 @click.argument("b", type=_FILE)
@@ -217,6 +235,7 @@ def document(capture: Capture, replayer: Replayer, found: Judgement) -> dict[str
         "survivors": list(found.survivors),
         "findings": None if found.findings is None else list(found.findings),
         "usual_findings": list(found.usual_findings),
+        "error": None,
     }
 
 

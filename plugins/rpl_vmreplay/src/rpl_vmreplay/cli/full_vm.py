@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import replayer_option
+from rpl_vmreplay.cli.captures import JsonPluginOptionsCommand, replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
+    from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReplayResult
 
@@ -21,7 +21,13 @@ _FOLDER = click.Path(path_type=Path)
 _KERNEL_TIMEOUT_S = 60.0
 
 
-@click.command("full-vm", cls=PluginOptionsCommand)
+def _failure_document(error: RplError) -> dict[str, Any]:
+    from rpl_vmreplay.replay.outcome import failure_document
+
+    return failure_document(error)
+
+
+@click.command("full-vm", cls=JsonPluginOptionsCommand, failure=_failure_document)
 @click.argument("capture", type=_FOLDER, required=False)
 @click.option("--capture-dir", type=_FOLDER, help="The same as CAPTURE (default: ./isolate_capture).")
 @click.option(
@@ -52,17 +58,11 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
     reserved, mapped or copied; 3: other addresses; 4: GPU fault; 5: another kind of GPU; 6: no virtual
     memory; 75: not decidable; 124: time limit.
     """
-    from rpl_core.errors import RplError
-    from rpl_vmreplay.replay.outcome import failure_document, replay_document
+    from rpl_vmreplay.replay.outcome import replay_document
 
     session = session_of(context)
-    try:
-        capture, request = _request(session, flags)
-        result = _run(session, flags, request)
-    except RplError as error:
-        if as_json:
-            session.output.json(failure_document(error))
-        raise
+    capture, request = _request(session, flags)
+    result = _run(session, flags, request)
     if as_json:
         session.output.json(replay_document(capture, request, result))
     return _told(session.output, capture, request, result, as_json=as_json)

@@ -7,19 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import replayer_option
+from rpl_vmreplay.cli.captures import JsonPluginOptionsCommand, replayer_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
+    from rpl_core.errors import RplError
     from rpl_vmreplay.interfaces.replayer import ReserveRequest, ReserveResult
 
 _FOLDER = click.Path(path_type=Path)
 
 
-@click.command("reserve-check", cls=PluginOptionsCommand)
+def _failure_document(error: RplError) -> dict[str, Any]:
+    from rpl_vmreplay.replay.outcome import SCHEMA_VERSION, error_of_exception
+
+    nothing = dict.fromkeys(("verdict", "gpu_agent", "runtime"))
+    told = error_of_exception(error)
+    return {"schema_version": SCHEMA_VERSION, **nothing, "reservations": [], "error": told}
+
+
+@click.command("reserve-check", cls=JsonPluginOptionsCommand, failure=_failure_document)
 @click.argument("capture", type=_FOLDER, required=False)
 @click.option("--capture-dir", type=_FOLDER, help="The same as CAPTURE (default: ./isolate_capture).")
 @replayer_option("Whom to ask: a replayer, or the device that it replays on (default: hsa).")
@@ -32,16 +40,9 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
 
     Exit code 0: all were given exactly; 1: a reservation failed; 2: other addresses were given.
     """
-    from rpl_core.errors import RplError
-
     session = session_of(context)
-    try:
-        request = _request(session, flags)
-        result = _ask(session, flags, request)
-    except RplError as error:
-        if as_json:
-            session.output.json(_failure_document(error))
-        raise
+    request = _request(session, flags)
+    result = _ask(session, flags, request)
     return _told(session.output, request, result, as_json=as_json)
 
 
@@ -79,7 +80,8 @@ def _told(output: Output, request: ReserveRequest, result: ReserveResult, *, as_
             (f"0x{one.requested:x}", _returned(one.returned), str(one.size), "exact" if one.exact else "NO")
             for one in result.reservations
         ]
-        output.table(("REQUESTED", "RETURNED", "BYTES", "EXACT"), rows, right=(2,))
+        if rows:
+            output.table(("REQUESTED", "RETURNED", "BYTES", "EXACT"), rows, right=(2,))
         output.line("undecided" if verdict is None else f"{verdict.name.lower()}: {_count(request, result)}")
     if failure is not None:
         said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
@@ -111,11 +113,3 @@ def _document(result: ReserveResult) -> dict[str, Any]:
         "runtime": result.environment.runtime,
         "error": None if result.failure is None else error_of(result.failure),
     }
-
-
-def _failure_document(error: Any) -> dict[str, Any]:
-    from rpl_vmreplay.replay.outcome import SCHEMA_VERSION, error_of_exception
-
-    nothing = dict.fromkeys(("verdict", "gpu_agent", "runtime"))
-    told = error_of_exception(error)
-    return {"schema_version": SCHEMA_VERSION, **nothing, "reservations": [], "error": told}

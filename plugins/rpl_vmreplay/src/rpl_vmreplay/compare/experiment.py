@@ -145,7 +145,12 @@ class Experiment:
         """What changes is written; what comes out otherwise after poison was read, or is near to what was."""
         regions = captured_ranges(self.capture)
         if size_of(regions) > MOST_BYTES_WITHOUT_LOG:
-            raise NoBaselineError("the replayer logs no accesses, and there is too much memory to compare")
+            raise NoBaselineError(
+                f"{self.replayer.name} logs no accesses, so all memory is compared after each replay; the "
+                f"{size_of(regions)} captured bytes are more than the {MOST_BYTES_WITHOUT_LOG} for which "
+                "that is done. Next: compare in the emulator (without --replayer), or a capture made smaller "
+                "by `rpl capture shrink`"
+            )
         with tempfile.TemporaryDirectory(prefix="rpl-captured-") as folder:
             memory = PlainMemory(self.capture, Path(folder))
             captured = tuple(memory.read(one.address, one.size) for one in regions)
