@@ -147,8 +147,9 @@ def test_twenty_runs_under_address_randomisation_are_alike(over_softkfd, hsa_run
     assert {(one.status, one.stdout) for one in ran} == {(0, "gpus 1 name gfx942 wrong 0 timed 1\n")}
 
 
-def _preset(name: str, folder: Path) -> None:
-    for command in (["cmake", "--preset", name, "-B", folder], ["cmake", "--build", folder, "-j", "2"]):
+def _preset(name: str, folder: Path, target: str = "all") -> None:
+    build = ["cmake", "--build", folder, "-j", "2", "--target", target]
+    for command in (["cmake", "--preset", name, "-B", folder], build):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
@@ -202,6 +203,21 @@ def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path
         text=True,
     )
     assert done.returncode == 0, done.stdout[-6000:]
+
+
+def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, tmp_path, monkeypatch):
+    """Of a capture without low addresses: the sanitizer's own memory lies among those."""
+    folder = tmp_path / "sanitized"
+    _preset("sanitizers", folder, "rpl-replay")
+    options = ("--no-low-addresses",)
+    captured = capture_scenario("in_place", kernel="add_in_place", dispatch=1, options=options)
+    for name, value in SANITIZED.items():
+        monkeypatch.setenv(name, value)
+    words = ("--iterations", "4", "--native-folder", str(folder))
+    ran = replay(captured.capture, *words)
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    ran = replay(captured.capture, *words, faults="map=4")
+    assert (ran.exit_code, ran.kind) == (1, "map_failed"), ran.stderr
 
 
 def test_clang_tidy_finds_nothing(native_build, tmp_path):

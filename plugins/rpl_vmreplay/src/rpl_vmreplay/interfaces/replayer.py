@@ -267,4 +267,7 @@ class Replayer(ABC):
 
     def reserve(self, request: ReserveRequest) -> ReserveResult:  # noqa: ARG002 - for those that override it
         """Only ask for the addresses and give them back. Raises ``MissingError`` where that means nothing."""
-        raise MissingError(f"the replayer {self.name} takes no addresses from a runtime")
+        raise MissingError(
+            f"the replayer {self.name} takes no addresses from a runtime",
+            next_step="ask one that does, such as `--replayer hsa`",
+        )
