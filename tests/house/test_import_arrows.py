@@ -75,7 +75,7 @@ LAYERS = {
         ("contracts", "interfaces", "isolation", "session_layout"),
         ("hookspecs",),
         ("source_meaning", "running"),
-        ("transform", "build"),
+        ("transform", "build", "ceilings"),
         ("projects",),
         ("measurement",),
         ("ledger", "equivalence"),

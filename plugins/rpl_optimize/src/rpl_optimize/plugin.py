@@ -8,6 +8,7 @@ from rpl_core import hookimpl
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContract
+    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_optimize.interfaces.builder import BuildSystem
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
     from rpl_optimize.interfaces.proposer import Proposer
@@ -50,3 +51,10 @@ def rpl_documents() -> tuple[DocumentContract, ...]:
     from rpl_optimize.contracts.kinds import OptimizeContract
 
     return (OptimizeContract(),)
+
+
+@hookimpl
+def rpl_ceilings(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
+    from rpl_optimize.ceilings.kept import ceilings_of
+
+    return ceilings_of(device)

@@ -24,7 +24,7 @@ def ceilings(context: click.Context, recordings: tuple[Path, ...], name: str | N
     """List the ceilings of a device, or of the device of RECORDINGS.
 
     Those of a data sheet are called spec, those that a benchmark reached on the machine of the recording or
-    on a device of yours measured, those of others published.
+    on a device of yours measured (`rpl measure-ceilings`), those of others published.
 
     \b
     rpl ceilings --device MI300X

@@ -1,0 +1,121 @@
+"""``ceilings.json`` among the user's own settings: what was measured, by the name of the device."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rpl_core.errors import BadDataError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rpl_core.model.device import DeviceModel
+
+_MAX_BYTES = 1 << 20
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KeptRate(_Strict):
+    """A kernel's best rate of ``launches``, in GB/s or GFLOP/s, and the slowest one."""
+
+    kernel: str
+    what: str
+    pipe: Literal["valu", "valu_packed", "mfma"] | None
+    work: int = Field(gt=0)
+    launches: int = Field(gt=0)
+    best: float = Field(gt=0, allow_inf_nan=False)
+    slowest: float = Field(gt=0, allow_inf_nan=False)
+    refused: str | None = None
+
+
+class KeptDevice(_Strict):
+    """One benchmark of a device; only one of origin ``measured`` gives ceilings."""
+
+    product: str
+    architecture: str
+    compute_units: int | None  # of the partition
+    origin: Literal["measured", "modelled", "synthetic"]
+    date: str
+    rpl_version: str
+    collector: str
+    sizes: dict[str, int]
+    rates: tuple[KeptRate, ...]
+
+
+class KeptCeilings(_Strict):
+    schema_version: Literal["1.0"] = "1.0"
+    devices: dict[str, KeptDevice] = Field(default_factory=dict)
+
+
+def kept_path() -> Path:
+    """In ``$XDG_CONFIG_HOME/rpl``, else ``~/.config/rpl``."""
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(folder) if folder else Path.home() / ".config") / "rpl" / "ceilings.json"
+
+
+def read_kept() -> KeptCeilings:
+    """Nothing where there is no file. Raises ``BadDataError`` for one that can't be used."""
+    path = kept_path()
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES)
+        return KeptCeilings.model_validate_json(content)  # what was cut off is no JSON
+    except FileNotFoundError:
+        return KeptCeilings()
+    except (OSError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadDataError(
+            f"the measured ceilings in {path} can't be read: {reason}",
+            next_step="delete the file and run `rpl measure-ceilings` again",
+        ) from error
+
+
+def keep(name: str, device: KeptDevice) -> Path | None:
+    """Put it in the place of an earlier one; ``None`` where that was measured and this is not."""
+    kept, path = read_kept(), kept_path()
+    earlier = kept.devices.get(name)
+    if earlier is not None and earlier.origin == "measured" != device.origin:
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    devices = {**kept.devices, name: device}
+    content = kept.model_copy(update={"devices": dict(sorted(devices.items()))}).model_dump(mode="json")
+    write_atomic(path, json.dumps(content, indent=2) + "\n")
+    return path
+
+
+def ceilings_of(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
+    """What was measured on a device of this name: the best of copy, read and write is that of main memory."""
+    found = read_kept().devices.get(device.name)
+    if found is None or found.origin != "measured":
+        return ()
+    if (found.architecture, found.compute_units) != (device.architecture, device.compute_units):
+        return ()  # another partition
+    return tuple(_ceilings(found, device))
+
+
+def _ceilings(found: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling | MemoryCeiling]:
+    origin = CeilingOrigin.MEASURED
+    usable = [one for one in found.rates if one.refused is None]
+    memory = [one for one in usable if one.pipe is None]
+    if memory and device.memory_ceilings:  # the farthest level is the first
+        best = max(memory, key=lambda one: one.best)
+        yield MemoryCeiling(device.memory_ceilings[0].level, best.best, origin, _source(best, found))
+    for one in usable:
+        if one.pipe is not None:
+            yield ComputeCeiling(one.what, Pipe(one.pipe), one.best, origin, _source(one, found))
+
+
+def _source(one: KeptRate, found: KeptDevice) -> str:
+    spread = f"slowest {one.slowest:,.6g}"
+    made = f"rpl measure-ceilings {found.rpl_version}, {found.date}"
+    return f"{one.kernel}, best of {one.launches}, {spread}; {made}"

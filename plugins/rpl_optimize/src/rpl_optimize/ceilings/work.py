@@ -1,0 +1,154 @@
+"""What one launch of each kernel of ``ceilings.hip`` does, and the rates that a recording of them shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core.errors import BadDataError
+from rpl_core.model.device import CeilingOrigin, Pipe
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.recording import Recording
+
+_THREADS = 256
+_CHAINS = 8
+_WAVES, _MATRIX_CHAINS = 4, 4
+#: Above the peak by more than clocks can explain (chosen): not a rate, but work that was not done.
+_ABOVE_PEAK = 1.05
+#: The others are left out by the program where the GPU it was compiled for lacks their instruction.
+_EVERYWHERE = (None, Pipe.VALU)
+
+
+@frozen
+class Sizes:
+    """The words that the program is called with; ``mebibytes`` are those of each of its two buffers."""
+
+    workgroups: int
+    iterations: int
+    mebibytes: int
+    launches: int
+
+    def words(self) -> tuple[str, ...]:
+        return tuple(str(one) for one in (self.workgroups, self.iterations, self.mebibytes, self.launches))
+
+
+@frozen
+class Benchmark:
+    """A kernel of the program: ``pipe`` is that of arithmetic; without one it moves bytes of main memory.
+
+    ``work`` is what a launch does for each iteration of a workgroup (FLOPs), or for each byte of a buffer.
+    """
+
+    kernel: str
+    what: str  # "F32", "copy"
+    pipe: Pipe | None
+    work: int
+
+    def work_of(self, sizes: Sizes) -> int:
+        """FLOPs or bytes of one launch."""
+        if self.pipe is None:
+            return self.work * sizes.mebibytes * 2**20
+        return self.work * sizes.workgroups * sizes.iterations
+
+
+def _fma(name: str, data_type: str, pipe: Pipe = Pipe.VALU, lanes: int = 1) -> Benchmark:
+    return Benchmark(f"ceiling_{name}", data_type, pipe, _THREADS * _CHAINS * 2 * lanes)
+
+
+def _mfma(data_type: str, m: int, n: int, k: int) -> Benchmark:
+    work = _WAVES * _MATRIX_CHAINS * 2 * m * n * k
+    return Benchmark(f"ceiling_mfma_{data_type.lower()}", data_type, Pipe.MFMA, work)
+
+
+BENCHMARKS = (
+    Benchmark("ceiling_write", "write", None, 1),  # first: it fills the buffers' pages
+    Benchmark("ceiling_copy", "copy", None, 2),
+    Benchmark("ceiling_read", "read", None, 1),
+    _fma("fma_f16", "F16"),
+    _fma("fma_f32", "F32"),
+    _fma("fma_f64", "F64"),
+    _fma("pk_fma_f32", "F32", Pipe.VALU_PACKED, 2),
+    _mfma("F16", 32, 32, 8),
+    _mfma("BF16", 32, 32, 8),
+    _mfma("F32", 32, 32, 2),
+    _mfma("F64", 16, 16, 4),
+    _mfma("I8", 32, 32, 16),
+    _mfma("F8", 32, 32, 16),
+)
+
+
+@frozen
+class Rate:
+    """``best`` and ``slowest`` in GB/s or GFLOP/s over ``launches`` of ``work`` bytes or FLOPs each.
+
+    ``refused`` says why it is no ceiling.
+    """
+
+    kernel: str
+    what: str
+    pipe: str | None
+    work: int
+    launches: int
+    best: float
+    slowest: float
+    refused: str | None = None
+
+
+def benchmarks_for(device: DeviceModel) -> tuple[Benchmark, ...]:
+    """The memory kernels, and arithmetic for which the device has a theoretical peak."""
+    return tuple(one for one in BENCHMARKS if one.pipe is None or _peak(one, device) is not None)
+
+
+def rates_of(
+    recording: Recording, wanted: tuple[Benchmark, ...], sizes: Sizes, device: DeviceModel
+) -> tuple[Rate, ...]:
+    """Work over the time between begin and end of each launch, of the kernels that the GPU has.
+
+    Raises ``BadDataError`` where one did not run that every GPU has.
+    """
+    times = _durations(recording)
+    missing = [one.kernel for one in wanted if one.pipe in _EVERYWHERE and not times.get(one.kernel)]
+    if missing:
+        raise BadDataError(
+            f"the recording holds no launch of {', '.join(missing)}",
+            cause="the collector lost launches, or the program ended early",
+            next_step="run it again with --debug",
+        )
+    ran = (one for one in wanted if times.get(one.kernel))
+    return tuple(_rate(one, times[one.kernel], sizes, device) for one in ran)
+
+
+def _durations(recording: Recording) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for trace in recording.timing_runs:
+        lasted = trace.dispatches.duration_ns().tolist()
+        for kernel, duration in zip(trace.dispatches.kernel.tolist(), lasted, strict=True):
+            found.setdefault(trace.kernels[kernel].name.partition("(")[0], []).append(duration)
+    return {name: [one for one in lasted if one > 0] for name, lasted in found.items()}
+
+
+def _rate(one: Benchmark, durations: list[int], sizes: Sizes, device: DeviceModel) -> Rate:
+    work = one.work_of(sizes)
+    best, peak = work / min(durations), _peak(one, device)  # per ns: GB/s and GFLOP/s
+    refused = None
+    if peak is not None and best > peak * _ABOVE_PEAK:
+        refused = f"above the theoretical peak of {peak:,.10g}: the kernel did less than it should"
+    pipe = None if one.pipe is None else one.pipe.value
+    return Rate(one.kernel, one.what, pipe, work, len(durations), best, work / max(durations), refused)
+
+
+def _peak(one: Benchmark, device: DeviceModel) -> float | None:
+    return next(_peaks(one, device), None)
+
+
+def _peaks(one: Benchmark, device: DeviceModel) -> Iterator[float]:
+    spec = CeilingOrigin.SPEC
+    if one.pipe is None:
+        yield from (c.peak_gbps for c in device.memory_ceilings if c.origin is spec)
+        return
+    wanted = (one.what, one.pipe, spec)
+    yield from (c.peak_gflops for c in device.compute_ceilings if (c.data_type, c.pipe, c.origin) == wanted)
