@@ -10,7 +10,6 @@ RUNNABLE := $(VENV)/.runnable
 demo: $(RUNNABLE)         ## set up what running needs; build, profile and replay a HIP program, start to end, without a GPU
 	@tools/install_system_packages demo
 	@$(BIN)/python tools/demo.py
-	@echo "rpl is $(BIN)/rpl; to call it by its name: . $(BIN)/activate"
 
 test: check native        ## set up, lint, type-check and run the tests: under ten minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"

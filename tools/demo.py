@@ -35,6 +35,7 @@ EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL = "rpl-emu", "softkfd", "rpl_isolate"
 #: Lines of output that show where a command failed.
 _LAST_LINES = 15
 _LONGEST_WORD = 120
+_TELL_EVERY_S = 5
 #: Exit code of rpl (docs/USER_GUIDE.md).
 NO_VERDICT = 75
 
@@ -190,7 +191,9 @@ def _tell(folder: Path, progress: Progress) -> None:
     for run in documents:
         say(f"documents   {run}: profile.json, roofline.json, dag.json, analysis.json")
         say(f"look again  rpl report {run}; rpl explain --run {run}")
-    say(f"native part export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
+    say("\nTo go on in your shell, with rpl by its name and what was built here:\n")
+    say(f"  . {Path(sys.prefix, 'bin', 'activate')}")
+    say(f"  export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
 
 
 def _compiler() -> str:
@@ -220,15 +223,20 @@ def _build(*targets: str) -> None:
     for target in targets:
         if not re.search(rf"\b{target}\b", offered):
             raise NotHereError(f"headers are absent that {target} needs (`cmake -S . -B build` names them)")
+    for target in targets:
+        _build_one(target)
+
+
+def _build_one(target: str) -> None:
     jobs = str(len(os.sched_getaffinity(0)))
-    command = ["cmake", "--build", str(BUILD), "-j", jobs, "--target", *targets]
+    command = ["cmake", "--build", str(BUILD), "-j", jobs, "--target", target]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     lines, told = [], time.monotonic()
     for line in process.stdout:
         lines.append(line)
-        if (part := re.match(r"\[ *(\d+)%\]", line)) and time.monotonic() - told > 5:
-            say(f"      {part[1]} %")
+        if (part := re.match(r"\[ *(\d+)%\]", line)) and time.monotonic() - told > _TELL_EVERY_S:
+            say(f"      {target} {part[1]} %")
             told = time.monotonic()
     if process.wait():
         raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-_LAST_LINES:])}")
@@ -255,7 +263,8 @@ def _testbed(words: Sequence[str]) -> list[str]:
     """All programs that are older than their sources, side by side."""
     (BUILD / "testbed").mkdir(exist_ok=True)
     names = sorted(path.stem for path in TESTBED.glob("*.hip"))
-    older = [name for name in names if _is_older(BUILD / "testbed" / name, TESTBED / f"{name}.hip")]
+    headers = tuple(TESTBED.glob("*.h"))
+    older = [name for name in names if _is_older(BUILD / "testbed" / name, TESTBED / f"{name}.hip", *headers)]
 
     def build(name: str) -> str:
         source = str(TESTBED / f"{name}.hip")
@@ -267,8 +276,9 @@ def _testbed(words: Sequence[str]) -> list[str]:
     return names
 
 
-def _is_older(program: Path, source: Path) -> bool:
-    return not program.exists() or program.stat().st_mtime < source.stat().st_mtime
+def _is_older(program: Path, *sources: Path) -> bool:
+    newest = max(source.stat().st_mtime for source in sources)
+    return not program.exists() or program.stat().st_mtime < newest
 
 
 def _dominant(run: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from rpl_core.model.architecture import Architecture
 from rpl_llm_unroll.compiling.resource_screen import ResourceScreen
 from rpl_llm_unroll.evidence import kernel_evidence
 from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
@@ -142,6 +143,17 @@ def test_the_user_hears_what_the_screen_refused_or_that_there_was_none():
     notes.clear()
     assert _unscreened().propose(request) is not None
     assert notes == ["deterministic: candidates of unroll are not screened: no compiler in this test"]
+
+
+def test_candidates_are_compiled_for_the_instruction_set_and_not_for_the_name_of_the_device():
+    asked: list[str | None] = []
+    unroll = Unroll(lambda source, architecture: asked.append(architecture) or "no compiler in this test")
+    documents = {"profile": {"gpu": {"architecture": "gfx942-emu"}}}
+    source = KernelSource("k.hip", _TEXT)
+    (candidate, *_) = unroll.propose(source)
+    unroll.screen(attrs.evolve(source, architecture=Architecture(name="gfx942")), candidate, documents)
+    unroll.screen(source, candidate, documents)
+    assert asked == ["gfx942", "gfx942-emu"]
 
 
 def test_what_was_tried_is_not_compiled_again():

@@ -66,9 +66,12 @@ class Unroll(Transformation):
         self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
     ) -> Screening:
         """Compiled on its own: what the build would refuse costs no trial."""
-        subject = (source.path, source.text, architecture(documents))
+        known = source.architecture
+        # Documents name the device: an emulated one has another name than what programs are compiled for.
+        target = architecture(documents) if known is None else known.name
+        subject = (source.path, source.text, target)
         if self._screen is None or self._screen[0] != subject:
-            self._screen = (subject, self._make_screen(source, subject[2]))
+            self._screen = (subject, self._make_screen(source, target))
         screen = self._screen[1]
         if isinstance(screen, str):
             return Screening(unavailable=screen)

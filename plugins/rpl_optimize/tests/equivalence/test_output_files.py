@@ -151,3 +151,12 @@ def test_sessions_are_not_copied_into_each_others_checks(tmp_path) -> None:
     copy = make_working_copy(tmp_path / "here", tmp_path / "copy", (), ("./app",)).directory
     found = {str(path.relative_to(copy)) for path in copy.rglob("*")}
     assert found == {"data", "data/in.bin", "runs", "runs/notes.txt"}
+
+
+def test_what_holds_thousands_of_files_and_no_data_is_not_copied_for_each_run(tmp_path) -> None:
+    for name in (".git/HEAD", "env/pyvenv.cfg", "cache/CACHEDIR.TAG", "data/in.bin"):
+        (tmp_path / "here" / name).parent.mkdir(parents=True)
+        (tmp_path / "here" / name).write_text(name)
+    copy = make_working_copy(tmp_path / "here", tmp_path / "copy", (), ("./app",)).directory
+    assert {path.name for path in copy.iterdir() if path.is_symlink()} == {".git", "env", "cache"}
+    assert (copy / "env" / "pyvenv.cfg").read_text() == "env/pyvenv.cfg"

@@ -28,6 +28,9 @@ COPIED_FILE_BYTES = 1 << 20
 COPIED_TOTAL_BYTES = 64 << 20
 #: Beyond this, directories are linked as a whole.
 MOST_ENTRIES = 5_000
+#: They are linked as a whole, too: histories, virtual environments (PEP 405) and caches (bford.info/cachedir)
+#: hold thousands of files and no program's data.
+_HISTORIES, _MARKS = frozenset((".git", ".hg", ".svn")), ("pyvenv.cfg", "CACHEDIR.TAG")
 
 _PATHS = re.compile(r"[\s=,:;'\"]")
 Stamp = tuple[int, int, int]  # inode, bytes, modification time in ns
@@ -145,7 +148,7 @@ class _Copier:
             return False
         needed = any(path in output.parents for output in self._left_out)
         holds_scratch = path == self._scratch or path in self._scratch.parents
-        return needed or (self._entries_left > 0 and not holds_scratch)
+        return needed or (self._entries_left > 0 and not holds_scratch and not _holds_no_data(path))
 
     def _take_over(self, entry: os.DirEntry[str], path: Path, target: Path) -> None:
         if entry.is_file(follow_symlinks=False) and os.access(path, os.R_OK):
@@ -160,6 +163,10 @@ class _Copier:
         )
         if entry.is_file():
             self.linked[path] = _stamp(path)
+
+
+def _holds_no_data(directory: Path) -> bool:
+    return directory.name in _HISTORIES or any((directory / mark).is_file() for mark in _MARKS)
 
 
 def _stamp(path: Path) -> Stamp | None:
