@@ -55,6 +55,10 @@ def rpl_documents() -> tuple[DocumentContract, ...]:
 
 @hookimpl
 def rpl_ceilings(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
+    from rpl_optimize.ceilings import kept_path
+
+    if not kept_path().exists():  # before the module of what is kept is imported, and pydantic with it
+        return ()
     from rpl_optimize.ceilings.kept import ceilings_of
 
     return ceilings_of(device)

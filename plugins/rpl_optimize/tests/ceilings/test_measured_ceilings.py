@@ -11,7 +11,8 @@ from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.products import GFX942
-from rpl_optimize.ceilings.kept import KeptDevice, KeptRate, ceilings_of, keep, kept_path
+from rpl_optimize.ceilings import kept_path
+from rpl_optimize.ceilings.kept import KeptDevice, KeptRate, ceilings_of, keep
 from rpl_optimize.ceilings.work import BENCHMARKS, Sizes, benchmarks_for, rates_of
 from rpl_testkit.traces import make_trace
 

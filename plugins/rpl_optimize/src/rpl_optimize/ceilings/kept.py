@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
+from rpl_optimize.ceilings import kept_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from rpl_core.model.device import DeviceModel
 
@@ -55,12 +55,6 @@ class KeptDevice(_Strict):
 class KeptCeilings(_Strict):
     schema_version: Literal["1.0"] = "1.0"
     devices: dict[str, KeptDevice] = Field(default_factory=dict)
-
-
-def kept_path() -> Path:
-    """In ``$XDG_CONFIG_HOME/rpl``, else ``~/.config/rpl``."""
-    folder = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(folder) if folder else Path.home() / ".config") / "rpl" / "ceilings.json"
 
 
 def read_kept() -> KeptCeilings:

@@ -63,7 +63,8 @@ def measure_ceilings(
     rpl measure-ceilings --device MI300X
     rpl ceilings --device MI300X
     """
-    from rpl_optimize.ceilings.kept import keep, kept_path
+    from rpl_optimize.ceilings import kept_path
+    from rpl_optimize.ceilings.kept import keep
     from rpl_optimize.ceilings.work import Sizes, benchmarks_for, rates_of
 
     session = session_of(context)
