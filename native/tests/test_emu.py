@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import struct
 import subprocess
 from collections import Counter
 
@@ -311,6 +312,22 @@ def test_comgr_decodes_what_llvm_decodes(emulator, examples, hip_runtime):
     assert (version[:4], other[:5]) == ("LLVM", "comgr")
     assert len(lines) > 1000
     assert [_as_number(line) for line in lines] == [_as_number(line) for line in others]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        (0xD100000D, 0x000902FF),  # v_cndmask_b32_e64 with a literal, which gfx942 has not behind 8 bytes
+        (0x7E0202FF,),  # v_mov_b32 whose literal is behind the end of the code
+        (0x5C880EF9, 0xD2030FFE),  # SDWA with a reserved selection
+    ],
+)
+def test_bytes_on_which_llvm_crashes_are_no_instruction(emulator, broken):
+    """LLVM 22.1 does, and llvm-objdump of it too."""
+    code = struct.pack(f"<I{len(broken)}I", 0xBF800000, *broken)
+    _, lines = _lines_of([emulator.program, "disassemble"], code)
+    assert lines[0].split() == ["4", "s_nop", "0"]
+    assert lines[1].split() == ["0"]
 
 
 def _places(code):

@@ -8,6 +8,7 @@ from rpl_codeobject.instructions.disassembly import Instruction, disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.instructions.machine_loops import find_machine_loops
 from rpl_codeobject.reading.read import read_code_objects
+from rpl_core.errors import BadDataError
 
 _SUM = """
 extern "C" __global__ void total(float* out, const float* in, int n) {
@@ -80,3 +81,14 @@ def test_a_branch_to_itself_is_a_loop_of_one_instruction_and_one_forward_is_none
     ]
     (loop,) = find_machine_loops(code)
     assert (loop.head, loop.end, loop.shape) == (4, 4, ("s_cbranch_scc1",))
+
+
+@pytest.mark.clang
+def test_a_disassembler_that_crashes_is_named(compile_hip, tmp_path):
+    tool = tmp_path / "objdump"
+    tool.write_text("#!/bin/sh\necho stack frame of mine >&2\nkill -SEGV $$\n")
+    tool.chmod(0o755)
+    (code_object,) = read_code_objects(compile_hip(_SUM.replace("PRAGMA", ""), name="a.hsaco"))
+    with pytest.raises(BadDataError, match="crashed") as caught:
+        disassemble(code_object, tool=tool)
+    assert "frame" not in str(caught.value.cause)

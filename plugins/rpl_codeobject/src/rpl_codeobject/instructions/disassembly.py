@@ -122,6 +122,11 @@ def _objdump(tool: Path, elf: bytes, selection: list[str]) -> str:
             done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise MissingError(f"{tool} did not disassemble the code object: {error}") from error
+    if done.returncode < 0:  # its last lines are addresses of its own
+        raise BadDataError(
+            f"{tool} crashed on the code object",
+            cause="bytes that are no instruction of its architecture: damaged or not code",
+        )
     if done.returncode != 0:
         problem = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise BadDataError(
