@@ -13,6 +13,7 @@ import pytest
 from rpl_core.cli.process_start import import_numpy_alone
 
 HEAVY = ("attr", "networkx", "numpy", "pluggy", "pydantic", "rich", "sqlite3", "stevedore")
+BARE = "import json, sys; print(*sys.modules)"
 LIST_MODULES = """
 import json, sys
 from rpl_core.cli import main
@@ -118,6 +119,3 @@ def test_few_modules_are_imported(option, limit):
     """Beside those of the bare interpreter: 29 and 159 in 2026. Seconds are in benchmarks/cli_startup.py."""
     bare = set(subprocess.check_output([sys.executable, "-c", BARE], text=True).split())
     assert len(imported_by(option) - bare) < limit
-
-
-BARE = "import json, sys; print(*sys.modules)"

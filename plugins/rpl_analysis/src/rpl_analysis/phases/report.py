@@ -70,14 +70,17 @@ def phase_report(trace: Trace, run: int) -> PhaseReport | None:
     launches = _launches(trace, trace.dispatches)
     spans = {name: _merged(ranges) for name, ranges in named.items()}
     by_time = sorted(spans, key=lambda name: (-_length(spans[name]), name))
-    inside = np.zeros(len(trace.dispatches), np.bool_)
+    durations = trace.dispatches.duration_ns()
+    total = int(durations.sum())
+    inside = np.zeros(len(durations), np.bool_)
     phases = []
     for name in by_time[:MOST_PHASES]:
         rows = _inside(spans[name], launches)
         inside[rows] = True
-        phases.append(_phase(trace, name, len(named[name]), _length(spans[name]), rows))
+        times = len(named[name]), _length(spans[name])
+        phases.append(_phase(trace, name, times, rows, (durations, total)))
     phases.sort(key=lambda phase: (-phase.kernel_ns, -phase.host_ns, phase.name))
-    outside = int(trace.dispatches.duration_ns()[~inside].sum())
+    outside = int(durations[~inside].sum())
     return PhaseReport(run, launches.by, tuple(phases), max(0, len(by_time) - MOST_PHASES), outside)
 
 
@@ -163,9 +166,12 @@ def _inside(spans: Mapping[tuple[int, int], Int64Column], launches: _Launches) -
     return np.unique(np.concatenate(found))
 
 
-def _phase(trace: Trace, name: str, ranges: int, host_ns: int, rows: Int64Column) -> Phase:
-    durations = trace.dispatches.duration_ns()
-    total, own = int(durations.sum()), int(durations[rows].sum())
+def _phase(
+    trace: Trace, name: str, times: tuple[int, int], rows: Int64Column, kernel_time: tuple[Int64Column, int]
+) -> Phase:
+    """``times``: how many ranges, and their host time. ``kernel_time``: of each dispatch, and of all."""
+    durations, total = kernel_time
+    own = int(durations[rows].sum())
     by_name: dict[str, int] = {}
     spent = np.bincount(trace.dispatches.kernel[rows], durations[rows], len(trace.kernels))
     for kernel, ns in zip(trace.kernels, spent.tolist(), strict=True):
@@ -173,8 +179,8 @@ def _phase(trace: Trace, name: str, ranges: int, host_ns: int, rows: Int64Column
     dominant = max(sorted(by_name), key=lambda kernel: by_name[kernel]) if own else None
     return Phase(
         name=name,
-        ranges=ranges,
-        host_ns=host_ns,
+        ranges=times[0],
+        host_ns=times[1],
         launches=len(rows),
         kernel_ns=own,
         share=own / total if total else None,

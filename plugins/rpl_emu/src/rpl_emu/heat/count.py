@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import RplError
+from rpl_core.files.atomic import write_atomic
 from rpl_emu.heat.contract import HeatFile, HeatLine, HeatPlace, KernelHeat
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def write_heat(path: Path, launches: Iterable[EmulatedLaunch], command: Sequence
     kernels = [_kernel_heat(facts, lines) for facts in grouped.values()]
     kernels.sort(key=lambda heat: (-heat.executed, heat.kernel))
     content = HeatFile(format="rpl instruction heat 1", kernels=tuple(kernels))
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(content.model_dump_json(), encoding="utf-8")
-    temporary.replace(path)
+    write_atomic(path, content.model_dump_json())
 
 
 class _Lines:

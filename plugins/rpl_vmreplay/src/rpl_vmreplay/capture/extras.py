@@ -19,6 +19,14 @@ CHUNK_BYTES = 1 << 20
 #: Bytes of one chunk's hash in ``.xxh3`` files.
 HASH_BYTES = 8
 
+
+def chunk_hash(content: bytes) -> bytes:
+    """Of one chunk, as ``.xxh3`` files hold it."""
+    import xxhash
+
+    return int(xxhash.xxh3_64_intdigest(content)).to_bytes(HASH_BYTES, "little")
+
+
 _Nanoseconds = Annotated[int, Field(ge=0, lt=ADDRESSES)]
 _Size = Annotated[int, Field(ge=0, lt=ADDRESSES)]
 _Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rpl_vmreplay.capture.contents import BLOCK_BYTES, PACKED_SUFFIX, blocks_with_data
-from rpl_vmreplay.capture.extras import HASH_BYTES
+from rpl_vmreplay.capture.extras import HASH_BYTES, chunk_hash
 from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes
 
 if TYPE_CHECKING:
@@ -72,8 +72,6 @@ class PlainMemory:
         )
 
     def _region_hashes(self, region: Region, changes: Sequence[Change]) -> bytes:
-        import xxhash
-
         hashes = bytearray(self._captured_hashes(region))
         parts: dict[int, list[Change]] = defaultdict(list)
         for address, data in changes:
@@ -87,24 +85,20 @@ class PlainMemory:
                 block = bytearray(stream.read(min(BLOCK_BYTES, region.size - index * BLOCK_BYTES)))
                 for address, data in inside:
                     _put(block, address - region.base - index * BLOCK_BYTES, data)
-                digest = int(xxhash.xxh3_64_intdigest(bytes(block))).to_bytes(HASH_BYTES, "little")
-                hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] = digest
+                hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] = chunk_hash(bytes(block))
         return bytes(hashes)
 
     def _captured_hashes(self, region: Region) -> bytes:
         kept = self.capture.hashes_of(region, "pre")
         if kept is not None:
             return kept.read_bytes()
-        import xxhash
-
-        def digest(content: bytes) -> bytes:
-            return int(xxhash.xxh3_64_intdigest(content)).to_bytes(HASH_BYTES, "little")
-
         whole, rest = divmod(region.size, BLOCK_BYTES)
-        hashes = bytearray(digest(bytes(BLOCK_BYTES)) * whole + (digest(bytes(rest)) if rest else b""))
+        hashes = bytearray(
+            chunk_hash(bytes(BLOCK_BYTES)) * whole + (chunk_hash(bytes(rest)) if rest else b"")
+        )
         for offset, block in blocks_with_data(self.path_of(region), region.size):
             place = offset // BLOCK_BYTES * HASH_BYTES
-            hashes[place : place + HASH_BYTES] = digest(block)
+            hashes[place : place + HASH_BYTES] = chunk_hash(block)
         return bytes(hashes)
 
 

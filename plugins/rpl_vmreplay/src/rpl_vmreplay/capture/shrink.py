@@ -13,7 +13,7 @@ from rpl_core.process.storage import storage_error
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import PAGE_BYTES, accesses_of, logged, pages_of
 from rpl_vmreplay.capture.contents import BLOCK_BYTES
-from rpl_vmreplay.capture.extras import EXTRAS, HASH_BYTES, SENTINEL
+from rpl_vmreplay.capture.extras import EXTRAS, SENTINEL, chunk_hash
 from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, Region
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.capture.plain_memory import PlainMemory
@@ -165,10 +165,7 @@ def _told_region(told: list[dict[str, Any]], piece: _Piece) -> dict[str, Any]:
 
 
 def _hashes(content: bytes) -> bytes:
-    import xxhash
-
-    chunks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
-    return b"".join(int(xxhash.xxh3_64_intdigest(one)).to_bytes(HASH_BYTES, "little") for one in chunks)
+    return b"".join(chunk_hash(content[at : at + BLOCK_BYTES]) for at in range(0, len(content), BLOCK_BYTES))
 
 
 def _seal(folder: Path) -> None:

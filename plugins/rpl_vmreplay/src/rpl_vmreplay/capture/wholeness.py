@@ -11,7 +11,7 @@ from rpl_vmreplay.capture.contents import (
     blocks_with_data,
     packed_size_problem,
 )
-from rpl_vmreplay.capture.extras import EXTRAS, HASH_BYTES, SENTINEL, Sentinel
+from rpl_vmreplay.capture.extras import EXTRAS, HASH_BYTES, SENTINEL, Sentinel, chunk_hash
 from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, read_json
 
 if TYPE_CHECKING:
@@ -144,30 +144,22 @@ def _hash_problems(capture: Capture, region: Region) -> Iterator[str]:
 
 def _first_wrong_chunk(path: Path, size: int, hashes: bytes) -> int | None:
     """The offset of the first chunk that isn't what its hash says; holes are zeros and are not read."""
-    import xxhash
-
-    zeros = _hash_of_zeros(BLOCK_BYTES)
+    zeros = chunk_hash(bytes(BLOCK_BYTES))
     expected = 0
     for offset, block in blocks_with_data(path, size):
         if (hole := _first_that_is_not(zeros, hashes, expected, offset)) is not None:
             return hole
         index = offset // BLOCK_BYTES
-        digest = int(xxhash.xxh3_64_intdigest(block)).to_bytes(HASH_BYTES, "little")
-        if hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] != digest:
+        if hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] != chunk_hash(block):
             return offset
         expected = offset + len(block)
     last = size // BLOCK_BYTES * BLOCK_BYTES
     if (hole := _first_that_is_not(zeros, hashes, expected, last)) is not None:
         return hole
-    if expected < size and size % BLOCK_BYTES and hashes[-HASH_BYTES:] != _hash_of_zeros(size % BLOCK_BYTES):
+    rest = size % BLOCK_BYTES
+    if expected < size and rest and hashes[-HASH_BYTES:] != chunk_hash(bytes(rest)):
         return last
     return None
-
-
-def _hash_of_zeros(size: int) -> bytes:
-    import xxhash
-
-    return int(xxhash.xxh3_64_intdigest(bytes(size))).to_bytes(HASH_BYTES, "little")
 
 
 def _first_that_is_not(digest: bytes, hashes: bytes, begin: int, end: int) -> int | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import replayer_option
-from rpl_vmreplay.cli.shrink import shrink, timeout_option
+from rpl_vmreplay.cli.captures import replayer_option, timeout_option
+from rpl_vmreplay.cli.shrink import shrink
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -53,7 +53,7 @@ def info(context: click.Context, folder: Path, as_json: bool) -> None:
 @click.option("--accesses", is_flag=True,
               help="Replay the launch, too: does it reach captured memory only?")  # fmt: skip
 @replayer_option("For --accesses; default: a replayer that logs them.")
-@timeout_option
+@timeout_option("Seconds for one replay")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def verify(context: click.Context, /, folder: Path, as_json: bool, **flags: Any) -> int:

@@ -64,6 +64,14 @@ def replayer_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., A
     return click.option("--replayer", "--device", default=None, metavar="NAME", help=text)
 
 
+def timeout_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """How long a kernel may run; ``text`` says for what."""
+    limit = click.FloatRange(0, min_open=True)
+    return click.option(
+        "--kernel-timeout", type=limit, default=60.0, metavar="S", help=f"{text} (default: 60)."
+    )
+
+
 def named_folder(argument: Path | None, option: Path | None) -> Path | None:
     """Raises UsageError when two different ones are named."""
     from rpl_core.errors import UsageError

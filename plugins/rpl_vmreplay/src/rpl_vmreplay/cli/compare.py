@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import JsonCommand, replayer_option
+from rpl_vmreplay.cli.captures import JsonCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -53,8 +53,7 @@ def _failure_document(error: RplError) -> dict[str, Any]:
 @click.option("--pairs", type=click.IntRange(2, 1_000_000), metavar="N",
               help="If equal, launch both in turns N times each and compare their times.")  # fmt: skip
 @click.option("--cold-caches", is_flag=True, help="With --pairs: empty caches before each launch.")
-@click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=60.0, metavar="S",
-              help="Seconds for one launch of A (default: 60).")  # fmt: skip
+@timeout_option("Seconds for one launch of A")
 @click.option("--sanitize", is_flag=True, help="B may have no race and no read of what nobody wrote.")
 @replayer_option("Where to run: a replayer or its device; default: one that logs writes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

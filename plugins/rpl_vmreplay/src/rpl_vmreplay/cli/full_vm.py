@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import JsonPluginOptionsCommand, replayer_option
+from rpl_vmreplay.cli.captures import JsonPluginOptionsCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReplayResult
 
 _FOLDER = click.Path(path_type=Path)
-_KERNEL_TIMEOUT_S = 60.0
 
 
 def _failure_document(error: RplError) -> dict[str, Any]:
@@ -40,8 +39,7 @@ def _failure_document(error: RplError) -> dict[str, Any]:
 @click.option("--cold-caches", is_flag=True, help="Make what caches hold give way before each launch.")
 @click.option("--hsaco", type=_FOLDER, metavar="FILE", help="Run this code object's kernel instead.")
 @click.option("--patch-hidden-args", is_flag=True, help="Zero hidden arguments that lead into the program.")
-@click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=_KERNEL_TIMEOUT_S,
-              metavar="S", help="Seconds for one launch (default: 60).")  # fmt: skip
+@timeout_option("Seconds for one launch")
 @replayer_option("Where to run it: a replayer, or the device that it replays on (default: hsa).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_vmreplay.cli.captures import replayer_option
+from rpl_vmreplay.cli.captures import replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
 
 _FOLDER = click.Path(path_type=Path)
-timeout_option = click.option("--kernel-timeout", type=click.FloatRange(0, min_open=True), default=60.0,
-                              metavar="S", help="Seconds for one replay (default: 60).")  # fmt: skip
 
 
 @click.command("shrink")
 @click.argument("folder", type=_FOLDER)
 @click.option("-o", "--output", "target", type=_FOLDER, required=True, help="Folder of the new capture.")
 @replayer_option("What tells the accesses; default: a replayer that logs them.")
-@timeout_option
+@timeout_option("Seconds for one replay")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def shrink(context: click.Context, /, folder: Path, target: Path, as_json: bool, **flags: Any) -> int:
