@@ -12,6 +12,8 @@ import pytest
 
 #: The first of them builds the native part.
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
+#: Numbers of each array in programs/capture_scenarios.cpp.
+_COUNT = 1000
 
 
 @pytest.fixture
@@ -93,6 +95,17 @@ def test_only_what_launches_change_is_restored_where_the_end_proves_it(in_place,
     execution = ran.document["execution"]
     assert 0 < execution["restored_bytes"] < sum(one["size"] for one in ran.document["reservations"])
     assert (execution["cache_mode"], execution["flushed_bytes"]) == ("warm", None)
+
+
+def test_everything_is_restored_again_where_launches_change_different_memory(in_place, replay, monkeypatch):
+    sum_of_all = _region_with(in_place, 40 + _COUNT * (_COUNT + 1) // 2)
+    monkeypatch.setenv("ALSO_CHANGED", hex(sum_of_all["base"]))
+    ran = replay(in_place, "--iterations", "4")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    assert ran.document["execution"]["restored_bytes"] is None
+    assert len(ran.document["timing"]["raw"]) == 4
+    (note,) = (note for note in ran.document["notes"] if "different memory" in note)
+    assert "second trial" in note
 
 
 @pytest.mark.long
