@@ -1,4 +1,4 @@
-"""What all tests of this repository share: fixed seeds, and signals as a terminal gives them.
+"""What all tests of this repository share: fixed seeds, no settings of their user, signals as of a terminal.
 
 The fixtures come from rpl_testkit.pytest_plugin, which pytest finds by rpl-testkit's entry point.
 """
@@ -6,7 +6,9 @@ The fixtures come from rpl_testkit.pytest_plugin, which pytest finds by rpl-test
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
@@ -25,3 +27,11 @@ def pytest_sessionstart() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, default)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Ceilings that were measured on the GPU of a developer are theirs, not those of the tests."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield

@@ -1,4 +1,4 @@
-"""The kernels of `rpl measure-ceilings` on the emulated GPU: their modelled rates are no ceilings."""
+"""The kernels of `rpl ceilings measure` on the emulated GPU: their modelled rates are no ceilings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ def test_an_emulated_device_gives_modelled_rates_and_no_ceiling(
     monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     words = ["--device", DEVICE, "--launches", "2", "--iterations", "3", "--mebibytes", "1"]
-    ran = rpl_cli("measure-ceilings", *words, "--workgroups", "2", "--build", _compile(hip_runtime), "--json")
+    ran = rpl_cli(
+        "ceilings", "measure", *words, "--workgroups", "2", "--build", _compile(hip_runtime), "--json"
+    )
     found = ran.assert_ok().json()
     assert (found["origin"], found["collector"]) == ("modelled", DEVICE)
     assert "no ceiling, since nothing was measured" in ran.stderr
-    assert len(found["rates"]) == 13
+    assert len(found["rates"]) == 15
     assert {one["launches"] for one in found["rates"]} == {2}
     listed = rpl_cli("ceilings", "--device", DEVICE, "--json").assert_ok().json()["ceilings"]
     assert "measured" not in {one["origin"] for one in listed}

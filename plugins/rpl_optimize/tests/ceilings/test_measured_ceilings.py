@@ -62,6 +62,8 @@ def test_the_work_of_each_kernel_is_what_its_source_says():
         "ceiling_write": 2_097_152,
         "ceiling_copy": 4_194_304,
         "ceiling_read": 2_097_152,
+        "ceiling_l2": 491_520,  # 2 560 work-items x 3 x 8 loads x 8 bytes
+        "ceiling_lds": 491_520,
         "ceiling_fma_f16": 122_880,  # 2 560 work-items x 3 x 8 chains x 2
         "ceiling_fma_f32": 122_880,
         "ceiling_fma_f64": 122_880,
@@ -79,9 +81,10 @@ def test_the_best_launch_is_kept_and_listed_as_measured(device, rpl_cli):
     durations = [
         *(("ceiling_write", ns) for ns in (600, 1000)),
         *(("ceiling_copy", ns) for ns in (1000, 1048)),
+        *(("ceiling_lds", ns) for ns in (20, 30)),
         *(("ceiling_fma_f32", ns) for ns in (12, 10)),
     ]
-    wanted = chosen(device, "ceiling_write", "ceiling_copy", "ceiling_fma_f32")
+    wanted = chosen(device, "ceiling_write", "ceiling_copy", "ceiling_lds", "ceiling_fma_f32")
     rates = {one.kernel: one for one in rates_of(recording(durations), wanted, SIZES, device)}
     assert (rates["ceiling_copy"].best, rates["ceiling_fma_f32"].best) == (4194.304, 12288.0)
     assert rates["ceiling_fma_f32"].slowest == 10240.0
@@ -90,10 +93,11 @@ def test_the_best_launch_is_kept_and_listed_as_measured(device, rpl_cli):
     measured = {(one["ceiling"], one["pipe"]): one for one in listed if one["origin"] == "measured"}
     assert {key: one["rate"] for key, one in measured.items()} == {
         ("hbm", None): 4194.304,
+        ("lds", None): 24576.0,
         ("F32", "valu"): 12288.0,
     }
     assert measured["hbm", None]["source"] == (
-        "ceiling_copy, best of 2, slowest 4,002.2; rpl measure-ceilings 0.1.0, 2026-11-22"
+        "ceiling_copy, best of 2, slowest 4,002.2; rpl ceilings measure 0.1.0, 2026-11-22"
     )
     assert {one.origin.value for one in ceilings_of(device)} == {"measured"}
     assert ceilings_of(attrs.evolve(device, compute_units=38)) == ()  # a partition
@@ -137,4 +141,4 @@ def test_a_damaged_file_costs_the_measured_ceilings_only(rpl_cli):
 
 
 def test_without_a_device_nothing_is_built(rpl_cli):
-    assert rpl_cli("measure-ceilings").exit_code == 64
+    assert rpl_cli("ceilings", "measure").exit_code == 64

@@ -1,4 +1,4 @@
-// Small kernels whose work is known in advance; `rpl measure-ceilings` times them by a profiler.
+// Small kernels whose work is known in advance; `rpl ceilings measure` times them by a profiler.
 //
 //   ceilings WORKGROUPS ITERATIONS MEBIBYTES LAUNCHES KERNEL...
 //
@@ -6,6 +6,7 @@
 //   ceiling_copy    reads and writes every byte of a buffer:         2 x MEBIBYTES x 2^20 bytes
 //   ceiling_read    reads every byte of a buffer:                    1 x MEBIBYTES x 2^20 bytes
 //   ceiling_write   writes every byte of a buffer:                   1 x MEBIBYTES x 2^20 bytes
+//   ceiling_l2, ceiling_lds  8 loads of 8 bytes in each work-item:   WORKGROUPS x 256 x ITERATIONS x 8 x 8 bytes
 //   ceiling_fma_*   8 independent chains in each work-item:          WORKGROUPS x 256 x ITERATIONS x 8 x 2 FLOPs
 //   ceiling_pk_fma_f32  the same with two values in each operation:  twice that
 //   ceiling_mfma_*  4 independent chains in each wave of 64:         WORKGROUPS x 4 x ITERATIONS x 4 x 2MNK FLOPs
@@ -47,6 +48,35 @@ extern "C" __global__ void ceiling_read(Chunk* to, const Chunk* from, unsigned l
   Chunk sum{};
   for (unsigned long long i = 1ull * blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) sum |= from[i];
   if (sum.x == never && sum.y == never && sum.z == never && sum.w == never) *to = sum;
+}
+
+using Word = unsigned long long;
+
+// All workgroups read the same MiB, which every L2 holds after the first round. Loads of agent scope miss the
+// first vector cache (LLVM, User Guide for AMDGPU Backend, "Memory Model": sc1 on gfx942, glc before), and a
+// compiler leaves out no atomic load.
+extern "C" __global__ void ceiling_l2(Word* to, const Word* from, unsigned iterations) {
+  constexpr unsigned kWords = 1u << 17;
+  Word sum = 0;
+  unsigned place = (blockIdx.x * 2048 + threadIdx.x) & (kWords - 1);
+  for (unsigned n = 0; n < iterations; ++n) {
+    _Pragma("unroll") for (int i = 0; i < 8; ++i)
+        sum |= __hip_atomic_load(from + place + i * 256, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    place = (place + 2048) & (kWords - 1);
+  }
+  if (sum == ~0ull) *to = sum;  // the host never writes such words
+}
+
+// The work-items of a wave read consecutive words: no bank is asked twice.
+extern "C" __global__ void ceiling_lds(Word* to, const Word* from, unsigned iterations) {
+  __shared__ Word tile[1024];
+  for (unsigned i = threadIdx.x; i < 1024; i += 256) tile[i] = from[i];
+  __syncthreads();
+  Word sum = 0;
+  for (unsigned n = 0; n < iterations; ++n)
+    _Pragma("unroll") for (int i = 0; i < 8; ++i)
+        sum |= __hip_atomic_load(tile + threadIdx.x + i * 96, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  if (sum == ~0ull) *to = sum;
 }
 
 // Written as instructions: a compiler may join two of them to a packed one, which is another ceiling.
@@ -158,29 +188,33 @@ NO_KERNEL(ceiling_mfma_f8)
 #endif
 
 using MemoryKernel = void (*)(Chunk*, const Chunk*, unsigned long long, unsigned);
+using CachedKernel = void (*)(Word*, const Word*, unsigned);
 using ArithmeticKernel = void (*)(float*, unsigned, float, float);
 
 struct Named {
   const char* name;
   MemoryKernel memory;
+  CachedKernel cached;
   ArithmeticKernel arithmetic;
   unsigned needs;
 };
 
 static const Named kKernels[] = {
-    {"ceiling_write", ceiling_write, nullptr, 0},
-    {"ceiling_copy", ceiling_copy, nullptr, 0},
-    {"ceiling_read", ceiling_read, nullptr, 0},
-    {"ceiling_fma_f16", nullptr, ceiling_fma_f16, 0},
-    {"ceiling_fma_f32", nullptr, ceiling_fma_f32, 0},
-    {"ceiling_fma_f64", nullptr, ceiling_fma_f64, 0},
-    {"ceiling_pk_fma_f32", nullptr, ceiling_pk_fma_f32, kMatrix},
-    {"ceiling_mfma_f16", nullptr, ceiling_mfma_f16, kMatrix},
-    {"ceiling_mfma_bf16", nullptr, ceiling_mfma_bf16, kMatrix},
-    {"ceiling_mfma_f32", nullptr, ceiling_mfma_f32, kMatrix},
-    {"ceiling_mfma_f64", nullptr, ceiling_mfma_f64, kMatrix},
-    {"ceiling_mfma_i8", nullptr, ceiling_mfma_i8, kWideMatrix},
-    {"ceiling_mfma_f8", nullptr, ceiling_mfma_f8, kWideMatrix},
+    {"ceiling_write", ceiling_write, nullptr, nullptr, 0},
+    {"ceiling_copy", ceiling_copy, nullptr, nullptr, 0},
+    {"ceiling_read", ceiling_read, nullptr, nullptr, 0},
+    {"ceiling_l2", nullptr, ceiling_l2, nullptr, 0},
+    {"ceiling_lds", nullptr, ceiling_lds, nullptr, 0},
+    {"ceiling_fma_f16", nullptr, nullptr, ceiling_fma_f16, 0},
+    {"ceiling_fma_f32", nullptr, nullptr, ceiling_fma_f32, 0},
+    {"ceiling_fma_f64", nullptr, nullptr, ceiling_fma_f64, 0},
+    {"ceiling_pk_fma_f32", nullptr, nullptr, ceiling_pk_fma_f32, kMatrix},
+    {"ceiling_mfma_f16", nullptr, nullptr, ceiling_mfma_f16, kMatrix},
+    {"ceiling_mfma_bf16", nullptr, nullptr, ceiling_mfma_bf16, kMatrix},
+    {"ceiling_mfma_f32", nullptr, nullptr, ceiling_mfma_f32, kMatrix},
+    {"ceiling_mfma_f64", nullptr, nullptr, ceiling_mfma_f64, kMatrix},
+    {"ceiling_mfma_i8", nullptr, nullptr, ceiling_mfma_i8, kWideMatrix},
+    {"ceiling_mfma_f8", nullptr, nullptr, ceiling_mfma_f8, kWideMatrix},
 };
 
 static const Named* find(const char* name) {
@@ -215,6 +249,8 @@ int main(int argc, char** argv) {
     for (unsigned n = 0; n < launches; ++n) {
       if (kernel->memory != nullptr)
         kernel->memory<<<workgroups, 256>>>(to, from, bytes / sizeof(Chunk), 0xffffffffu);
+      else if (kernel->cached != nullptr)
+        kernel->cached<<<workgroups, 256>>>(reinterpret_cast<Word*>(to), reinterpret_cast<const Word*>(from), iterations);
       else
         kernel->arithmetic<<<workgroups, 256>>>(reinterpret_cast<float*>(to), iterations, 1.0f, 0.5f);
       CHECK(hipGetLastError());

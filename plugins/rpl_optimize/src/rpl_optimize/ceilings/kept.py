@@ -70,7 +70,7 @@ def read_kept() -> KeptCeilings:
         reason = str(error).splitlines()[0]
         raise BadDataError(
             f"the measured ceilings in {path} can't be read: {reason}",
-            next_step="delete the file and run `rpl measure-ceilings` again",
+            next_step="delete the file and run `rpl ceilings measure` again",
         ) from error
 
 
@@ -100,16 +100,19 @@ def ceilings_of(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ..
 def _ceilings(found: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling | MemoryCeiling]:
     origin = CeilingOrigin.MEASURED
     usable = [one for one in found.rates if one.refused is None]
-    memory = [one for one in usable if one.pipe is None]
-    if memory and device.memory_ceilings:  # the farthest level is the first
-        best = max(memory, key=lambda one: one.best)
-        yield MemoryCeiling(device.memory_ceilings[0].level, best.best, origin, _source(best, found))
+    levels = [c.level for c in device.memory_ceilings]  # the farthest is the first
+    streams = [one for one in usable if one.pipe is None and one.what not in levels]
+    if streams and levels:
+        best = max(streams, key=lambda one: one.best)
+        yield MemoryCeiling(levels[0], best.best, origin, _source(best, found))
     for one in usable:
-        if one.pipe is not None:
+        if one.what in levels:
+            yield MemoryCeiling(one.what, one.best, origin, _source(one, found))
+        elif one.pipe is not None:
             yield ComputeCeiling(one.what, Pipe(one.pipe), one.best, origin, _source(one, found))
 
 
 def _source(one: KeptRate, found: KeptDevice) -> str:
     spread = f"slowest {one.slowest:,.6g}"
-    made = f"rpl measure-ceilings {found.rpl_version}, {found.date}"
+    made = f"rpl ceilings measure {found.rpl_version}, {found.date}"
     return f"{one.kernel}, best of {one.launches}, {spread}; {made}"

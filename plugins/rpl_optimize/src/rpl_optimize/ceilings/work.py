@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _THREADS = 256
 _CHAINS = 8
+_LOADED_BYTES = 8 * 8  # of each work-item and iteration
 _WAVES, _MATRIX_CHAINS = 4, 4
 #: Above the peak by more than clocks can explain (chosen): not a rate, but work that was not done.
 _ABOVE_PEAK = 1.05
@@ -38,19 +39,21 @@ class Sizes:
 
 @frozen
 class Benchmark:
-    """A kernel of the program: ``pipe`` is that of arithmetic; without one it moves bytes of main memory.
+    """A kernel of the program: ``pipe`` is that of arithmetic; without one it moves bytes.
 
-    ``work`` is what a launch does for each iteration of a workgroup (FLOPs), or for each byte of a buffer.
+    ``work`` is what a launch does for each iteration of a workgroup (FLOPs, bytes of the memory level
+    ``what``); of one that ``streams``, for each byte of a buffer in main memory.
     """
 
     kernel: str
-    what: str  # "F32", "copy"
+    what: str  # "F32", "l2", "copy"
     pipe: Pipe | None
     work: int
+    streams: bool = False
 
     def work_of(self, sizes: Sizes) -> int:
         """FLOPs or bytes of one launch."""
-        if self.pipe is None:
+        if self.streams:
             return self.work * sizes.mebibytes * 2**20
         return self.work * sizes.workgroups * sizes.iterations
 
@@ -65,9 +68,11 @@ def _mfma(data_type: str, m: int, n: int, k: int) -> Benchmark:
 
 
 BENCHMARKS = (
-    Benchmark("ceiling_write", "write", None, 1),  # first: it fills the buffers' pages
-    Benchmark("ceiling_copy", "copy", None, 2),
-    Benchmark("ceiling_read", "read", None, 1),
+    Benchmark("ceiling_write", "write", None, 1, streams=True),  # first: it fills the buffers' pages
+    Benchmark("ceiling_copy", "copy", None, 2, streams=True),
+    Benchmark("ceiling_read", "read", None, 1, streams=True),
+    Benchmark("ceiling_l2", "l2", None, _THREADS * _LOADED_BYTES),
+    Benchmark("ceiling_lds", "lds", None, _THREADS * _LOADED_BYTES),
     _fma("fma_f16", "F16"),
     _fma("fma_f32", "F32"),
     _fma("fma_f64", "F64"),
@@ -99,8 +104,8 @@ class Rate:
 
 
 def benchmarks_for(device: DeviceModel) -> tuple[Benchmark, ...]:
-    """The memory kernels, and arithmetic for which the device has a theoretical peak."""
-    return tuple(one for one in BENCHMARKS if one.pipe is None or _peak(one, device) is not None)
+    """The kernels of main memory, and those of levels and arithmetic that have a theoretical peak."""
+    return tuple(one for one in BENCHMARKS if one.streams or _peak(one, device) is not None)
 
 
 def rates_of(
@@ -148,7 +153,8 @@ def _peak(one: Benchmark, device: DeviceModel) -> float | None:
 def _peaks(one: Benchmark, device: DeviceModel) -> Iterator[float]:
     spec = CeilingOrigin.SPEC
     if one.pipe is None:
-        yield from (c.peak_gbps for c in device.memory_ceilings if c.origin is spec)
+        known = (c for c in device.memory_ceilings if c.origin is spec)
+        yield from (c.peak_gbps for c in known if one.streams or c.level == one.what)
         return
     wanted = (one.what, one.pipe, spec)
     yield from (c.peak_gflops for c in device.compute_ceilings if (c.data_type, c.pipe, c.origin) == wanted)

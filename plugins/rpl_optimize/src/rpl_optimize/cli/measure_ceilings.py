@@ -1,4 +1,4 @@
-"""``rpl measure-ceilings``: bandwidth and arithmetic rates that your own device reaches."""
+"""``rpl ceilings measure``: bandwidth and arithmetic rates that your own device reaches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PER_COMPUTE_UNIT = 8  # workgroups of four waves: as many as fit on a compute unit of most GPUs
 
 
-@click.command("measure-ceilings")
+@click.command("measure", short_help="Measure those of your own device, and keep them.")
 @click.option("--device", "name", metavar="NAME", help="The device to measure, see `rpl devices`.")
 @click.option("--build", "build_command", metavar="COMMAND", help="Your compiler: {source}, {output}.")
 @click.option("--collector", metavar="NAME", help="Who times the kernels.")
@@ -36,7 +36,7 @@ _PER_COMPUTE_UNIT = 8  # workgroups of four waves: as many as fit on a compute u
     type=click.IntRange(min=1),
     default=4096,
     show_default=True,
-    help="Of each arithmetic kernel.",
+    help="Of each kernel of arithmetic, L2 and LDS.",
 )
 @click.option(
     "--mebibytes",
@@ -54,13 +54,13 @@ def measure_ceilings(
 ) -> None:
     """Measure the bandwidth and arithmetic rates of a device, and keep them as its measured ceilings.
 
-    Small kernels (copy, read, write, FMA and MFMA of each data type) are built and run under the profiler;
-    rates are known work over kernel time. They are kept in ~/.config/rpl/ceilings.json; `rpl ceilings` lists
-    them, and the roofline draws them as its second roof. What an emulated device gives is a model's figure
-    and never becomes a ceiling.
+    Small kernels (copy, read, write, L2, LDS, FMA and MFMA of each data type) are built and run under the
+    profiler; rates are known work over kernel time. They are kept in ~/.config/rpl/ceilings.json; `rpl
+    ceilings` lists them, and the roofline draws them as its second roof. What an emulated device gives is a
+    model's figure and never becomes a ceiling.
 
     \b
-    rpl measure-ceilings --device MI300X
+    rpl ceilings measure --device MI300X
     rpl ceilings --device MI300X
     """
     from rpl_optimize.ceilings import kept_path
@@ -99,7 +99,7 @@ def _named(session: Session, name: str | None) -> DeviceModel:
     if name is None:
         raise UsageError(
             "no device is named, so its ceilings can't be compared with its peaks",
-            next_step="rpl measure-ceilings --device NAME (`rpl devices` lists them)",
+            next_step="rpl ceilings measure --device NAME (`rpl devices` lists them)",
         )
     model = recorded_device(AnalysisRequest(device=name), (), session.host).model
     if model is None:
@@ -159,7 +159,7 @@ def _recorded_model(session: Session, device: DeviceModel, recording: Recording)
 
 
 def _progress(session: Session) -> Any:
-    return session.output.progress("measure-ceilings", total=None)
+    return session.output.progress("ceilings measure", total=None)
 
 
 def _built(
@@ -182,8 +182,7 @@ def _built(
         source=source,
         place=place,
         build_command=build_command,
-        # An emulated device is named after the one whose code it runs: "gfx942-emu".
-        architecture=device.architecture.partition("-")[0],
+        architecture=compiled_for(session, device),
     )
     builder = choose_builder(request, session.host.catalog.of(BUILDERS).contributions, session.output.note)
     build = builder.build(text, directory)
@@ -193,6 +192,15 @@ def _built(
             next_step="give your own compiler with --build 'hipcc -O3 {source} -o {output}'",
         )
     return builder.command_for(build)
+
+
+def compiled_for(session: Session, device: DeviceModel) -> str:
+    """Its own architecture; of a device that measures nothing the one whose code it runs."""
+    from rpl_optimize.hookspecs import METRICS
+
+    metrics = (one.value for one in session.host.catalog.of(METRICS).contributions)
+    of_models = (one.architecture for one in metrics if device.name in one.devices)
+    return next(of_models, device.architecture)
 
 
 def _found(

@@ -1,4 +1,4 @@
-"""``rpl ceilings``: the ceilings that an analysis uses, each with its origin and source."""
+"""``rpl ceilings``: the ceilings that an analysis uses, with their origins, and how to measure your own."""
 
 from __future__ import annotations
 
@@ -8,33 +8,54 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_optimize.cli.measure_ceilings import measure_ceilings
 
 if TYPE_CHECKING:
+    from rpl_core.cli.session import Session
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 
 _ORDER = ("spec", "measured", "published")
 
 
-@click.command("ceilings")
-@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.group("ceilings", invoke_without_command=True)
 @click.option("--device", "name", metavar="NAME", help="Device family or product, see `rpl devices`.")
+@click.option(
+    "--from",
+    "recordings",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="A run or a recording, whose device is meant; repeatable. Default: the latest run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def ceilings(context: click.Context, recordings: tuple[Path, ...], name: str | None, as_json: bool) -> None:
-    """List the ceilings of a device, or of the device of RECORDINGS.
+def ceilings(
+    context: click.Context, /, name: str | None, recordings: tuple[Path, ...], as_json: bool
+) -> None:
+    """List the ceilings of a device, or of the device of a recording.
 
     Those of a data sheet are called spec, those that a benchmark reached on the machine of the recording or
-    on a device of yours measured (`rpl measure-ceilings`), those of others published.
+    on a device of yours measured (`rpl ceilings measure`), those of others published.
 
     \b
     rpl ceilings --device MI300X
-    rpl ceilings rpl-runs/latest
+    rpl ceilings --from rpl-runs/latest
+    rpl ceilings measure --device MI300X
     """
     from rpl_core.errors import MissingError, UsageError
 
-    if not recordings and name is None:
-        raise UsageError("neither a device nor a recording is named", next_step="rpl ceilings --device NAME")
+    if context.invoked_subcommand is not None:
+        if name is not None or recordings or as_json:
+            raise UsageError("options belong behind `measure`", next_step="rpl ceilings measure --help")
+        return
     session = session_of(context)
+    name = session.setting("device", name)
+    if not recordings and name is None:
+        if not session.latest_run.exists():
+            raise UsageError(
+                "neither a device nor a recording is named", next_step="rpl ceilings --device NAME"
+            )
+        recordings = (session.latest_run,)
     device, reason = _device(session, recordings, name)
     if device is None:
         raise MissingError(reason, next_step="name the device with --device; `rpl devices` lists them")
@@ -47,7 +68,12 @@ def ceilings(context: click.Context, recordings: tuple[Path, ...], name: str | N
     session.output.table(columns, [_cells(row) for row in rows])
 
 
-def _device(session: Any, recordings: tuple[Path, ...], name: str | None) -> tuple[DeviceModel | None, str]:
+ceilings.add_command(measure_ceilings)
+
+
+def _device(
+    session: Session, recordings: tuple[Path, ...], name: str | None
+) -> tuple[DeviceModel | None, str]:
     from rpl_core.ingest.load import load_recording
     from rpl_core.model.recording import Recording
     from rpl_core.pipeline import AnalysisRequest, find_device
