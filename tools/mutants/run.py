@@ -60,6 +60,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="mutants tried at a time (default 2)")
     parser.add_argument("--budget", type=float, default=BUDGET_S, help="seconds of tests for each mutant")
     parser.add_argument("--list", type=Path, help="where the drawn ones and their outcomes stand")
+    parser.add_argument("--nearest", action="store_true", help="measure the tests of the changed part only")
     parser.add_argument("--again", action="store_true", help="try those that were not caught once more")
     parser.add_argument("--tests", nargs="*", default=[], help="further tests that every mutant meets first")
     options = parser.parse_args()
@@ -128,9 +129,11 @@ def _save(path: Path, content: dict[str, Any]) -> None:
     fresh.replace(path)
 
 
-def _folders_of_tests(path: str) -> tuple[str, ...]:
-    distribution = "/".join(path.split("/")[: 2 if path.startswith("plugins/") else 1])
-    return TESTS.get(distribution, (f"{distribution}/tests",))
+def _folders_of_tests(path: str, *, nearest: bool) -> tuple[str, ...]:
+    parts = path.removesuffix(".py").split("/")
+    distribution = "/".join(parts[: 2 if parts[0] == "plugins" else 1])
+    own = f"{distribution}/tests" if parts[0] == "plugins" else f"tests/{parts[1]}"
+    return (own,) if nearest else TESTS.get(distribution, (own,))
 
 
 def _measured(folders: Iterable[str], workers: int) -> list[Path]:
@@ -189,14 +192,15 @@ def _try_all(options: argparse.Namespace) -> None:
         if row["outcome"] is None or (options.again and row["outcome"] != CAUGHT)
     ]
     # What needs the fewest measurements first: a run that is stopped has tried the more.
-    waiting = sorted(waiting, key=lambda row: len(_folders_of_tests(row["path"])))[: options.limit]
+    near = options.nearest
+    waiting = sorted(waiting, key=lambda row: len(_folders_of_tests(row["path"], nearest=near)))[: options.limit]
     coverings: dict[tuple[str, ...], Covering] = {}
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}
     while waiting or running:
         while waiting and len(running) < options.workers:
             row = waiting.pop(0)
-            folders = _folders_of_tests(row["path"])
+            folders = _folders_of_tests(row["path"], nearest=options.nearest)
             if folders not in coverings:
                 coverings[folders] = Covering.read(_measured(folders, options.workers))
             covering = coverings[folders]

@@ -95,7 +95,7 @@ def test_another_symbol_dominates_once_the_first_is_fast_enough(us) -> None:
     now = dominant_symbol(graph, weights, symbol)
     assert now is not None
     assert (now.symbol, now.fraction) == (0, 100 / 110)
-    after = dominance_after(graph, weights, symbol, 0, [1.1, 1.25, math.inf])
+    after = dominance_after(graph, weights, symbol, 0, [1.1, 1.25, math.inf], None)
     assert [entry.symbol for entry in after if entry] == [0, 1, 1]
 
 

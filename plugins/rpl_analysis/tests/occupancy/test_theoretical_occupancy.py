@@ -200,6 +200,14 @@ def test_an_architecture_without_limits_has_no_occupancy() -> None:
     )
 
 
+def test_a_wave_without_scalar_registers_takes_one_step_of_the_file() -> None:
+    """As for vector registers: ``max(n, 1)``, here in steps of one, of which four leave four waves."""
+    single = attrs.evolve(GFX90A.occupancy.scalar_file, registers=4, granule=1)
+    limits = Architecture(name="gfx000", occupancy=attrs.evolve(GFX90A.occupancy, scalar_file=single))
+    assert figure(limits, used(sgprs=0), shape()).waves_per_simd == 4
+    assert figure(limits, used(sgprs=1), shape()).waves_per_simd == 4
+
+
 def test_limits_may_name_more_registers_than_eight_bits_can() -> None:
     limits = attrs.evolve(
         GFX1100.occupancy,

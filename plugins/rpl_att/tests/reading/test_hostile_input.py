@@ -82,6 +82,24 @@ def test_impossible_instructions_spoil_only_their_wave(sound, instructions):
     assert block.cycles.total == 18
 
 
+@pytest.mark.parametrize("timeline", [[[2, -18]], [[5, 18]], [[-1, 18]]])
+def test_nothing_of_a_wave_counts_whose_states_are_impossible(sound, timeline):
+    """States stand behind the instructions, which are sound here and must not have counted by then."""
+    sound.wave(WAVE, 100, 118, simd=1, timeline=timeline)
+    block = sound.block()
+    assert (block.status, block.waves, block.waves_missing) == ("partial", 1, 1)
+    assert "an impossible state" in block.warnings[0]
+    assert (block.cycles.total, block.instructions) == (18, 2)
+
+
+def test_every_wave_without_a_file_is_missing_once(sound):
+    sound.wave(WAVE, 100, 118, simd=1).wave(WAVE, 118, 136, simd=1)
+    for name in ("se0_sm1_sl0_wv0.json", "se0_sm1_sl0_wv1.json"):
+        (sound.path / name).unlink()
+    block = sound.block()
+    assert (block.waves, block.waves_missing) == (1, 2)
+
+
 def test_an_instruction_of_an_unknown_line_counts_in_the_totals_only(trace_folder):
     block = trace_folder.code(*CODE).wave([*WAVE, [118, 6, 0, 4, 77]], 100, 122).block()
     assert (block.instructions, block.unresolved_instructions) == (3, 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_att.reading.raw_files import files_beside
+
 
 def test_eight_columns_without_waves_have_no_stall(att_folder, tmp_path):
     from rpl_att.analysis.att_block import att_block
@@ -225,6 +227,40 @@ def test_a_wait_that_the_decoder_lists_per_counter_is_one_wait(trace_folder):
         (check,) = [one for one in block.checks if one.name.startswith("replayed waits")]
         assert check.holds == (listed != [[2, [[0, 1]]]]), (listed, check)
         folder.tree.clear()
+
+
+def test_a_store_without_a_known_architecture_counts_as_on_gfx9(trace_folder):
+    """``vmcnt`` counts stores up to gfx9, ``vscnt`` from gfx10 on (docs/reference/thread-trace.md, 2.6)."""
+    store, wait = "global_store_dword v[0:1], v2, off", "s_waitcnt vmcnt(0)"
+    trace_folder.code((store, 0, 1, 4, 0, 0), (wait, 8, 1, 60, 0, 0))
+    block = trace_folder.wave([[10, 7, 0, 4, 0], [14, 9, 0, 60, 1]], 0, 80).index(gfxip=None).block()
+    assert block.architecture is None
+    # From the issue of the store at 10 to the end of the wait at 74.
+    assert {name: found.mean for name, found in block.memory_latency.items()} == {"vmcnt": 64}
+
+
+def test_clocks_behind_the_first_two_of_a_row_are_ignored(trace_folder):
+    """210 clocks in 10 steps of a 100 MHz clock are 2100 MHz; rows may grow, as those of occupancy did."""
+    trace_folder.code(("s_endpgm", 0, 1, 4, 0, 0)).wave([[0, 11, 0, 4, 0]], 0, 4)
+    rows = [[100, 7, 0], [310, 17, 9]]
+    trace_folder.file("realtime.json", {"metadata": {"frequency": 100_000_000}, "0": rows})
+    assert trace_folder.block().shader_clock_mhz == pytest.approx(2100)
+
+
+def test_rows_that_no_wave_ran_are_no_hot_instructions(trace_folder):
+    trace_folder.code(("v_nop", 0, 1, 4, 0, 0), ("s_nop 0", 4, 0, 0, 0, 0), ("s_endpgm", 8, 1, 8, 0, 0))
+    block = trace_folder.wave([[0, 6, 0, 4, 0], [4, 11, 0, 8, 2]], 0, 12).block()
+    assert [(row.isa, row.hits) for row in block.hot_instructions] == [("s_endpgm", 1), ("v_nop", 1)]
+
+
+def test_raw_traces_lie_beside_a_folder_or_one_level_below(tmp_path):
+    for name in ("b.att", "host/a.att", "host/123/c.att", "ui_output_agent_1_dispatch_1/d.att"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [path.relative_to(tmp_path).as_posix() for path in files_beside(tmp_path)] == [
+        "b.att",
+        "host/a.att",
+    ]
 
 
 def test_the_start_of_a_wave_is_no_cost_of_its_first_instruction(trace_folder):

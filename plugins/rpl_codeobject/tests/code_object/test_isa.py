@@ -8,6 +8,7 @@ from rpl_codeobject.instructions.disassembly import Instruction, disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.instructions.machine_loops import find_machine_loops
 from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import BadDataError
 
 _SUM = """
@@ -58,6 +59,36 @@ def test_a_change_behind_the_loop_is_not_a_changed_loop(compile_hip):
     text = _SUM.replace("= sum;", "= sum * 3.0f;")
     after = _instructions(compile_hip, "#pragma nounroll", "b.hsaco", text)
     assert compare_instructions(before, after).verdict is IsaVerdict.OUTSIDE_LOOPS
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "verdict"),
+    [
+        ("v_add_f32_e32", "s_endpgm", IsaVerdict.IDENTICAL),
+        ("v_add_f32_e32", "s_nop", IsaVerdict.OUTSIDE_LOOPS),
+        ("v_mul_f32_e32", "s_endpgm", IsaVerdict.LOOPS_CHANGED),
+    ],
+)
+def test_the_verdict_follows_from_the_mnemonics_of_the_loops(inside, behind, verdict):
+    def code(first, last):
+        branch = Instruction(4, "s_cbranch_scc1", "", 0)
+        return [Instruction(0, first, "v0"), branch, Instruction(8, last, "")]
+
+    assert compare_instructions(code("v_add_f32_e32", "s_endpgm"), code(inside, behind)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("says", "cause"),
+    [("echo first >&2; echo 'no such target' >&2;", "no such target"), ("", "it gave no reason")],
+)
+def test_the_last_line_of_a_disassembler_that_fails_is_the_cause(tmp_path, says, cause):
+    tool = tmp_path / "objdump"
+    tool.write_text(f"#!/bin/sh\n{says} exit 1\n")
+    tool.chmod(0o700)
+    empty = CodeObject(target="amdgcn-amd-amdhsa--gfx942", metadata_version=(1, 2), kernels=(), elf=b"")
+    with pytest.raises(BadDataError, match="refused the code object") as caught:
+        disassemble(empty, tool)
+    assert caught.value.cause == cause
 
 
 def test_nested_backward_branches_give_nested_loops():

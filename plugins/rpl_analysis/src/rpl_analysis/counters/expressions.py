@@ -102,7 +102,7 @@ def _operands(node: ast.expr, text: str) -> tuple[ast.expr, ...]:
         and (node.func.id, len(node.args), len(node.keywords)) == (_CLAMP, 1, 0)
         and not isinstance(node.args[0], ast.Starred)
     ):
-        return (node.args[0],)
+        return tuple(node.args)
     raise BadDataError(
         f"the formula {text[:80]!r} uses {type(node).__name__}, which is not allowed",
         next_step=f"use numbers, names, + - * /, brackets and {_CLAMP}(x) only",

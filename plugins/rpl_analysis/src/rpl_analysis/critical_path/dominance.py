@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.critical_path.path import last_segment, sum_on_path
-from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.solve import advance
 from rpl_analysis.critical_path.weights import scale_positions
 from rpl_core.values import frozen
@@ -68,13 +67,12 @@ def dominance_after(
     symbol: NDArray[np.integer],
     chosen: int,
     speedups: Sequence[float],
-    sums: SegmentSums | None = None,
+    sums: SegmentSums | None,
 ) -> list[Dominance | None]:
     """The dominant symbol after ``chosen`` became faster by each of ``speedups``, in their order.
 
-    ``sums``: those of a graph without edges, if made.
+    ``sums``: what ``segment_sums`` made of the graph, None for one with edges; the answer is the same.
     """
-    sums = sums or segment_sums(graph, weights.execution_ns, symbol)
     if sums is not None:
         return _without_edges(graph, weights, sums, chosen, speedups)
     group_at = np.maximum(symbol[graph.order], -1) + 1

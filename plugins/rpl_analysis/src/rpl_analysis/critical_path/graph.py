@@ -87,7 +87,7 @@ def _check_columns(
     lengths = {column.size for column in (chain, begin_ns, end_ns, identity) if column is not None}
     if len(lengths) != 1:
         raise BadDataError(f"node columns differ in length: {sorted(lengths)}")
-    if chain.size == 0:
+    if not chain.size:
         return
     backward = end_ns < begin_ns
     if backward.any():

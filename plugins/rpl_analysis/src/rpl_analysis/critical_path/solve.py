@@ -137,7 +137,7 @@ def solve_slack(graph: DispatchGraph, weights: NodeWeights, group: NDArray[np.in
     np.maximum.at(longest_ns, group[graph.order[graph.segment_start]], passed.length)
     rest = longest - passed.length
     if rest.size == 1:
-        slack = np.broadcast_to(rest[0], graph.size)
+        slack = np.broadcast_to(rest, graph.size)
     else:
         slack = graph.to_rows(np.repeat(rest, np.diff(graph.segment_start, append=graph.size)))
     return Slack(weights=weights, slack_ns=slack, longest_ns=longest_ns[:groups])

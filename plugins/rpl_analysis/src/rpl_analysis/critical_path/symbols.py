@@ -59,7 +59,7 @@ def sum_symbols(
     execution, slack_ns = graph.to_rows(solution.weights.execution_ns), solution.slack_ns
     group = symbol if int(symbol.min(initial=0)) >= 0 else np.maximum(symbol, -1) + 1
     shift = 0 if group is symbol else 1
-    size = int(group.max(initial=shift - 1)) + 1
+    size = int(group.max(initial=-1)) + 1
     nodes, total = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     critical, min_slack = np.zeros(size, dtype=np.int64), np.full(size, np.iinfo(np.int64).max)
     for first in range(0, group.size, _BLOCK):

@@ -121,10 +121,7 @@ def _with_integers(flops: Metric, integer: Metric) -> Metric:
         value = flops.value + integer.value
         upper = flops.upper + integer.value if exactness is Exactness.INTERVAL and flops.upper else None
     partial = exactness is Exactness.ESTIMATE and (integer.value is None or is_open_above(flops, integer))
-    missing = flops.missing + (integer.missing if integer.value is None else ())
-    return attrs.evolve(
-        flops, value=value, upper=upper, exactness=exactness, missing=missing, partial=partial
-    )
+    return attrs.evolve(flops, value=value, upper=upper, exactness=exactness, partial=partial)
 
 
 def _levels(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rpl_att.reading.folder import TraceFolder, open_bounded, parse_json
 from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
 from rpl_att.reading.json_values import mapping, rows, text, whole
-from rpl_att.reading.numeric_rows import NotRowsError, Span, row_blocks
+from rpl_att.reading.numeric_rows import BLOCK_BYTES, NotRowsError, Span, row_blocks
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
@@ -29,7 +29,6 @@ _PACKED_TIME_UNIT = 8
 #: Keys of shader engines and kernel ids.
 _ENGINE = "[0-9]{1,9}"
 _COLUMNS = 6
-_ROW_BYTES = 512
 
 Column = NDArray[np.int64]
 
@@ -88,7 +87,7 @@ def _ordered(columns: Sequence[Column]) -> list[Column]:
 def _explicit(stream: IO[bytes], span: Span) -> list[Column]:
     """``time, cu, simd, slot, start, kernel_id``; newer rows have further columns."""
     stream.seek(span.begin)
-    width = stream.read(_ROW_BYTES).partition(b"]")[0].count(b",") + 1
+    width = stream.read(min(BLOCK_BYTES, span.end - span.begin)).partition(b"]")[0].count(b",") + 1
     if width < _COLUMNS:
         raise NotRowsError(f"an event has not {_COLUMNS} values")
     blocks = [block[:, :_COLUMNS] for block in row_blocks(stream, span, width)]
