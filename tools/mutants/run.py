@@ -193,7 +193,8 @@ def _try_all(options: argparse.Namespace) -> None:
     ]
     # What needs the fewest measurements first: a run that is stopped has tried the more.
     near = options.nearest
-    waiting = sorted(waiting, key=lambda row: len(_folders_of_tests(row["path"], nearest=near)))[: options.limit]
+    waiting.sort(key=lambda row: len(_folders_of_tests(row["path"], nearest=near)))
+    del waiting[options.limit :]
     coverings: dict[tuple[str, ...], Covering] = {}
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}

@@ -28,7 +28,8 @@ _MOST_BYTES = 8 * 2**30
 
 def imported_before_forks() -> None:
     """Libraries that nearly every test needs."""
-    for name in ("attrs", "click", "hypothesis.strategies", "jinja2", "networkx", "numpy", "pydantic", "pytest"):
+    names = ("attrs", "click", "hypothesis.strategies", "jinja2", "networkx", "numpy", "pydantic", "pytest")
+    for name in names:
         import_module(name)
 
 

@@ -46,7 +46,7 @@ def build_graph(
     edges = CrossEdges.none() if edges is None else edges
     _check_columns(chain, begin_ns, end_ns, identity)
     _check_edges(edges, chain.size)
-    if chain.size == 0:
+    if not chain.size:
         order, opens = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
         first_ns = last_ns = 0
     else:
