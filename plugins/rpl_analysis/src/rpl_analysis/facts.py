@@ -10,12 +10,12 @@ from rpl_core.interfaces.fact import Fact
 if TYPE_CHECKING:
     from rpl_analysis.advice.model import NextSteps
     from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.contracts.phases import PhasesPart
+    from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.counters.model import KernelCounters, KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
-    from rpl_analysis.phases.report import PhaseReport
-    from rpl_analysis.ranks.model import RankReport
     from rpl_analysis.roofline.model import RooflineResult
     from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 
@@ -47,8 +47,8 @@ INSTRUCTION_MIX: Fact[Mapping[str, KernelMix | NoMix]] = Fact("instruction_mix",
 ROOFLINE: Fact[RooflineResult] = Fact("roofline")
 EXECUTION_GRAPH: Fact[ExecutionGraph] = Fact("execution_graph")
 #: ``None`` where nothing was timed.
-RANKS: Fact[RankReport] = Fact("ranks")
+RANKS: Fact[RanksPart] = Fact("ranks")
 #: ``None`` where the application marked no range.
-PHASES: Fact[PhaseReport] = Fact("phases")
+PHASES: Fact[PhasesPart] = Fact("phases")
 BOTTLENECKS: Fact[Mapping[str, Classification]] = Fact("bottlenecks", Mapping)
 NEXT_STEPS: Fact[NextSteps] = Fact("next_steps")

@@ -16,9 +16,10 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.contracts.graph import ClockDomainPart
+    from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.counters.model import KernelQuantities
-    from rpl_analysis.execution_graph.results.model import ClockDomain, ExecutionGraph
-    from rpl_analysis.ranks.model import RankReport
+    from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["Known", "next_steps"]
@@ -50,7 +51,7 @@ class Known:
     classifications: Mapping[str, Classification]
     quantities: Mapping[str, KernelQuantities]
     graph: ExecutionGraph | None
-    ranks: RankReport | None
+    ranks: RanksPart | None
     device: DeviceModel | None
     has_counters: bool
 
@@ -188,10 +189,10 @@ def _is_about(each: Advice, figure: str) -> bool:
     return _APPLICATION in each.labels and each.figure == figure
 
 
-def _application_figures(graph: ExecutionGraph, ranks: RankReport | None, makespan: int) -> Mapping[str, int]:
+def _application_figures(graph: ExecutionGraph, ranks: RanksPart | None, makespan: int) -> Mapping[str, int]:
     """Times of the application that no kernel takes, in ns of the makespan."""
-    domain: ClockDomain | None = max(graph.domains, key=lambda d: d.critical_path_ns, default=None)
-    idle = attrs.asdict(domain.idle) if domain else {}
+    domain: ClockDomainPart | None = max(graph.domains, key=lambda d: d.critical_path_ns, default=None)
+    idle = attrs.asdict(domain.idle) if domain and domain.idle else {}
     figures = {f"{name.removesuffix('_ns')}_idle": int(ns) for name, ns in idle.items()}
     copies = [f for f in graph.forecasts if f.kind == "copy"]
     gains = (s.application_gain_ns for f in copies for s in f.speedups if s.speedup == 2.0)

@@ -2,202 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
+from rpl_analysis.contracts.graph import (
+    BreakdownPart,
+    ClockDomainPart,
+    DevicePart,
+    DominancePart,
+    DominantWorkPart,
+    EdgeCount,
+    ForecastPart,
+    Fraction,
+    GainPart,
+    IdlePart,
+    NearPathPart,
+    PathBoundsPart,
+    PathSegment,
+    PathSharePart,
+    ProcessPart,
+    SpeedupForecastPart,
+    SymbolCriticality,
+    SymbolEdgePart,
+    UnresolvedPart,
+)
+from rpl_analysis.contracts.record import contract_of
+from rpl_core.contracts.common import Document, OriginName
 
-from rpl_core.contracts.common import Document, OriginName, Part
-
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Confidence = Literal["certain", "probable", "guess"]
-
-
-class PathSegment(Part):
-    """Consecutive nodes of the critical path in one lane; ids are dispatch ids of their process."""
-
-    process: int  # OS pid
-    agent: int | None
-    stream: int | None  # stream id, or null where queues stand in for streams
-    queue: int | None = None
-    first_dispatch: int | None  # null for a segment of copies only
-    last_dispatch: int | None
-    nodes: int
-    busy_ns: int
-    entered_by: str | None = None  # kind of the edge that leads here, null where the path begins
-
-
-class SymbolCriticality(Part):
-    """A kernel or copy direction; ``criticality_weight`` is its share of the critical path."""
-
-    name: str
-    kind: Literal["kernel", "copy"]
-    nodes: int
-    total_ns: int
-    on_path_ns: int
-    criticality_weight: Fraction
-    min_slack_ns: int
-    median_slack_ns: int
-    critical_nodes: int
-    speedup_ceiling: float | None = None  # 1 / (1 - criticality_weight), null at 1
-    path_ceiling: float | None = None  # of the path, re-solved with this kernel at no cost; null: no end
-    application_ceiling: float | None = None  # of the application: launches, host time and waits stay
-    slack_ns: int | None = None  # total slow-down, spread evenly, that leaves the path alone; lower bound
-
-
-class EdgeCount(Part):
-    kind: str
-    confidence: Confidence
-    count: int
-
-
-class IdlePart(Part):
-    """Idle time by what the work that ended it had waited for; the sum is ``idle_ns``."""
-
-    host_ns: int  # nothing was queued: the launch call had not begun
-    sync_ns: int  # an event, a stream or the return of a synchronisation
-    launch_ns: int  # queued, not started
-    unattributed_ns: int  # the API call is not in the recording
-
-
-class ClockDomainPart(Part):
-    """One node (machine) of the run; time stamps of different nodes never meet."""
-
-    node: str
-    makespan_ns: int
-    critical_path_ns: int
-    busy_ns: int  # union of all dispatches and copies
-    kernel_ns: int = 0  # union of all dispatches; kernel_ns + copy_ns + idle_ns == makespan_ns
-    copy_ns: int = 0  # copies while no kernel ran
-    idle_ns: int
-    parallelism: float  # total / critical path
-    total_ns: int = 0  # sum of all durations
-    overlap_ns: int = 0  # total - the sum of busy_ns over GPUs: hidden by running at once on one GPU
-    overlap_potential_ns: int = 0  # busy - critical path: could still be hidden, by dependences
-    concurrency: float | None = None  # total / the sum of busy_ns over GPUs
-    idle: IdlePart | None = None
-
-
-class DevicePart(Part):
-    """One GPU between the begin of its first and the end of its last work."""
-
-    node: str
-    agent: int | None
-    nodes: int
-    total_ns: int
-    busy_ns: int
-    kernel_ns: int = 0  # as in ClockDomainPart
-    copy_ns: int = 0
-    idle_ns: int
-    concurrency: float | None
-    idle: IdlePart
-
-
-class ProcessPart(Part):
-    """One process: no edge joins two of them."""
-
-    node: str
-    process: int  # OS pid
-    nodes: int
-    critical_path_ns: int
-    makespan_ns: int
-
-
-class BreakdownPart(Part):
-    """The as-executed path; the parts add up to ``makespan_ns`` exactly."""
-
-    kernel_ns: int
-    copy_ns: int
-    launch_gap_ns: int
-    host_gap_ns: int
-    sync_wait_ns: int
-
-
-class PathBoundsPart(Part):
-    """The exec-only path with certain edges alone, and with guesses added."""
-
-    certain_only_ns: int
-    all_edges_ns: int
-    any_order_ns: int | None = None  # no path can be longer; null where the order of streams is known
-
-
-class SpeedupForecastPart(Part):
-    """The graph solved again; ``speedup`` null means that the kernel costs nothing."""
-
-    speedup: float | None
-    critical_path_ns: int  # exec-only
-    application_ns: int  # as executed: launches, host time and waits stay
-    application_gain_ns: int
-    application_speedup: float | None
-
-
-class ForecastPart(Part):
-    """What a faster kernel brings end to end."""
-
-    name: str
-    kind: Literal["kernel", "copy"]
-    speedups: tuple[SpeedupForecastPart, ...]
-
-
-class DominantWorkPart(Part):
-    """The kernel or copy direction with the most time on the critical path."""
-
-    name: str
-    kind: Literal["kernel", "copy"]
-    fraction: Fraction
-    speedup_ceiling: float | None = None  # 1 / (1 - fraction), null at fraction 1
-    application_ceiling: float | None = None  # of the application if this cost nothing; null: nothing left
-    application_ceiling_at_most: float | None = None  # under any order of streams; null where it is known
-
-
-class GainPart(Part):
-    """What the application would save without this; gains of several do not add up."""
-
-    kind: Literal["idle", "kernel", "copy"]
-    name: str | None
-    gain_ns: int
-    application_speedup: float | None
-
-
-class DominancePart(Part):
-    """What dominates once ``dominant_work`` of the document runs ``speedup`` times as fast."""
-
-    speedup: float | None  # null: it costs nothing
-    dominant_symbol: str | None
-    fraction: Fraction | None
-
-
-class PathSharePart(Part):
-    name: str
-    on_path_ns: int
-
-
-class NearPathPart(Part):
-    """The longest path through a kernel that is not on the critical path, and who takes most of it."""
-
-    through: str
-    length_ns: int
-    slack_ns: int
-    shares: tuple[PathSharePart, ...]
-
-
-class SymbolEdgePart(Part):
-    """Edges between nodes of two kernels, added up; ``gap_ns`` sums begin - end, at least 0 each."""
-
-    source: str
-    target: str
-    kind: str
-    count: int
-    gap_ns: int
-
-
-class UnresolvedPart(Part):
-    """What the recording asked for and could not be turned into edges."""
-
-    waits: int = 0  # the stream of the wait or of the record is unknown
-    waits_without_record: int = 0  # the event was never recorded: no edge, by definition
-    syncs: int = 0  # the stream, event or device is unknown
-    submissions: int = 0  # work whose API call is not in the recording
-    late_syncs: int = 0  # the clocks contradict the wait
+__all__ = [
+    "BreakdownPart",
+    "ClockDomainPart",
+    "DagDocument",
+    "DevicePart",
+    "DominancePart",
+    "DominantWorkPart",
+    "EdgeCount",
+    "ForecastPart",
+    "GainPart",
+    "IdlePart",
+    "NearPathPart",
+    "PathBoundsPart",
+    "PathSegment",
+    "PathSharePart",
+    "ProcessPart",
+    "SpeedupForecastPart",
+    "SymbolCriticality",
+    "SymbolEdgePart",
+    "UnresolvedPart",
+]
 
 
 class DagDocument(Document):
@@ -215,7 +66,7 @@ class DagDocument(Document):
     implied_edges: int = 0
     chain_overlaps: int = 0
     submission_disagreements: int = 0  # neighbours in a lane that began in another order than submitted
-    unresolved: UnresolvedPart = UnresolvedPart()
+    unresolved: UnresolvedPart = contract_of(UnresolvedPart)()
     critical_path_ns: int | None = None
     makespan_ns: int | None = None
     dominant_symbol: str | None = None

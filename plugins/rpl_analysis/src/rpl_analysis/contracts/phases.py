@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rpl_core.contracts.common import Part
+from attrs import field
+
+from rpl_analysis.contracts.record import OR_ZERO, record
 
 
-class PhasePart(Part):
+@record
+class PhasePart:
     """All ranges of one name; time of nested ones counts once. ``share`` is of all kernel time of the run."""
 
     name: str
@@ -20,11 +23,12 @@ class PhasePart(Part):
     dominant_share: float | None  # of kernel_ns
 
 
-class PhasesPart(Part):
+@record
+class PhasesPart:
     """Of the run with the median time. ``by``: the launching call places a kernel, or its begin."""
 
     run: int
     by: Literal["launch", "begin"]
     phases: tuple[PhasePart, ...]
-    phases_left_out: int = 0
+    phases_left_out: int = field(metadata=OR_ZERO)
     outside_ns: int  # kernel time in none of the ranges

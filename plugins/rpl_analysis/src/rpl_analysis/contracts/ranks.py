@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from rpl_core.contracts.common import ExactnessName, Part
+from attrs import field
+
+from rpl_analysis.contracts.record import OR_EMPTY, OR_ZERO, record
+from rpl_core.model.origin import Exactness
 
 
-class GpuTimePart(Part):
+@record
+class GpuTimePart:
     """One GPU between the begin of its first kernel or copy and the end of its last."""
 
     node: str
@@ -21,7 +25,8 @@ class GpuTimePart(Part):
     overlapped_ns: int  # a collective and another kernel run
 
 
-class RankTimePart(Part):
+@record
+class RankTimePart:
     """What one process did on one GPU; ``rank`` counts by machine, GPU and process."""
 
     rank: int
@@ -36,7 +41,8 @@ class RankTimePart(Part):
     last_arrivals: int | None  # how often the others waited for this one
 
 
-class ImbalancedKernelPart(Part):
+@record
+class ImbalancedKernelPart:
     """Over all ranks; ``imbalance`` = max_ns / mean_ns - 1."""
 
     name: str
@@ -47,7 +53,8 @@ class ImbalancedKernelPart(Part):
     imbalance: float
 
 
-class CollectiveSharePart(Part):
+@record
+class CollectiveSharePart:
     rank: int
     calls: int
     total_ns: int
@@ -55,26 +62,28 @@ class CollectiveSharePart(Part):
     last_arrivals: int | None
 
 
-class CollectivePart(Part):
+@record
+class CollectivePart:
     """``exactness`` is that of the waits; ``wait_reason`` says why they are unknown."""
 
     name: str
     operation: str
     rule: str
-    exactness: ExactnessName | None
+    exactness: Exactness | None
     wait_reason: str | None
     shares: tuple[CollectiveSharePart, ...]
 
 
-class RanksPart(Part):
+@record
+class RanksPart:
     """Of the run with the median time. ``makespan_ns`` is null over machines whose clocks differ."""
 
     run: int
     runtime_ns: int
     makespan_ns: int | None
     gpus: tuple[GpuTimePart, ...]
-    gpus_left_out: int = 0
+    gpus_left_out: int = field(metadata=OR_ZERO)
     ranks: tuple[RankTimePart, ...]
-    ranks_left_out: int = 0
-    kernels: tuple[ImbalancedKernelPart, ...] = ()
-    collectives: tuple[CollectivePart, ...] = ()
+    ranks_left_out: int = field(metadata=OR_ZERO)
+    kernels: tuple[ImbalancedKernelPart, ...] = field(metadata=OR_EMPTY)
+    collectives: tuple[CollectivePart, ...] = field(metadata=OR_EMPTY)

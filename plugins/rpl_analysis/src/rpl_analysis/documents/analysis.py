@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
-from rpl_analysis.documents.plain_values import plain_values
 from rpl_analysis.interfaces import label_name
 from rpl_core.contracts import SCHEMA_VERSION
 

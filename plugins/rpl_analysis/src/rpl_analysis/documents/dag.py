@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.documents.parts import DagDocument
-from rpl_analysis.documents.plain_values import finite, plain_values
 from rpl_core.contracts import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -37,6 +37,6 @@ def dag_document(graph: ExecutionGraph | None) -> DagDocument:
         origin=graph.origin.value if graph.origin else None,
         critical_path_count="several" if graph.several_paths else "one",
         clock_domains=plain_values(graph.domains),
-        dominance_shift_at=finite(graph.dominance_shift_at),
+        dominance_shift_at=plain_values(graph.dominance_shift_at),
         **fields,
     )

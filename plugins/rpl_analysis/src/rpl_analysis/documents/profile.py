@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.documents.parts import (
     CriticalPathPart,
     GpuPart,
@@ -17,7 +18,6 @@ from rpl_analysis.documents.parts import (
     ResourcesPart,
     StabilityPart,
 )
-from rpl_analysis.documents.plain_values import plain_values
 from rpl_analysis.interfaces import label_name
 from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.contracts import SCHEMA_VERSION
@@ -27,10 +27,10 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_analysis.bottleneck.model import Classification
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
+    from rpl_analysis.contracts.phases import PhasesPart
+    from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.occupancy.result import Occupancy
-    from rpl_analysis.phases.report import PhaseReport
-    from rpl_analysis.ranks.model import RankReport
     from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
     from rpl_core.model.device import DeviceModel
 
@@ -45,8 +45,8 @@ class ProfileFacts:
     rooflines: Mapping[str, RooflinePart]
     dag: DagDocument
     classifications: Mapping[str, Classification]
-    ranks: RankReport | None
-    phases: PhaseReport | None
+    ranks: RanksPart | None
+    phases: PhasesPart | None
     device: DeviceModel | None
     device_reason: str | None
     wave_size: int | None

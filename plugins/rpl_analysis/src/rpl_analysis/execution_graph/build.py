@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.contracts.graph import DominantWorkPart
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.weights import weigh
@@ -30,7 +31,7 @@ from rpl_analysis.execution_graph.results.forecasts import (
 )
 from rpl_analysis.execution_graph.results.full_columns import graph_columns
 from rpl_analysis.execution_graph.results.loads import MOST_PARTS, machine_load, process_paths
-from rpl_analysis.execution_graph.results.model import DominantWork, ExecutionGraph
+from rpl_analysis.execution_graph.results.model import ExecutionGraph
 from rpl_analysis.execution_graph.results.paths import find_near_paths, path_segments
 from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
 from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
@@ -46,11 +47,11 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from typing import Any
 
+    from rpl_analysis.contracts.graph import ClockDomainPart, PathBoundsPart, SymbolCriticality
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependences.graph_launches import LaneLinks
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
-    from rpl_analysis.execution_graph.results.model import ClockDomain, GraphSymbol, PathBounds
     from rpl_core.model.trace import Trace
 
 __all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path"]
@@ -103,7 +104,7 @@ def execution_graph(
     return _summed_up(trace, graph, solved, solved[longest], links)
 
 
-def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBounds) -> dict[str, Any]:
+def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBoundsPart) -> dict[str, Any]:
     """Whether the order of the lanes is known, and what bounds the path if it is not."""
     known = graph.sync_info is not None and order_is_known(domain, graph.sync_info, graph.unresolved)
     if not known:
@@ -165,7 +166,7 @@ def _resolved_symbols(solved: SolvedDomain) -> int:
 
 
 def _symbols(
-    solved: SolvedDomain, executed: NodeWeights, load: ClockDomain, order_known: bool
+    solved: SolvedDomain, executed: NodeWeights, load: ClockDomainPart, order_known: bool
 ) -> dict[str, Any]:
     """The fields that describe symbols, and what making them faster would bring."""
     order = rank_symbols(solved)
@@ -188,7 +189,7 @@ def _symbols(
     }
 
 
-def _dominant_kernel(symbols: tuple[GraphSymbol, ...]) -> dict[str, Any]:
+def _dominant_kernel(symbols: tuple[SymbolCriticality, ...]) -> dict[str, Any]:
     dominant = next((symbol for symbol in symbols if symbol.kind == "kernel"), None)
     if dominant is None:
         return {}
@@ -200,9 +201,11 @@ def _dominant_kernel(symbols: tuple[GraphSymbol, ...]) -> dict[str, Any]:
     }
 
 
-def _dominant_work(solved: SolvedDomain, symbol: GraphSymbol, number: int, order_known: bool) -> DominantWork:
+def _dominant_work(
+    solved: SolvedDomain, symbol: SymbolCriticality, number: int, order_known: bool
+) -> DominantWorkPart:
     at_most = None if order_known else ceiling_at_most(solved.domain, number, solved.graph.makespan_ns)
-    return DominantWork(
+    return DominantWorkPart(
         name=symbol.name,
         kind=symbol.kind,
         fraction=symbol.criticality_weight,

@@ -7,10 +7,11 @@ recorded. Without the calls of the runtime its begin on the GPU stands for the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from rpl_analysis.contracts.phases import PhasePart, PhasesPart
 from rpl_core.model.calls import RANGES, HostRange
 from rpl_core.values import frozen
 
@@ -21,48 +22,23 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["Phase", "PhaseReport", "phase_report", "ranges_by_name", "rows_in_ranges"]
+__all__ = ["phase_report", "ranges_by_name", "rows_in_ranges"]
 
 #: Names beyond these are left out, those with the least time first (chosen).
 MOST_PHASES = 256
 _ANY_THREAD = -1
 
 
-@frozen
-class Phase:
-    """All ranges of one name. ``host_ns`` counts time inside nested ones of the name once."""
-
-    name: str
-    ranges: int
-    host_ns: int
-    launches: int
-    kernel_ns: int
-    share: float | None  # of all kernel time; ranges that nest share theirs
-    dominant_kernel: str | None
-    dominant_share: float | None  # of kernel_ns
-
-
-@frozen
-class PhaseReport:
-    """``by`` says what placed a kernel: the call that launched it, or its begin on the GPU."""
-
-    run: int
-    by: str  # "launch" or "begin"
-    phases: tuple[Phase, ...]
-    phases_left_out: int
-    outside_ns: int  # kernel time in none of the ranges
-
-
 @frozen(eq=False)
 class _Launches:
     """When and where each dispatch was launched; ``order`` holds the rows of each lane by time."""
 
-    by: str
+    by: Literal["launch", "begin"]
     order: Mapping[tuple[int, int], Int64Column]
     time_ns: Int64Column
 
 
-def phase_report(trace: Trace, run: int) -> PhaseReport | None:
+def phase_report(trace: Trace, run: int) -> PhasesPart | None:
     """``None`` where the trace holds no range."""
     named = ranges_by_name(trace)
     if not named:
@@ -81,7 +57,7 @@ def phase_report(trace: Trace, run: int) -> PhaseReport | None:
         phases.append(_phase(trace, name, times, rows, (durations, total)))
     phases.sort(key=lambda phase: (-phase.kernel_ns, -phase.host_ns, phase.name))
     outside = int(durations[~inside].sum())
-    return PhaseReport(run, launches.by, tuple(phases), max(0, len(by_time) - MOST_PHASES), outside)
+    return PhasesPart(run, launches.by, tuple(phases), max(0, len(by_time) - MOST_PHASES), outside)
 
 
 def rows_in_ranges(trace: Trace, name: str, rows: Dispatches | Copies) -> Int64Column | None:
@@ -120,7 +96,7 @@ def _length(spans: Mapping[tuple[int, int], Int64Column]) -> int:
 def _launches(trace: Trace, rows: Dispatches | Copies) -> _Launches:
     calls = trace.api_calls
     time, thread = rows.begin_ns.copy(), np.full(len(rows), _ANY_THREAD, np.int64)
-    by = "begin"
+    by: Literal["launch", "begin"] = "begin"
     if calls is not None and len(calls):
         order = np.lexsort((calls.correlation_id, calls.process))
         keys = _keys(calls.process, calls.correlation_id)[order]
@@ -168,7 +144,7 @@ def _inside(spans: Mapping[tuple[int, int], Int64Column], launches: _Launches) -
 
 def _phase(
     trace: Trace, name: str, times: tuple[int, int], rows: Int64Column, kernel_time: tuple[Int64Column, int]
-) -> Phase:
+) -> PhasePart:
     """``times``: how many ranges, and their host time. ``kernel_time``: of each dispatch, and of all."""
     durations, total = kernel_time
     own = int(durations[rows].sum())
@@ -177,7 +153,7 @@ def _phase(
     for kernel, ns in zip(trace.kernels, spent.tolist(), strict=True):
         by_name[kernel.name] = by_name.get(kernel.name, 0) + int(ns)
     dominant = max(sorted(by_name), key=lambda kernel: by_name[kernel]) if own else None
-    return Phase(
+    return PhasePart(
         name=name,
         ranges=times[0],
         host_ns=times[1],

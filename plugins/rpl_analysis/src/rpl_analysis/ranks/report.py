@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.contracts.ranks import (
+    CollectivePart,
+    CollectiveSharePart,
+    GpuTimePart,
+    ImbalancedKernelPart,
+    RanksPart,
+    RankTimePart,
+)
 from rpl_analysis.critical_path.intervals import BusyTime, sum_busy_time
 from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
 from rpl_analysis.execution_graph.graph.numbering import number_keys
 from rpl_analysis.interfaces import CollectiveRule, CollectiveWait
-from rpl_analysis.ranks.model import (
-    Collective,
-    CollectiveShare,
-    GpuTime,
-    ImbalancedKernel,
-    RankReport,
-    RankTime,
-)
 from rpl_analysis.ranks.recognise import collectives_among
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen
@@ -59,7 +59,7 @@ class _Run:
         return self.trace.agents[agent].index if agent >= 0 else None
 
 
-def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> RankReport | None:
+def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> RanksPart | None:
     """``None`` where nothing ran."""
     work = work_nodes(trace, include_copies=True)
     rank, keys = _ranks(trace, work)
@@ -70,7 +70,7 @@ def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> Rank
     collectives = tuple(sorted(collectives, key=lambda c: (-sum(s.total_ns for s in c.shares), c.name)))
     agents = tuple(dict.fromkeys(agent for _, agent in keys))
     clocks = {found.node_of(rank) for rank in range(len(keys))}
-    return RankReport(
+    return RanksPart(
         run=run,
         runtime_ns=int(work.duration_ns()[~work.is_copy].sum()),
         makespan_ns=int(work.end_ns.max() - work.begin_ns.min()) if len(clocks) == 1 else None,
@@ -107,7 +107,7 @@ def _ranks(trace: Trace, work: WorkNodes) -> tuple[Int64Column, tuple[tuple[int,
     return new[number], tuple(keys[i] for i in order)
 
 
-def _gpu(run: _Run, agent: int) -> GpuTime:
+def _gpu(run: _Run, agent: int) -> GpuTimePart:
     work, rows = run.work, run.work.agent == agent
     kernels = rows & ~work.is_copy
     collective = np.isin(work.symbol, list(run.rules))
@@ -116,7 +116,7 @@ def _gpu(run: _Run, agent: int) -> GpuTime:
     if talk.busy_ns:
         hidden = talk.busy_ns + _busy(work, kernels & ~collective).busy_ns - _busy(work, kernels).busy_ns
     owner = run.trace.agents[agent] if agent >= 0 else None
-    return GpuTime(
+    return GpuTimePart(
         node=owner.node if owner else run.node_of([key[1] for key in run.keys].index(agent)),
         agent=owner.index if owner else None,
         product=owner.product if owner else None,
@@ -135,13 +135,13 @@ def _busy(work: WorkNodes, rows: NDArray[np.bool_]) -> BusyTime:
     return sum_busy_time(work.begin_ns[rows], work.end_ns[rows])
 
 
-def _rank(run: _Run, rank: int, collectives: Iterable[Collective]) -> RankTime:
+def _rank(run: _Run, rank: int, collectives: Iterable[CollectivePart]) -> RankTimePart:
     work, rows = run.work, run.rank == rank
     kernels = rows & ~work.is_copy
     shares = [share for found in collectives for share in found.shares if share.rank == rank]
     waits = [share.wait_ns for share in shares if share.wait_ns is not None]
     process = run.keys[rank][0]
-    return RankTime(
+    return RankTimePart(
         rank=rank,
         node=run.node_of(rank),
         process=run.trace.processes[process].pid if process >= 0 else -1,
@@ -155,7 +155,7 @@ def _rank(run: _Run, rank: int, collectives: Iterable[Collective]) -> RankTime:
     )
 
 
-def _collective(run: _Run, symbol: int) -> Collective:
+def _collective(run: _Run, symbol: int) -> CollectivePart:
     work, rule = run.work, run.rules[symbol]
     rows = [np.flatnonzero((run.rank == rank) & (work.symbol == symbol)) for rank in range(len(run.keys))]
     present = [rank for rank, own in enumerate(rows) if own.size]
@@ -168,14 +168,14 @@ def _collective(run: _Run, symbol: int) -> Collective:
     known = arrivals.reason is None
     # A rank that was not recorded may have come later still.
     exactness = Exactness.LOWER_BOUND if rule.waits is CollectiveWait.ALL else Exactness.ESTIMATE
-    return Collective(
+    return CollectivePart(
         name=work.symbol_names[symbol],
         operation=rule.operation,
         rule=rule.id,
-        exactness=exactness.value if known else None,
+        exactness=exactness if known else None,
         wait_reason=arrivals.reason,
         shares=tuple(
-            CollectiveShare(
+            CollectiveSharePart(
                 rank=rank,
                 calls=int(rows[rank].size),
                 total_ns=int((work.end_ns[rows[rank]] - work.begin_ns[rows[rank]]).sum()),
@@ -187,7 +187,7 @@ def _collective(run: _Run, symbol: int) -> Collective:
     )
 
 
-def _imbalances(run: _Run) -> tuple[ImbalancedKernel, ...]:
+def _imbalances(run: _Run) -> tuple[ImbalancedKernelPart, ...]:
     """Kernels whose time differs between ranks, by what the slowest spends above the mean.
 
     Collectives are left out: theirs is longest on the rank that waits, not on the slow one.
@@ -204,7 +204,7 @@ def _imbalances(run: _Run) -> tuple[ImbalancedKernel, ...]:
     uneven = np.flatnonzero(longest > mean).tolist()
     uneven.sort(key=lambda symbol: (mean[symbol] - longest[symbol], work.symbol_names[symbol]))
     return tuple(
-        ImbalancedKernel(
+        ImbalancedKernelPart(
             name=work.symbol_names[symbol],
             mean_ns=float(mean[symbol]),
             max_ns=int(longest[symbol]),

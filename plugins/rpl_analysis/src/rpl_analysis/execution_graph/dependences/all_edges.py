@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from rpl_analysis.contracts.graph import UnresolvedPart
 from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork, awaited_work, known_before
 from rpl_analysis.execution_graph.dependences.event_edges import find_records, find_waits, wait_edges
 from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, find_host_syncs, no_host_syncs
@@ -26,21 +27,10 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["Dependences", "SyncInfo", "Unresolved", "find_dependences"]
+__all__ = ["Dependences", "SyncInfo", "find_dependences"]
 
 #: Where edges between lanes come from. ``api_names``: calls without their arguments.
 SyncInfo = Literal["none", "api_names", "api_calls", "measured_events"]
-
-
-@frozen(kw_only=True)
-class Unresolved:
-    """What the recording asked for and could not be turned into edges."""
-
-    waits: int = 0  # the stream of the wait or of the record is unknown
-    waits_without_record: int = 0  # events that were never recorded: no edge by definition
-    syncs: int = 0  # the stream, event or device is unknown
-    submissions: int = 0  # nodes whose API call is not in the recording
-    late_syncs: int = 0  # clocks contradict the wait: work ended after it or began before it returned
 
 
 @frozen(eq=False, kw_only=True)
@@ -54,7 +44,7 @@ class Dependences:
     edges: EdgeTable
     syncs: HostSyncs
     sync_info: SyncInfo
-    unresolved: Unresolved
+    unresolved: UnresolvedPart
     submission_disagreements: int
 
 
@@ -70,7 +60,7 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
             edges=join_edges((null, measured.edges)),
             syncs=no_host_syncs(),
             sync_info="none" if trace.device_events is None else "measured_events",
-            unresolved=Unresolved(waits=measured.unresolved),
+            unresolved=UnresolvedPart(waits=measured.unresolved),
         )
     calls = program.calls
     records = find_records(program)
@@ -88,7 +78,7 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
         edges=join_edges((between, syncs.edges)),
         syncs=syncs,
         sync_info=_sync_info(trace, with_arguments=calls.with_arguments),
-        unresolved=Unresolved(
+        unresolved=UnresolvedPart(
             waits=waits.unresolved if by_call else measured.unresolved,
             waits_without_record=waits.unrecorded,
             syncs=awaited.unresolved,
@@ -99,7 +89,12 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
 
 
 def _result(
-    program: HostProgram, *, edges: EdgeTable, syncs: HostSyncs, sync_info: SyncInfo, unresolved: Unresolved
+    program: HostProgram,
+    *,
+    edges: EdgeTable,
+    syncs: HostSyncs,
+    sync_info: SyncInfo,
+    unresolved: UnresolvedPart,
 ) -> Dependences:
     """The dependences, with guesses where nothing tells of waits between several lanes."""
     if sync_info in ("none", "api_names") and len(program.nodes.lanes) > 1:

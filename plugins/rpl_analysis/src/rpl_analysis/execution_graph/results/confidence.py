@@ -6,18 +6,18 @@ node. ``all_edges`` adds the guesses (docs/reference/execution-graph.md, 3.6).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 
+from rpl_analysis.contracts.graph import EdgeCount, PathBoundsPart
 from rpl_analysis.critical_path.graph import build_graph
 from rpl_analysis.critical_path.model import CrossEdges
 from rpl_analysis.critical_path.weights import weigh
 from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK, launch_groups
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.results.domain import path_length
-from rpl_analysis.execution_graph.results.model import GraphEdges, PathBounds
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ __all__ = ["OtherLengths", "certain_share", "count_edges", "other_lengths", "pat
 _KINDS = len(EdgeKind)
 
 
-def count_edges(solved: Iterable[SolvedDomain], links: LaneLinks) -> tuple[GraphEdges, ...]:
+def count_edges(solved: Iterable[SolvedDomain], links: LaneLinks) -> tuple[EdgeCount, ...]:
     """Edges of the graphs by kind and confidence: links of lanes, and edges that add to them."""
     linked = links.kind != NO_LINK
     counts = _counts(links.kind[linked], links.confidence[linked])
@@ -47,7 +47,7 @@ def count_edges(solved: Iterable[SolvedDomain], links: LaneLinks) -> tuple[Graph
     return _listed(counts)
 
 
-def path_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[GraphEdges, ...]:
+def path_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[EdgeCount, ...]:
     """The edges that the exec-only path runs along, by kind and confidence."""
     kind, confidence = edges_on_path(solved, solved.path, links)
     return _listed(_counts(kind, confidence))
@@ -70,7 +70,7 @@ def edges_on_path(
     return kind[1:], confidence[1:]
 
 
-def certain_share(edges: tuple[GraphEdges, ...]) -> float | None:
+def certain_share(edges: tuple[EdgeCount, ...]) -> float | None:
     """Share of the path's edges that are certain; None for a path of one node."""
     total = sum(edge.count for edge in edges)
     certain = sum(edge.count for edge in edges if edge.confidence == "certain")
@@ -82,9 +82,9 @@ def _counts(kind: NDArray[np.integer], confidence: NDArray[np.integer]) -> Int64
     return np.bincount(cell, minlength=_KINDS * len(Confidence))
 
 
-def _listed(counts: Int64Column) -> tuple[GraphEdges, ...]:
+def _listed(counts: Int64Column) -> tuple[EdgeCount, ...]:
     return tuple(
-        GraphEdges(kind.name.lower(), confidence.name.lower(), int(count))
+        EdgeCount(kind.name.lower(), cast("Any", confidence.name.lower()), int(count))
         for kind in EdgeKind
         for confidence in Confidence
         if (count := counts[kind * len(Confidence) + confidence])
@@ -98,10 +98,10 @@ class OtherLengths:
     certain_only_ns: int | None
     all_edges_ns: int | None
 
-    def bounds(self, critical_path_ns: int) -> PathBounds:
+    def bounds(self, critical_path_ns: int) -> PathBoundsPart:
         """Around the reported length. Clock tolerance may clip nodes differently by some ns."""
         certain, everything = self.certain_only_ns, self.all_edges_ns
-        return PathBounds(
+        return PathBoundsPart(
             certain_only_ns=critical_path_ns if certain is None else min(certain, critical_path_ns),
             all_edges_ns=critical_path_ns if everything is None else max(everything, critical_path_ns),
         )

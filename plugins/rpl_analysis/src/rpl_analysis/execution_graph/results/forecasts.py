@@ -10,9 +10,9 @@ from __future__ import annotations
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+from rpl_analysis.contracts.graph import DominancePart, ForecastPart, GainPart, SpeedupForecastPart
 from rpl_analysis.critical_path.dominance import dominance_after
 from rpl_analysis.critical_path.whatif import Scenario, what_if
-from rpl_analysis.execution_graph.results.model import DominanceStep, Forecast, Gain, SpeedupForecast
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ RANKED_BY = 2.0
 
 def forecast_symbols(
     solved: SolvedDomain, executed: NodeWeights, symbols: Sequence[int], sums: SegmentSums | None
-) -> dict[int, Forecast]:
+) -> dict[int, ForecastPart]:
     """Forecasts for ``symbols``; ``executed`` are the as-executed weights, ``sums`` as in what-ifs."""
     scenarios = [Scenario(symbol, speedup) for symbol in symbols for speedup in SPEEDUPS]
     of_symbol = solved.domain.symbol
     alone = what_if(solved.graph, solved.weights, of_symbol, scenarios, sums)
     application = what_if(solved.graph, executed, of_symbol, scenarios, sums)
-    of_symbols: dict[int, list[SpeedupForecast]] = {symbol: [] for symbol in symbols}
+    of_symbols: dict[int, list[SpeedupForecastPart]] = {symbol: [] for symbol in symbols}
     for path, run in zip(alone, application, strict=True):
         of_symbols[path.scenario.symbol].append(_forecast(path, run))
     work = solved.domain.work
     return {
-        symbol: Forecast(
+        symbol: ForecastPart(
             name=work.symbol_names[symbol],
             kind="kernel" if symbol < work.kernel_symbols else "copy",
             speedups=tuple(answers),
@@ -68,9 +68,9 @@ def forecast_symbols(
     }
 
 
-def _forecast(path: WhatIf, run: WhatIf) -> SpeedupForecast:
-    return SpeedupForecast(
-        speedup=path.scenario.speedup,
+def _forecast(path: WhatIf, run: WhatIf) -> SpeedupForecastPart:
+    return SpeedupForecastPart(
+        speedup=_told(path.scenario.speedup),
         critical_path_ns=path.predicted_ns,
         application_ns=run.predicted_ns,
         application_gain_ns=run.gain_ns,
@@ -78,24 +78,29 @@ def _forecast(path: WhatIf, run: WhatIf) -> SpeedupForecast:
     )
 
 
-def rank_forecasts(forecasts: Sequence[Forecast]) -> tuple[Forecast, ...]:
+def _told(speedup: float) -> float | None:
+    """As results hold it: infinitely fast is ``None``."""
+    return None if speedup == inf else speedup
+
+
+def rank_forecasts(forecasts: Sequence[ForecastPart]) -> tuple[ForecastPart, ...]:
     """By end-to-end gain at twice the speed, then at no cost, then by name."""
 
-    def key(forecast: Forecast) -> tuple[int, int, str]:
+    def key(forecast: ForecastPart) -> tuple[int, int, str]:
         gains = {answer.speedup: answer.application_gain_ns for answer in forecast.speedups}
-        return (-gains[RANKED_BY], -gains[inf], forecast.name)
+        return (-gains[RANKED_BY], -gains[None], forecast.name)
 
     return tuple(sorted(forecasts, key=key))
 
 
-def rank_gains(forecasts: Sequence[Forecast], idle_ns: int, makespan_ns: int) -> tuple[Gain, ...]:
+def rank_gains(forecasts: Sequence[ForecastPart], idle_ns: int, makespan_ns: int) -> tuple[GainPart, ...]:
     """Idle time, kernels and copies by what each costs the application, largest first."""
-    gains = [Gain("idle", None, idle_ns, makespan_ns / (makespan_ns - idle_ns))] if idle_ns else []
+    gains = [GainPart("idle", None, idle_ns, makespan_ns / (makespan_ns - idle_ns))] if idle_ns else []
     for forecast in forecasts:
-        answer = next(answer for answer in forecast.speedups if answer.speedup == inf)
+        answer = next(answer for answer in forecast.speedups if answer.speedup is None)
         if answer.application_gain_ns > 0:
             gain = answer.application_gain_ns, answer.application_speedup
-            gains.append(Gain(forecast.kind, forecast.name, *gain))
+            gains.append(GainPart(forecast.kind, forecast.name, *gain))
     return tuple(sorted(gains, key=lambda gain: -gain.gain_ns))
 
 
@@ -103,7 +108,7 @@ def rank_gains(forecasts: Sequence[Forecast], idle_ns: int, makespan_ns: int) ->
 class DominanceShift:
     """``steps`` at the usual speed-ups; ``at`` is where another symbol overtakes."""
 
-    steps: tuple[DominanceStep, ...]
+    steps: tuple[DominancePart, ...]
     at: float | None
 
 
@@ -112,7 +117,9 @@ def find_dominance_shift(solved: SolvedDomain, dominant: int, sums: SegmentSums 
     answers = _ask(solved, dominant, SPEEDUPS, sums)
     names = solved.domain.work.symbol_names
     steps = tuple(
-        DominanceStep(speedup, names[answer.symbol] if answer else None, answer.fraction if answer else None)
+        DominancePart(
+            _told(speedup), names[answer.symbol] if answer else None, answer.fraction if answer else None
+        )
         for speedup, answer in zip(SPEEDUPS, answers, strict=True)
     )
     low, lead = 1.0, _ask(solved, dominant, (1.0,), sums)[0]

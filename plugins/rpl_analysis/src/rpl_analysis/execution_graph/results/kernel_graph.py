@@ -10,10 +10,14 @@ import io
 import re
 from typing import TYPE_CHECKING
 
+import attrs
+
+from rpl_analysis.contracts.graph import SymbolCriticality
+
 if TYPE_CHECKING:
     import networkx as nx
 
-    from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
+    from rpl_analysis.contracts.dag import DagDocument
 
 __all__ = ["kernel_graph", "to_dot", "to_graphml"]
 
@@ -42,8 +46,9 @@ def kernel_graph(dag: DagDocument) -> nx.MultiDiGraph[str]:
 
 def _attributes(symbol: SymbolCriticality) -> dict[str, str | int | float]:
     """Figures of a node; what is unknown is left out, since GraphML has no null."""
-    fields = symbol.model_dump(exclude={"name"}, exclude_none=True)
-    return {**fields, "on_critical_path": symbol.on_path_ns > 0}
+    figures = ((f.name, getattr(symbol, f.name)) for f in attrs.fields(SymbolCriticality))
+    known = {name: value for name, value in figures if value is not None and name != "name"}
+    return {**known, "on_critical_path": symbol.on_path_ns > 0}
 
 
 def to_graphml(graph: nx.MultiDiGraph[str]) -> str:

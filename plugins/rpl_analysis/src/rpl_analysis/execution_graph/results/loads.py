@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.contracts.graph import ClockDomainPart, DevicePart, ProcessPart
 from rpl_analysis.critical_path.intervals import merge_intervals
 from rpl_analysis.execution_graph.graph.numbering import number_keys
-from rpl_analysis.execution_graph.results.model import ClockDomain, DeviceLoad, ProcessPath
 from rpl_analysis.execution_graph.results.time_spent import find_releases, sum_idle_time
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rpl_analysis.contracts.graph import IdlePart
     from rpl_analysis.critical_path.intervals import BusyTime
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
-    from rpl_analysis.execution_graph.results.model import IdleTime
     from rpl_core.model.trace import Trace
 
 __all__ = ["MachineLoad", "machine_load", "process_paths"]
@@ -31,8 +31,8 @@ MOST_PARTS = 256
 class MachineLoad:
     """One machine: all its GPUs together, and each by index."""
 
-    domain: ClockDomain
-    devices: tuple[DeviceLoad, ...]
+    domain: ClockDomainPart
+    devices: tuple[DevicePart, ...]
 
 
 def machine_load(trace: Trace, solved: SolvedDomain) -> MachineLoad:
@@ -64,10 +64,10 @@ def _kernel_ns(work: WorkNodes) -> int | None:
 def _domain_load(
     solved: SolvedDomain,
     busy: BusyTime,
-    idle: IdleTime,
+    idle: IdlePart,
     kernel_ns: int | None,
-    devices: Sequence[DeviceLoad],
-) -> ClockDomain:
+    devices: Sequence[DevicePart],
+) -> ClockDomainPart:
     """All GPUs of one machine together.
 
     Work at the same time counts within a GPU: that several GPUs work at once is no overlap.
@@ -76,7 +76,7 @@ def _domain_load(
     """
     length = solved.path.critical_path_ns
     busy_of_each = sum(device.busy_ns for device in devices)
-    return ClockDomain(
+    return ClockDomainPart(
         node=solved.domain.machine,
         makespan_ns=solved.graph.makespan_ns,
         critical_path_ns=length,
@@ -103,10 +103,10 @@ def _device_load(
     agent: int,
     nodes: int,
     busy: BusyTime,
-    idle: IdleTime,
+    idle: IdlePart,
     kernel_ns: int | None,
-) -> DeviceLoad:
-    return DeviceLoad(
+) -> DevicePart:
+    return DevicePart(
         node=solved.domain.machine,
         agent=trace.agents[agent].index if agent >= 0 else None,
         nodes=nodes,
@@ -119,7 +119,7 @@ def _device_load(
     )
 
 
-def process_paths(trace: Trace, solved: SolvedDomain) -> list[ProcessPath]:
+def process_paths(trace: Trace, solved: SolvedDomain) -> list[ProcessPart]:
     """One entry per process of the machine: processes never wait for each other in the graph."""
     work = solved.domain.work
     processes, index = number_keys(work.process)
@@ -133,7 +133,7 @@ def process_paths(trace: Trace, solved: SolvedDomain) -> list[ProcessPath]:
         np.maximum.at(last, index, work.end_ns)
         nodes = np.bincount(index, minlength=count)
     return [
-        ProcessPath(
+        ProcessPart(
             node=solved.domain.machine,
             process=trace.processes[number].pid,
             nodes=int(nodes[i]),

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_analysis.contracts.graph import NearPathPart, PathSegment, PathSharePart
 from rpl_analysis.critical_path.model import PATH_BEGIN
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.symbols import sum_by
 from rpl_analysis.execution_graph.graph.edges import EdgeKind
-from rpl_analysis.execution_graph.results.model import GraphSegment, NearPath, PathShare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ _MOST_SHARES = 3
 MAX_SEGMENTS = 1000
 
 
-def path_segments(trace: Trace, solved: SolvedDomain) -> tuple[tuple[GraphSegment, ...], int]:
+def path_segments(trace: Trace, solved: SolvedDomain) -> tuple[tuple[PathSegment, ...], int]:
     """The segments in time order and how many shorter ones were left out."""
     path, domain = solved.path, solved.domain
     starts = path.run_start
@@ -48,14 +48,14 @@ def path_segments(trace: Trace, solved: SolvedDomain) -> tuple[tuple[GraphSegmen
     return segments, int(total - kept.size)
 
 
-def _segment(trace: Trace, solved: SolvedDomain, run: int, end: int, busy_ns: int) -> GraphSegment:
+def _segment(trace: Trace, solved: SolvedDomain, run: int, end: int, busy_ns: int) -> PathSegment:
     path, work = solved.path, solved.domain.work
     rows = path.rows[path.run_start[run] : end]
     first = int(rows[0])
     dispatches = rows[~work.is_copy[rows]]
     ids = trace.dispatches.dispatch_id[work.row[dispatches]]
     lanes, lane = work.lanes, int(work.lane[first])
-    return GraphSegment(
+    return PathSegment(
         process=trace.processes[int(work.process[first])].pid,
         agent=_agent(trace, int(work.agent[first])),
         stream=_lane_id(trace.streams, int(lanes.stream[lane])),
@@ -83,7 +83,7 @@ def _lane_id(lanes: Sequence[Stream] | Sequence[Queue], index: int) -> int | Non
     return lanes[index].id if 0 <= index < len(lanes) else None
 
 
-def find_near_paths(solved: SolvedDomain) -> tuple[NearPath, ...]:
+def find_near_paths(solved: SolvedDomain) -> tuple[NearPathPart, ...]:
     """For the symbols with the least slack above zero, longest first."""
     sums = solved.sums
     names = solved.domain.work.symbol_names
@@ -92,7 +92,7 @@ def find_near_paths(solved: SolvedDomain) -> tuple[NearPath, ...]:
     return tuple(_through(solved, int(sums.symbol[i])) for i in order[:MOST_PATHS])
 
 
-def _through(solved: SolvedDomain, symbol: int) -> NearPath:
+def _through(solved: SolvedDomain, symbol: int) -> NearPathPart:
     graph, slack = solved.graph, solved.slack_ns
     own = np.flatnonzero(solved.domain.symbol == symbol)
     node = int(own[np.argmin(slack[own])])
@@ -106,9 +106,9 @@ def _through(solved: SolvedDomain, symbol: int) -> NearPath:
     spent = sum_by(of_path[counted], execution[counted], len(solved.domain.work.symbol_names))
     names = solved.domain.work.symbol_names
     leading = sorted(np.flatnonzero(spent).tolist(), key=lambda i: (-int(spent[i]), names[i]))[:_MOST_SHARES]
-    return NearPath(
+    return NearPathPart(
         through=names[symbol],
         length_ns=solved.path.critical_path_ns - int(slack[node]),
         slack_ns=int(slack[node]),
-        shares=tuple(PathShare(names[i], int(spent[i])) for i in leading),
+        shares=tuple(PathSharePart(names[i], int(spent[i])) for i in leading),
     )

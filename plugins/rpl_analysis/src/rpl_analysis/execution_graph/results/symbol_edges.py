@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.contracts.graph import SymbolEdgePart
 from rpl_analysis.critical_path.symbols import sum_by
 from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK
 from rpl_analysis.execution_graph.graph.edges import EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import number_keys
-from rpl_analysis.execution_graph.results.model import SymbolEdge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ _KINDS = len(EdgeKind)
 _BLOCK = 2**17
 
 
-def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[SymbolEdge, ...], int]:
+def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[SymbolEdgePart, ...], int]:
     """The most frequent edges, and how many were left out. ``gap_ns`` sums begin minus end, at least 0."""
     sums: dict[int, tuple[int, int]] = {}
     # In blocks: with millions of nodes the columns of all edges would be most of the memory.
@@ -46,7 +46,7 @@ def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[Symb
     chosen = sorted(sums, key=lambda key: (-sums[key][0], key))[:MOST_SYMBOL_EDGES]
     names = solved.domain.work.symbol_names
     edges = tuple(
-        SymbolEdge(
+        SymbolEdgePart(
             source=names[key // _KINDS // len(names)],
             target=names[key // _KINDS % len(names)],
             kind=EdgeKind(key % _KINDS).name.lower(),

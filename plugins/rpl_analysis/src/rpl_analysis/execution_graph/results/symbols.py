@@ -7,15 +7,14 @@ versions are solved again, and the largest one that left the path alone counts: 
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from rpl_analysis.contracts.graph import SymbolCriticality
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if
-from rpl_analysis.execution_graph.results.model import GraphSymbol
 from rpl_analysis.runtime.grouping import group_durations
 
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rpl_analysis.contracts.graph import ForecastPart, SpeedupForecastPart
     from rpl_analysis.critical_path.segment_sums import SegmentSums
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
-    from rpl_analysis.execution_graph.results.model import Forecast, SpeedupForecast
 
     Int64Column = NDArray[np.int64]
 
@@ -52,9 +51,9 @@ def rank_symbols(solved: SolvedDomain) -> list[int]:
 def symbol_criticality(
     solved: SolvedDomain,
     order: list[int],
-    forecasts: Mapping[int, Forecast],
+    forecasts: Mapping[int, ForecastPart],
     symbol_slack: Mapping[int, int],
-) -> tuple[GraphSymbol, ...]:
+) -> tuple[SymbolCriticality, ...]:
     """All symbols in ``order``; forecasts and slack by symbol number, for those that were solved again."""
     sums, work = solved.sums, solved.domain.work
     length = max(solved.path.critical_path_ns, 1)
@@ -65,7 +64,7 @@ def symbol_criticality(
         number = int(sums.symbol[i])
         of_symbol = slack.group(number)
         symbols.append(
-            GraphSymbol(
+            SymbolCriticality(
                 name=work.symbol_names[number],
                 kind="kernel" if number < work.kernel_symbols else "copy",
                 nodes=int(sums.nodes[i]),
@@ -84,7 +83,7 @@ def symbol_criticality(
     return tuple(symbols)
 
 
-def _path_ceiling(solved: SolvedDomain, forecast: Forecast | None) -> float | None:
+def _path_ceiling(solved: SolvedDomain, forecast: ForecastPart | None) -> float | None:
     """Speed-up of the exec-only path if the symbol cost nothing; None if nothing would be left."""
     if forecast is None:
         return None
@@ -92,13 +91,13 @@ def _path_ceiling(solved: SolvedDomain, forecast: Forecast | None) -> float | No
     return solved.path.critical_path_ns / left if left else None
 
 
-def _application_ceiling(forecast: Forecast | None) -> float | None:
+def _application_ceiling(forecast: ForecastPart | None) -> float | None:
     """Speed-up of the application, which keeps its launches, host time and waits."""
     return None if forecast is None else _at_no_cost(forecast).application_speedup
 
 
-def _at_no_cost(forecast: Forecast) -> SpeedupForecast:
-    return next(answer for answer in forecast.speedups if answer.speedup == inf)
+def _at_no_cost(forecast: ForecastPart) -> SpeedupForecastPart:
+    return next(answer for answer in forecast.speedups if answer.speedup is None)
 
 
 @attrs.define

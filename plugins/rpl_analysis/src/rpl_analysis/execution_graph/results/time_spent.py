@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.contracts.graph import BreakdownPart, IdlePart
 from rpl_analysis.critical_path.intervals import BusyTime
 from rpl_analysis.execution_graph.graph.edges import EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
 from rpl_analysis.execution_graph.results.domain import NO_SYMBOL
-from rpl_analysis.execution_graph.results.model import IdleTime, PathBreakdown
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ QUEUED_WAITS = (EdgeKind.EVENT, EdgeKind.MEASURED_EVENT, EdgeKind.NULL_STREAM)
 _UNKNOWN = np.int64(np.iinfo(np.int64).min)
 
 
-def break_down(solved: SolvedDomain, path: CriticalPath) -> PathBreakdown:
+def break_down(solved: SolvedDomain, path: CriticalPath) -> BreakdownPart:
     """The parts of ``path``, which is as executed; they add up to the makespan."""
     domain, rows = solved.domain, path.rows
     execution = solved.graph.to_rows(solved.weights.execution_ns)
@@ -56,7 +56,7 @@ def break_down(solved: SolvedDomain, path: CriticalPath) -> PathBreakdown:
         held = waits[block] | (symbol == NO_SYMBOL)
         host_ns += int(host.sum())
         held_ns += int(path.wait_ns[block][held].sum() - host[held].sum())
-    return PathBreakdown(
+    return BreakdownPart(
         kernel_ns=kernel_ns,
         copy_ns=copy_ns,
         launch_gap_ns=path.waiting_ns - host_ns - held_ns,
@@ -121,10 +121,10 @@ def find_releases(domain: Domain) -> Releases:
 
 def sum_idle_time(
     begin_ns: Int64Column, end_ns: Int64Column, releases: Releases, rows: Int64Column | None = None
-) -> tuple[BusyTime, IdleTime]:
+) -> tuple[BusyTime, IdlePart]:
     """Busy and idle time of work nodes that ascend by begin; ``rows`` are their rows in ``releases``."""
     if not begin_ns.size:
-        return BusyTime(total_ns=0, busy_ns=0, makespan_ns=0), IdleTime(0, 0, 0, 0)
+        return BusyTime(total_ns=0, busy_ns=0, makespan_ns=0), IdlePart(0, 0, 0, 0)
     total_ns, blamed = 0, np.zeros(4, dtype=np.int64)
     reached_ns = int(begin_ns[0])
     # In blocks: the intervals between millions of nodes would need several columns.
@@ -136,7 +136,7 @@ def sum_idle_time(
         ender = np.flatnonzero(begin > busy_until[:-1])
         node = ender + first if rows is None else rows[ender + first]
         blamed += _blamed(busy_until[ender], begin[ender], node, releases)
-    idle = IdleTime(*blamed.tolist())
+    idle = IdlePart(*blamed.tolist())
     makespan_ns = reached_ns - int(begin_ns[0])
     return BusyTime(total_ns=total_ns, busy_ns=makespan_ns - int(blamed.sum()), makespan_ns=makespan_ns), idle
 
@@ -144,7 +144,7 @@ def sum_idle_time(
 def _blamed(
     begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases
 ) -> tuple[int, int, int, int]:
-    """Times between ``begin_ns`` and ``end_ns`` in the order of the fields of ``IdleTime``."""
+    """Times between ``begin_ns`` and ``end_ns`` in the order of the fields of ``IdlePart``."""
     woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
     submitted = np.clip(releases.submitted_ns[ender], woken, end_ns)
     queued = end_ns - submitted

@@ -16,7 +16,8 @@ from rpl_core.model.trace import distinct_values
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo, Unresolved
+    from rpl_analysis.contracts.graph import UnresolvedPart
+    from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
     from rpl_analysis.execution_graph.results.domain import Domain
 
     Int64Column = NDArray[np.int64]
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ceiling_at_most", "longest_chain_ns", "order_is_known"]
 
 
-def order_is_known(domain: Domain, sync_info: SyncInfo, unresolved: Unresolved) -> bool:
+def order_is_known(domain: Domain, sync_info: SyncInfo, unresolved: UnresolvedPart) -> bool:
     """Whether every wait between the lanes of a process is in the recording; one lane waits for none."""
     used = distinct_values(domain.work.lane)
     process = domain.work.lanes.process[used]

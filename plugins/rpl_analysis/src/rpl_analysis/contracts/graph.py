@@ -1,0 +1,230 @@
+"""Parts of ``dag.json``, each declared once: values of the execution graph, written as they are.
+
+All times in ns. A speed-up of ``None`` means that the kernel costs nothing, or that no time is left.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from attrs import field
+
+from rpl_analysis.contracts.record import OR_NULL, OR_ZERO, Limited, record
+
+Fraction = Annotated[float, Limited(ge=0, le=1)]
+Confidence = Literal["certain", "probable", "guess"]
+
+
+@record
+class PathSegment:
+    """Consecutive nodes of the critical path in one lane; ids are dispatch ids of their process."""
+
+    process: int  # OS pid
+    agent: int | None
+    stream: int | None  # stream id, or null where queues stand in for streams
+    queue: int | None = field(metadata=OR_NULL)
+    first_dispatch: int | None  # null for a segment of copies only
+    last_dispatch: int | None
+    nodes: int
+    busy_ns: int
+    # Kind of the edge that leads here, null where the path begins.
+    entered_by: str | None = field(metadata=OR_NULL)
+
+
+@record
+class SymbolCriticality:
+    """A kernel or copy direction; ``criticality_weight`` is its share of the critical path."""
+
+    name: str
+    kind: Literal["kernel", "copy"]
+    nodes: int
+    total_ns: int
+    on_path_ns: int
+    criticality_weight: Fraction
+    min_slack_ns: int
+    median_slack_ns: int
+    critical_nodes: int
+    speedup_ceiling: float | None = field(metadata=OR_NULL)  # 1 / (1 - criticality_weight), null at 1
+    # Of the path, re-solved with this kernel at no cost; null: no end.
+    path_ceiling: float | None = field(metadata=OR_NULL)
+    # Of the application: launches, host time and waits stay.
+    application_ceiling: float | None = field(metadata=OR_NULL)
+    # Total slow-down, spread evenly, that leaves the path alone; lower bound.
+    slack_ns: int | None = field(metadata=OR_NULL)
+
+
+@record
+class EdgeCount:
+    kind: str
+    confidence: Confidence
+    count: int
+
+
+@record
+class IdlePart:
+    """Idle time by what the work that ended it had waited for; the sum is ``idle_ns``."""
+
+    host_ns: int  # nothing was queued: the launch call had not begun
+    sync_ns: int  # an event, a stream or the return of a synchronisation
+    launch_ns: int  # queued, not started
+    unattributed_ns: int  # the API call is not in the recording
+
+
+@record
+class ClockDomainPart:
+    """One node (machine) of the run; time stamps of different nodes never meet."""
+
+    node: str
+    makespan_ns: int
+    critical_path_ns: int
+    busy_ns: int  # union of all dispatches and copies
+    # Union of all dispatches; kernel_ns + copy_ns + idle_ns == makespan_ns.
+    kernel_ns: int = field(metadata=OR_ZERO)
+    copy_ns: int = field(metadata=OR_ZERO)  # copies while no kernel ran
+    idle_ns: int
+    parallelism: float  # total / critical path
+    total_ns: int = field(metadata=OR_ZERO)  # sum of all durations
+    # Total - the sum of busy_ns over GPUs: hidden by running at once on one GPU.
+    overlap_ns: int = field(metadata=OR_ZERO)
+    # Busy - critical path: could still be hidden, by dependences.
+    overlap_potential_ns: int = field(metadata=OR_ZERO)
+    concurrency: float | None = field(metadata=OR_NULL)  # total / the sum of busy_ns over GPUs
+    idle: IdlePart | None = field(metadata=OR_NULL)
+
+
+@record
+class DevicePart:
+    """One GPU between the begin of its first and the end of its last work."""
+
+    node: str
+    agent: int | None
+    nodes: int
+    total_ns: int
+    busy_ns: int
+    kernel_ns: int = field(metadata=OR_ZERO)  # as in ClockDomainPart
+    copy_ns: int = field(metadata=OR_ZERO)
+    idle_ns: int
+    concurrency: float | None
+    idle: IdlePart
+
+
+@record
+class ProcessPart:
+    """One process: no edge joins two of them."""
+
+    node: str
+    process: int  # OS pid
+    nodes: int
+    critical_path_ns: int
+    makespan_ns: int
+
+
+@record
+class BreakdownPart:
+    """The as-executed path; the parts add up to ``makespan_ns`` exactly."""
+
+    kernel_ns: int
+    copy_ns: int
+    launch_gap_ns: int
+    host_gap_ns: int
+    sync_wait_ns: int
+
+
+@record
+class PathBoundsPart:
+    """The exec-only path with certain edges alone, and with guesses added."""
+
+    certain_only_ns: int
+    all_edges_ns: int
+    any_order_ns: int | None = None  # no path can be longer; null where the order of streams is known
+
+
+@record
+class SpeedupForecastPart:
+    """The graph solved again; ``speedup`` null means that the kernel costs nothing."""
+
+    speedup: float | None
+    critical_path_ns: int  # exec-only
+    application_ns: int  # as executed: launches, host time and waits stay
+    application_gain_ns: int
+    application_speedup: float | None
+
+
+@record
+class ForecastPart:
+    """What a faster kernel brings end to end."""
+
+    name: str
+    kind: Literal["kernel", "copy"]
+    speedups: tuple[SpeedupForecastPart, ...]
+
+
+@record
+class DominantWorkPart:
+    """The kernel or copy direction with the most time on the critical path."""
+
+    name: str
+    kind: Literal["kernel", "copy"]
+    fraction: Fraction
+    speedup_ceiling: float | None = field(metadata=OR_NULL)  # 1 / (1 - fraction), null at fraction 1
+    # Of the application if this cost nothing; null: nothing left.
+    application_ceiling: float | None = field(metadata=OR_NULL)
+    # Under any order of streams; null where it is known.
+    application_ceiling_at_most: float | None = field(metadata=OR_NULL)
+
+
+@record
+class GainPart:
+    """What the application would save without this; gains of several do not add up."""
+
+    kind: Literal["idle", "kernel", "copy"]
+    name: str | None
+    gain_ns: int
+    application_speedup: float | None
+
+
+@record
+class DominancePart:
+    """What dominates once ``dominant_work`` of the document runs ``speedup`` times as fast."""
+
+    speedup: float | None  # null: it costs nothing
+    dominant_symbol: str | None
+    fraction: Fraction | None
+
+
+@record
+class PathSharePart:
+    name: str
+    on_path_ns: int
+
+
+@record
+class NearPathPart:
+    """The longest path through a kernel that is not on the critical path, and who takes most of it."""
+
+    through: str
+    length_ns: int
+    slack_ns: int
+    shares: tuple[PathSharePart, ...]
+
+
+@record
+class SymbolEdgePart:
+    """Edges between nodes of two kernels, added up; ``gap_ns`` sums begin - end, at least 0 each."""
+
+    source: str
+    target: str
+    kind: str
+    count: int
+    gap_ns: int
+
+
+@record(kw_only=True)
+class UnresolvedPart:
+    """What the recording asked for and could not be turned into edges."""
+
+    waits: int = 0  # the stream of the wait or of the record is unknown
+    waits_without_record: int = 0  # the event was never recorded: no edge, by definition
+    syncs: int = 0  # the stream, event or device is unknown
+    submissions: int = 0  # work whose API call is not in the recording
+    late_syncs: int = 0  # the clocks contradict the wait
