@@ -60,6 +60,10 @@ def load_recording(
         if any(path.is_dir() for path in group):
             require_one_program(part)
         parts.append(part)
+    read = [p for part in parts for p in {Path(n).resolve() for t in part.traces for n in t.source.paths}]
+    if len(set(read)) < len(read):
+        fact = f"{next(path for path in read if read.count(path) > 1)} is named twice"
+        raise UsageError(fact, cause="it would count as two runs", next_step="name each recording once")
     return _joined(parts)
 
 
@@ -153,14 +157,11 @@ def _read_pass(entry: PassEntry, files: Sequence[Path], readers: Readers) -> Rec
 
 def _recorded(diagnostics: Iterable[DiagnosticDoc]) -> Iterable[Diagnostic]:
     """What was found while the run was recorded belongs to every analysis of it."""
-    for doc in diagnostics:
-        yield Diagnostic(**{**doc.model_dump(), "severity": Severity(doc.severity)})
+    return (Diagnostic(**{**doc.model_dump(), "severity": Severity(doc.severity)}) for doc in diagnostics)
 
 
 def _incomplete(manifest: RunManifest) -> str | None:
-    if manifest.state == "complete":
-        return None
-    return manifest.reason or "the run did not finish"
+    return None if manifest.state == "complete" else manifest.reason or "the run did not finish"
 
 
 def _why_no_counters(manifest: RunManifest) -> str | None:
@@ -193,7 +194,8 @@ def _without_slowed_times(traces: Sequence[Trace]) -> list[Trace]:
     places = {folder.parent for folder in traced}
     return [
         attrs.evolve(t, role=TraceRole.THREAD_TRACE)
-        if t.role is TraceRole.TIMING and any(_below(path, places) for path in t.source.paths)
+        if t.role is TraceRole.TIMING
+        and any(Path(path).resolve().is_relative_to(place) for path in t.source.paths for place in places)
         else t
         for t in traces
     ]
@@ -208,10 +210,6 @@ def _times_not_used(trace: Trace) -> Diagnostic:
         remedy="analyse it without the folder of the trace if it was recorded in another run",
         where=trace.source.paths[0],
     )
-
-
-def _below(path: str, places: Iterable[Path]) -> bool:
-    return any(Path(path).resolve().is_relative_to(place) for place in places)
 
 
 def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Recording:

@@ -86,3 +86,6 @@ def test_ranks_in_two_folders_from_the_command_line(rpl_make_rocpd, rpl_cli, tmp
     assert "taken for" not in chosen.stderr + apart.stderr
     contradiction = rpl_cli("analyze", "--ranks", "--each-is-a-run", *folders).assert_exit(64)
     assert "contradict" in contradiction.stderr
+    for again in (folders[0], next(folders[0].iterdir())):
+        refused = rpl_cli("analyze", "--each-is-a-run", *folders, again).assert_exit(64)
+        assert "1_results.db is named twice" in refused.stderr

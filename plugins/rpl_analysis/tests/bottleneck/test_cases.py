@@ -8,6 +8,7 @@ import pytest
 
 from rpl_analysis.bottleneck.rule_file import builtin_rules
 from rpl_analysis.interfaces import BottleneckLabel
+from rpl_report.text.report import corrections_section
 
 from .conftest import TABLE, case_of
 
@@ -43,6 +44,18 @@ def test_constructed_case(name, documents_of):
     if entry.get("headroom") == "null":
         assert found.headroom_fraction is None
         assert found.headroom_reason
+
+
+@pytest.mark.parametrize(("lanes", "then"), [(64, None), (60, None), (45, "unclassified")])
+def test_a_label_that_hangs_on_the_work_of_idle_lanes_says_so(documents_of, lanes, then):
+    # FP64 at 70 % of the ceiling as counted, at 49 % with 45 of 64 lanes: no other rule holds then
+    counters = {"SQ_INSTS_VALU_FMA_F64": 446_880_000, "SQ_THREAD_CYCLES_VALU": lanes * 223_440_000}
+    documents = documents_of(case_of({"counters": counters}))
+    found = only_kernel(documents)
+    assert (found.bottleneck, found.label_by_active_lanes) == ("compute_throughput_limited", then)
+
+    shown = corrections_section(documents.model("roofline"), documents.model("analysis"), {})
+    assert shown.split()[-3:] == (["~57,200,640,000", "~40,219,200,000", "unclassified"] if then else [])
 
 
 @pytest.mark.data

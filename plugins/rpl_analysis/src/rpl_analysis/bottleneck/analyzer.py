@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
 from rpl_analysis.bottleneck.classify import classify
@@ -14,6 +15,11 @@ from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analy
 from rpl_core.model.trace import distinct_values
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.interfaces import Rule
+    from rpl_core.model.metric import Metric
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
 
@@ -47,8 +53,21 @@ class BottleneckAnalyzer(Analyzer):
                 others=facts.figures(name),
             )
             figures = figures_of(evidence, context.device, context.recording.origin)
-            classifications[name] = classify(name, figures, rules)
+            classifications[name] = _with_active_lanes(
+                classify(name, figures, rules), evidence, figures, rules
+            )
         return AnalysisOutcome({BOTTLENECKS: classifications})
+
+
+def _with_active_lanes(
+    found: Classification, evidence: KernelEvidence, figures: Mapping[str, Metric], rules: Sequence[Rule]
+) -> Classification:
+    """``found`` with the label that it would be if the work of idle lanes were left out of the FLOPs."""
+    share = evidence.roofline.active_lane_share if evidence.roofline else None
+    if share is None:
+        return found
+    then = classify(found.kernel, {**figures, "compute_utilization": share}, rules).label
+    return found if then == found.label else attrs.evolve(found, label_by_active_lanes=then)
 
 
 def _kernels_without_lds(recording: Recording) -> frozenset[str]:

@@ -51,7 +51,8 @@ class TestedRule:
 class Classification:
     """The label of one kernel. ``unknown`` says which quantities were not recorded, and why.
 
-    ``headroom_reason`` says why ``headroom_fraction`` is unknown.
+    ``headroom_reason`` says why ``headroom_fraction`` is unknown. ``label_by_active_lanes`` is the label
+    without the work of idle lanes, where that is another one.
     """
 
     kernel: str
@@ -64,3 +65,4 @@ class Classification:
     headroom_fraction: float | None
     headroom_source: str | None
     headroom_reason: str | None = None
+    label_by_active_lanes: BottleneckLabel | str | None = None

@@ -97,6 +97,7 @@ class KernelAnalysis(Part):
     headroom_reason: str | None = None  # why the fraction is null
     next_steps: tuple[NextStepPart, ...] = ()
     remedy: str | None = None  # the command that records what ``unknown`` lacks
+    label_by_active_lanes: LabelName | None = None  # without the work of idle lanes, if that is another
 
 
 class AnalysisDocument(Document):

@@ -53,6 +53,7 @@ def _kernel(
     weight: float | None,
     steps: NextSteps | None,
 ) -> KernelAnalysis:
+    then = classification.label_by_active_lanes
     return KernelAnalysis(
         kernel=time.name,
         time_ms=time.total_ns / 1e6 if time.max_ns > 0 else None,
@@ -70,6 +71,7 @@ def _kernel(
         headroom_reason=classification.headroom_reason,
         next_steps=plain_values(steps.kernels.get(time.name, ())) if steps else (),
         remedy=steps.remedies.get(time.name) if steps else None,
+        label_by_active_lanes=label_name(then) if then else None,
     )
 
 

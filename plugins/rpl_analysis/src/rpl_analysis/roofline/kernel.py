@@ -9,11 +9,11 @@ import attrs
 from rpl_analysis.counters.sums_of_quantities import exactness_of_part, exactness_of_sum, is_open_above
 from rpl_analysis.roofline.corrections import flop_corrections
 from rpl_analysis.roofline.model import KernelRoofline, LevelTraffic
-from rpl_analysis.roofline.quotients import quotient
+from rpl_analysis.roofline.quotients import quotient, scaled
 from rpl_analysis.roofline.roofs import Rates, bound_of, exceeded_ceilings, roof_of
 from rpl_analysis.roofline.vocabulary import CACHES, LEVELS, typed_work
 from rpl_analysis.roofline.work import compare_models, dominant_type, selected_flops, work_by_type
-from rpl_core.model.device import CeilingOrigin
+from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
-    from rpl_analysis.roofline.model import WorkOfType
+    from rpl_analysis.roofline.model import Roof, WorkOfType
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["KernelFigures", "kernel_roofline"]
@@ -86,7 +86,28 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         caches={name: figures[name] for name in CACHES if name in figures},
         exceeds_ceiling=exceeded_ceilings(rates, levels, device),
         corrections=flop_corrections(figures, kernel.mix, device),
+        active_lane_share=_active_lane_share(rates, figures, device, (spec, measured)),
     )
+
+
+def _active_lane_share(
+    rates: Rates, figures: Mapping[str, Metric], device: DeviceModel, roofs: Sequence[Roof]
+) -> Metric | None:
+    """Share of the arithmetic ceilings without the work of idle lanes; ``None`` where no lane is known idle.
+
+    Packed instructions change no share: the unpacked ceilings count instructions as the counters do.
+    """
+    lanes = figures.get("active_lane_fraction")
+    if lanes is None or lanes.value is None or lanes.value >= 1 or rates.models.selected != "per_op":
+        return None
+    types = tuple(
+        attrs.evolve(one, gops=scaled(one.gops, lanes.value, "GOP/s", "rate x active_lane_fraction"))
+        if one.pipe is not Pipe.MFMA
+        else one
+        for one in rates.types
+    )
+    origin = next((roof.origin for roof in roofs if roof.memory is not None), roofs[-1].origin)
+    return roof_of(attrs.evolve(rates, types=types), device, origin).compute_share
 
 
 def _name(model: str | None) -> str:

@@ -104,7 +104,8 @@ class KernelRoofline:
 
     ``dominant`` is the data type and pipe that would need the most time at its data-sheet ceiling; ``None``
     when the kernel does no counted arithmetic. ``exceeds_ceiling`` names ceilings that it seems to exceed.
-    ``corrections`` are FLOPs per launch as `flop_corrections` estimates them.
+    ``corrections`` are FLOPs per launch as `flop_corrections` estimates them, ``active_lane_share`` is
+    ``compute_utilization`` without the work of idle lanes where some are known to be idle.
     """
 
     name: str
@@ -128,6 +129,7 @@ class KernelRoofline:
     caches: Mapping[str, Metric]
     exceeds_ceiling: tuple[str, ...]
     corrections: Mapping[str, Metric]
+    active_lane_share: Metric | None = None
 
     @property
     def roof(self) -> Roof:

@@ -23,15 +23,13 @@ from rpl_report.text.sections import section_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
+    from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_core.contracts.common import MetricDoc
 
 
 _LONGEST_NAME = 48
-#: A correction by less is not worth a line (chosen).
-_NOTEWORTHY = 0.01
-_COLUMNS = (("packed", "packed as two"), ("active_lanes", "active lanes"))
 
 
 class TextRenderer(Renderer):
@@ -47,7 +45,7 @@ class TextRenderer(Renderer):
             *((path, head) if request.path_first else (head, path)),
             kernel_table(found.profile, found.analysis, names, request),
             *_of_plugins(request, names),
-            corrections_section(found.roofline, names, request.width),
+            corrections_section(found.roofline, found.analysis, names, request.width),
             _roofline_note(found.roofline),
         ]
         text = "\n\n".join(section for section in sections if section) + "\n"
@@ -111,28 +109,27 @@ def _roofline_note(roofline: RooflineDocument) -> str:
 
 
 def corrections_section(
-    roofline: RooflineDocument, names: Mapping[str, str], width: int = USUAL_WIDTH
+    roofline: RooflineDocument,
+    analysis: AnalysisDocument,
+    names: Mapping[str, str],
+    width: int = USUAL_WIDTH,
 ) -> str:
-    """A table of the kernels whose count an estimate changes, else the empty text."""
-    kernels = [kernel for kernel in roofline.kernels if _is_corrected(kernel)]
-    if not kernels:
-        return ""
+    """A table of the kernels whose label hangs on the work of idle lanes, else the empty text."""
+    placed = {kernel.name: kernel for kernel in roofline.kernels}
     rows = [
         (
-            names.get(kernel.name, kernel.name),
-            _figure(kernel.flops),
-            *(_figure(kernel.corrections.get(name)) for name, _ in _COLUMNS),
+            names.get(found.kernel, found.kernel),
+            _figure(placed[found.kernel].flops),
+            _figure(placed[found.kernel].corrections.get("active_lanes")),
+            printable(found.label_by_active_lanes),
         )
-        for kernel in kernels
+        for found in analysis.kernels
+        if found.label_by_active_lanes and found.kernel in placed
     ]
-    columns = ("FLOPs per launch", "counted", *(f"est.: {title}" for _, title in _COLUMNS))
-    return fit_table(columns, rows, width, right=(1, 2, 3), droppable=(3, 2), longest_name=_LONGEST_NAME)[0]
-
-
-def _is_corrected(kernel: KernelRooflineDoc) -> bool:
-    counted = kernel.flops.value
-    values = [metric.value for metric in kernel.corrections.values() if metric.value is not None]
-    return bool(counted) and any(abs(value / (counted or 1.0) - 1.0) > _NOTEWORTHY for value in values)
+    if not rows:
+        return ""
+    columns = ("FLOPs per launch", "counted", "est.: active lanes", "label then")
+    return fit_table(columns, rows, width, right=(1, 2), droppable=(1,), longest_name=_LONGEST_NAME)[0]
 
 
 def _figure(metric: MetricDoc | None) -> str:
