@@ -31,8 +31,8 @@ class RenderRequest:
 
     ``sections`` are what plugins add. ``timeline`` is what the command makes of the recording for renderers
     that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have.
-    ``options`` are those of plugins that the command was called with. ``command`` is the application's and
-    ``recorded`` says when and by what, where the run directory tells.
+    ``options`` are those of plugins that the command was called with. Where the run directory tells,
+    ``command`` is the application's, ``recorded`` when and by what, ``files`` a name for what was analysed.
     """
 
     documents: Mapping[str, BaseModel]
@@ -44,6 +44,7 @@ class RenderRequest:
     options: Options = attrs.field(factory=Options)
     command: tuple[str, ...] = ()
     recorded: str | None = None
+    files: str | None = None
 
 
 class Renderer(ABC):

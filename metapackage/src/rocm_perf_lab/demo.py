@@ -59,8 +59,9 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="rpl-demo-"))
         # The variable wins over PATH and configuration, so that nothing else can run in its place.
         held.enter_context(_variable("RPL_ROCPROFV3", str(_install_standin(Path(folder)))))
+        application = Path(__file__).with_name("demo_application.py")
         words = ["--device", "gfx942", "--runs", str(runs), "--roofline", "--focus-critical"]
-        code = _profile(context, [*words, "-o", str(directory), "--", sys.executable, "-c", "pass"])
+        code = _profile(context, [*words, "-o", str(directory), "--", sys.executable, str(application)])
     if output is None:
         point_latest(directory)
     session.output.line(_NEXT.format(directory=directory))

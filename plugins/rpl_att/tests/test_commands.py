@@ -120,8 +120,30 @@ def test_show_lists_the_first_of_an_order(rpl_cli, att_folder, key):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["gfx1100", "gfx1200"])
-def test_a_trace_of_another_architecture_is_refused(rpl_cli, att_folder, name):
+@pytest.mark.parametrize(
+    ("name", "said", "own"), [("gfx1100", "gfx11", "gfx1100"), ("gfx1200", "gfx12", "gfx1201")]
+)
+def test_a_trace_of_another_architecture_is_refused(rpl_cli, att_folder, name, said, own):
     refused = rpl_cli("analyze", "--device", "gfx942", att_folder(name)).assert_exit(65)
-    assert f"of a {name[:5]} GPU, but --device asks for gfx942" in refused.stderr
-    rpl_cli("analyze", "--device", name if name == "gfx1100" else "gfx1201", att_folder(name)).assert_ok()
+    assert f"of a {said} GPU, but --device asks for gfx942" in refused.stderr
+    rpl_cli("analyze", "--device", own, att_folder(name)).assert_ok()
+
+
+@pytest.mark.data
+def test_the_table_of_agents_beside_raw_traces_names_their_gpu(rpl_cli, att_folder):
+    # the decoder's tables say gfx9 only, which an MI300X is, too
+    decoded = att_folder("wave_gemm")
+    for place in (decoded, next(decoded.parent.glob("*/*_shader_engine_1_3.att"))):
+        refused = rpl_cli("analyze", "--device", "gfx942", place).assert_exit(65)
+        assert "of a gfx950 GPU, but --device asks for gfx942" in refused.stderr
+    rpl_cli("analyze", "--device", "gfx950", decoded).assert_ok()
+
+
+def test_traces_that_name_no_kernel_are_not_called_none(rpl_cli, make_folder, tmp_path):
+    for folder, label in (("a", ()), ("b", (("; _Z4gemmPf", 0, 0, 0, 0, 0, ""),))):
+        trace = make_folder(f"{folder}/ui_output_agent_7_dispatch_4")
+        trace.code(*label, ("v_nop", 0, 1, 4, 0, 0, "")).wave([[0, 6, 0, 4, len(label)]], 0, 4)
+    refused = rpl_cli("att", "show", tmp_path).assert_exit(64)
+    assert "2 kernels match: gemm; unknown kernel." in refused.stderr
+    shown = rpl_cli("att", "show", tmp_path, "--kernel", "gemm").assert_ok().stdout
+    assert shown.startswith("kernel      gemm  [")

@@ -38,7 +38,7 @@ def test_instructions_states_occupancy_and_split_are_shown(report, att_folder):
 
 def test_a_trace_alone_names_its_kernel_and_shows_no_empty_sections(report, att_folder):
     page = report(att_folder("wave_gemm"))
-    assert "<title>Thread trace of gemm_prefetch on a gfx9 GPU" in page
+    assert "<title>Thread trace of gemm_prefetch on a gfx950 GPU" in page
     assert not re.search(r'id="(timeline|path|what-if|kernels|roofline)"', page)
     for anchor in re.findall(r'href="#([^"]+)"', page):
         assert f'id="{anchor}"' in page

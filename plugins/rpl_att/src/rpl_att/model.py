@@ -32,7 +32,8 @@ class ThreadTrace:
 
     ``code`` is ``None`` for an empty trace. ``problems`` are parts that could not be read, each in one
     line; ``raw_files`` counts the ``.att`` files of the dispatch. ``kernel`` is what the profiler's
-    own results, or failing them the label in the code, say about the dispatch.
+    own results, or failing them the label in the code, say about the dispatch. ``architecture`` is the GPU
+    that the profiler's table of agents names, or the family ("gfx9") of the decoder's tables.
     """
 
     folder: str
@@ -51,3 +52,4 @@ class ThreadTrace:
     problems: tuple[str, ...] = ()
     pc_sampling_only: bool = False
     origin: Origin = Origin.MEASURED
+    architecture: str | None = None

@@ -123,7 +123,7 @@ def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Tra
         ),
         extras={EXTRA: (trace,)},
         slows_neighbours=True,
-        architecture_prefix=f"gfx{trace.gfx_major}" if trace.gfx_major is not None else "",
+        architecture_prefix=trace.architecture or "",
     )
 
 

@@ -257,11 +257,24 @@ def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parse
     facts = [fact.text for fact in page.find_all("span")[:2]]
     assert facts[0] == "command: '/opt/app <b>' --size 'two words\\x1b[31m'"
     assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']} on synthetic-node"
+    shown = rpl_cli("report", run).assert_ok().stdout.splitlines()
+    assert shown[0] == f"command     {facts[0].partition(': ')[2]}"
+    assert shown[1] == f"run         recorded {manifest['created_utc']} by {manifest['collector']}"
     (run / "run.json").unlink()
     rpl_cli("report", run, "--format", "html", "-o", tmp_path / "alone.html").assert_ok()
     alone = parsed(tmp_path / "alone.html").find_all("h1")[0].text
     assert alone.endswith(" more on AMD Instinct MI300X")
     assert "app <b>" not in alone
+
+
+def test_reports_of_several_recordings_name_their_folder(rpl_make_rocpd, rpl_cli, parsed, tmp_path):
+    files = [rpl_make_rocpd([("kernel", 0, 1000)], name=f"{pid}_results.db", pid=pid) for pid in (1, 2)]
+    rpl_cli("analyze", tmp_path, "-o", tmp_path / "run").assert_ok()
+    for file in files:  # they name a command, which would be the title
+        file.unlink()
+    rpl_cli("report", tmp_path / "run", "--format", "html", "-o", tmp_path / "run.html").assert_ok()
+    (title,) = parsed(tmp_path / "run.html").find_all("h1")
+    assert title.text.startswith(f"2 files of {tmp_path.name} on ")
 
 
 def test_each_finding_says_what_to_do_next_and_what_would_confirm_it(demo_run, demo_report, parsed):

@@ -37,7 +37,7 @@ def shown_names(
     if form == "full":
         return {name: readable(full[name]) for name in recorded}
     short = short_names(full.values())
-    return {name: readable(short[full[name]]) for name in recorded}
+    return {name: readable(short[full[name]] or full[name]) for name in recorded}
 
 
 def _demangled(names: list[str]) -> dict[str, str]:

@@ -129,7 +129,7 @@ def _identity(trace: ThreadTrace) -> dict[str, Any]:
         "agent_handle": trace.agent_handle,
         "dispatch_id": trace.dispatch_id,
         "joined_by": trace.kernel.witness,
-        "architecture": None if trace.gfx_major is None else f"gfx{trace.gfx_major}",
+        "architecture": trace.architecture,
         "shader_engines": tuple(sorted(engines)),
         "compute_units": tuple(f"SE{engine} CU{cu}" for engine, cu in units),
         "waves": len(read),

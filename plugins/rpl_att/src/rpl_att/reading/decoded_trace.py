@@ -16,7 +16,7 @@ from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
 from rpl_att.reading.json_values import mapping, rows, whole
 from rpl_att.reading.numeric_rows import NotRowsError, row_blocks
 from rpl_att.reading.occupancy_events import read_occupancy
-from rpl_att.reading.raw_files import raw_files_of
+from rpl_att.reading.raw_files import raw_files_of, recorded_architecture
 from rpl_att.reading.wave_index import WaveIndex, read_wave_index
 from rpl_att.reading.wave_states import read_state_steps
 from rpl_att.reduction.waves import ReducedWaves, reduce_waves
@@ -72,7 +72,12 @@ def read_decoded_trace(path: Path) -> ThreadTrace:
         problems=(*problems, *(waves.damaged if waves else ())),
         pc_sampling_only=index.pc_sampling_only,
         origin=Origin.SYNTHETIC if index.synthetic else Origin.MEASURED,
+        architecture=recorded_architecture(raw) or _family(index.gfx_major),
     )
+
+
+def _family(gfx_major: int | None) -> str | None:
+    return None if gfx_major is None else f"gfx{gfx_major}"
 
 
 def _code(folder: TraceFolder) -> CodeTable | None:

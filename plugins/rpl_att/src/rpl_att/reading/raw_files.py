@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ _NAME = re.compile(r"(?P<process>(?:.*_)?)(?P<agent>\d+)_shader_engine_(?P<se>\d
 #: rocprofv2 names the kernel and the shader engine only.
 _ROCPROFV2_NAME = re.compile(r".+_se\d+\.att")
 _MAX_LISTED = 20_000
+_MOST_TABLE_BYTES = 1 << 20
+_ARCHITECTURE = re.compile(r"gfx[0-9a-f]{3,6}")
 
 
 def is_raw_file(name: str) -> bool:
@@ -67,6 +71,23 @@ def shader_engine(name: str) -> int:
 def process_prefix(name: str) -> str:
     """What all files of the recording process begin with. Raises ``ValueError`` as ``shader_engine``."""
     return _parts(name)["process"]
+
+
+def recorded_architecture(raw_files: Sequence[Path]) -> str | None:
+    """The GPU's name, such as "gfx950", in the table of agents that rocprofv3 writes beside raw traces.
+
+    ``None`` without a table, and where it names GPUs of several architectures.
+    """
+    found: set[str] = set()
+    for raw in raw_files:
+        match = _NAME.fullmatch(raw.name.removesuffix(".gz"))
+        table = raw.with_name(f"{match['process']}agent_info.csv") if match else None
+        if table is not None and table in _listed(raw.parent) and table.stat().st_size <= _MOST_TABLE_BYTES:
+            rows = csv.DictReader(table.read_text(encoding="utf-8", errors="replace").splitlines())
+            found |= {str(row.get("Name")) for row in rows if row.get("Agent_Type") == "GPU"}
+            break  # files of one dispatch are files of one process
+    named = found.pop() if len(found) == 1 else ""
+    return named if _ARCHITECTURE.fullmatch(named) else None
 
 
 def _parts(name: str) -> re.Match[str]:

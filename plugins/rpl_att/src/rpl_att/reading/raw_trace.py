@@ -6,11 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
+
 from rpl_att.decoder_library import find_decoder, library_in
 from rpl_att.decoding.decode import decode_raw
 from rpl_att.join_dispatch import TracedKernel
 from rpl_att.model import Level, ThreadTrace
-from rpl_att.reading.raw_files import raw_identity
+from rpl_att.reading.raw_files import raw_identity, recorded_architecture
 from rpl_core.errors import BadDataError, MissingError
 
 
@@ -24,7 +26,10 @@ def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:
         return _undecoded(paths)
     try:
         folder = find_decoder(os.environ)
-        return _undecoded(paths) if folder is None else decode_raw(library_in(folder), paths)
+        if folder is None:
+            return _undecoded(paths)
+        found = decode_raw(library_in(folder), paths)
+        return attrs.evolve(found, architecture=recorded_architecture(paths) or found.architecture)
     except (BadDataError, MissingError) as error:
         return _undecoded(paths, f"{len(paths)} raw .att files were not decoded: {error.one_line()}")
 
@@ -48,4 +53,5 @@ def _undecoded(paths: Sequence[Path], *problems: str) -> ThreadTrace:
         raw_files=len(paths),
         kernel=TracedKernel(),
         problems=problems,
+        architecture=recorded_architecture(paths),
     )

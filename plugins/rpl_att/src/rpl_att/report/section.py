@@ -10,7 +10,7 @@ from rpl_core.interfaces.section import Block, Paragraph, ReportSection, Section
 from rpl_core.text.safety import printable, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rpl_att.contract import AttPart, AttStallSplit, AttWait
 
@@ -33,7 +33,9 @@ class ThreadTraceSection(ReportSection):
         return tuple(block for part in _traced(request) for block in _blocks(part))
 
     def text(self, request: SectionRequest) -> str | None:
-        return "\n\n".join("\n".join(_lines(part)) for part in _traced(request)) or None
+        parts = _traced(request)
+        names = shown_kernels(parts, request)
+        return "\n\n".join("\n".join(_lines(part, names)) for part in parts) or None
 
     def html(self, request: SectionRequest) -> str | None:
         parts = _traced(request)
@@ -46,6 +48,14 @@ class ThreadTraceSection(ReportSection):
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         asked = (part for part in _traced(request) if part.kernel == kernel)
         return tuple(block for part in asked for block in (*_blocks(part, _EXPLAINED_WAITS), *_places(part)))
+
+
+def shown_kernels(parts: Sequence[AttPart], request: SectionRequest) -> Mapping[str, str]:
+    """Recorded name -> the form in which the report shows it, for traced kernels without a time too."""
+    from rpl_analysis.text.names import shown_names
+
+    others = [part.kernel for part in parts if part.kernel and part.kernel not in request.short_names]
+    return {"": _UNNAMED, **request.short_names, **shown_names(others)}
 
 
 def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
@@ -62,9 +72,9 @@ def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
     return tuple(AttPart.model_validate(block) for block in blocks)
 
 
-def _lines(part: AttPart) -> Iterable[str]:
+def _lines(part: AttPart, names: Mapping[str, str]) -> Iterable[str]:
     """One kernel in the text report."""
-    name = printable(shorten(part.kernel or _UNNAMED, _NAME_WIDTH))
+    name = printable(shorten(names[part.kernel or ""], _NAME_WIDTH))
     if part.cycles is None:
         yield f"thread trace  {name}: {part.status}: {printable(part.reason or '')}"
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rpl_analysis.text.names import shown_names
 from rpl_att.analysis.att_block import att_block
 from rpl_att.contract import AttPart
 from rpl_att.model import ThreadTrace
@@ -27,6 +28,12 @@ class Chosen:
     block: AttPart
     folder: Path
 
+    @property
+    def shown_kernel(self) -> str:
+        """The kernel's name as reports show it."""
+        name = self.block.kernel
+        return shown_names([name])[name] if name else "unknown kernel"
+
 
 def choose_trace(path: Path, kernel: str | None, dispatch: int | None) -> Chosen:
     """The trace in ``path`` that matches; of several dispatches of one kernel that with most instructions."""
@@ -39,8 +46,8 @@ def choose_trace(path: Path, kernel: str | None, dispatch: int | None) -> Chosen
             f"{path} holds no thread trace" + (f" of {' and '.join(wanted)}" if wanted else ""),
             next_step="record one with `rpl profile --deep-analysis`, or name a decoded folder",
         )
-    kernels = sorted({str(c.block.kernel) for c in found})
-    if len(kernels) > 1:
+    if len({c.block.kernel for c in found}) > 1:
+        kernels = sorted({c.shown_kernel for c in found})
         shown = "; ".join(name[:80] for name in kernels[:_SHOWN])
         raise UsageError(f"{len(kernels)} kernels match: {shown}", next_step="choose one with --kernel NAME")
     return max(found, key=lambda c: (c.block.instructions or 0, -(c.block.dispatch_id or 0)))
@@ -75,7 +82,7 @@ def _read(inputs: InputSet) -> Chosen:
 
 
 def _matches(chosen: Chosen, kernel: str | None, dispatch: int | None) -> bool:
-    names = (chosen.block.kernel or "", chosen.block.symbol or "")
+    names = (chosen.block.kernel or "", chosen.block.symbol or "", chosen.shown_kernel)
     return (kernel is None or any(kernel in name for name in names)) and (
         dispatch is None or chosen.block.dispatch_id == dispatch
     )

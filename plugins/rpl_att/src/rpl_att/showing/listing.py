@@ -126,7 +126,7 @@ class _LoopDepth:
 def summary_lines(chosen: Chosen) -> Iterator[str]:
     """The head of the listing: what was traced, and what is doubtful about it."""
     block = chosen.block
-    yield f"kernel      {printable(block.kernel or 'unknown')}  [{block.joined_by or 'no witness'}]"
+    yield f"kernel      {chosen.shown_kernel}  [{block.joined_by or 'no witness'}]"
     where = ", ".join(block.compute_units) or "compute unit unknown"
     extent = f"{block.waves} waves on {where}; {block.instructions:,} instructions"
     yield f"traced      {extent}; level {block.level}"

@@ -95,7 +95,13 @@ def _request(
     )
     if is_run_directory(directory):
         manifest = load_manifest(directory)
-        request = attrs.evolve(request, command=manifest.command, recorded=_recorded(manifest))
+        files = _files(manifest)
+        recorded = (
+            f"analysed {manifest.created_utc} from {files}"
+            if files
+            else f"recorded {manifest.created_utc} by {manifest.collector}"
+        )
+        request = attrs.evolve(request, command=manifest.command, recorded=recorded, files=files)
     if with_timeline:
         return _with_timeline(request, directory, recordings, catalog.readers().contributions)
     if recordings:
@@ -105,13 +111,14 @@ def _request(
     return request
 
 
-def _recorded(manifest: RunManifest) -> str:
-    """When and by what; of a run that was analysed only, from which files."""
-    if not manifest.recordings:
-        return f"recorded {manifest.created_utc} by {manifest.collector}"
-    first, files = Path(manifest.recordings[0].path), len(manifest.recordings)
-    where = f"{first.parent.name}/{first.name}" if files == 1 else f"{files} files of {first.parent.name}"
-    return f"analysed {manifest.created_utc} from {where}"
+def _files(manifest: RunManifest) -> str | None:
+    """A name for the recordings of a run that was analysed only, with the folder that they lie in."""
+    paths = [Path(entry.path) for entry in manifest.recordings]
+    if len(paths) < 2:
+        return f"{paths[0].parent.name}/{paths[0].name}" if paths else None
+    folders = list(dict.fromkeys(path.parent.name for path in paths))
+    more = f" and {len(folders) - 1} more" if folders[1:] else ""
+    return f"{len(paths)} files of {folders[0]}{more}"
 
 
 def _with_timeline(

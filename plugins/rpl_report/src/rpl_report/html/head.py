@@ -6,6 +6,7 @@ import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.names import shown_names
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.device_names import device_names
@@ -47,7 +48,7 @@ class Head:
 
 
 def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, request: RenderRequest) -> Head:
-    what = _traced_kernels(profile) or _application(profile, request.command)
+    what = _traced_kernels(profile) or _application(profile, request)
     title = f"{what} on {device_names(profile) or _family(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
@@ -60,10 +61,12 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, requ
     )
 
 
-def _application(profile: ProfileDocument, command: tuple[str, ...]) -> str:
-    """The program that ran; without a run directory the files that hold it."""
-    if command:
-        return _program(command)
+def _application(profile: ProfileDocument, request: RenderRequest) -> str:
+    """The program that ran; without a command the files that hold it."""
+    if request.command:
+        return _program(request.command)
+    if request.files:
+        return request.files
     artefacts = profile.provenance.artefacts if profile.provenance else ()
     names = list(dict.fromkeys(PurePath(artefact.path).name for artefact in artefacts))
     return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}" if names else "A recording"
@@ -91,8 +94,10 @@ def _of_run(request: RenderRequest) -> tuple[str, ...]:
 def _traced_kernels(profile: ProfileDocument) -> str:
     """What a recording without dispatches is of, if its thread traces name their kernels."""
     names = [str(part["kernel"]) for part in profile.untimed_thread_traces if part.get("kernel")]
+    if not names or profile.kernels:
+        return ""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"Thread trace of {names[0]}{more}" if names and not profile.kernels else ""
+    return f"Thread trace of {shown_names(names)[names[0]]}{more}"
 
 
 def _family(profile: ProfileDocument) -> str | None:

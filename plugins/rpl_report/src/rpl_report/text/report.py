@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ class TextRenderer(Renderer):
     def render(self, request: RenderRequest) -> str:
         found = report_documents(request.documents)
         names = found.shown_names(request.options[NAMES])
-        head, path = _head(found.profile), path_section(found.dag, names, request.width)
+        head, path = _head(found.profile, request), path_section(found.dag, names, request.width)
         sections = [
             *((path, head) if request.path_first else (head, path)),
             kernel_table(found.profile, found.analysis, names, request),
@@ -65,11 +66,13 @@ def _of_plugins(request: RenderRequest, names: Mapping[str, str]) -> Iterator[st
         )
 
 
-def _head(profile: ProfileDocument) -> str:
+def _head(profile: ProfileDocument, request: RenderRequest) -> str:
     gpu, stability = profile.gpu, profile.stability
     device = device_names(profile) or f"unknown ({gpu.reason or 'not recorded'})"
     time = "process time" if profile.runtime_ms is not None and not profile.launches else "kernel time"
-    lines = [("device", device), (time, _runtime(profile))]
+    lines = [("command", shlex.join(request.command))] if request.command else []
+    lines += [("run", request.recorded)] if request.recorded else []
+    lines += [("device", device), (time, _runtime(profile))]
     if profile.launches:
         lines.append(("launches", _launches(profile.launches, len(profile.kernels))))
     if stability.runs:

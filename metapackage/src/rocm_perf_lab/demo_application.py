@@ -1,0 +1,1 @@
+"""Stands where the application of ``rpl demo`` would: it does nothing, the recording is made up."""
