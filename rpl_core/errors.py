@@ -24,6 +24,8 @@ from typing import ClassVar
 
 from rpl_core.exit_codes import ExitCode
 
+_LONGEST_LINE = 2000 + len(" ... ")  # names out of files have any length
+
 
 class RplError(Exception):
     """Root of all expected failures."""
@@ -38,13 +40,10 @@ class RplError(Exception):
 
     def one_line(self) -> str:
         """Fact, cause and next step as one line without control characters."""
-        parts = [self.fact]
-        if self.cause:
-            parts.append(f"Likely cause: {self.cause}")
-        if self.next_step:
-            parts.append(f"Next: {self.next_step}")
-        text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
-        return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        reasons = self.cause and f"Likely cause: {self.cause}", self.next_step and f"Next: {self.next_step}"
+        parts = [part if part.endswith((".", "!", "?")) else f"{part}." for part in (self.fact, *reasons) if part]
+        line = " ".join("".join(c if c.isprintable() else " " for c in " ".join(parts)).split())
+        return line if len(line) <= _LONGEST_LINE else f"{line[:1500]} ... {line[-500:]}"
 
 
 class UsageError(RplError):

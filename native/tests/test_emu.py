@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from rpl_testkit.hand_made_code import END_PROGRAM, CodeParts, metadata_note
 from rpl_testkit.requirements import require
 
 from .emu_program import DEVICE, STATUSES
@@ -328,6 +329,35 @@ def test_bytes_on_which_llvm_crashes_are_no_instruction(emulator, broken):
     _, lines = _lines_of([emulator.program, "disassemble"], code)
     assert lines[0].split() == ["4", "s_nop", "0"]
     assert lines[1].split() == ["0"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        CodeParts(notes=5000, note=metadata_note(b"\xdc\x40\x00" + b"\xc0" * 16_384)),
+        CodeParts(loads=60_000, relocations=50_000),
+        CodeParts(functions=50_000, name=b"n" * 100_000),
+        CodeParts(functions=20_000, text=END_PROGRAM * 20_000),
+    ],
+    ids=["notes", "segments", "names", "functions"],
+)
+def test_parts_that_overlap_again_and_again_are_refused(emulator, parts):
+    """Minutes or gigabytes each, where every one of them is read."""
+    path = emulator.folder / "overlapping.hsaco"
+    path.write_bytes(parts.build())
+    limits = ["prlimit", "--cpu=20", *(["--as=2000000000"] if "RPL_TEST_EMULATOR" not in os.environ else [])]
+    done = subprocess.run([*limits, emulator.program, "decode", path], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == "rpl-emu: a code object whose parts overlap again and again\n"
+
+
+def test_what_is_no_regular_file_is_not_read(emulator):
+    """A device without an end, and a pipe without another end."""
+    pipe = emulator.folder / "pipe"
+    os.mkfifo(pipe)
+    for path in ("/dev/zero", pipe, emulator.folder):
+        ran = emulator.launch(path, "k")
+        assert (ran.status, "no regular file" in ran.stderr) == (65, True)
 
 
 def _places(code):

@@ -18,6 +18,7 @@ def _budget(examples: int) -> settings:
     return settings(max_examples=int(_ASKED or examples), suppress_health_check=list(HealthCheck))
 
 
-#: Decorators for targets: one for cheap examples, one for costly ones.
+#: Decorators for targets: one for cheap examples, one for costly ones, one where each is counted and traced.
 fuzzed = _budget(80)
 fuzzed_less = _budget(40)
+fuzzed_least = _budget(10)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from .budget import fuzzed, fuzzed_less
+from .counted import calls_of
 from .mutations import byte_edits, cell_edits, edit_bytes, edit_database, edit_json, edit_table, schema_edits
 
 RECORDINGS = ("trace", "counters")
@@ -149,15 +149,14 @@ def test_companions_of_a_database(corpus, fresh, digest):
 
 @pytest.mark.parametrize("name", ["trace_results.json", "trace_kernel_trace.csv", "trace_results.db"])
 def test_work_follows_the_size(name, corpus, fresh, digest):
-    """Counted in calls of Python, which no load of the machine changes."""
     source = (corpus / name).read_bytes()
-    whole = _calls(lambda: digest(_written(fresh(name), source)))
+    whole = calls_of(lambda: digest(_written(fresh(name), source)))
 
     @fuzzed_less
     @given(byte_edits)
     def run(edits):
         damaged = edit_bytes(source, edits)
-        assert _calls(lambda: digest(_written(fresh(name), damaged))) < 3 * whole
+        assert calls_of(lambda: digest(_written(fresh(name), damaged))) < 3 * whole
 
     run()
 
@@ -165,19 +164,3 @@ def test_work_follows_the_size(name, corpus, fresh, digest):
 def _written(path, content):
     path.write_bytes(content)
     return path
-
-
-def _calls(work):
-    """How many functions of Python ``work`` calls."""
-    count = 0
-
-    def note(_frame, event, _argument):
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count

@@ -59,28 +59,29 @@ int decode_command(int count, char** words) {
     if (kernel != object.kernels.end()) registers = register_file(kernel->second.descriptor, false);
     for (const Segment& s : object.segments) {
       if (!s.executable || f.begin < s.address || f.begin - s.address > s.file.size() || f.begin % 4 != 0) continue;
+      const auto code = s.file.subspan(f.begin - s.address, (s.file.size() - (f.begin - s.address)) / 4 * 4);
+      const size_t words = std::min<size_t>(code.size(), f.bytes) / 4;
       Program program;
-      program.begin = s.address;
-      program.code.resize(s.file.size() / 4 + 1);
-      const size_t first = (f.begin - s.address) / 4, last = std::min<size_t>(s.file.size() / 4, first + f.bytes / 4);
-      for (size_t at = first; at < last;) {
-        const Disassembler::Line line = disassembler.at(s.file.subspan(4 * at), s.address + 4 * at);
+      program.begin = f.begin;
+      program.code.resize(words + 1);
+      for (size_t at = 0; at < words;) {
+        const Disassembler::Line line = disassembler.at(code.subspan(4 * at), f.begin + 4 * at);
         const InstructionText text = parse_instruction(line.text);
         std::string refused, name = text.mnemonic, kind;
         int64_t target = 0;
         const size_t size = std::max<size_t>(1, line.bytes / 4);
         try {
-          Decoder(disassembler, table).decode_one(program, s.file.subspan(0, s.file.size() / 4 * 4), at, registers);
+          Decoder(disassembler, table).decode_one(program, code, at, registers);
           const Instruction& i = program.code[at];
           name = i.row->name;
           kind = i.row->counter;
-          target = i.target ? static_cast<int64_t>(s.address) + 4 * (static_cast<int64_t>(at) + i.target) : 0;
+          target = i.target ? static_cast<int64_t>(f.begin) + 4 * (static_cast<int64_t>(at) + i.target) : 0;
         } catch (const Unavailable& e) {
           refused = e.what();
         }
         std::string plain = line.text;
         plain.erase(0, plain.find_first_not_of(" \t"));
-        json.open('{').key("at").number(s.address + 4 * at).key("opcode").string(name).key("class").string(kind).key("text").string(plain);
+        json.open('{').key("at").number(f.begin + 4 * at).key("opcode").string(name).key("class").string(kind).key("text").string(plain);
         if (target) json.key("target").number(static_cast<uint64_t>(target));
         if (!refused.empty()) json.key("refused").string(refused);
         json.close('}');

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <new>
@@ -50,7 +51,12 @@ std::string printable(std::string text) {
   return text;
 }
 
+// A pipe could have no other end and a device no end at all; a file of holes claims any size.
 std::vector<unsigned char> read_file(const std::string& path) {
+  constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
+  std::error_code problem;
+  if (!std::filesystem::is_regular_file(path, problem)) throw BadFile("cannot read " + path + (std::filesystem::exists(path, problem) ? ": it is no regular file" : ""));
+  if (std::filesystem::file_size(path, problem) > kLargest) throw BadFile(path + " is larger than 1 GiB");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw BadFile("cannot read " + path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -142,17 +142,17 @@ class One {
     Operand o;
     o.place = Place::constant;
     o.value = value;
-    for (const auto& rows : program_.constants)
-      if (rows[0] == static_cast<uint32_t>(value) && rows[kLanes] == static_cast<uint32_t>(value >> 32)) {
-        o.rows = rows.data();
-        return o;
-      }
+    const uint32_t*& known = program_.rows_of[value];
+    if (known) {
+      o.rows = known;
+      return o;
+    }
     auto& rows = program_.constants.emplace_back();
     for (unsigned j = 0; j < kLanes; ++j) {
       rows[j] = static_cast<uint32_t>(value);
       rows[kLanes + j] = static_cast<uint32_t>(value >> 32);
     }
-    o.rows = rows.data();
+    o.rows = known = rows.data();
     return o;
   }
   // A source that may be anything.

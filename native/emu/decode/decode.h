@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Program {
   uint64_t begin = 0;  // address of the first word
   std::vector<Instruction> code;
   std::deque<std::array<uint32_t, size_t{2} * kLanes>> constants;
+  std::unordered_map<uint64_t, const uint32_t*> rows_of;  // of each constant
   std::deque<Changes> changes;
   std::deque<Instruction> plain;
   std::map<uint64_t, std::string> texts;  // by word

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "loader/message_pack.h"
@@ -13,6 +14,9 @@ constexpr uint32_t kMachine = 224;          // EM_AMDGPU
 constexpr uint32_t kProcessor = 0x4c;       // EF_AMDGPU_MACH_AMDGCN_GFX942
 constexpr uint32_t kMetadataNote = 32;      // NT_AMDGPU_METADATA
 constexpr uint64_t kMostMemory = uint64_t{1} << 32;
+// Parts of a file may overlap and names may share their text. So often, in bytes, the file may be gone through in all;
+// what compilers write takes two or three times.
+constexpr uint64_t kMostPasses = 16, kAlways = uint64_t{1} << 24;
 // LLVM AMDGPUUsage, "Relocation Records".
 constexpr uint32_t kAbs32Low = 1, kAbs32High = 2, kAbs64 = 3, kAbs32 = 6, kRelative64 = 13;
 
@@ -46,8 +50,12 @@ class Elf {
   Elf64_Ehdr header_{};
   std::vector<Elf64_Phdr> headers_;
   CodeObject out_;
-  std::vector<Elf64_Sym> symbols_;
+  uint64_t work_ = 0;
 
+  void charge(uint64_t bytes) {
+    work_ += bytes;
+    if (work_ < bytes || work_ > kMostPasses * file_.size() + kAlways) throw BadFile("a code object whose parts overlap again and again");
+  }
   static uint64_t checked(uint64_t a, uint64_t b) {
     if (a + b < a) throw BadFile("an offset in the code object overflows");
     return a + b;
@@ -68,17 +76,20 @@ class Elf {
     out_.end = std::max(out_.end, h.p_vaddr + h.p_memsz);
   }
   // Bytes of the loaded object at an address, as far as the file has them.
-  [[nodiscard]] std::span<const uint8_t> loaded(uint64_t address, uint64_t bytes) const {
+  [[nodiscard]] std::span<const uint8_t> loaded(uint64_t address, uint64_t bytes) {
+    charge(bytes + out_.segments.size());
     for (const Segment& s : out_.segments)
       if (address >= s.address && address - s.address <= s.file.size() && bytes <= s.file.size() - (address - s.address))
         return s.file.subspan(address - s.address, bytes);
     throw BadFile("an address of the code object lies outside of what it loads");
   }
-  std::string text(uint64_t table, uint64_t bytes, uint64_t offset) const {
+  std::string text(uint64_t table, uint64_t bytes, uint64_t offset) {
     const auto strings = part(table, bytes);
     if (offset >= bytes) throw BadFile("a name of the code object lies outside of its table");
     const auto* begin = reinterpret_cast<const char*>(strings.data() + offset);
-    return {begin, strnlen(begin, bytes - offset)};
+    const size_t length = strnlen(begin, bytes - offset);
+    charge(length);
+    return {begin, length};
   }
 
   // The full table where there is one, else the dynamic one.
@@ -96,8 +107,10 @@ class Elf {
       if (symbol.st_name == 0) continue;
       const std::string name = text(strings.sh_offset, strings.sh_size, symbol.st_name);
       by_name[name] = symbol;
-      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_size != 0 && symbol.st_shndx != SHN_UNDEF)
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_size != 0 && symbol.st_shndx != SHN_UNDEF) {
+        charge(std::min<uint64_t>(symbol.st_size, file_.size()));
         out_.functions.push_back({name, symbol.st_value, symbol.st_size});
+      }
       if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx != SHN_UNDEF && !name.ends_with(".kd") && symbol.st_value <= out_.end && symbol.st_size <= out_.end - symbol.st_value)
         out_.variables.push_back({name, symbol.st_value, symbol.st_size});
     }
@@ -122,6 +135,7 @@ class Elf {
     uint64_t rela = 0, bytes = 0, symbols = 0;
     for (const Elf64_Phdr& h : headers_) {
       if (h.p_type != PT_DYNAMIC) continue;
+      charge(std::min<uint64_t>(h.p_filesz, file_.size()));
       for (uint64_t k = 0; k + sizeof(Elf64_Dyn) <= h.p_filesz; k += sizeof(Elf64_Dyn)) {
         const auto entry = at<Elf64_Dyn>(checked(h.p_offset, k));
         if (entry.d_tag == DT_RELA) rela = entry.d_un.d_ptr;
@@ -154,6 +168,7 @@ class Elf {
   void notes(const Elf64_Phdr& h) {
     uint64_t at_byte = h.p_offset;
     const uint64_t end = checked(h.p_offset, h.p_filesz);
+    charge(std::min<uint64_t>(h.p_filesz, file_.size()) * (kMostPasses / 2));  // what it unpacks to is far larger
     while (at_byte + sizeof(Elf64_Nhdr) <= end) {
       const auto note = at<Elf64_Nhdr>(at_byte);
       const uint64_t name = at_byte + sizeof note;

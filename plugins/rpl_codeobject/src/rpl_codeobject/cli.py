@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rpl_core.cli.output import Output
 
 _PATH = click.Path(path_type=Path)
+#: Of the names in a message.
+_MOST_SHOWN, _LONGEST_SHOWN = 20, 200
 
 
 @click.command("abi-diff")
@@ -67,9 +69,11 @@ def abi_diff(
     )
     if not diff.compared and not diff.differences:
         known = sorted({k.name for side in (before, after) for c in side for k in c.kernels})
+        shown = ", ".join(name[:_LONGEST_SHOWN] for name in known[:_MOST_SHOWN])
+        more = f" and {len(known) - _MOST_SHOWN} more" if len(known) > _MOST_SHOWN else ""
         raise BadDataError(
             f"no kernel {kernel!r} in either file" if kernel else "neither file has a kernel",
-            next_step=f"known kernels: {', '.join(known)}" if known else None,
+            next_step=f"known kernels: {shown}{more}" if known else None,
         )
     instructions = _compare_isa(before, after, kernel) if isa else {}
     output = session.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,19 +51,20 @@ def _function(name: str, content: Mapping[str, Any]) -> FunctionMix:
     for one in code:
         if "target" in one and one["target"] <= one["at"]:
             ends[one["target"]] = max(ends.get(one["target"], 0), one["at"])
+    places: dict[str, list[int]] = {}
+    for one in sorted(code, key=lambda one: int(one["at"])):
+        places.setdefault(one["class"] or "unknown", []).append(one["at"])
     return FunctionMix(
         name,
         bool(content["kernel"]),
         len(code),
-        _classes(code),
+        {class_: len(found) for class_, found in sorted(places.items())},
         dict(sorted(Counter(one["opcode"] for one in code).items())),
-        tuple(
-            Loop(head, end, _classes([one for one in code if head <= one["at"] <= end]))
-            for head, end in sorted(ends.items())
-        ),
+        tuple(Loop(head, end, _between(places, head, end)) for head, end in sorted(ends.items())),
         tuple(one["refused"] for one in code if "refused" in one),
     )
 
 
-def _classes(code: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    return dict(sorted(Counter(one["class"] or "unknown" for one in code).items()))
+def _between(places: Mapping[str, Sequence[int]], head: int, end: int) -> dict[str, int]:
+    inside = {c: bisect_right(at, end) - bisect_left(at, head) for c, at in sorted(places.items())}
+    return {class_: count for class_, count in inside.items() if count}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from elftools.elf.sections import SymbolTableSection
 
-from rpl_codeobject.reading.elf_file import guarded, metadata_note, open_elf, section_bytes
+from rpl_codeobject.reading.elf_file import Sections, guarded, metadata_note, open_elf, section_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,12 +58,13 @@ def _parts(code: CodeObject) -> Iterator[bytes]:
 
 
 def _symbols(elf: Any, table: SymbolTableSection) -> Iterator[bytes]:
+    sections = Sections(elf)
     for symbol in table.iter_symbols():
         if symbol.name.startswith(_UNIT_ID):
             continue
         index, value = symbol["st_shndx"], symbol["st_value"]
         if isinstance(index, int):
-            section = elf.get_section(index)
+            section = sections[index]
             index, value = section.name, value - section["sh_addr"]
         kind = symbol["st_info"]
         yield f"{symbol.name} {kind['type']} {kind['bind']} {symbol['st_size']} {index} {value}".encode()

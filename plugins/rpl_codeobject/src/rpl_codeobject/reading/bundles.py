@@ -65,25 +65,34 @@ def split_section(data: bytes, where: str) -> tuple[BundledCode, ...]:
 
 def _bundles(data: bytes, where: str) -> Iterator[bytes]:
     """The bundles of a section in order, the compressed ones unpacked."""
-    at, room = _next_bundle(data, 0), MAX_UNPACKED_BYTES
+    bundles = _Beginnings(data)
+    at, room = bundles.from_(0), MAX_UNPACKED_BYTES
     while at is not None:
-        following = _next_bundle(data, at + len(COMPRESSED_MAGIC))
         if data.startswith(COMPRESSED_MAGIC, at):
             unpacked = unpack_bundle(memoryview(data)[at:], where, room)
             room -= len(unpacked.data)
             yield unpacked.data
-            if unpacked.packed_bytes is not None:  # compressed data may look like the next one's beginning
-                following = _next_bundle(data, at + unpacked.packed_bytes)
-        else:  # and so may code
-            ends = (offset + size for offset, size, _ in _entries(data, at, where))
-            following = _next_bundle(data, at + max((len(BUNDLE_MAGIC), *ends)))
-            yield data[at:following]
-        at = following
+            # Compressed data may look like the next one's beginning, unless nobody knows where they end,
+            at = bundles.from_(at + (unpacked.packed_bytes or len(COMPRESSED_MAGIC)))
+        else:  # and so may code and the table of entries
+            entries = _entries(data, at, where)
+            table = len(BUNDLE_MAGIC) + 8 + sum(24 + len(name) for _, _, name in entries)
+            begin, at = at, bundles.from_(at + max(table, *(offset + size for offset, size, _ in entries), 0))
+            yield data[begin:at]
 
 
-def _next_bundle(data: bytes, start: int) -> int | None:
-    places = (data.find(magic, start) for magic in (BUNDLE_MAGIC, COMPRESSED_MAGIC))
-    return min((place for place in places if place >= 0), default=None)
+class _Beginnings:
+    """Where bundles begin, for places that only grow: each kind is looked for once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._next = dict.fromkeys((BUNDLE_MAGIC, COMPRESSED_MAGIC), 0)
+
+    def from_(self, start: int) -> int | None:
+        for magic, place in self._next.items():
+            if place >= 0 and (place < start or not self._data.startswith(magic, place)):
+                self._next[magic] = self._data.find(magic, start)
+        return min((place for place in self._next.values() if place >= 0), default=None)
 
 
 def refuse_unreadable(data: bytes, where: str) -> None:

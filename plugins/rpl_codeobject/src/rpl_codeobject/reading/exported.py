@@ -8,7 +8,8 @@ import attrs
 from elftools.elf.sections import SymbolTableSection
 
 from rpl_codeobject.reading.descriptor import DESCRIPTOR_BYTES
-from rpl_codeobject.reading.elf_file import guarded, open_elf, section_bytes
+from rpl_codeobject.reading.elf_file import Sections, guarded, open_elf
+from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _ENTRY_OFFSET: Final = slice(16, 24)
 #: A variable that only names the compilation unit; its name is the id.
 _UNIT_ID: Final = "__hip_cuid_"
+#: Variables may overlap; so often all of them together may fill the file (chosen; those of compilers don't).
+_MOST_PASSES: Final = 4
 
 
 @frozen
@@ -38,23 +41,25 @@ def exported_symbols(code_object: CodeObject) -> dict[str, Exported]:
 
 
 def _exported(elf: Any) -> dict[str, Exported]:
-    found = {}
+    found, left = {}, _MOST_PASSES * elf.stream_len
+    sections = Sections(elf)
     for table in elf.iter_sections():
         if not isinstance(table, SymbolTableSection) or table["sh_type"] != "SHT_DYNSYM":
             continue
         for symbol in table.iter_symbols():
             if isinstance(symbol["st_shndx"], int) and not symbol.name.startswith(_UNIT_ID):
-                found[symbol.name] = _symbol(elf, symbol)
+                found[symbol.name] = one = _symbol(sections, symbol)
+                left -= len(one.content or b"")
+            if left < 0:
+                raise BadDataError("variables that overlap again and again")
     return found
 
 
-def _symbol(elf: Any, symbol: Any) -> Exported:
+def _symbol(sections: Sections, symbol: Any) -> Exported:
     size = symbol["st_size"]
     if symbol["st_info"]["type"] == "STT_FUNC":
         return Exported(size)
-    section = elf.get_section(symbol["st_shndx"])
-    begin = symbol["st_value"] - section["sh_addr"]
-    content = section_bytes(section)[begin : begin + size]
+    content = sections.part(symbol, size)
     if symbol.name.endswith(".kd") and size == DESCRIPTOR_BYTES:
         masked = bytearray(content)
         masked[_ENTRY_OFFSET] = bytes(8)

@@ -5,8 +5,9 @@ Keys and which of them are required: LLVM ``AMDGPUUsage``, "Code Object V3 Metad
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgpack
 
@@ -16,13 +17,23 @@ from rpl_core.errors import BadDataError, ForeignFileError
 if TYPE_CHECKING:
     from rpl_codeobject.values import KernelDescriptor
 
+_Container = TypeVar("_Container")
 _SUPPORTED_MAJOR = 1
+#: Lists and maps take far more memory than their bytes; a kernel has one for each argument.
+_MOST_CONTAINERS = 2_000_000
 
 
 def decode_note(data: bytes, where: str) -> Mapping[str, Any]:
     """The note as a mapping; msgpack bounds every container by the length of ``data``."""
+    count = itertools.count(1)
+
+    def counted(container: _Container) -> _Container:
+        if next(count) > _MOST_CONTAINERS:
+            raise BadDataError(f"{where}: a metadata note of more than {_MOST_CONTAINERS} lists and maps")
+        return container
+
     try:
-        note = msgpack.unpackb(data, raw=False)
+        note = msgpack.unpackb(data, raw=False, list_hook=counted, object_hook=counted)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
         raise BadDataError(f"{where}: the metadata note is not msgpack ({type(error).__name__})") from error
     if not isinstance(note, Mapping):

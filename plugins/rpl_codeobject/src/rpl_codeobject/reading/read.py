@@ -32,6 +32,8 @@ def read_code_objects(path: Path) -> tuple[CodeObject, ...]:
     ``.hip_fatbin`` section. Raises ``MissingError`` without the file or without a decoder for zstd,
     ``ForeignFileError`` for other formats, ``BadDataError`` for damage.
     """
+    if path.exists() and not path.is_file():
+        raise BadDataError(f"{path} is no regular file", next_step="name a .hsaco or an executable")
     if not path.is_file():
         raise MissingError(f"no file at {path}", next_step="check the path")
     if path.stat().st_size > MAX_FILE_BYTES:

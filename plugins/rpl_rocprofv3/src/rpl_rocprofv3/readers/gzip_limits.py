@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
@@ -18,6 +19,7 @@ __all__ = [
     "BoundedGzip",
     "hollow",
     "largest_unpacked_bytes",
+    "refuse_bomb",
     "refuse_hollow",
     "stored_bytes",
     "unpack",
@@ -30,6 +32,8 @@ _LARGEST_RATIO = 100
 _FLOOR_BYTES = 64 << 20
 _CEILING_BYTES = 16 << 30
 _CHUNK_BYTES = 1 << 20
+#: Of deflate itself: 258 bytes take two bits at least.
+_HIGHEST_RATIO = 1032
 #: Read at once: what a member leaves of it is copied for the next one.
 _PACKED_BYTES = 1 << 14
 _GZIP = 31  # wbits of zlib: a gzip header and its check sums
@@ -65,6 +69,15 @@ def refuse_hollow(path: Path) -> None:
     """Raise ``BadDataError`` for a file that is almost nothing but a hole."""
     if problem := hollow(path):
         raise BadDataError(f"{path}: {problem}", next_step="copy the file again")
+
+
+def refuse_bomb(path: Path) -> None:
+    """Raise ``BadDataError`` for a gzip file out of which too much comes; reading that takes far longer."""
+    if path.suffix != ".gz" or path.stat().st_size * _HIGHEST_RATIO <= _FLOOR_BYTES:
+        return
+    with suppress(*GZIP_ERRORS), BoundedGzip(path) as source:  # who reads it tells of damage
+        while source.read(_CHUNK_BYTES):
+            pass
 
 
 def unpacked_head(path: Path, count: int) -> bytes:

@@ -19,7 +19,7 @@ import numpy as np
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_hollow
+from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_bomb, refuse_hollow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,6 +105,7 @@ def read_columns(
     path: Path, *, integers: Sequence[str] = (), floats: Sequence[str] = (), texts: Sequence[str] = ()
 ) -> CsvColumns:
     """Read the named columns that the file has. Raises ``BadDataError`` naming file and line."""
+    refuse_bomb(path)
     with open_text(path) as text:
         reader = csv.reader(text)
         header = [name.strip().lower() for name in next(reader, [])]

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
-from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_hollow, unpacked_head
+from rpl_rocprofv3.readers.gzip_limits import (
+    GZIP_ERRORS,
+    BoundedGzip,
+    refuse_bomb,
+    refuse_hollow,
+    unpacked_head,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +78,7 @@ def entries(path: Path) -> Iterator[tuple[str, Any]]:
 
     Sections inside sections are named like ``buffer_records.hip_api``. ``METADATA`` comes as one value.
     """
+    refuse_bomb(path)
     with _opened(path) as file:
         text = _Window(file)
         for key in text.members():
