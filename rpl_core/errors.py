@@ -41,8 +41,9 @@ class RplError(Exception):
     def one_line(self) -> str:
         """Fact, cause and next step as one line without control characters."""
         reasons = self.cause and f"Likely cause: {self.cause}", self.next_step and f"Next: {self.next_step}"
-        parts = [part if part.endswith((".", "!", "?")) else f"{part}." for part in (self.fact, *reasons) if part]
-        line = " ".join("".join(c if c.isprintable() else " " for c in " ".join(parts)).split())
+        parts = filter(None, (self.fact, *reasons))
+        text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
+        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line if len(line) <= _LONGEST_LINE else f"{line[:1500]} ... {line[-500:]}"
 
 
