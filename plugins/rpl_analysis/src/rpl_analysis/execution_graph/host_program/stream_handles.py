@@ -192,7 +192,7 @@ def _range_ends(
 
 def _null_lanes(nodes: WorkNodes, device: CurrentDevice) -> Int64Column:
     lanes = nodes.lanes
-    agents = int(np.concatenate([lanes.agent, device.agent]).max(initial=-1)) + 1
+    agents = int(np.concatenate([lanes.agent, device.agent.ravel()]).max(initial=-1)) + 1
     null_lane = np.full((device.only_agent.size, agents), NOT_RECORDED, dtype=np.int64)
     null = np.flatnonzero(lanes.is_null & (lanes.agent >= 0) & (lanes.process >= 0))
     null_lane[lanes.process[null], lanes.agent[null]] = null
