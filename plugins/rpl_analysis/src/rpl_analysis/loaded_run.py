@@ -68,12 +68,17 @@ class LoadedRun:
         return columns | {name: _figures([row[name] for row in figures]) for name in names}
 
     def dispatches(self, run: int = 0) -> Mapping[str, NDArray[Any]]:
-        """A row per dispatch of a timing run, as recorded; needs a run directory with its recording."""
+        """A row per dispatch of a timing run, as recorded; needs a run directory with its recording.
+
+        Of a run that was analysed with ``--range`` only what the documents speak of.
+        """
+        from rpl_analysis.phases.restrict import restricted
         from rpl_core.cli.session import Session
         from rpl_core.errors import UsageError
         from rpl_core.ingest.load import load_recording
 
-        runs = load_recording([self.directory], Session().host.catalog.readers().contributions).timing_runs
+        recording = load_recording([self.directory], Session().host.catalog.readers().contributions)
+        runs = restricted(recording, self.profile.range).timing_runs
         if not 0 <= run < len(runs):
             raise UsageError(f"there is no timing run {run}: the recording has {len(runs)}, counted from 0")
         trace = runs[run]

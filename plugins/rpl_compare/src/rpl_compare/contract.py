@@ -84,6 +84,7 @@ class SidePart(Part):
     processes: int  # most in one run
     origin: OriginName
     device: str | None
+    range: str | None = None  # --range: only what these ranges launched was compared; null: all work
     command: tuple[str, ...] = ()
     collector: str | None = None
     collector_version: str | None = None
@@ -169,6 +170,7 @@ class HistoryDocument(Document):
 
     fail_above: float
     statistic: StatisticName
+    range: str | None = None  # --range: only what these ranges launched was compared; null: all work
     outcome: OutcomeName
     reasons: tuple[str, ...]
     entries: tuple[HistoryEntry, ...]

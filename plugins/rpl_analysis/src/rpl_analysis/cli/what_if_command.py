@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, WhatIfDocument
+from rpl_analysis.documents.analysed_range import chosen_range
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.options import COPIES, NAMES
+from rpl_analysis.phases.option import RANGE
+from rpl_analysis.phases.restrict import restricted
 from rpl_analysis.text.distinct import named_few, shorten_apart
 from rpl_analysis.text.figures import UNKNOWN, duration_ns
 from rpl_analysis.text.names import linker_names, names_like, shown_names
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
-from rpl_core.cli.command_options import analysis_request
+from rpl_core.cli.command_options import analysis_request, option_values
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
@@ -40,7 +43,9 @@ def answer(
     With it, how the run's kernels and copies are called.
     """
     asked = [_parsed(text) for text in changes]
-    recording = load_recording(paths, session.host.catalog.readers().contributions)
+    request = analysis_request(session, flags, run_directory_of(paths), command="what-if")
+    within = chosen_range(paths, option_values(session, "what-if", flags)[RANGE])
+    recording = restricted(load_recording(paths, session.host.catalog.readers().contributions), within)
     chosen = median_run(recording)
     if chosen is None:
         raise BadDataError(
@@ -48,7 +53,6 @@ def answer(
             next_step="record a kernel trace without counters",
         )
     run, trace = chosen
-    request = analysis_request(session, flags, run_directory_of(paths), command="what-if")
     replayed = ReplayedRun(trace, include_copies=request.options[COPIES])
     named = [FasterKernel(_name(part, replayed.names), factor) for part, factor in asked]
     for name in sorted({change.name for change in named}):
@@ -60,6 +64,7 @@ def answer(
         schema_version=SCHEMA_VERSION,
         origin=trace.origin.value,
         run=run,
+        range=within,
         machine=predicted.machine,
         machines=predicted.machines,
         recorded_ns=predicted.recorded_ns,
@@ -116,8 +121,9 @@ def show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) -> 
     """The answers as a table, with what they rest on; ``names`` says how the kernels are called."""
     marks = "" if document.origin == "measured" else f"  [{document.origin}: not a measurement of hardware]"
     place = f" on {document.machine}, 1 of {document.machines} machines" if document.machines > 1 else ""
+    work = "" if document.range is None else f" in the ranges {document.range[:_NAME_WIDTH]!r}"
     output.line(
-        f"application  {duration_ns(document.recorded_ns)} as recorded{place} (timing run"
+        f"application  {duration_ns(document.recorded_ns)} as recorded{work}{place} (timing run"
         f" {document.run + 1}){marks}"
     )
     output.line()

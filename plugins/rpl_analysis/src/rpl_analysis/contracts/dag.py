@@ -58,6 +58,7 @@ class DagDocument(Document):
     reason: str | None = None
     origin: OriginName | None = None
     run: int | None = None  # which timing run was taken (the one with the median runtime)
+    range: str | None = None  # --range: only what these ranges launched is in the document; null: all work
     sync_info: Literal["none", "api_names", "api_calls", "measured_events"] | None = None
     nodes: int = 0
     host_syncs: int = 0  # further nodes without duration: returns of synchronising calls

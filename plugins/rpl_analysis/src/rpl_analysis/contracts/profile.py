@@ -146,5 +146,6 @@ class ProfileDocument(Document):
     kernels: tuple[KernelProfile, ...] = ()
     ranks: RanksPart | None = None
     phases: PhasesPart | None = None  # null where the application marked no range
+    range: str | None = None  # --range: only what these ranges launched is in the document; null: all work
     untimed_thread_traces: tuple[dict[str, Any], ...] = ()  # of kernels without a time in this document
     incomplete: str | None = None

@@ -33,6 +33,7 @@ class WhatIfDocument(Part):
     schema_version: str = Field(pattern=r"^1\.[0-9]+$")
     origin: OriginName
     run: int
+    range: str | None = None  # --range: only what these ranges launched; null: all work
     machine: str
     machines: int
     recorded_ns: int

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 _TRANSLATED = ("origin", "several_paths", "domains", "columns", "dominance_shift_at", "reason")
 
 
-def dag_document(graph: ExecutionGraph | None) -> DagDocument:
-    """The document; ``None`` means that the analyzer did not run."""
+def dag_document(graph: ExecutionGraph | None, name: str | None = None) -> DagDocument:
+    """The document of the work of the range ``name``, or of all; without a graph the analyzer did not run."""
     if graph is None or graph.reason is not None:
         return DagDocument(
             schema_version=SCHEMA_VERSION,
             status="unavailable",
             reason=graph.reason if graph else "the execution-graph analyzer did not run",
             symbols=(),
+            range=name,
         )
     fields = {
         field.name: plain_values(getattr(graph, field.name))
@@ -37,6 +38,7 @@ def dag_document(graph: ExecutionGraph | None) -> DagDocument:
         origin=graph.origin.value if graph.origin else None,
         critical_path_count="several" if graph.several_paths else "one",
         clock_domains=plain_values(graph.domains),
+        range=name,
         dominance_shift_at=plain_values(graph.dominance_shift_at),
         **fields,
     )

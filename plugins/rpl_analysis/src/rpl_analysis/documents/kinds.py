@@ -18,6 +18,7 @@ from rpl_analysis.facts import (
     RANKS,
     ROOFLINE,
 )
+from rpl_analysis.phases.option import RANGE
 from rpl_analysis.text.names import linker_names
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.document import DocumentContext, DocumentContract, DocumentKind
@@ -66,6 +67,7 @@ class ProfileKind(_Kind):
                 classifications=facts.get(BOTTLENECKS) or {},
                 ranks=facts.get(RANKS),
                 phases=facts.get(PHASES),
+                range=_range(context),
                 device=context.device,
                 device_reason=context.device_reason,
                 wave_size=_wave_size(context),
@@ -91,6 +93,10 @@ class ProfileKind(_Kind):
         if content["runtime_ms"] is None:
             raise BadDataError(f"the runtime is unknown: {content['runtime_reason']}")
         return f"{content['runtime_ms']:.6f}"
+
+
+def _range(context: DocumentContext) -> str | None:
+    return context.options[RANGE] or None
 
 
 def _wave_size(context: DocumentContext) -> int | None:
@@ -127,7 +133,8 @@ class DagKind(_Kind):
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
         from rpl_analysis.documents.dag import dag_document
 
-        return cast("Mapping[str, Any]", dag_document(context.facts.get(EXECUTION_GRAPH)))
+        document = dag_document(context.facts.get(EXECUTION_GRAPH), _range(context))
+        return cast("Mapping[str, Any]", document)
 
     def attachments(self, context: DocumentContext) -> Mapping[str, bytes | None]:
         graph = context.facts.get(EXECUTION_GRAPH)

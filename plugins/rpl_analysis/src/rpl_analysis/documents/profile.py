@@ -47,6 +47,7 @@ class ProfileFacts:
     classifications: Mapping[str, Classification]
     ranks: RanksPart | None
     phases: PhasesPart | None
+    range: str | None
     device: DeviceModel | None
     device_reason: str | None
     wave_size: int | None
@@ -81,6 +82,7 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
         kernels=kernels,
         ranks=plain_values(facts.ranks),
         phases=plain_values(facts.phases),
+        range=facts.range,
         incomplete=facts.incomplete,
     )
 

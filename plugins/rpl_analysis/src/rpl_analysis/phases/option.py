@@ -20,10 +20,10 @@ def _within(recording: Recording, name: str) -> Recording:
 
 RANGE: CommandOption[str | None] = CommandOption(
     name="range",
-    commands=("profile", "analyze"),
+    commands=("profile", "analyze", "what-if", "export", "compare"),
     parse=str,
     default=None,
-    help="Only the work that roctx ranges of this name launched.",
+    help="Only the work that roctx ranges of this name launched; '' is all work.",
     metavar="NAME",
     recorded=True,
     change_recording=_within,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Copies, Dispatches, Trace
 
     Int64Column = NDArray[np.int64]
+    Place = tuple[int, int, int, int]  # process, thread, begin, end
 
 __all__ = ["phase_report", "ranges_by_name", "rows_in_ranges"]
 
@@ -60,16 +61,15 @@ def phase_report(trace: Trace, run: int) -> PhasesPart | None:
     return PhasesPart(run, launches.by, tuple(phases), max(0, len(by_time) - MOST_PHASES), outside)
 
 
-def rows_in_ranges(trace: Trace, name: str, rows: Dispatches | Copies) -> Int64Column | None:
-    """Rows of the work that ranges called ``name`` launched; ``None`` if there is no such range."""
-    ranges = ranges_by_name(trace).get(name)
-    return None if ranges is None else _inside(_merged(ranges), _launches(trace, rows))
+def rows_in_ranges(trace: Trace, ranges: Iterable[Place], rows: Dispatches | Copies) -> Int64Column:
+    """Rows of the work that ``ranges`` of ``trace`` launched, ascending."""
+    return _inside(_merged(ranges), _launches(trace, rows))
 
 
-def ranges_by_name(trace: Trace) -> dict[str, list[tuple[int, int, int, int]]]:
+def ranges_by_name(trace: Trace) -> dict[str, list[Place]]:
     """(process, thread, begin, end) of the ranges by name."""
     process = {(p.guid, p.pid): number for number, p in enumerate(trace.processes)}
-    found: dict[str, list[tuple[int, int, int, int]]] = {}
+    found: dict[str, list[Place]] = {}
     for item in trace.extras.get(RANGES, ()):
         if isinstance(item, HostRange) and (item.guid, item.pid) in process:
             place = process[item.guid, item.pid], item.thread_id, item.begin_ns, item.end_ns
@@ -77,7 +77,7 @@ def ranges_by_name(trace: Trace) -> dict[str, list[tuple[int, int, int, int]]]:
     return found
 
 
-def _merged(ranges: Iterable[tuple[int, int, int, int]]) -> dict[tuple[int, int], Int64Column]:
+def _merged(ranges: Iterable[Place]) -> dict[tuple[int, int], Int64Column]:
     """Disjoint intervals (n, 2) by process and thread."""
     lanes: dict[tuple[int, int], list[list[int]]] = {}
     for process, thread, begin, end in sorted(ranges):

@@ -13,67 +13,70 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
+    from rpl_analysis.phases.report import Place
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
 
 __all__ = ["restricted"]
 
 _SHOWN = 8
+_LONGEST = 60
 
 
-def restricted(recording: Recording, name: str) -> Recording:
-    """``recording`` with the work that ranges called ``name`` launched. Raises ``MissingError`` without any.
+def restricted(recording: Recording, name: str | None) -> Recording:
+    """``recording`` with the work that ranges called ``name`` launched, or all of it without a name.
 
-    A counter pass without ranges can't be restricted, so its counters go.
+    Raises ``MissingError`` without such a range. A counter pass without ranges can't be restricted, so its
+    counters go.
     """
-    runs = [trace for trace in recording.timing_runs if name in ranges_by_name(trace)]
-    if not runs:
+    if not name:
+        return recording
+    named = [(trace, ranges_by_name(trace)) for trace in recording.traces]
+    timed = [ranges for trace, ranges in named if trace.role is TraceRole.TIMING]
+    if not any(name in ranges for ranges in timed):
         raise MissingError(
-            f"no timing run holds a range {name!r}{_known(recording)}",
+            f"no timing run holds a range {name[:_LONGEST]!r}{_known(timed)}",
             next_step="record with rocprofv3 --marker-trace, or choose another name",
         )
-    kept = [trace for trace in recording.traces if _usable(trace, name)]
-    return attrs.evolve(
-        recording,
-        traces=tuple(_only(trace, name) for trace in kept),
-        diagnostics=(*recording.diagnostics, *_said(name, len(recording.traces) - len(kept))),
+    kept = tuple(
+        _only(trace, ranges[name]) if name in ranges else trace
+        for trace, ranges in named
+        if name in ranges or trace.role is TraceRole.THREAD_TRACE
     )
+    said = _said(name, len(recording.traces) - len(kept))
+    return attrs.evolve(recording, traces=kept, diagnostics=(*recording.diagnostics, *said))
 
 
-def _known(recording: Recording) -> str:
-    names = dict.fromkeys(name for trace in recording.timing_runs for name in ranges_by_name(trace))
-    shown = ", ".join(repr(name[:60]) for name in list(names)[:_SHOWN])
+def _known(timed: Iterable[Iterable[str]]) -> str:
+    names = dict.fromkeys(name for ranges in timed for name in ranges)
+    shown = ", ".join(repr(name[:_LONGEST]) for name in list(names)[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"; there are {shown}{more}" if names else ", nor any other"
 
 
-def _usable(trace: Trace, name: str) -> bool:
-    return trace.role is TraceRole.THREAD_TRACE or name in ranges_by_name(trace)
-
-
 def _said(name: str, left_out: int) -> tuple[Diagnostic, ...]:
+    shown = repr(name[:_LONGEST])
     fact = (
-        f"only the work that ranges called {name!r} launched is analysed; between them the GPU counts as idle"
+        f"only the work that ranges called {shown} launched is analysed; between them the GPU counts as idle"
     )
     found = [Diagnostic("phases.restricted", fact, severity=Severity.INFO)]
     if left_out:
-        told = f"{left_out} passes hold no range {name!r} and are not used"
+        told = f"{left_out} passes hold no range {shown} and are not used"
         found.append(
             Diagnostic("phases.passes_left_out", told, remedy="record all passes with --marker-trace")
         )
     return tuple(found)
 
 
-def _only(trace: Trace, name: str) -> Trace:
-    rows = rows_in_ranges(trace, name, trace.dispatches)
-    if rows is None:
-        return trace
+def _only(trace: Trace, ranges: list[Place]) -> Trace:
+    rows = rows_in_ranges(trace, ranges, trace.dispatches)
     changes: dict[str, Any] = {"dispatches": _picked(trace.dispatches, rows)}
     if trace.copies is not None:
-        copied = rows_in_ranges(trace, name, trace.copies)
-        changes["copies"] = _picked(trace.copies, copied)
+        changes["copies"] = _picked(trace.copies, rows_in_ranges(trace, ranges, trace.copies))
     if trace.counters is not None:
         place = np.full(len(trace.dispatches), -1, np.int64)
         place[rows] = np.arange(len(rows))
@@ -82,7 +85,7 @@ def _only(trace: Trace, name: str) -> Trace:
     return attrs.evolve(trace, **changes)
 
 
-def _picked(columns: Any, rows: NDArray[np.int64] | None) -> Any:
+def _picked(columns: Any, rows: NDArray[np.int64]) -> Any:
     return type(columns)(
         **{field.name: getattr(columns, field.name)[rows] for field in attrs.fields(type(columns))}
     )

@@ -21,14 +21,14 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
     """Two recordings, or one directory of an interleaved comparison."""
     from rpl_compare.comparison.compare import compare_recordings
     from rpl_compare.comparison.manifest import is_comparison_directory
-    from rpl_compare.comparison.side import load_side
+    from rpl_compare.comparison.side import load_side, range_of_sides
 
     _refuse(flags, "base_command", "new_command", "total_time", because="only --interleaved measures")
     if base is None:
         raise UsageError(
             "nothing to compare", next_step="name two recordings: `rpl compare BASE NEW`, see --help"
         )
-    request = _request(flags)
+    request = _request(session, flags)
     readers = session.host.catalog.readers().contributions
     if new is None:
         if not is_comparison_directory(base):
@@ -38,10 +38,12 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
             )
         from rpl_compare.comparison.pairs import compare_stored_pairs
 
+        _refuse(flags, "range", because="an interleaved comparison judges whole runs")
         of_pairs = partial(_recordings_of_pairs, session, base)
         return _answer(session, compare_stored_pairs(base, readers, request), flags, of_pairs)
     each = flags["each_is_a_run"]
-    sides = [load_side(path, readers, each_is_a_run=each) for path in (base, new)]
+    name = range_of_sides((base, new), request.range)
+    sides = [load_side(path, readers, each_is_a_run=each, within=name) for path in (base, new)]
     comparison = compare_recordings(sides[0], sides[1], request)
     return _answer(session, comparison, flags, lambda: [side.recording for side in sides])
 
@@ -65,6 +67,7 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
     from rpl_core.profiling.collectors import choose_collector
     from rpl_core.run_directory.writer import default_path
 
+    _refuse(flags, "range", because="an interleaved comparison judges whole runs")
     if base is not None or not (flags["base_command"] and flags["new_command"]):
         raise UsageError(
             "--interleaved takes two commands and no recordings",
@@ -84,7 +87,7 @@ def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -
     with session.output.progress("compare", total=2 * flags["pairs"] + 2) as step:
         comparison = measure_and_compare(
             measure,
-            _request(flags),
+            _request(session, flags),
             collector=choose_collector(
                 session.host,
                 session.setting("collector", flags["collector"]),
@@ -110,7 +113,7 @@ def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> in
     _refuse(flags, "interleaved", "base_command", "new_command", because="--history measures nothing")
     _refuse(flags, "html", because="a history has no page")
     document = compare_history(
-        flags["history"], session.host.catalog.readers().contributions, _request(flags)
+        flags["history"], session.host.catalog.readers().contributions, _request(session, flags)
     )
     _write(flags, "history", to_json(document))
     if flags["quiet"]:
@@ -180,9 +183,11 @@ def _write(flags: Mapping[str, Any], name: str, text: str) -> None:
         write_atomic(flags["output"] / f"{name}.json", text)
 
 
-def _request(flags: Mapping[str, Any]) -> CompareRequest:
+def _request(session: Session, flags: Mapping[str, Any]) -> CompareRequest:
+    from rpl_analysis.phases.option import RANGE
     from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
     from rpl_compare.comparison.compare import CompareRequest
+    from rpl_core.cli.command_options import option_values
 
     if not 0 < flags["alpha"] < 0.5:
         raise UsageError(f"--alpha must lie between 0 and 0.5, not {flags['alpha']:g}")
@@ -195,6 +200,7 @@ def _request(flags: Mapping[str, Any]) -> CompareRequest:
         ),
         statistic=Statistic(flags["statistic"]),
         kernels=flags["kernels"],
+        range=option_values(session, "compare", flags)[RANGE],
         allow_synthetic=os.environ.get(SYNTHETIC_VARIABLE) == "1",
     )
 

@@ -30,6 +30,7 @@ class CompareRequest:
     rule: CompareRule
     statistic: Statistic = Statistic.SUM
     kernels: tuple[str, ...] = ()
+    range: str | None = None  # as asked: None takes what the runs were analysed for, "" all work
     allow_synthetic: bool = False
 
 

@@ -94,6 +94,7 @@ def _side(side: Side) -> SidePart:
         processes=max(run.processes for run in side.runs),
         origin=side.origin.value,
         device=_device(side),
+        range=side.range,
         command=side.command,
         collector=manifest.collector if manifest else None,
         collector_version=manifest.collector_version if manifest else None,

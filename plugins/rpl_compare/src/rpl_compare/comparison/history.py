@@ -17,7 +17,7 @@ from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.judging import matches
 from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Outcome, Sample, Verdict
 from rpl_compare.comparison.samples import APPLICATION_KINDS, samples_of
-from rpl_compare.comparison.side import Side, load_side, make_side, run_directories
+from rpl_compare.comparison.side import Side, load_side, make_side, range_of_sides, run_directories
 from rpl_compare.contract import HistoryDocument, HistoryEntry, HistoryItem, StepPart
 from rpl_compare.statistics.robust import median
 from rpl_compare.statistics.steps import FEWEST_ENTRIES, Level, entry_noise, find_levels
@@ -48,7 +48,9 @@ def compare_history(folder: Path, readers: Readers, request: CompareRequest) -> 
 
     Raises ``DeviceMismatchError`` when an entry was recorded on another GPU than the first.
     """
-    entries = [_entry(path, readers, request) for path in _paths(folder)]
+    paths = _paths(folder)
+    name = range_of_sides(paths, request.range)
+    entries = [_entry(path, readers, request, name) for path in paths]
     checks = [
         check_comparable(
             entries[0].side, entry.side, allow_synthetic=request.allow_synthetic, forced=request.rule.forced
@@ -66,6 +68,7 @@ def compare_history(folder: Path, readers: Readers, request: CompareRequest) -> 
         diagnostics=diagnostic_docs(d for check in checks if entries[1:] for d in check.diagnostics),
         fail_above=request.rule.fail_above,
         statistic=request.statistic.value,
+        range=name,
         outcome=outcome.value,
         reasons=reasons,
         entries=tuple(_entry_doc(entry) for entry in entries),
@@ -88,8 +91,8 @@ def _paths(folder: Path) -> Sequence[Path]:
     return found
 
 
-def _entry(path: Path, readers: Readers, request: CompareRequest) -> _Entry:
-    loaded = load_side(path, readers)
+def _entry(path: Path, readers: Readers, request: CompareRequest, name: str | None) -> _Entry:
+    loaded = load_side(path, readers, within=name)
     side = make_side("base", loaded, request.statistic, include_copies=False)
     created = loaded.manifests[0].created_utc if loaded.manifests else None
     return _Entry(path.name, created, attrs.evolve(side, label=path.name), samples_of(side.runs))

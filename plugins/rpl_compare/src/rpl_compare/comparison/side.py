@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
+from rpl_analysis.documents.analysed_range import chosen_range
+from rpl_analysis.phases.restrict import restricted
 from rpl_compare.comparison.samples import observe, observe_process
 from rpl_core.documents.drafts import artefact_docs
 from rpl_core.errors import BadDataError, NoVerdictError
@@ -49,6 +53,7 @@ class Side:
     manifests: tuple[RunManifest, ...] = ()
     command: tuple[str, ...] = ()
     incomplete: str | None = None
+    range: str | None = None  # only what ranges of this name launched
     diagnostics: tuple[Diagnostic, ...] = ()  # about the recording as a whole
 
     @property
@@ -73,6 +78,7 @@ class Loaded:
     recording: Recording
     manifests: tuple[RunManifest, ...] = ()
     root: Path | None = None
+    range: str | None = None  # only what ranges of this name launched
 
 
 def timed_traces(recording: Recording) -> tuple[Trace, ...]:
@@ -110,6 +116,7 @@ def make_side(label: str, loaded: Loaded, statistic: Statistic, *, include_copie
         manifests=loaded.manifests,
         command=recording.command,
         incomplete=recording.incomplete,
+        range=loaded.range,
         diagnostics=recording.diagnostics,
     )
 
@@ -133,12 +140,24 @@ def process_facts() -> RunFacts:
     return RunFacts(Origin.MEASURED, (), (), "process wall clock", False, False, ())
 
 
-def load_side(path: Path, readers: Readers, *, each_is_a_run: bool = False) -> Loaded:
-    """Everything that ``path`` holds, as one side.
+def load_side(
+    path: Path, readers: Readers, *, each_is_a_run: bool = False, within: str | None = None
+) -> Loaded:
+    """What ranges called ``within`` launched of ``path``, or everything that it holds, as one side.
 
     A folder that directly holds run directories contributes all of their runs. Other files and folders are
     processes of one run, as in ``rpl analyze``; ``each_is_a_run`` makes every entry of a folder a run.
     """
+    loaded = _loaded(path, readers, each_is_a_run=each_is_a_run)
+    return attrs.evolve(loaded, recording=restricted(loaded.recording, within), range=within)
+
+
+def range_of_sides(paths: Iterable[Path], asked: str | None) -> str | None:
+    """What ``--range`` asks for, else what all runs were analysed for (``None``: all work)."""
+    return chosen_range([run for path in paths for run in run_directories(path) or (path,)], asked)
+
+
+def _loaded(path: Path, readers: Readers, *, each_is_a_run: bool) -> Loaded:
     if is_run_directory(path):
         return Loaded(load_recording((path,), readers), (load_manifest(path),), path)
     runs = run_directories(path)

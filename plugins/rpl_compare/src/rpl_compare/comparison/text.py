@@ -57,6 +57,7 @@ def _described(side: SidePart) -> str:
         "1 run" if side.runs == 1 else f"{side.runs} runs",
         f"{side.processes} processes" if side.processes > 1 else "",
         side.device or "",
+        f"only the ranges {shorten(side.range, 40)!r}" if side.range else "",
     ]
     parts += [f"[{side.origin.upper()} data, not a measurement]" if side.origin != "measured" else ""]
     parts += [shorten(" ".join(side.command), 60)]
@@ -192,7 +193,8 @@ def history_text(document: HistoryDocument, form: str = "short") -> str:
     columns = ("", "at entry", "before", "after", "change", "entries", "")
     table = format_table(columns, rows, right=(2, 3, 4, 5)) if rows else "no step in any item"
     first, last = document.entries[0].name, document.entries[-1].name
-    head = f"{len(document.entries)} entries, {one_line(first)} .. {one_line(last)}"
+    work = f", only the ranges {shorten(document.range, 40)!r}" if document.range else ""
+    head = f"{len(document.entries)} entries, {one_line(first)} .. {one_line(last)}{one_line(work)}"
     answer = f"{_ANSWERS[document.outcome]} (limit {100 * document.fail_above:g} %)"
     return "\n".join([head, "", table, "", answer, *_reasons(document.reasons)]) + "\n"
 

@@ -109,6 +109,8 @@ def _family(profile: ProfileDocument) -> str | None:
 
 def _facts(profile: ProfileDocument) -> list[str]:
     gpu, facts = profile.gpu, []
+    if profile.range:
+        facts.append(readable(f"only the work of the ranges {profile.range!r}", 160))
     if gpu.architecture:
         facts.append(readable(gpu.architecture, 160))
     if gpu.compute_units:

@@ -84,6 +84,8 @@ def _head(profile: ProfileDocument, request: RenderRequest) -> str:
         lines.append(("stability", f"{stability.runs} runs, {spread}" if stability.runs > 1 else spread))
     if profile.provenance and profile.provenance.origin != "measured":
         lines.append(("origin", f"{profile.provenance.origin}: not a measurement of hardware"))
+    if profile.range:
+        lines.append(("range", f"only the work that ranges called {profile.range[:60]!r} launched"))
     if profile.incomplete:
         lines.append(("incomplete", profile.incomplete))
     return "\n".join(f"{label:<12}{printable(text)}" for label, text in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.phases.restrict import restricted
 from rpl_core.errors import BadDataError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.run_directory.layout import is_run_directory
@@ -63,7 +64,7 @@ def _shown(trace: Trace, dag: DagDocument) -> RecordedTimeline:
 
 def _timing_run(recordings: Sequence[Path], dag: DagDocument, readers: Readers) -> Trace:
     """The run that the documents describe."""
-    runs = load_recording(recordings, readers).timing_runs
+    runs = restricted(load_recording(recordings, readers), dag.range).timing_runs
     number = dag.run or 0
     if number >= len(runs):
         raise _other_recording(f"timing run {number} of the documents is not in the recording")
