@@ -30,6 +30,9 @@ KINDS = [
         "kind": "MEMORY_COPY",
         "operations": ["MEMORY_COPY_NONE", "MEMORY_COPY_HOST_TO_HOST", "MEMORY_COPY_HOST_TO_DEVICE"],
     },
+    {"kind": "MARKER_CORE_API", "operations": ["roctxMarkA", "roctxRangePushA", "roctxRangeStartA"]},
+    {"kind": "MARKER_CORE_RANGE_API", "operations": ["", "roctxThreadRangeA", "roctxProcessRangeA"]},
+    {"kind": "MARKER_CONTROL_API", "operations": ["roctxProfilerPause"]},
 ]
 
 
@@ -78,7 +81,7 @@ def call(kind, operation, number, begin, end, **arguments):
     }
 
 
-def document(dispatches=(), calls=(), copies=(), counters=(), processes=1):
+def document(dispatches=(), calls=(), copies=(), counters=(), processes=1, markers=(), texts=()):
     process = {
         "metadata": {
             "pid": 4242,
@@ -107,7 +110,7 @@ def document(dispatches=(), calls=(), copies=(), counters=(), processes=1):
             {"agent_id": {"handle": GPU}, "id": {"handle": 71}, "name": "SQ_WAVES"},
             {"agent_id": {"handle": GPU}, "id": {"handle": 72}, "name": "GRBM_COUNT"},
         ],
-        "strings": {"callback_records": [], "buffer_records": KINDS, "marker_api": []},
+        "strings": {"callback_records": [], "buffer_records": KINDS, "marker_api": list(texts)},
         "code_objects": [{"code_object_id": 5, "uri": "file://app"}],
         "kernel_symbols": [
             {},
@@ -130,6 +133,7 @@ def document(dispatches=(), calls=(), copies=(), counters=(), processes=1):
             "hip_api": list(calls),
             "hsa_api": [],
             "memory_copy": list(copies),
+            "marker_api": list(markers),
         },
     }
     return {"rocprofiler-sdk-tool": [process] * processes}
@@ -192,6 +196,21 @@ def test_calls_without_arguments_as_before_rocm_7(write, read):
     del record["args"]
     (trace,) = read(write(dispatches=[traced(1, 100, 150)], calls=[record]))
     assert trace.api_calls.stream_handle.tolist() == [int(NO_HANDLE)]
+
+
+def test_ranges_of_roctx(write, read):
+    def ranges(*markers):
+        texts = [{"key": 11, "value": "step"}, {"key": 12, "value": "all </b>"}, {"key": 13, "value": 7}]
+        (trace,) = read(write(dispatches=[traced(1, 100, 150)], markers=markers, texts=texts))
+        return [(r.name, r.pid, r.thread_id, r.begin_ns, r.end_ns) for r in trace.extras.get("ranges", ())]
+
+    newer = call(6, 1, 11, 5, 25), call(6, 2, 12, 0, 40), call(6, 1, 13, 8, 9)
+    rest = call(5, 0, 14, 9, 9), call(5, 1, 11, 0, 400), call(7, 0, 15, 1, 2), {"kind": "x"}
+    named = [("step", 4242, 7, 5, 25), ("all </b>", 4242, -1, 0, 40), ("roctxThreadRangeA", 4242, 7, 8, 9)]
+    assert ranges(*rest, *newer) == named
+    older = call(5, 1, 11, 5, 25), call(5, 2, 12, 0, 40), call(5, 0, 14, 9, 9), call(7, 0, 15, 1, 2)
+    assert ranges(*older) == named[:2]
+    assert ranges() == []
 
 
 def test_copies(write, read):

@@ -1,4 +1,4 @@
-"""HIP runtime calls and copies of a results JSON, as columns that grow record by record."""
+"""HIP runtime calls, ranges of roctx and copies of a results JSON, as columns that grow record by record."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from rpl_core.model.calls import HostRange
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_rocprofv3.readers.columns.handle_text import handle_value, number_values
 from rpl_rocprofv3.readers.json.number_rows import NumberRows
-from rpl_rocprofv3.readers.json.records import fields, number_at
+from rpl_rocprofv3.readers.json.records import fields, number_at, text_at
 from rpl_rocprofv3.readers.trace.api_table import ApiArguments, ordered_api_calls
 from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
+from rpl_rocprofv3.readers.trace.range_names import OF_PROCESS, RANGE_DOMAINS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rpl_core.model.trace import ApiCalls, Int64Column
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.json.info import JsonInfo
 
-__all__ = ["JsonCalls", "JsonCopies"]
+__all__ = ["JsonCalls", "JsonCopies", "JsonRanges"]
 
 _HIP_RUNTIME = "HIP_RUNTIME_API"
 _DEVICES = ("device", "deviceId")
@@ -103,6 +107,43 @@ def _arguments(record: Any) -> dict[str, Any]:
         value = argument.get("value")
         arguments[str(argument.get("name"))] = value if isinstance(value, (str, int)) else None
     return arguments
+
+
+@attrs.define(eq=False)
+class JsonRanges:
+    """Ranges that the application marked; the text of each stands elsewhere, under its correlation id."""
+
+    operations: _Operations = attrs.field(factory=_Operations)
+    numbers: NumberRows = attrs.field(factory=lambda: NumberRows(_CALL_COLUMNS))
+    texts: dict[int, str] = attrs.field(factory=dict)
+
+    def add(self, record: Any) -> None:
+        """Add one record of the marker API."""
+        get = fields(record).get
+        operation, correlation = (
+            self.operations.number(record),
+            number_at(record, "correlation_id", "internal"),
+        )
+        times = get("start_timestamp"), get("end_timestamp")
+        self.numbers.add((operation, correlation, get("thread_id"), *times))
+
+    def add_text(self, entry: Any) -> None:
+        """Add the text of one record."""
+        self.texts[number_at(entry, "key")] = text_at(entry, "value") or ""
+
+    def ranges(self, info: JsonInfo) -> Iterator[HostRange]:
+        """Those with a length; marks and calls that control the profiler are none."""
+        named = self.operations.named(info)
+        domains = {domain for domain, _ in named}
+        domain = next((known for known in RANGE_DOMAINS if known in domains), None)
+        columns = (self.numbers.column(name).tolist() for name in _CALL_COLUMNS)
+        process = info.processes[0]
+        for operation, correlation, thread, begin, end in zip(*columns, strict=True):
+            of, called = named[operation]
+            if of == domain and 0 <= begin < end:
+                name = self.texts.get(correlation) or called
+                own = NOT_RECORDED if called in OF_PROCESS else thread
+                yield HostRange(name, process.guid, process.pid, own, begin, end)
 
 
 @attrs.define(eq=False)

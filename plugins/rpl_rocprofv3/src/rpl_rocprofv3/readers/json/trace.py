@@ -9,7 +9,7 @@ import attrs
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import TraceSource
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.json.calls import JsonCalls, JsonCopies
+from rpl_rocprofv3.readers.json.calls import JsonCalls, JsonCopies, JsonRanges
 from rpl_rocprofv3.readers.json.dispatches import JsonCounters, JsonDispatches, counter_names
 from rpl_rocprofv3.readers.json.info import JsonInfo
 from rpl_rocprofv3.readers.json.records import entries, refusing_depth, value_at
@@ -47,6 +47,7 @@ def _trace(path: Path, reader: str, findings: Findings) -> Trace:
         queue_id=dispatches.column("queue"),
         copies=records.copies.copies(info),
         calls=records.calls.calls(info, findings),
+        ranges=tuple(records.ranges.ranges(info)),
         counter_names=counter_names(info.counter_names),
         grouped_by_queue=info.grouped_by_queue,
         origin=origin_of(info.origin_marks, findings),
@@ -72,6 +73,7 @@ class _Records:
     counted: JsonDispatches = attrs.field(factory=JsonDispatches)
     counters: JsonCounters = attrs.field(factory=JsonCounters)
     calls: JsonCalls = attrs.field(factory=JsonCalls)
+    ranges: JsonRanges = attrs.field(factory=JsonRanges)
     copies: JsonCopies = attrs.field(factory=JsonCopies)
 
     def add_traced(self, record: Any) -> None:
@@ -89,7 +91,9 @@ def _read(path: Path) -> _Records:
         "callback_records.counter_collection": records.add_counted,
         "buffer_records.kernel_dispatch": records.add_traced,
         "buffer_records.hip_api": records.calls.add,
+        "buffer_records.marker_api": records.ranges.add,
         "buffer_records.memory_copy": records.copies.add,
+        "strings.marker_api": records.ranges.add_text,
     }
     for section, value in entries(path):
         add = sections.get(section)

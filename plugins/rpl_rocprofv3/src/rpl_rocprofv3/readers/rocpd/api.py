@@ -21,6 +21,7 @@ from rpl_rocprofv3.readers.rocpd.info import read_strings
 from rpl_rocprofv3.readers.sqlite.argument_texts import read_arguments
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_calls
+from rpl_rocprofv3.readers.trace.range_names import OF_PROCESS, RANGE_DOMAINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +42,6 @@ __all__ = ["HostCalls", "api_calls", "has_api_rows", "marked_ranges", "read_host
 
 # Older builds lack the suffix _EXT (docs/reference/formats.md, 2.5).
 _HIP_RUNTIME = "HIP_RUNTIME_API"
-# Ranges of roctx (docs/reference/formats.md, 2.2), and the one that other threads work in, too.
-_RANGES = ("MARKER_CORE_RANGE_API", "MARKER_CORE_API")
-_OF_PROCESS = "roctxProcessRangeA"
 # Argument names of the HIP runtime that order work (docs/reference/execution-graph.md, section 5).
 _STREAM, _EVENT, _FLAGS = "stream", "event", "flags"
 _DEVICES = ("device", "deviceId")
@@ -115,8 +113,8 @@ def _of_category(part: Part, category: Int64Column, prefix: str) -> NDArray[np.b
 
 def _ranges(part: Part, category: Int64Column, has_length: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Newer releases have a category for ranges, and their calls in the older one."""
-    newer = _of_category(part, category, _RANGES[0])
-    return has_length & (newer if newer.any() else _of_category(part, category, _RANGES[1]))
+    newer = _of_category(part, category, RANGE_DOMAINS[0])
+    return has_length & (newer if newer.any() else _of_category(part, category, RANGE_DOMAINS[1]))
 
 
 def marked_ranges(part: Part, calls: HostCalls, processes: Processes) -> Iterator[HostRange]:
@@ -133,7 +131,7 @@ def marked_ranges(part: Part, calls: HostCalls, processes: Processes) -> Iterato
     for row, of in zip(chosen.tolist(), process, strict=True):
         called = names.get(int(calls.name_id[row]), "")
         name = _message(texts.get(int(calls.event_id[row]))) or called
-        thread = NOT_RECORDED if called == _OF_PROCESS else int(calls.tid[row])
+        thread = NOT_RECORDED if called in OF_PROCESS else int(calls.tid[row])
         own = processes.values[of]
         yield HostRange(name, own.guid, own.pid, thread, int(calls.begin_ns[row]), int(calls.end_ns[row]))
 
