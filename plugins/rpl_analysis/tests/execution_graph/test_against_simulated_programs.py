@@ -124,9 +124,10 @@ def test_of_one_thread_on_queues_of_its_own_the_whole_order_is_found(rng) -> Non
 @settings(max_examples=60)
 @given(rng=RANDOM)
 def test_the_critical_path_is_the_time_of_a_host_that_takes_none(rng) -> None:
-    program = random_program(rng, 1)
+    program = random_program(rng, 1, graphs=True, gpus=rng.choice((1, 2)))
     played = play(program)
     assume(any(not work.is_copy for work in played.recording.work))
+    assume(not lanes_are_queues(played.recording.trace()))
     graph = execution_graph(played.recording.trace(), 0, include_copies=True)
     again = play(hurried(program), NOTHING_BUT_WORK)
     assert graph.critical_path_ns == again.makespan_ns

@@ -215,3 +215,21 @@ def test_a_kernel_that_waits_for_two_streams_keeps_both(program) -> None:
     assert sum(edge.count for edge in graph.edges if edge.kind == "event") == 2
     assert graph.critical_path_ns == 110_000
     assert _symbol(graph, "short").min_slack_ns == 70_000
+
+
+def test_every_branch_of_a_graph_launch_keeps_what_ran_before_and_after_it(program) -> None:
+    """100 before the launch, 80 of its longest branch, 20 behind: a path of 200, in us."""
+    program.launch("before", 0, 100, stream=1)
+    program.record(EVENT, 1)
+    program.wait(2, EVENT)
+    program.launch("short", 105, 125, stream=2, queue=2, function="hipGraphLaunch")
+    program.launch("long", 106, 186, stream=2, queue=3, same_call=True)
+    program.launch("late", 130, 187, stream=2, queue=2, same_call=True)
+    program.record(EVENT + 1, 2)
+    program.wait(3, EVENT + 1)
+    program.launch("after", 190, 210, stream=3)
+    found = _graph(program)
+    assert sum(edge.count for edge in found.edges if edge.kind == "event") == 2 + 2
+    assert found.critical_path_ns == 200_000
+    # Without the long branch: 100, 20 and 57 of the other, 20.
+    assert _forecast(found, "long", math.inf).critical_path_ns == 197_000

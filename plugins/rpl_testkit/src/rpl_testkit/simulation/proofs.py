@@ -29,9 +29,7 @@ def proven_order(program: RecordedProgram, *, marks_carry: bool = True) -> list[
     """Per work (in the order of ``program.work``) the work that must have ended before it could begin.
 
     A record or wait that a thread makes after a synchronisation comes after what it waited for, and so does
-    what other threads put behind that mark. A device among several waits for events of others that its
-    streams wait for, and for streams without kernels, of which only their making says that they are its own.
-    ``marks_carry`` False leaves such proofs out.
+    what other threads put behind that mark. ``marks_carry`` False leaves such proofs out.
     """
     calls = sorted(program.calls, key=lambda call: call.correlation_id)
     facts = _Facts(calls, program.work, marks_carry=marks_carry)
@@ -64,8 +62,6 @@ class _Facts:
         self._calls, self._work, self._marks_carry = calls, work, marks_carry
         self._devices = _devices(calls)
         self._streams = _stream_lives(calls, self._devices)
-        kernels = {one.correlation_id for one in work if not one.is_copy}
-        self._known = {self._streams[i] for i, call in enumerate(calls) if call.correlation_id in kernels}
         self.work_of = [numbers.get(call.correlation_id, []) for call in calls]
 
     def reasons(self, place: int) -> Iterator[int]:
@@ -98,10 +94,9 @@ class _Facts:
         if function == "hipStreamSynchronize":
             return self._streams[submitted] == self._streams[place]
         stream = self._streams[submitted]
-        if function != "hipDeviceSynchronize" or stream is None or stream[-1] != self._devices[place]:
-            return False
-        known = stream in self._known and bool(self.work_of[submitted])
-        return self._marks_carry or known or len(set(self._devices)) == 1
+        return (
+            function == "hipDeviceSynchronize" and stream is not None and stream[-1] == self._devices[place]
+        )
 
     def _latest_record(self, call: RecordedCall) -> Iterator[int]:
         """The record that the event surely stands for when the call is made: the last one before it."""

@@ -9,6 +9,7 @@ import numpy as np
 from rpl_analysis.contracts.graph import UnresolvedPart
 from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork, awaited_work, known_before
 from rpl_analysis.execution_graph.dependences.event_edges import find_records, find_waits, wait_edges
+from rpl_analysis.execution_graph.dependences.graph_launches import spread_over_branches
 from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, find_host_syncs, no_host_syncs
 from rpl_analysis.execution_graph.dependences.inferred_edges import inferred_edges
 from rpl_analysis.execution_graph.dependences.measured_event_edges import MeasuredEvents, measured_event_edges
@@ -97,6 +98,7 @@ def _result(
     unresolved: UnresolvedPart,
 ) -> Dependences:
     """The dependences, with guesses where nothing tells of waits between several lanes."""
+    edges = spread_over_branches(edges, program.nodes, program)
     if sync_info in ("none", "api_names") and len(program.nodes.lanes) > 1:
         edges = join_edges((edges, inferred_edges(program.nodes, program.order.in_start_order)))
     return Dependences(

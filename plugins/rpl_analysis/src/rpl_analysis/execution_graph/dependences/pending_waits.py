@@ -2,18 +2,18 @@
 
 A stream is a FIFO of commands, and waits are commands: what is recorded or awaited behind a wait comes after
 all that the wait waited for, though the stream may hold no work in between, or none at all
-(docs/reference/execution-graph.md, 2.3).
+(docs/reference/execution-graph.md, 2.3). The synchronisation of a device stands for those of all its streams.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import running_max
 from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys
+from rpl_analysis.execution_graph.graph.numbering import first_rows, join_keys, number_keys
 from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_before
 from rpl_core.model.calls import CallKind
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
@@ -41,7 +41,7 @@ _MOST_LOOKS = 2**20
 class PendingWork:
     """Nodes beside the last one of its stream that a call stands for, with ``Confidence``.
 
-    ``records`` by index of the record, ``syncs`` by row of the stream synchronisation.
+    ``records`` by index of the record, ``syncs`` by row of the synchronisation of a stream or device.
     """
 
     records: dict[int, dict[int, int]]
@@ -72,9 +72,8 @@ def _columns(
     return table[:, 0], table[:, 1], table[:, 2].astype(np.int8)
 
 
-@frozen(eq=False)
-class _Behind:
-    """Calls that stand for what their stream held before them: its last node, and waits behind that."""
+class _Behind(NamedTuple):
+    """Calls that stand for what a stream held before them: its last node, and waits behind that."""
 
     row: Int64Column
     lane: Int64Column
@@ -100,6 +99,11 @@ def pending_work(program: HostProgram, records: EventRecords, waits: EventWaits)
         len(program.nodes.lanes),
     )
     of_wait, of_call = stream[: wait.size], stream[wait.size :]
+    if (streams.device.set_ordinal > 0).any():
+        # Of several devices; what the streams of a single one wait for is the device's own work.
+        further, of_further = _device_syncs_behind(program, calls, streams, waits, wait, of_wait)
+        behind = _Behind(*(np.concatenate(both) for both in zip(behind, further, strict=True)))
+        of_call = np.concatenate([of_call, of_further])
     order = np.lexsort((waits.row[wait], of_wait))
     wait, of_wait = wait[order], of_wait[order]
     first, last = _ranges(program, waits, wait, of_wait, behind, of_call)
@@ -109,7 +113,8 @@ def pending_work(program: HostProgram, records: EventRecords, waits: EventWaits)
         if nodes and behind.record[call] >= 0:
             found.records[int(behind.record[call])] = nodes
         elif nodes:
-            found.syncs[int(behind.row[call])] = nodes
+            known = found.syncs.setdefault(int(behind.row[call]), {})
+            known.update({node: min(doubt, known.get(node, doubt)) for node, doubt in nodes.items()})
     return found
 
 
@@ -134,7 +139,52 @@ def _calls_behind(
     known = (behind.lane >= 0) | _is_named(calls, behind.row)
     order = np.argsort(behind.row, kind="stable")
     order = order[known[order]]
-    return _Behind(behind.row[order], behind.lane[order], behind.node[order], behind.record[order])
+    return _Behind(*(column[order] for column in behind))
+
+
+def _device_syncs_behind(
+    program: HostProgram,
+    calls: HostCalls,
+    streams: StreamHandles,
+    waits: EventWaits,
+    wait: Int64Column,
+    of_wait: Int64Column,
+) -> tuple[_Behind, Int64Column]:
+    """One entry per device synchronisation and stream of its device with waits; the streams' numbers."""
+    numbers, index = number_keys(of_wait)
+    first = wait[first_rows(index, numbers.size)]
+    lane, row = waits.lane[first], waits.row[first]
+    syncs = calls.rows(CallKind.DEVICE_SYNC)[: _MOST_LOOKS // max(1, numbers.size)]
+    agent = streams.device.agent_at(syncs)
+    same = (program.nodes.lanes.agent[lane][:, None] == agent) & (agent >= 0)
+    same[lane < 0] = _ordinal_of_stream(calls, streams, row[lane < 0])[:, None] == streams.device.ordinal_at(
+        syncs
+    )
+    same &= calls.table.process[row][:, None] == calls.table.process[syncs]
+    stream, sync = np.nonzero(same)
+    behind = _Behind(
+        row=syncs[sync],
+        lane=lane[stream],
+        node=last_surely_before(program, lane[stream], syncs[sync]),
+        record=np.full(sync.size, NOT_RECORDED),
+    )
+    return behind, numbers[stream]
+
+
+def _ordinal_of_stream(calls: HostCalls, streams: StreamHandles, rows: Int64Column) -> Int64Column:
+    """The device of each call's stream: that of the call which created it; of a null stream the caller's."""
+    ordinal = streams.device.ordinal_at(rows)
+    named = np.flatnonzero(~streams.is_null(rows) & (streams.thread_at(rows) < 0))
+    creates = calls.rows(CallKind.STREAM_CREATE)
+    both = np.concatenate([rows[named], creates])
+    key = join_keys((calls.table.process[both], calls.table.stream_handle[both].view(np.int64)))
+    size = np.int64(len(calls) + 1)
+    made = np.sort(key[named.size :] * size + creates)
+    index = np.searchsorted(made, key[: named.size] * size + rows[named]) - 1
+    last = made[np.maximum(index, 0)] if made.size else np.zeros(named.size, dtype=np.int64)
+    known = (index >= 0) & (last // size == key[: named.size])
+    ordinal[named] = np.where(known, streams.device.ordinal_at(last % size), NOT_RECORDED)
+    return ordinal
 
 
 def _streams_of(
@@ -157,9 +207,9 @@ def _streams_of(
     size = np.int64(len(calls) + 1)
     lived = np.sort(both[rows.size :] * size + marks)
     life = np.searchsorted(lived, both[: rows.size] * size + rows)
-    agent = np.where(streams.is_null(rows), streams.device.agent_at(rows), NOT_RECORDED)
+    device = np.where(streams.is_null(rows), streams.device.ordinal_at(rows), NOT_RECORDED)
     own = streams.thread_at(rows)
-    _, index = number_keys(join_keys((both[: rows.size], life, agent, own)))
+    _, index = number_keys(join_keys((both[: rows.size], life, device, own)))
     number[unknown] = index + np.int64(lanes)
     return number
 
