@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -191,10 +192,8 @@ def _try_all(options: argparse.Namespace) -> None:
         for row in content["mutants"]
         if row["outcome"] is None or (options.again and row["outcome"] != CAUGHT)
     ]
-    # What needs the fewest measurements first: a run that is stopped has tried the more.
-    near = options.nearest
-    waiting.sort(key=lambda row: len(_folders_of_tests(row["path"], nearest=near)))
-    del waiting[options.limit :]
+    # At random, so that those of a run that is stopped are a sample of the list.
+    waiting = random.Random(content["seed"]).sample(waiting, len(waiting))[: options.limit]
     coverings: dict[tuple[str, ...], Covering] = {}
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}

@@ -6,9 +6,11 @@ import csv
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from rpl_compare.comparison.text import answer_lines, compare_text
 from rpl_compare.contract import CompareDocument
 
 pytestmark = pytest.mark.usefixtures("synthetic_counts")
@@ -119,6 +121,9 @@ def test_small_kernels_are_shown_but_do_not_decide(make_runs, steady, rpl_cli) -
     document = rpl_cli("compare", base, new, "--json").assert_ok().json()
     assert items(document)["tiny"]["verdict"] == "regressed"
     assert not items(document)["tiny"]["gated"]
+    rows = [line.split() for line in compare_text(CompareDocument.model_validate(document)).splitlines()]
+    assert [row[-1] for row in rows if row[:1] == ["tiny"]] == ["(regressed)"]
+    assert len([row for row in rows if row[:1] == ["k"]]) == 1
     rpl_cli("compare", base, new, "--min-share", "0.01%").assert_exit(1)
 
 
@@ -249,6 +254,16 @@ def test_every_entry_of_a_folder_may_be_a_run(rpl_cli, tmp_path: Path) -> None:
     document = outcome.assert_exit(1).json()
     assert document["base"]["runs"] == 8
     assert items(document)["k"]["change"] == pytest.approx(0.08, abs=0.005)
+    one = rpl_cli("compare", tmp_path / "base/run0", tmp_path / "new/run0", "--json").assert_exit(75).json()
+    assert one["base"]["runs"] == 1  # whose two files are no runs of their own
+
+
+@pytest.mark.parametrize(("count", "last"), [(8, ""), (9, "  ... and 1 more"), (12, "  ... and 4 more")])
+def test_eight_reasons_are_written_out(count: int, last: str) -> None:
+    reasons = [f"r{number}" for number in range(count)]
+    gate = SimpleNamespace(outcome="pass", fail_above=0.03, worst_change=None, reasons=reasons)
+    lines = answer_lines(SimpleNamespace(gate=gate, base=None, new=None))
+    assert list(lines)[1:] == [*(f"  r{number}" for number in range(8)), *([last] if count > 8 else [])]
 
 
 def test_a_folder_of_run_directories_is_one_side(make_runs, steady, rpl_cli, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_step_is_found_at_its_entry(make_runs, steady, rpl_cli, tmp_path: Pa
         time = 100_000 if day < 7 else 108_000
         history(
             f"run-{99 - day}",
-            steady(time, 3, spread=0.004 + 0.0002 * day, other=50_000),
+            steady(time, 3, spread=0.004 + 0.0002 * day, other=50_000, tiny=20 if day else 0),
             created_utc=f"2026-01-{day + 1:02d}T00:00:00Z",
         )
     document = rpl_cli("compare", "--history", tmp_path / "history", "--json").assert_exit(1).json()
@@ -70,6 +70,7 @@ def test_the_step_is_found_at_its_entry(make_runs, steady, rpl_cli, tmp_path: Pa
     assert step["change"] == pytest.approx(0.08, abs=0.002)
     assert (step["entries_before"], step["entries_after"]) == (7, 5)
     assert kernels["other"]["verdict"] == "unchanged"
+    assert set(kernels) == {"k", "other"}  # the tiny one has less than 1 % of the time in every entry
     assert kernels["k"]["last_ns"] == pytest.approx(4 * 108_000, rel=0.01)
     assert [entry["name"] for entry in document["entries"]][:2] == ["run-99", "run-98"]
     text = rpl_cli("compare", "--history", tmp_path / "history").assert_exit(1).stdout

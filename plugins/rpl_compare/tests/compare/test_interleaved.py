@@ -109,7 +109,8 @@ def test_looks_come_after_10_15_20_30_pairs_and_a_decision_ends_it(measure) -> N
         assert len(base.runs) == len(new.runs)
         return len(asked) == 2
 
-    assert measure(ScriptedCollector(), decided).pairs == 15
+    measured = measure(ScriptedCollector(), decided)
+    assert (measured.pairs, measured.out_of_time) == (15, False)
     assert asked == [10, 15]
 
 

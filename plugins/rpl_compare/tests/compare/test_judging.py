@@ -101,3 +101,11 @@ def test_faster_beyond_doubt_but_not_beyond_the_limit_is_open_and_passes() -> No
     assert found["a"].verdict is Verdict.INCONCLUSIVE
     assert found["a"].excludes_regression
     assert decide(tuple(found.values()), ()).outcome is Outcome.PASS
+    assert is_settled(tuple(judged(runs(12, a=1e6), runs(12, a=0.98e6)).values()), RULE)
+
+
+@pytest.mark.parametrize(("count", "known"), [(3, False), (12, True)])
+def test_a_detectable_change_needs_so_many_runs_that_their_least_p_is_significant(count, known) -> None:
+    """Two items share alpha 0.01: 3 against 3 have a least p of 0.1, 12 against 12 of 2 / 2704156."""
+    found = judged(runs(count, a=1e6), runs(count, a=1e6))
+    assert {item.minimum_detectable_change is not None for item in found.values()} == {known}

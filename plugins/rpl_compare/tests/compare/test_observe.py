@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rpl_compare.comparison.comparable import check_comparable
-from rpl_compare.comparison.compare import CompareRequest, compare_recordings
-from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Statistic
+from rpl_compare.comparison.compare import CompareRequest, compare_pairs, compare_recordings
+from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Method, Statistic
 from rpl_compare.comparison.samples import observe, observe_process, samples_of
 from rpl_compare.comparison.side import Loaded, make_side
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
@@ -16,6 +16,7 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
+_UNKNOWN_GPU = "{} does not say which GPU it ran on, so equal devices can't be checked"
 RUN = [("a", 0, 100), ("b", 100, 160), ("a", 200, 350)]
 
 
@@ -31,7 +32,7 @@ def measured(*rows, **more: object):
 def test_times_of_a_run_by_hand() -> None:
     found = observe(make_trace(RUN), Statistic.SUM, include_copies=False)
     assert {name: k.time_ns for name, k in found.kernels.items()} == {"a": 250.0, "b": 60.0}
-    assert found.kernels["a"].launches == 2
+    assert (found.kernels["a"].launches, found.unnamed) == (2, 0)
     assert found.application[Kind.RUNTIME] == 310
     assert found.application[Kind.MAKESPAN] == 350
     assert found.application[Kind.CRITICAL_PATH] == 310
@@ -107,7 +108,44 @@ def test_other_gpus_and_partition_modes_are_refused(changes: dict, named: str) -
 def test_facts_that_one_side_lacks_are_no_difference() -> None:
     base = side("base", measured(RUN))
     new = side("new", measured(RUN, agent=attrs.evolve(mi300x_agent(), product=None, compute_units=None)))
-    assert check_comparable(base, new, allow_synthetic=False, forced=False).blocking == ()
+    found = check_comparable(base, new, allow_synthetic=False, forced=False)
+    assert (found.blocking, dict(found.incomparable)) == ((), {})
+
+
+def test_a_side_that_does_not_name_its_gpu_is_told() -> None:
+    base = side("base", measured(RUN))
+    new = attrs.evolve(base, label="new", facts=tuple(attrs.evolve(fact, gpus=()) for fact in base.facts))
+    for sides, nameless in (((base, new), "NEW"), ((new, base), "NEW"), ((base, base), None)):
+        found = check_comparable(*sides, allow_synthetic=False, forced=False).diagnostics
+        told = [one.fact for one in found if one.code == "compare.device_unknown"]
+        assert told == ([] if nameless is None else [_UNKNOWN_GPU.format(nameless)])
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "reasons"),
+    [
+        ((1, 1), (1, 1), ()),
+        ((1, 2), (1, 1), ("the runs of BASE differ in processes (1, 2)",)),
+        ((1, 1), (2, 2), ("BASE ran with 1 processes and NEW with 2",)),
+    ],
+)
+def test_a_lost_process_would_look_like_a_gain(base, new, reasons) -> None:
+    def with_processes(label: str, counts: tuple[int, ...]):
+        one = side(label, *[measured(RUN) for _ in counts])
+        runs = zip(one.runs, counts, strict=True)
+        return attrs.evolve(one, runs=tuple(attrs.evolve(run, processes=count) for run, count in runs))
+
+    sides = with_processes("base", base), with_processes("new", new)
+    assert check_comparable(*sides, allow_synthetic=False, forced=False).blocking == reasons
+    assert check_comparable(*sides, allow_synthetic=False, forced=True).blocking == ()
+
+
+def test_pairs_share_alpha_over_their_looks() -> None:
+    one = side("base", *[measured(RUN) for _ in range(10)])
+    found = compare_pairs(
+        one, attrs.evolve(one, label="new"), CompareRequest(CompareRule(alpha=0.02)), (5, 10)
+    )
+    assert found.method == Method(paired=True, alpha=0.01, looks=(5, 10))
 
 
 def test_clocks_and_machines_are_told() -> None:

@@ -53,7 +53,7 @@ def paired_evidence(base: Sample, new: Sample, _rule: CompareRule, method: Metho
         shift=pseudo_median(differences),
         interval=signed_rank_interval(differences, 1 - method.alpha),
         p=signed_rank_test(differences).p_two_sided,
-        least_p=min(1.0, 2.0 ** (1 - len(differences))),
+        least_p=2.0 ** (1 - len(differences)),
         cv=cv,
         base_drift=find_drift(base.values_ns),
         new_drift=find_drift(new.values_ns),

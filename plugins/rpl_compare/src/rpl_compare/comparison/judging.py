@@ -107,7 +107,12 @@ def _is_gated(key: ItemKey, base: Sample, new: Sample, question: Question) -> bo
         return key.kind is Kind.KERNEL
     if key in question.incomparable:
         return False
-    return key.kind is not Kind.KERNEL or max(base.share or 0.0, new.share or 0.0) >= question.rule.min_share
+    return key.kind is not Kind.KERNEL or _share(base, new) >= question.rule.min_share
+
+
+def _share(base: Sample, new: Sample) -> float:
+    """The larger one; that of an application time, which has none, is zero."""
+    return max(sample.share or 0.0 for sample in (base, new))
 
 
 def _family(items: Iterable[_Item], question: Question) -> Iterable[Judged]:
@@ -140,11 +145,8 @@ def _judged(item: _Item, p_adjusted: float | None, family: int, question: Questi
     )
 
 
-def _position(item: Judged, order: Mapping[ItemKey, int]) -> tuple[int, float, int]:
-    if item.key.kind is not Kind.KERNEL:
-        return (0, 0.0, order[item.key])
-    share = max(item.base.share or 0.0, item.new.share or 0.0)
-    return (1, -share, order[item.key])
+def _position(item: Judged, order: Mapping[ItemKey, int]) -> tuple[bool, float, int]:
+    return (item.key.kind is Kind.KERNEL, -_share(item.base, item.new), order[item.key])
 
 
 @frozen

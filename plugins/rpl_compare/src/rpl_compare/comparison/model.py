@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 
-import attrs
-
 from rpl_compare.statistics.drift import Drift
 from rpl_compare.statistics.minimum_detectable import Precision, Requirement
 from rpl_core.text.safety import shorten
@@ -45,7 +43,7 @@ class Kind(str, Enum):
     PROCESS_TIME = "process_time"  # wall clock, where no GPU trace exists
 
 
-@attrs.frozen(order=True)
+@frozen
 class ItemKey:
     """One thing that is compared."""
 

@@ -32,7 +32,6 @@ class SignedRankTest:
     rank_sum: float  # of the positive differences
     p_greater: float
     p_less: float
-    exact: bool
 
     @property
     def p_two_sided(self) -> float:
@@ -45,12 +44,12 @@ def signed_rank_test(differences: Sequence[float]) -> SignedRankTest:
     signed = numbers[numbers != 0]
     zeros = int(numbers.size - signed.size)
     if signed.size == 0:
-        return SignedRankTest(0, zeros, 0.0, 1.0, 1.0, exact=True)
+        return SignedRankTest(0, zeros, 0.0, 1.0, 1.0)
     ranks = doubled_ranks(np.abs(signed))
     doubled_sum = int(ranks[signed > 0].sum())
     if signed.size > EXACT_PAIRS:
         greater, less = _approximate(doubled_sum / 2, int(signed.size), tie_sizes(np.abs(signed)).tolist())
-        return SignedRankTest(int(signed.size), zeros, doubled_sum / 2, greater, less, exact=False)
+        return SignedRankTest(int(signed.size), zeros, doubled_sum / 2, greater, less)
     counts = subset_sum_counts(ranks)
     patterns = 2.0 ** int(signed.size)
     return SignedRankTest(
@@ -59,7 +58,6 @@ def signed_rank_test(differences: Sequence[float]) -> SignedRankTest:
         rank_sum=doubled_sum / 2,
         p_greater=float(counts[doubled_sum:].sum() / patterns),
         p_less=float(counts[: doubled_sum + 1].sum() / patterns),
-        exact=True,
     )
 
 
