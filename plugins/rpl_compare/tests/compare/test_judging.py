@@ -101,7 +101,7 @@ def test_faster_beyond_doubt_but_not_beyond_the_limit_is_open_and_passes() -> No
     assert found["a"].verdict is Verdict.INCONCLUSIVE
     assert found["a"].excludes_regression
     assert decide(tuple(found.values()), ()).outcome is Outcome.PASS
-    assert is_settled(tuple(judged(runs(12, a=1e6), runs(12, a=0.98e6)).values()), RULE)
+    assert is_settled(tuple(found.values()), RULE)  # it does not look faster than the limit
 
 
 @pytest.mark.parametrize(("count", "known"), [(3, False), (12, True)])

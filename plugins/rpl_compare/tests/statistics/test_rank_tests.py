@@ -67,7 +67,7 @@ def test_zeros_are_dropped_and_counted() -> None:
 
 def test_nothing_but_zeros_says_nothing() -> None:
     found = signed_rank_test([0.0, 0.0])
-    assert (found.p_greater, found.p_less, found.p_two_sided) == (1.0, 1.0, 1.0)
+    assert (found.p_greater, found.p_less, found.p_two_sided, found.rank_sum) == (1.0, 1.0, 1.0, 0.0)
 
 
 @given(st.lists(SMALL, min_size=1, max_size=8))
