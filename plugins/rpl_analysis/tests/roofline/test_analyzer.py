@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from rpl_analysis.contracts.stability import StabilityPart
 from rpl_analysis.counters.model import KernelQuantities, QuantityValue
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.roofline.model import RooflineStatus
-from rpl_analysis.runtime.model import KernelResources, KernelTime, Stability
+from rpl_analysis.runtime.model import KernelResources, KernelTime
 from rpl_codeobject.instructions.packed import PackedMix
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.fact import Facts
@@ -35,7 +36,7 @@ def _time(name: str, total_ns: float, launches: float = 1.0) -> KernelTime:
         mean,
         int(mean),
         int(mean),
-        Stability(1, mean / 1e6, None, None, None),
+        StabilityPart(1, mean / 1e6),
         (256, 1, 1),
         (1024, 1, 1),
         KernelResources(None, None, None, None, None),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.runtime.model import StabilityClass, classify_cv, stability_of
+from rpl_analysis.contracts.stability import StabilityClass
+from rpl_analysis.runtime.model import classify_cv, stability_of
 
 
 def test_spread_of_three_runs_uses_n_minus_one():

@@ -12,7 +12,7 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.products import GFX942
 from rpl_optimize.ceilings import kept_path
-from rpl_optimize.ceilings.kept import KeptDevice, KeptRate, ceilings_of, keep
+from rpl_optimize.ceilings.kept import KeptDevice, ceilings_of, keep
 from rpl_optimize.ceilings.work import BENCHMARKS, Sizes, benchmarks_for, rates_of
 from rpl_testkit.traces import make_trace
 
@@ -48,7 +48,7 @@ def kept(device, rates, origin="measured"):
         rpl_version="0.1.0",
         collector="test",
         sizes=attrs.asdict(SIZES),
-        rates=tuple(KeptRate(**attrs.asdict(rate)) for rate in rates),
+        rates=rates,
     )
 
 

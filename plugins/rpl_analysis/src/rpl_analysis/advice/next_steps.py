@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from rpl_analysis.advice.model import Confirmation, NextStep, NextSteps, Priority
+from rpl_analysis.advice.model import NextSteps
+from rpl_analysis.contracts.steps import ConfirmationPart, NextStepPart, PriorityPart
 from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Condition, label_name
 from rpl_core.model.metric import Metric
@@ -28,7 +29,7 @@ __all__ = ["Known", "next_steps"]
 MOST_STEPS, MOST_PRIORITIES = 3, 10
 #: Advice on the application begins at this share of the makespan (chosen).
 WORTH_A_STEP = 0.05
-_APPLICATION = "application"
+_APPLICATION: Final = "application"
 _BEHIND_SHARES = {
     "hbm_utilization": "hbm_bytes",
     "l2_utilization": "l2_bytes",
@@ -87,7 +88,7 @@ def _counted(figure: str) -> str:
     return _BEHIND_SHARES.get(figure, figure)
 
 
-def _steps_of_kernel(found: Classification, known: Known, advice: Iterable[Advice]) -> Iterator[NextStep]:
+def _steps_of_kernel(found: Classification, known: Known, advice: Iterable[Advice]) -> Iterator[NextStepPart]:
     label = label_name(found.label)
     holding = {tested.rule.id for tested in found.evidence if tested.rule.label == found.label}
     quantities = known.quantities.get(found.kernel)
@@ -131,24 +132,25 @@ def _holds(condition: Condition, figures: Mapping[str, Metric]) -> bool:
 
 def _step(
     each: Advice, names: Iterable[str], figures: Mapping[str, Metric], device: DeviceModel | None
-) -> NextStep:
+) -> NextStepPart:
     confirm = tuple(_confirmation(name, figures.get(name), device) for name in dict.fromkeys(names))
-    return NextStep(each.id, each.text, confirm, each.command or _collecting(confirm, device), each.source)
+    command = each.command or _collecting(confirm, device)
+    return NextStepPart(each.id, each.text, confirm, command, each.source)
 
 
-def _confirmation(name: str, metric: Metric | None, device: DeviceModel | None) -> Confirmation:
+def _confirmation(name: str, metric: Metric | None, device: DeviceModel | None) -> ConfirmationPart:
     defined = device.counter_map.quantities if device else ()
     formulas = next((quantity.formulas for quantity in defined if quantity.name == name), ())
-    return Confirmation(
+    return ConfirmationPart(
         quantity=name,
         value=metric.value if metric else None,
         unit=metric.unit if metric else None,
-        exactness=metric.exactness.value if metric and metric.exactness else None,
+        exactness=metric.exactness if metric else None,
         counters=counters_of(formulas[0]) if formulas else (),
     )
 
 
-def _collecting(confirm: Sequence[Confirmation], device: DeviceModel | None) -> str | None:
+def _collecting(confirm: Sequence[ConfirmationPart], device: DeviceModel | None) -> str | None:
     """The command that records the counters of what is still unknown; ``None`` if nothing is."""
     lacking = [name for each in confirm if each.value is None for name in each.counters]
     return _asking_for(lacking, device) if device is not None else None
@@ -164,8 +166,8 @@ def _asking_for(lacking: Sequence[str], device: DeviceModel) -> str | None:
 
 
 def _priorities(
-    known: Known, advice: Sequence[Advice], kernels: Mapping[str, tuple[NextStep, ...]]
-) -> Iterator[Priority]:
+    known: Known, advice: Sequence[Advice], kernels: Mapping[str, tuple[NextStepPart, ...]]
+) -> Iterator[PriorityPart]:
     graph = known.graph
     makespan = graph.makespan_ns if graph else None
     if graph is None or not makespan:
@@ -177,12 +179,12 @@ def _priorities(
         if forecast.kind == "kernel" and gain > 0 and found is not None:
             label = label_name(found.label)
             steps = kernels.get(forecast.name, ())
-            yield Priority(forecast.name, "kernel", label, gain, gain / makespan, steps)
+            yield PriorityPart(forecast.name, "kernel", label, gain, gain / makespan, steps)
     for name, ns in figures.items():
         steps = tuple(_step(each, (), {}, None) for each in advice if _is_about(each, name))
         if ns / makespan >= WORTH_A_STEP and steps:
             gain = ns // 2
-            yield Priority(_SUBJECTS[name], _APPLICATION, None, gain, gain / makespan, steps[:MOST_STEPS])
+            yield PriorityPart(_SUBJECTS[name], _APPLICATION, None, gain, gain / makespan, steps[:MOST_STEPS])
 
 
 def _is_about(each: Advice, figure: str) -> bool:

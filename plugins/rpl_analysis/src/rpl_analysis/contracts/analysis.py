@@ -6,17 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from rpl_analysis.contracts.steps import ConfirmationPart, LabelName, NextStepPart, PriorityPart
 from rpl_core.contracts.common import Document, ExactnessName, Part
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
-#: One of the frozen identifiers, or one of a plugin ("myplugin:label").
-LabelName = Annotated[
-    str,
-    Field(
-        pattern="^(memory_bandwidth_bound|latency_bound|under_occupied|divergence_limited"
-        "|compute_throughput_limited|unclassified|[a-z0-9][a-z0-9_-]*:[a-z0-9_]+)$"
-    ),
+__all__ = [
+    "AnalysisDocument",
+    "ConditionEvidence",
+    "ConfirmationPart",
+    "KernelAnalysis",
+    "NextStepPart",
+    "PriorityPart",
+    "RuleEvidence",
 ]
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class ConditionEvidence(Part):
@@ -45,37 +48,6 @@ class RuleEvidence(Part):
     label: LabelName
     explanation: str
     conditions: tuple[ConditionEvidence, ...]
-
-
-class ConfirmationPart(Part):
-    """A quantity that tells whether a step is right, as far as it is known, and the counters that give it."""
-
-    quantity: str
-    value: float | None
-    unit: str | None
-    exactness: ExactnessName | None
-    counters: tuple[str, ...]
-
-
-class NextStepPart(Part):
-    """What to do next. ``{command}`` in ``command`` stands for the user's own."""
-
-    advice: str
-    text: str
-    confirm: tuple[ConfirmationPart, ...]
-    command: str | None
-    source: str
-
-
-class PriorityPart(Part):
-    """What to look at first: ``gain_ns`` is what the run saves if ``subject`` takes half its time."""
-
-    subject: str
-    kind: Literal["kernel", "application"]
-    label: LabelName | None
-    gain_ns: int
-    share: float | None  # of the makespan
-    steps: tuple[NextStepPart, ...]
 
 
 class KernelAnalysis(Part):

@@ -13,6 +13,7 @@ from pydantic import Field
 from rpl_analysis.contracts.phases import PhasesPart
 from rpl_analysis.contracts.ranks import RanksPart
 from rpl_analysis.contracts.roofline import RooflinePart
+from rpl_analysis.contracts.stability import StabilityPart
 from rpl_core.contracts.common import Document, ExactnessName, Part
 
 Axes = Annotated[tuple[int, ...], Field(min_length=1, max_length=3)]
@@ -40,16 +41,6 @@ class GpuPart(Part):
     clock_mhz: float | None = None
     partition: str | None = None
     reason: str | None = None
-
-
-class StabilityPart(Part):
-    """Over runs. ``cv`` is null for one run."""
-
-    runs: int | None = None
-    mean_ms: float | None = None
-    stddev_ms: float | None = None
-    cv: float | None = None
-    classification: Literal["stable", "moderate", "unstable"] | None = None
 
 
 class ResourcesPart(Part):

@@ -28,7 +28,6 @@ __all__ = [
     "RooflineDocument",
     "RooflinePart",
     "RuleEvidence",
-    "StabilityPart",
     "TypeWorkPart",
 ]
 
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
         OccupancyPart,
         ProfileDocument,
         ResourcesPart,
-        StabilityPart,
     )
     from rpl_analysis.contracts.roofline import (
         ApplicationRooflineDoc,

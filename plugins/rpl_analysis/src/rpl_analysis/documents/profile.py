@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.contracts.record import plain_values
+from rpl_analysis.contracts.stability import StabilityPart
 from rpl_analysis.documents.parts import (
     CriticalPathPart,
     GpuPart,
@@ -16,7 +17,6 @@ from rpl_analysis.documents.parts import (
     OccupancyPart,
     ProfileDocument,
     ResourcesPart,
-    StabilityPart,
 )
 from rpl_analysis.interfaces import label_name
 from rpl_analysis.occupancy.result import NoOccupancy
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.contracts.roofline import RooflinePart
     from rpl_analysis.occupancy.result import Occupancy
-    from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, Stability
+    from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime
     from rpl_core.model.device import DeviceModel
 
 
@@ -71,7 +71,7 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
         runtime_exactness=runtime.exactness.value if runtime and runtime.exactness else None,
         runtime_range_ms=application.range_ms if application else None,
         runtime_reason=runtime.reason if runtime else "the runtime analyzer did not run",
-        stability=_stability(application.stability if application else None),
+        stability=plain_values((application and application.stability) or StabilityPart()),
         resources=dominant.resources if dominant else ResourcesPart(),
         occupancy=dominant.occupancy if dominant else OccupancyPart(reason="no kernel"),
         roofline=dominant.roofline if dominant else None,
@@ -110,7 +110,7 @@ def _times(time: KernelTime) -> dict[str, Any]:
     if time.max_ns <= 0:
         unknown = dict.fromkeys(("time_share", "runtime_ms", "mean_ns", "median_ns", "min_ns", "max_ns"))
         reason = "every dispatch has a duration of zero: the timestamps are damaged or too coarse"
-        return {**unknown, "runtime_reason": reason, "stability": StabilityPart()}
+        return {**unknown, "runtime_reason": reason, "stability": plain_values(StabilityPart())}
     return {
         "time_share": min(1.0, time.share),
         "runtime_ms": time.total_ns / 1e6,
@@ -120,7 +120,7 @@ def _times(time: KernelTime) -> dict[str, Any]:
         "median_ns": time.median_ns,
         "min_ns": time.min_ns,
         "max_ns": time.max_ns,
-        "stability": _stability(time.stability),
+        "stability": plain_values(time.stability),
     }
 
 
@@ -138,18 +138,6 @@ def _kernel(time: KernelTime) -> KernelPart:
         block=time.workgroup,
         grid_work_items=time.grid,
         shape_count=time.shape_count,
-    )
-
-
-def _stability(stability: Stability | None) -> StabilityPart:
-    if stability is None:
-        return StabilityPart()
-    return StabilityPart(
-        runs=stability.runs,
-        mean_ms=stability.mean_ms,
-        stddev_ms=stability.stddev_ms,
-        cv=stability.cv,
-        classification=stability.classification.value if stability.classification else None,
     )
 
 

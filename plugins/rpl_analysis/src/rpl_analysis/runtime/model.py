@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from enum import Enum
 
+from rpl_analysis.contracts.stability import StabilityClass, StabilityPart
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen
@@ -16,25 +16,6 @@ from rpl_core.values import frozen
 #: kalowery/rocm-perf-lab @112862e5 docs/USER_GUIDE.md, section 5.
 STABLE_CV = 0.05
 MODERATE_CV = 0.10
-
-
-class StabilityClass(str, Enum):
-    """``stability`` cites its source: cv <= 0.05 stable, <= 0.10 moderate, else unstable."""
-
-    STABLE = "stable"
-    MODERATE = "moderate"
-    UNSTABLE = "unstable"
-
-
-@frozen
-class Stability:
-    """Spread of a time over runs: sample standard deviation (n - 1); ``cv`` is None for one run."""
-
-    runs: int
-    mean_ms: float
-    stddev_ms: float | None
-    cv: float | None
-    classification: StabilityClass | None
 
 
 @frozen
@@ -66,7 +47,7 @@ class KernelTime:
     median_ns: float
     min_ns: int
     max_ns: int
-    stability: Stability
+    stability: StabilityPart
     workgroup: tuple[int, int, int] | None
     grid: tuple[int, int, int] | None  # work-items
     resources: KernelResources
@@ -81,7 +62,7 @@ class ApplicationTime:
 
     runtime: Metric
     runtime_source: str
-    stability: Stability | None
+    stability: StabilityPart | None
     launches: float
     run_totals_ms: tuple[float, ...]
     range_ms: tuple[float, float] | None = None  # over counter passes, for estimates
@@ -94,15 +75,15 @@ def classify_cv(cv: float) -> StabilityClass:
     return StabilityClass.MODERATE if cv <= MODERATE_CV else StabilityClass.UNSTABLE
 
 
-def stability_of(times_ms: Sequence[float]) -> Stability:
+def stability_of(times_ms: Sequence[float]) -> StabilityPart:
     """Stability of at least one time. A single run has a mean and nothing else."""
     count = len(times_ms)
     mean = math.fsum(times_ms) / count
     if count < 2:
-        return Stability(count, mean, None, None, None)
+        return StabilityPart(count, mean)
     variance = math.fsum((t - mean) ** 2 for t in times_ms) / (count - 1)
     stddev = math.sqrt(variance)
     if mean <= 0:
-        return Stability(count, mean, stddev, None, None)
+        return StabilityPart(count, mean, stddev)
     cv = stddev / mean
-    return Stability(count, mean, stddev, cv, classify_cv(cv))
+    return StabilityPart(count, mean, stddev, cv, classify_cv(cv))

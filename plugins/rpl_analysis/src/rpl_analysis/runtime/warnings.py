@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from rpl_analysis.runtime.model import ApplicationTime, KernelTime, StabilityClass
+from rpl_analysis.contracts.stability import StabilityClass
+from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 from rpl_analysis.runtime.timing import TimeSource
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity

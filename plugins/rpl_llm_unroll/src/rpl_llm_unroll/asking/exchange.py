@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rpl_analysis.contracts.record import Limited, record
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
@@ -17,18 +18,18 @@ Role = Literal["system", "user", "assistant"]
 VERSION = "1.0"
 
 
-@frozen
+@record
 class Message:
     role: Role
     content: str
 
 
-@frozen
+@record
 class Usage:
     """Tokens as the endpoint counted them; ``estimated`` where it did not, from the texts' sizes."""
 
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: Annotated[int, Limited(ge=0)]
+    completion_tokens: Annotated[int, Limited(ge=0)]
     estimated: bool = False
 
     @property
@@ -36,7 +37,7 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
-@frozen
+@record
 class Answer:
     """``text`` is the reply, empty where the model sent none; ``refusal`` is its own word for that."""
 
@@ -94,33 +95,14 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class _MessagePart(_Part):
-    role: Role
-    content: str
-
-
-class _UsagePart(_Part):
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
-    estimated: bool
-
-
-class _AnswerPart(_Part):
-    text: str
-    finish_reason: str | None
-    usage: _UsagePart
-    model: str | None
-    refusal: str | None
-
-
 class _ExchangePart(_Part):
     version: str = Field(pattern=r"^1\.[0-9]+$")
     host: str
     parameters: dict[str, str | int | float]
     subject_sha256: str
     messages_sha256: str
-    messages: tuple[_MessagePart, ...]
-    answer: _AnswerPart
+    messages: tuple[Message, ...]
+    answer: Answer
     cost: float | None
     asked_at: str
     wall_s: float
@@ -134,15 +116,14 @@ def parse_exchange(line: str, where: str) -> Exchange:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(piece) for piece in first["loc"])
         raise BadDataError(f"{where} is no recorded exchange: {place} {first['msg']}".strip()) from None
-    plain = part.answer
+    told = part.answer
+    usage = Usage(told.usage.prompt_tokens, told.usage.completion_tokens, told.usage.estimated)
     exchange = Exchange(
         messages=tuple(Message(m.role, m.content) for m in part.messages),
         parameters=part.parameters,
         host=part.host,
         subject=part.subject_sha256,
-        answer=Answer(
-            plain.text, plain.finish_reason, Usage(**plain.usage.model_dump()), plain.model, plain.refusal
-        ),
+        answer=Answer(told.text, told.finish_reason, usage, told.model, told.refusal),
         cost=part.cost,
         asked_at=part.asked_at,
         wall_s=part.wall_s,

@@ -11,6 +11,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_optimize.ceilings import kept_path
+from rpl_optimize.ceilings.work import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,19 +26,6 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class KeptRate(_Strict):
-    """A kernel's best rate of ``launches``, in GB/s or GFLOP/s, and the slowest one."""
-
-    kernel: str
-    what: str
-    pipe: Literal["valu", "valu_packed", "mfma"] | None
-    work: int = Field(gt=0)
-    launches: int = Field(gt=0)
-    best: float = Field(gt=0, allow_inf_nan=False)
-    slowest: float = Field(gt=0, allow_inf_nan=False)
-    refused: str | None = None
-
-
 class KeptDevice(_Strict):
     """One benchmark of a device; only one of origin ``measured`` gives ceilings."""
 
@@ -49,7 +37,7 @@ class KeptDevice(_Strict):
     rpl_version: str
     collector: str
     sizes: dict[str, int]
-    rates: tuple[KeptRate, ...]
+    rates: tuple[Rate, ...]
 
 
 class KeptCeilings(_Strict):
@@ -112,7 +100,7 @@ def _ceilings(found: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling
             yield ComputeCeiling(one.what, Pipe(one.pipe), one.best, origin, _source(one, found))
 
 
-def _source(one: KeptRate, found: KeptDevice) -> str:
+def _source(one: Rate, found: KeptDevice) -> str:
     spread = f"slowest {one.slowest:,.6g}"
     made = f"rpl ceilings measure {found.rpl_version}, {found.date}"
     return f"{one.kernel}, best of {one.launches}, {spread}; {made}"

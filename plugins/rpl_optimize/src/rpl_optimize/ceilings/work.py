@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from rpl_analysis.contracts.record import Limited, record
 from rpl_core.errors import BadDataError
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.values import frozen
@@ -86,7 +87,7 @@ BENCHMARKS = (
 )
 
 
-@frozen
+@record
 class Rate:
     """``best`` and ``slowest`` in GB/s or GFLOP/s over ``launches`` of ``work`` bytes or FLOPs each.
 
@@ -95,11 +96,11 @@ class Rate:
 
     kernel: str
     what: str
-    pipe: str | None
-    work: int
-    launches: int
-    best: float
-    slowest: float
+    pipe: Pipe | None
+    work: Annotated[int, Limited(gt=0)]
+    launches: Annotated[int, Limited(gt=0)]
+    best: Annotated[float, Limited(gt=0)]
+    slowest: Annotated[float, Limited(gt=0)]
     refused: str | None = None
 
 
@@ -142,8 +143,7 @@ def _rate(one: Benchmark, durations: list[int], sizes: Sizes, device: DeviceMode
     refused = None
     if peak is not None and best > peak * _ABOVE_PEAK:
         refused = f"above the theoretical peak of {peak:,.10g}: the kernel did less than it should"
-    pipe = None if one.pipe is None else one.pipe.value
-    return Rate(one.kernel, one.what, pipe, work, len(durations), best, work / max(durations), refused)
+    return Rate(one.kernel, one.what, one.pipe, work, len(durations), best, work / max(durations), refused)
 
 
 def _peak(one: Benchmark, device: DeviceModel) -> float | None:

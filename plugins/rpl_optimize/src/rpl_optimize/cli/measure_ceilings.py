@@ -211,7 +211,7 @@ def _found(
     import attrs
 
     from rpl_core import __version__
-    from rpl_optimize.ceilings.kept import KeptDevice, KeptRate
+    from rpl_optimize.ceilings.kept import KeptDevice
 
     return KeptDevice(
         product=device.product,
@@ -222,7 +222,7 @@ def _found(
         rpl_version=__version__,
         collector=collector,
         sizes=attrs.asdict(sizes),
-        rates=tuple(KeptRate(**attrs.asdict(rate)) for rate in rates),
+        rates=rates,
     )
 
 
