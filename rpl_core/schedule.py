@@ -104,9 +104,7 @@ def _with_requirements(steps: list[Step], given: frozenset[Fact[Any]], found: li
         lacking = [step for step in steps if not step.analyzer.requires <= provided]
         if not lacking:
             return steps
-        for step in lacking:
-            missing = _names(step.analyzer.requires - provided)
-            found.append(_refused(step, f"nobody provides {missing}"))
+        found += [_refused(s, f"nobody provides {_names(s.analyzer.requires - provided)}") for s in lacking]
         steps = [step for step in steps if step not in lacking]
 
 
@@ -123,12 +121,12 @@ def _ordered(steps: Sequence[Step]) -> list[Step]:
 
 
 def _refused(step: Step, why: str) -> Diagnostic:
-    return Diagnostic(
-        "analyzer.refused",
-        f"analyzer {step.analyzer.name!r} of plugin {step.plugin!r} does not run: {why}",
-        severity=Severity.ERROR,
-        where=step.label,
-    )
+    return _lost("analyzer.refused", step, f"does not run: {why}")
+
+
+def _lost(code: str, step: Step, told: str, remedy: str | None = None) -> Diagnostic:
+    fact = f"analyzer {step.analyzer.name!r} of plugin {step.plugin!r} {told}"
+    return Diagnostic(code, fact, severity=Severity.ERROR, where=step.label, remedy=remedy)
 
 
 @frozen(eq=False)
@@ -188,18 +186,10 @@ def _check(analyzer: Analyzer, facts: Mapping[Fact[Any], Any], remarks: Sequence
 
 
 def _failed(step: Step, problem: str) -> Diagnostic:
-    return Diagnostic(
-        "analyzer.failed",
-        f"analyzer {step.analyzer.name!r} of plugin {step.plugin!r} failed: {problem}",
-        severity=Severity.ERROR,
-        where=step.label,
-        remedy="run with RPL_TRACEBACK=1 and report it to the plugin's author",
-    )
+    remedy = "run with RPL_TRACEBACK=1 and report it to the plugin's author"
+    return _lost("analyzer.failed", step, f"failed: {problem}", remedy)
 
 
 def _skipped(step: Step, lacking: list[str]) -> Diagnostic:
-    return Diagnostic(
-        "analyzer.skipped",
-        f"analyzer {step.analyzer.name!r} did not run: {', '.join(lacking)} is not available",
-        where=step.label,
-    )
+    fact = f"analyzer {step.analyzer.name!r} did not run: {', '.join(lacking)} is not available"
+    return Diagnostic("analyzer.skipped", fact, where=step.label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -300,13 +301,8 @@ def artefact_problems(
 
 
 def _hashes(root: Path, traces: Iterable[Trace]) -> Mapping[str, str]:
-    resolved = root.resolve()
-    return {
-        Path(path).resolve().relative_to(resolved).as_posix(): sha256
-        for trace in traces
-        for path, sha256 in zip(trace.source.paths, trace.source.sha256, strict=True)
-        if Path(path).resolve().is_relative_to(resolved)
-    }
+    known = (pair for trace in traces for pair in zip(trace.source.paths, trace.source.sha256, strict=True))
+    return {os.path.relpath(Path(path).resolve(), root.resolve()): sha256 for path, sha256 in known}
 
 
 def _problem(kind: str, fact: str, entry: PassEntry) -> Diagnostic:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from glob import escape
 from pathlib import Path
@@ -25,13 +26,11 @@ if TYPE_CHECKING:
 
 def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any], *, keep: bool) -> None:
     """Make ``path`` a run of ``recording``: where its files lie, or copies of them, and their hashes."""
-    if is_run_directory(path):
-        from rpl_core.run_directory.reader import load_manifest
-
-        if not load_manifest(path).recordings:
-            raise UsageError(f"{path} is the run of another recording", next_step="choose another -o")
+    if is_run_directory(path) and not _names_recordings(path):
+        raise UsageError(f"{path} is the run of another recording", next_step="choose another -o")
     make_directory(path)
     place_of = _kept(path, recording.files) if keep else lambda file: str(file.resolve())
+    known = {p: h for t in recording.traces for p, h in zip(t.source.paths, t.source.sha256, strict=False)}
     manifest = {
         "tool_version": __version__,
         "state": "complete",
@@ -40,12 +39,27 @@ def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any],
         "collector": "none",
         "options": dict(options),
         "recordings": [
-            {"path": place_of(f), "sha256": sha256_of(f), "bytes": f.stat().st_size, "argument": number}
-            for number, files in enumerate(recording.files)
+            {
+                "path": place_of(f),
+                "sha256": known.get(str(f)) or sha256_of(f),
+                "bytes": f.stat().st_size,
+                "argument": n,
+            }
+            for n, files in enumerate(recording.files)
             for f in files
         ],
     }
     write_atomic(path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def _names_recordings(directory: Path) -> bool:
+    with suppress(ValueError, LookupError, TypeError, RecursionError):  # of these the model says more
+        plain = json.loads((directory / MANIFEST).read_bytes())
+        if plain["tool_version"] == __version__ and plain["recordings"]:
+            return True
+    from rpl_core.run_directory.reader import load_manifest
+
+    return bool(load_manifest(directory).recordings)
 
 
 def _kept(directory: Path, groups: Iterable[Iterable[Path]]) -> Callable[[Path], str]:

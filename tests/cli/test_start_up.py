@@ -70,14 +70,16 @@ NOT_FOR_TIMES = (
     *("rpl_rocprofv3.readers.csv.sets", "rpl_rocprofv3.readers.csv.trace"),
     *("rpl_rocprofv3.readers.json.trace", "rpl_rocprofv3.readers.rpd.trace"),
     *("rpl_rocprofv3.readers.workload.tables", "rpl_rocprofv3.readers.workload.trace"),
+    *("rpl_analysis.execution_graph.dependences.awaited_work", "rpl_vmreplay.compare.optimizer_check"),
 )
 
 
 def test_analysing_times_imports_nothing_for_other_recordings(rpl_make_rocpd, tmp_path):
     recording = rpl_make_rocpd([("kernel", 0, 1000), ("kernel", 2000, 2000)])
-    modules = imported_by("analyze", str(recording), "-o", str(tmp_path / "out"))
-    assert "rpl_analysis.execution_graph.build" in modules  # it was analysed
-    assert sorted(modules & set(NOT_FOR_TIMES)) == []
+    for _ in ("anew", "once more"):
+        modules = imported_by("analyze", str(recording), "-o", str(tmp_path / "out"))
+        assert "rpl_analysis.execution_graph.build" in modules  # it was analysed
+        assert sorted(modules & set(NOT_FOR_TIMES)) == []
 
 
 def test_names_of_modules_that_are_watched_exist():

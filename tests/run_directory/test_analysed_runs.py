@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -20,10 +21,13 @@ def documents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.json").read_bytes() for name in names}
 
 
-def test_the_result_is_a_run_for_every_command(recording, rpl_cli, tmp_path):
+def test_the_result_is_a_run_for_every_command(recording, rpl_cli, tmp_path, monkeypatch):
     out, again = tmp_path / "out", tmp_path / "again"
-    rpl_cli("analyze", "--device", "gfx942", recording, "-o", out).assert_ok()
+    with monkeypatch.context() as patched:  # a file that was hashed for the documents is not hashed again
+        patched.setattr("rpl_core.run_directory.analysed.sha256_of", None)
+        rpl_cli("analyze", "--device", "gfx942", recording, "-o", out).assert_ok()
     (entry,) = json.loads((out / "run.json").read_text())["recordings"]
+    assert entry["sha256"] == hashlib.sha256(recording.read_bytes()).hexdigest()
     assert (entry["path"], entry["bytes"]) == (str(recording), recording.stat().st_size)
     written = documents(out)
     (out / "profile.json").unlink()

@@ -15,7 +15,7 @@ RPL_API = 1
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_vmreplay.compare.optimizer_check import CAPTURE, SANITIZE
+    from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE
 
     return (CAPTURE, SANITIZE)
 

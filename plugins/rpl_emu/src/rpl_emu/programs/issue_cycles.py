@@ -34,7 +34,7 @@ class IssueCycles(Metric):
 
     def command(self, command: tuple[str, ...], options: Options) -> tuple[str, ...]:
         from rpl_emu.programs.software_gpu import find_runtime, launcher_words
-        from rpl_vmreplay.compare.optimizer_check import SANITIZE
+        from rpl_vmreplay.compare.optimizer_options import SANITIZE
 
         runtime = find_runtime(command, None)
         return (*launcher_words(runtime, sanitize=options[SANITIZE]), *command)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.config.values import flag, text
 from rpl_core.errors import RplError
-from rpl_core.interfaces.options import CommandOption, OptionForm
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,
@@ -15,6 +13,7 @@ from rpl_optimize.interfaces.equivalence import (
     KernelPairs,
 )
 from rpl_vmreplay.cli.captures import whole_capture
+from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.options import Options
@@ -22,23 +21,6 @@ if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, Subjects, Yardstick
     from rpl_vmreplay.interfaces.replayer import Replayer
-
-CAPTURE: CommandOption[Path | None] = CommandOption(
-    name="capture",
-    commands=("optimize",),
-    parse=lambda value: Path(text(value)),
-    default=None,
-    help="Capture of one launch (`rpl isolate`): candidates have to compute what it computed.",
-    metavar="DIR",
-)
-SANITIZE: CommandOption[bool] = CommandOption(
-    name="sanitize",
-    commands=("optimize",),
-    parse=flag,
-    default=False,
-    help="Check candidates for races and reads of what nobody wrote, on the emulated device.",
-    form=OptionForm.FLAG,
-)
 
 
 class CapturedLaunchCheck(EquivalenceCheck):

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rpl_analysis.contracts.graph import UnresolvedPart
-from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork, awaited_work, known_before
-from rpl_analysis.execution_graph.dependences.event_edges import find_records, find_waits, wait_edges
 from rpl_analysis.execution_graph.dependences.graph_launches import spread_over_branches
-from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, find_host_syncs, no_host_syncs
+from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, no_host_syncs
 from rpl_analysis.execution_graph.dependences.inferred_edges import inferred_edges
 from rpl_analysis.execution_graph.dependences.measured_event_edges import MeasuredEvents, measured_event_edges
 from rpl_analysis.execution_graph.dependences.null_streams import blocking_lanes, null_stream_edges
-from rpl_analysis.execution_graph.dependences.pending_waits import pending_work
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeTable, join_edges, no_edges
 from rpl_analysis.execution_graph.host_program.program import host_program
 from rpl_core.values import frozen
@@ -22,7 +19,9 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_core.model.trace import Trace
 
@@ -63,7 +62,19 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
             sync_info="none" if trace.device_events is None else "measured_events",
             unresolved=UnresolvedPart(waits=measured.unresolved),
         )
-    calls = program.calls
+    return _with_calls(trace, program, program.calls, status, null)
+
+
+def _with_calls(
+    trace: Trace, program: HostProgram, calls: HostCalls, status: NDArray[np.int8], null: EdgeTable
+) -> Dependences:
+    # Here, so that a recording without calls need not import what reads them.
+    from rpl_analysis.execution_graph.dependences.awaited_work import awaited_work
+    from rpl_analysis.execution_graph.dependences.event_edges import find_records, find_waits, wait_edges
+    from rpl_analysis.execution_graph.dependences.host_syncs import find_host_syncs
+    from rpl_analysis.execution_graph.dependences.pending_waits import pending_work
+
+    nodes = program.nodes
     records = find_records(program)
     waits = find_waits(program, records)
     pending = pending_work(program, records, waits)
@@ -129,6 +140,8 @@ def _nothing_measured() -> MeasuredEvents:
 
 def _without_known(edges: EdgeTable, awaited: AwaitedWork, program: HostProgram) -> EdgeTable:
     """Without edges that say what the submitting thread had already waited for."""
+    from rpl_analysis.execution_graph.dependences.awaited_work import known_before
+
     if not len(edges):
         return no_edges()
     submissions, order = program.submissions, program.order
