@@ -50,7 +50,7 @@ def require_one_program(recording: Recording) -> None:
     for (one, names), (other, others) in itertools.combinations(passes, 2):
         if not recording.timing_runs and 2 * len(names & others) < min(len(names), len(others)):
             raise BadDataError(
-                f"{one.source.paths[0]} and {other.source.paths[0]} are not of one program: they share"
+                f"{one.source.paths[-1]} and {other.source.paths[-1]} are not of one program: they share"
                 f" {len(names & others)} of {len(names)} and {len(others)} kernels",
                 next_step="analyse each by itself; if they are of one program, name both files",
             )

@@ -130,13 +130,15 @@ def test_a_trace_of_another_architecture_is_refused(rpl_cli, att_folder, name, s
 
 
 @pytest.mark.data
-def test_the_table_of_agents_beside_raw_traces_names_their_gpu(rpl_cli, att_folder):
+def test_the_table_of_agents_beside_raw_traces_names_their_gpu(rpl_cli, att_folder, tmp_path):
     # the decoder's tables say gfx9 only, which an MI300X is, too
     decoded = att_folder("wave_gemm")
     for place in (decoded, next(decoded.parent.glob("*/*_shader_engine_1_3.att"))):
         refused = rpl_cli("analyze", "--device", "gfx942", place).assert_exit(65)
         assert "of a gfx950 GPU, but --device asks for gfx942" in refused.stderr
-    rpl_cli("analyze", "--device", "gfx950", decoded).assert_ok()
+    rpl_cli("analyze", "--device", "gfx950", decoded.parent, "-o", tmp_path / "run", "--keep").assert_ok()
+    again = rpl_cli("analyze", "--json", tmp_path / "run").assert_ok().json()
+    assert [trace["architecture"] for trace in again["untimed_thread_traces"]] == ["gfx950"]
 
 
 def test_traces_that_name_no_kernel_are_not_called_none(rpl_cli, make_folder, tmp_path):

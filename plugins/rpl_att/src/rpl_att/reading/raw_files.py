@@ -73,6 +73,12 @@ def process_prefix(name: str) -> str:
     return _parts(name)["process"]
 
 
+def agents_beside(raw: Path) -> Path | None:
+    """Where the table of agents of a raw trace's process lies, if there is one."""
+    match = _NAME.fullmatch(raw.name.removesuffix(".gz"))
+    return None if match is None else raw.with_name(f"{match['process']}agent_info.csv")
+
+
 def recorded_architecture(raw_files: Sequence[Path]) -> str | None:
     """The GPU's name, such as "gfx950", in the table of agents that rocprofv3 writes beside raw traces.
 
@@ -80,8 +86,7 @@ def recorded_architecture(raw_files: Sequence[Path]) -> str | None:
     """
     found: set[str] = set()
     for raw in raw_files:
-        match = _NAME.fullmatch(raw.name.removesuffix(".gz"))
-        table = raw.with_name(f"{match['process']}agent_info.csv") if match else None
+        table = agents_beside(raw)
         if table is not None and table in _listed(raw.parent) and table.stat().st_size <= _MOST_TABLE_BYTES:
             rows = csv.DictReader(table.read_text(encoding="utf-8", errors="replace").splitlines())
             found |= {str(row.get("Name")) for row in rows if row.get("Agent_Type") == "GPU"}
