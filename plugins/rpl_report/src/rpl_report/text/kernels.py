@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import (
@@ -94,7 +94,8 @@ def kernel_table(
 ) -> str:
     """One line per kernel, with notes on what the width does not allow; the empty text without kernels.
 
-    Columns in which nothing is known are left out: the next steps say what would fill them.
+    Columns in which nothing is known are left out: the next steps say what would fill them. Those for which
+    there is no room stand in a second table.
     """
     if not profile.kernels:
         return ""
@@ -112,17 +113,31 @@ def kernel_table(
     ]
     told = [i for i in range(len(_COLUMNS)) if i == 0 or any(row[i] not in _NOTHING for row in every)]
     columns = [_COLUMNS[i] for i in told]
+    rows = [tuple(row[i] for i in told) for row in every]
+    table, missed = _fitted(columns, rows, request.width)
+    rest = len(chosen) - len(shown)
+    notes = [f"({rest} more kernels: --top {len(chosen)} shows all, profile.json holds them)"] if rest else []
+    if missed:
+        left = [i for i, column in enumerate(columns) if column.title in missed]
+        called = [line.split("  ", 1)[0] for line in table.splitlines()[1:]]  # as cut in the first table
+        rows = [(name, *(row[i] for i in left)) for name, row in zip(called, rows, strict=True)]
+        more, missed = _fitted([columns[i] for i in (0, *left)], rows, request.width)
+        notes += ["", more]
+    if missed:
+        notes.append(f"(no room for {', '.join(missed)}: see profile.json, or use a wider terminal)")
+    return "\n".join((table, *notes))
+
+
+def _fitted(
+    columns: Sequence[Column], rows: Sequence[tuple[str, ...]], width: int
+) -> tuple[str, Sequence[str]]:
+    """The table in ``width``, and the titles of the columns that had no room."""
     ranked = sorted((column.dropped, i) for i, column in enumerate(columns) if column.dropped is not None)
-    table, missed = fit_table(
+    return fit_table(
         [column.title for column in columns],
-        [tuple(row[i] for i in told) for row in every],
-        request.width,
+        rows,
+        width,
         right=[i for i, column in enumerate(columns) if column.right],
         droppable=[i for _, i in ranked],
         longest_name=NAME_WIDTH,
     )
-    rest = len(chosen) - len(shown)
-    notes = [f"({rest} more kernels: --top {len(chosen)} shows all, profile.json holds them)"] if rest else []
-    if missed:
-        notes.append(f"(no room for {', '.join(missed)}: see profile.json, or use a wider terminal)")
-    return "\n".join((table, *notes))
