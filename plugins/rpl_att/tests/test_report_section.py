@@ -40,10 +40,24 @@ def test_a_trace_alone_names_its_kernel_and_shows_no_empty_sections(report, att_
     page = report(att_folder("wave_gemm"))
     assert "<title>Thread trace of gemm_prefetch on a gfx950 GPU" in page
     assert not re.search(r'id="(timeline|path|what-if|kernels|roofline)"', page)
-    for anchor in re.findall(r'href="#([^"]+)"', page):
+    anchors = re.findall(r'href="#([^"]+)"', page)
+    assert "thread-traces" in anchors
+    for anchor in anchors:
         assert f'id="{anchor}"' in page
     # 16 waves were traced: the states of a moment add up to no more.
     assert "16 waves at most" in page
+
+
+@pytest.mark.data
+def test_a_traced_kernel_has_its_short_name_and_the_family_of_several_products(
+    rpl_shared_data, rpl_cli, tmp_path
+):
+    folder = rpl_shared_data / "att" / "gfx942_flashmla_rocprofv2"
+    ran = rpl_cli("analyze", folder, "--device", "gfx942", "-o", tmp_path).assert_ok()
+    assert "thread trace  flash_fwd_splitkv_mla_kernel" in ran.stdout
+    page = rpl_cli("report", tmp_path, "--format", "html").assert_ok().stdout
+    assert re.search("<title>Thread trace of flash_fwd_splitkv_mla_kernel[^ ]* on a gfx942 GPU ", page)
+    assert "_Z28flash" not in page.split("</h4>")[0]
 
 
 def test_states_have_axes_and_the_colours_of_their_legend(report, att_folder):

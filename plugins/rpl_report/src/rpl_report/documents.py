@@ -39,7 +39,9 @@ class ReportDocuments:
         of_graph = [forecast.name for forecast in self.dag.forecasts]
         of_graph += [step.dominant_symbol for step in self.dag.dominance if step.dominant_symbol]
         of_graph += [self.dag.dominant_symbol] if self.dag.dominant_symbol else []
-        return shown_names((*(kernel.name for kernel in self.profile.kernels), *of_graph), form, symbols)
+        traced = [str(part["kernel"]) for part in self.profile.untimed_thread_traces if part.get("kernel")]
+        own = [kernel.name for kernel in self.profile.kernels]
+        return shown_names((*own, *of_graph, *traced), form, symbols)
 
 
 def report_documents(documents: Mapping[str, Any]) -> ReportDocuments:

@@ -193,6 +193,9 @@ def test_dark_light_and_printed_pages_differ_and_are_not_blank(page, demo_report
 def test_a_narrow_window_scrolls_tables_and_not_the_page(page, demo_report):
     page.open(demo_report, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.resize(800, 900)
+    wider = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+    assert page.evaluate(wider) == 0
 
 
 def test_text_has_enough_contrast_in_both_modes(page, demo_report):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rpl_att.report.section import shown_kernels
+from rpl_att.report.section import shown_kernel
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
@@ -89,8 +89,7 @@ class ThreadTraceView:
 
 def thread_traces_html(parts: Sequence[AttPart], request: SectionRequest) -> str:
     """All traced kernels, in the classes of the report's style sheet. Every inserted value is escaped."""
-    names = shown_kernels(parts, request)
-    return _template().render(views=[_view(part, names[part.kernel or ""], request) for part in parts])
+    return _template().render(views=[_view(part, request) for part in parts])
 
 
 @cache
@@ -109,9 +108,9 @@ def _template() -> Template:
     return environment.get_template("thread_traces.html.j2")
 
 
-def _view(part: AttPart, name: str, request: SectionRequest) -> ThreadTraceView:
+def _view(part: AttPart, request: SectionRequest) -> ThreadTraceView:
     return ThreadTraceView(
-        name=readable(name, _NAME_WIDTH),
+        name=shown_kernel(part, request),
         target=request.anchors.get(part.kernel or ""),
         summary=_summary(part),
         notes=tuple(readable(note, 300) for note in _notes(part)),

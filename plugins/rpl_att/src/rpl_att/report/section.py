@@ -10,7 +10,7 @@ from rpl_core.interfaces.section import Block, Paragraph, ReportSection, Section
 from rpl_core.text.safety import printable, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from rpl_att.contract import AttPart, AttStallSplit, AttWait
 
@@ -30,12 +30,10 @@ class ThreadTraceSection(ReportSection):
     title = "Thread traces"
 
     def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
-        return tuple(block for part in _traced(request) for block in _blocks(part))
+        return tuple(block for part in _traced(request) for block in _blocks(part, request))
 
     def text(self, request: SectionRequest) -> str | None:
-        parts = _traced(request)
-        names = shown_kernels(parts, request)
-        return "\n\n".join("\n".join(_lines(part, names)) for part in parts) or None
+        return "\n\n".join("\n".join(_lines(part, request)) for part in _traced(request)) or None
 
     def html(self, request: SectionRequest) -> str | None:
         parts = _traced(request)
@@ -47,15 +45,9 @@ class ThreadTraceSection(ReportSection):
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         asked = (part for part in _traced(request) if part.kernel == kernel)
-        return tuple(block for part in asked for block in (*_blocks(part, _EXPLAINED_WAITS), *_places(part)))
-
-
-def shown_kernels(parts: Sequence[AttPart], request: SectionRequest) -> Mapping[str, str]:
-    """Recorded name -> the form in which the report shows it, for traced kernels without a time too."""
-    from rpl_analysis.text.names import shown_names
-
-    others = [part.kernel for part in parts if part.kernel and part.kernel not in request.short_names]
-    return {"": _UNNAMED, **request.short_names, **shown_names(others)}
+        return tuple(
+            block for part in asked for block in (*_blocks(part, request, _EXPLAINED_WAITS), *_places(part))
+        )
 
 
 def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
@@ -72,9 +64,15 @@ def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
     return tuple(AttPart.model_validate(block) for block in blocks)
 
 
-def _lines(part: AttPart, names: Mapping[str, str]) -> Iterable[str]:
+def shown_kernel(part: AttPart, request: SectionRequest) -> str:
+    """As the kernel is called in the rest of the report."""
+    name = part.kernel or _UNNAMED
+    return request.short_names.get(name) or printable(shorten(name, _NAME_WIDTH))
+
+
+def _lines(part: AttPart, request: SectionRequest) -> Iterable[str]:
     """One kernel in the text report."""
-    name = printable(shorten(names[part.kernel or ""], _NAME_WIDTH))
+    name = shown_kernel(part, request)
     if part.cycles is None:
         yield f"thread trace  {name}: {part.status}: {printable(part.reason or '')}"
         return
@@ -93,9 +91,9 @@ def _lines(part: AttPart, names: Mapping[str, str]) -> Iterable[str]:
         yield f"  {UNKNOWN} {field}: {printable(why)}"
 
 
-def _blocks(part: AttPart, most_waits: int = _SHOWN_PLACES) -> Iterable[Block]:
+def _blocks(part: AttPart, request: SectionRequest, most_waits: int = _SHOWN_PLACES) -> Iterable[Block]:
     """One kernel in sentences, with the longest waits and what each waited for."""
-    name = part.kernel or _UNNAMED
+    name = shown_kernel(part, request)
     if part.cycles is None:
         yield Paragraph(f"The thread trace of {name} is {part.status}: {part.reason or 'no reason given'}.")
         return

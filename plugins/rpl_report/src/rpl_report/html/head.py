@@ -6,7 +6,6 @@ import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.names import shown_names
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.device_names import device_names
@@ -48,8 +47,8 @@ class Head:
 
 
 def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, request: RenderRequest) -> Head:
-    what = _traced_kernels(profile) or _application(profile, request)
-    title = f"{what} on {device_names(profile) or _family(profile) or 'an unknown device'}"
+    what = _traced_kernels(profile, names) or _application(profile, request)
+    title = f"{what} on {_device(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
@@ -91,17 +90,22 @@ def _of_run(request: RenderRequest) -> tuple[str, ...]:
     return tuple(readable(fact, 160) for fact in facts)
 
 
-def _traced_kernels(profile: ProfileDocument) -> str:
+def _traced_kernels(profile: ProfileDocument, shown: KernelNames) -> str:
     """What a recording without dispatches is of, if its thread traces name their kernels."""
     names = [str(part["kernel"]) for part in profile.untimed_thread_traces if part.get("kernel")]
     if not names or profile.kernels:
         return ""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"Thread trace of {shown_names(names)[names[0]]}{more}"
+    return f"Thread trace of {shown.short(names[0])}{more}"
 
 
-def _family(profile: ProfileDocument) -> str | None:
-    """What a thread trace says of its device where nothing else names one."""
+def _device(profile: ProfileDocument) -> str | None:
+    """Its product, else its family: an architecture of several products, or what a thread trace says."""
+    known, model = device_names(profile), profile.provenance and profile.provenance.device
+    if known is not None and known == profile.gpu.product and model == profile.gpu.architecture:
+        return f"a {model} GPU"
+    if known is not None:
+        return known
     found = (part.get("architecture") for part in profile.untimed_thread_traces)
     family = next((name for name in found if name), None)
     return f"a {family} GPU" if family else None

@@ -99,7 +99,7 @@ def _section_request(request: RenderRequest, names: KernelNames) -> SectionReque
     return SectionRequest(
         documents=MappingProxyType(request.documents),
         width=request.width,
-        short_names={name: names.short(name) for name in names.ids},
+        short_names={name: names.short(name) for name in names.apart},
         anchors=MappingProxyType(names.ids),
     )
 
