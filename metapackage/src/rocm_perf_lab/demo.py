@@ -49,6 +49,10 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
     """Profile a synthetic application from start to end and show what comes out.
 
     Needs rpl-rocprofv3 and rpl-gfx942, no GPU and no ROCm.
+
+    \b
+    rpl demo -o demo-run
+    rpl report demo-run --format html -o demo.html
     """
     from rpl_core.run_directory.writer import default_path, point_latest
 

@@ -44,6 +44,9 @@ def devices(context: click.Context, as_json: bool) -> None:
 
     `rpl devices info NAME` shows one of them, or an architecture: its ceilings with their sources, what can
     be counted and what cannot.
+
+    \b
+    rpl devices info MI300X
     """
     if context.invoked_subcommand is not None:
         return

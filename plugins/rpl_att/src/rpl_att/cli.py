@@ -25,6 +25,10 @@ def att() -> None:
 
     PATH is a run directory recorded with `rpl profile --deep-analysis`, or a folder in which rocprofv3 --att
     or rocprofv2 left a decoded trace.
+
+    \b
+    rpl att show rpl-runs/latest --sort stall --top 20
+    rpl att diff before after
     """
 
 

@@ -54,6 +54,10 @@ def abi_diff(
 
     Takes .hsaco files, offload bundles, and executables with a .hip_fatbin section. Exit code 1 when launches
     that fit BASELINE would not fit CANDIDATE; more registers, spills, LDS or scratch are shown and leave 0.
+
+    \b
+    rpl abi-diff before.hsaco after.hsaco
+    rpl abi-diff ./app ./app-new --kernel scale --isa
     """
     from rpl_codeobject.comparing.compare import compare_code_objects
     from rpl_codeobject.occupancy import LaunchAssumption, installed_occupancy

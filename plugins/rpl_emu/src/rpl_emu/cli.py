@@ -1,4 +1,4 @@
-"""``rpl emu`` and ``rpl isa-mix``: kernels for gfx942 without a GPU."""
+"""``rpl emu``: kernels and programs for gfx942 on the CPU, without a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_emu.instruction_mix import FunctionMix
     from rpl_emu.native_program import Answer
 
 _FILE = click.Path(path_type=Path)
@@ -19,7 +18,12 @@ _FILE = click.Path(path_type=Path)
 
 @click.group("emu")
 def emu() -> None:
-    """Run kernels of gfx942 code objects on the CPU: results and exact instruction counts, no times."""
+    """Run kernels of gfx942 code objects on the CPU: results and exact instruction counts, no times.
+
+    \b
+    rpl emu run -- ./app
+    rpl emu launch kernel.hsaco --grid 256 --block 64 --arg zeros:1024,out=result.bin
+    """
 
 
 @emu.command("launch")
@@ -211,34 +215,3 @@ def calibrate(
             line = f"{one.counter:28} {one.emulated:>14} {one.recorded:>14.0f}  {verdict}"
             output.line(f"{line}  {one.kernel}".rstrip())
     return 0 if all(one.agrees for one in found) else 1
-
-
-@click.command("isa-mix")
-@click.argument("code_object", type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_context
-def isa_mix(context: click.Context, code_object: Path, as_json: bool) -> int:
-    """Count the instructions of CODE_OBJECT by class: per kernel, per function, per loop. Nothing runs."""
-    from rpl_emu.instruction_mix import instruction_mix
-
-    output = session_of(context).output
-    mixes = instruction_mix(code_object)
-    if as_json:
-        import attrs
-
-        output.json({"schema_version": "1.0", "functions": [attrs.asdict(mix) for mix in mixes]})
-    else:
-        for mix in mixes:
-            _print_mix(output, mix)
-    return 0
-
-
-def _print_mix(output: Output, mix: FunctionMix) -> None:
-    output.line(f"{mix.name} ({'kernel' if mix.kernel else 'function'}): {mix.instructions} instructions")
-    for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
-        output.line(f"  {class_:16} {count:>7}")
-    for loop in mix.loops:
-        inside = ", ".join(f"{class_} {count}" for class_, count in loop.classes.items())
-        output.line(f"  loop 0x{loop.head:x} to 0x{loop.end:x}: {inside}")
-    for refused in mix.refused:
-        output.note(refused)

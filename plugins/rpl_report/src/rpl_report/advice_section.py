@@ -28,7 +28,7 @@ class AdviceSection(ReportSection):
         analysis: Any = request.documents.get("analysis")
         shown = getattr(analysis, "next_steps", ())[:_SHOWN]
         if not shown:
-            return ()
+            return tuple(_by_time(request))
         told: dict[str, int] = {}
         head = Paragraph("By what the run saves if the subject takes half its time:")
         entries = enumerate(shown, 1)
@@ -46,6 +46,23 @@ class AdviceSection(ReportSection):
         return tuple(block for number, step in enumerate(steps, 1) for block in _explained(number, step))
 
 
+def _by_time(request: SectionRequest) -> Iterator[Block]:
+    """Where no gain is known: the first step of the kernels that take the most time."""
+    analysis: Any = request.documents.get("analysis")
+    profile: Any = request.documents.get("profile")
+    steps = {entry.kernel: entry.next_steps for entry in getattr(analysis, "kernels", ())}
+    timed = [entry for entry in getattr(profile, "kernels", ()) if entry.time_share and steps.get(entry.name)]
+    if not timed:
+        return
+    yield Paragraph("What faster kernels bring is unknown without a critical path. By kernel time:")
+    told: dict[str, int] = {}
+    ranked = sorted(timed, key=lambda entry: -entry.time_share)[:_SHOWN]
+    for number, kernel in enumerate(ranked, 1):
+        subject = request.short_names.get(kernel.name) or shorten(kernel.name, _NAME_WIDTH)
+        gain = f"{number}. {subject} ({kernel.bottleneck}): {percent(kernel.time_share)} of kernel time"
+        yield from _with_step(number, gain, steps[kernel.name][0], told)
+
+
 def _priority(
     number: int, entry: PriorityPart, request: SectionRequest, told: dict[str, int]
 ) -> Iterator[Block]:
@@ -57,7 +74,12 @@ def _priority(
     step = next(iter(entry.steps), None)
     if step is None:
         yield Paragraph(f"{gain}.")
-    elif step.advice in told:
+    else:
+        yield from _with_step(number, gain, step, told)
+
+
+def _with_step(number: int, gain: str, step: NextStepPart, told: dict[str, int]) -> Iterator[Block]:
+    if step.advice in told:
         yield Paragraph(f"{gain}; the step of {told[step.advice]} holds here, too.")
     else:
         told[step.advice] = number

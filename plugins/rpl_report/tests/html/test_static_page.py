@@ -323,3 +323,17 @@ def test_what_was_not_recorded_is_unknown_with_its_reason(rpl_shared_data, rpl_c
     (lds,) = picture.find_all("div", cls="box-lds")
     assert "unknown" in lds.text
     assert "SQ_" in lds.text
+
+
+@pytest.mark.data
+def test_without_a_critical_path_kernels_have_their_next_step_by_time(
+    rpl_shared_data, rpl_cli, parsed, tmp_path
+):
+    folder = rpl_shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
+    text = rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok().stdout
+    step = "See with a thread trace which instruction is waited for"
+    assert step in text.split("By kernel time:\n1. vecCopy (latency_bound): 100.0%")[1]
+    rpl_cli("report", tmp_path / "out", "--format", "html", "-o", tmp_path / "page.html").assert_ok()
+    (found,) = parsed(tmp_path / "page.html").find_all("ol", cls="findings")
+    assert step in found.text
+    assert "rpl profile --deep-analysis" in found.text

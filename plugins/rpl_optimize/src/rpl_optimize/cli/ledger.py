@@ -24,6 +24,10 @@ def ledger_group() -> None:
     """Show the ledger of an optimization, and replay its verdicts.
 
     PATH is a ledger.jsonl, or the directory of a session.
+
+    \b
+    rpl ledger show SESSION
+    rpl ledger verify SESSION
     """
 
 

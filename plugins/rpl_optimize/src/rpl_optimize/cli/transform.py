@@ -30,6 +30,10 @@ def transform(
 
     FILE is never written. `--apply ID` prints the changed source; a refused candidate is not applied
     (exit code 1). Whether a change helps is for a measurement to say.
+
+    \b
+    rpl transform kernel.hip
+    rpl transform kernel.hip --apply ID > changed.hip
     """
     from rpl_core.errors import UsageError
     from rpl_optimize.transform.ask import installed

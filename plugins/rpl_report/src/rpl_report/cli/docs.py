@@ -18,6 +18,10 @@ def docs(context: click.Context, page: str | None, only_path: bool) -> None:
     """Print PAGE (Markdown), through a pager on a terminal; without a page, list what there is.
 
     docs/plugins/tutorial.md, plugins/tutorial and tutorial are the same page.
+
+    \b
+    rpl docs
+    rpl docs tutorial
     """
     pages, output = installed_pages(), session_of(context).output
     if page is None:

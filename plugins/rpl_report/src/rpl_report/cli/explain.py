@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def explain(context: click.Context, kernel: str | None, directory: Path | None, as_json: bool) -> None:
     """Say why KERNEL (a name or a part of one; default: the longest-running) got its label.
 
-    Example: rpl explain vecCopy --run rpl-runs/latest
+    \b
+    rpl explain
+    rpl explain vecCopy --run rpl-runs/latest
     """
     from rpl_analysis.text.names import shown_names
     from rpl_report.documents import stored_document, stored_documents
@@ -68,7 +70,7 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis, sh
     yield from resource_lines(documents.get("profile"), found.kernel)
     yield from roofline_lines(documents.get("roofline"), found.kernel)
     sections = [SectionOf(c.plugin, c.value) for c in session.host.catalog.report_sections().contributions]
-    asked = SectionRequest(documents, text_width())
+    asked = SectionRequest(documents, text_width(), short_names={found.kernel: shown})
     for section in explained_sections(sections, asked, found.kernel):
         yield ""
         yield section_text(section, asked.width)

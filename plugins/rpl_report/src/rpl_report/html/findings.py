@@ -10,7 +10,7 @@ from rpl_analysis.text.figures import marked
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html.figures import duration, factor, share
-from rpl_report.html.kernel_identity import label_text
+from rpl_report.html.kernel_identity import by_time, label_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,7 +74,20 @@ def findings_of(
     ]
     ranked = (finding for _, finding in sorted(found, key=lambda gain: -gain[0]))
     others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
+    if dag.status != "available":
+        ranked = _of_most_time(profile, analysis, names)
     return (*_advised(ranked, analysis), *(finding for finding in others if finding is not None))
+
+
+def _of_most_time(
+    profile: ProfileDocument, analysis: AnalysisDocument, names: KernelNames
+) -> Iterator[Finding]:
+    """Where no gain is known: the kernels that take the most time and have a next step."""
+    known = {kernel.kernel: kernel for kernel in analysis.kernels if kernel.next_steps}
+    timed = [kernel for kernel in by_time(profile) if kernel.time_share and kernel.name in known]
+    for kernel in timed[:_MORE_SUBJECTS]:
+        text = f"{share(kernel.time_share)} of kernel time.{_said(known[kernel.name])}"
+        yield Finding(f"{names.short(kernel.name)}.", text, f"#{names.of(kernel.name)}", kernel.name)
 
 
 def _told(priority: PriorityPart, subjects: set[str]) -> bool:

@@ -26,6 +26,10 @@ def capture() -> None:
     """Look into captures of one kernel launch, check them, and compare two.
 
     Those of `rpl isolate`, of the first rocm-perf-lab and of kerncap are read. No GPU and no ROCm is needed.
+
+    \b
+    rpl capture info captured
+    rpl capture verify captured
     """
 
 

@@ -14,6 +14,10 @@ def replay() -> None:
     """Run captures of one kernel launch again, alone and as often as you like.
 
     Those of `rpl isolate`, of the first rocm-perf-lab and of kerncap are taken.
+
+    \b
+    rpl replay full-vm captured
+    rpl replay compare captured before.hsaco after.hsaco --pairs 20
     """
 
 
