@@ -16,6 +16,7 @@ from rpl_core.cli.main import rpl
 
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = ROOT / "skills" / "rocm-perf-lab" / "SKILL.md"
+REFERENCE = SKILL.parent / "references" / "cli.md"
 TEXT = SKILL.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)
 COMMANDS = [
@@ -31,6 +32,14 @@ def test_the_command_reference_is_up_to_date():
     script = ROOT / "tools" / "generate_cli_reference.py"
     done = subprocess.run([sys.executable, script, "--check"], check=False)
     assert done.returncode == 0, "run: python tools/generate_cli_reference.py"
+
+
+def test_the_help_of_each_command_shows_an_example():
+    """Of those that plugins bring; one page holds the help of all."""
+    helps = re.split(r"^## rpl ", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    shown = {text.split("\n")[0] for text in helps if f"\n  rpl {text.split(maxsplit=1)[0]}" in text}
+    packages = ROOT / "metapackage" / "src" / "rocm_perf_lab" / "packages.json"
+    assert json.loads(packages.read_text())["commands"].keys() <= shown
 
 
 def test_the_header_names_the_skill():

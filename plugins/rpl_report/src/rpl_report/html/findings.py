@@ -72,8 +72,7 @@ def findings_of(
     found += [(p.gain_ns, _further(p, names)) for p in analysis.next_steps if not _told(p, subjects)][
         :_MORE_SUBJECTS
     ]
-    ranked = (finding for _, finding in sorted(found, key=lambda gain: -gain[0]))
-    others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
+    ranked: Iterable[Finding] = (finding for _, finding in sorted(found, key=lambda gain: -gain[0]))
     if dag.status != "available":
         ranked = _of_most_time(profile, analysis, names)
     return (*_advised(ranked, analysis), *(finding for finding in others if finding is not None))
