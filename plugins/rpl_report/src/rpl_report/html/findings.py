@@ -75,6 +75,7 @@ def findings_of(
     ranked: Iterable[Finding] = (finding for _, finding in sorted(found, key=lambda gain: -gain[0]))
     if dag.status != "available":
         ranked = _of_most_time(profile, analysis, names)
+    others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
     return (*_advised(ranked, analysis), *(finding for finding in others if finding is not None))
 
 
