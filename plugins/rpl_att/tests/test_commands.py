@@ -120,6 +120,18 @@ def test_show_lists_the_first_of_an_order(rpl_cli, att_folder, key):
 
 
 @pytest.mark.data
+def test_by_cycles_the_start_up_of_waves_is_left_out(rpl_cli, att_folder):
+    """The first instruction of the kernel has more cycles than any but two: all of them before it."""
+    shown = rpl_cli("att", "show", att_folder("gfx1100"), "--top", "3", "--json").assert_ok().json()
+    assert [row["isa"] for row in shown["instructions"]] == [
+        *("s_waitcnt vmcnt(1)", "s_waitcnt lgkmcnt(0)", "s_endpgm")
+    ]
+    everything = rpl_cli("att", "show", att_folder("gfx1100"), "--json").assert_ok().json()["instructions"]
+    cycles = sorted((row["latency"] + row["idle"], row["line"]) for row in everything)
+    assert cycles[-3][1] == 1
+
+
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "said", "own"), [("gfx1100", "gfx11", "gfx1100"), ("gfx1200", "gfx12", "gfx1201")]
 )

@@ -22,6 +22,11 @@ def cost(totals: Totals) -> Counts:
     return totals.latency if totals.idle is None else totals.latency + totals.idle
 
 
+def own_cost(totals: Totals) -> Counts:
+    """Cycles by row without those in which waves started up."""
+    return cost(totals) if totals.idle is None else cost(totals) - totals.startup
+
+
 def frames(source: str) -> tuple[str, ...]:
     """The frames of a source entry, innermost first; empty without debug information."""
     return tuple(part.strip() for part in source.split(INLINE) if part.strip())
@@ -47,22 +52,25 @@ def instruction(code: CodeTable, totals: Totals, row: int) -> AttInstruction:
 
 def hot_instructions(code: CodeTable, totals: Totals, limit: int = SHOWN) -> tuple[AttInstruction, ...]:
     """Executed rows by descending cycles, then by line; the start-up of waves is no instruction's cost."""
-    cycles = cost(totals) if totals.idle is None else cost(totals) - totals.startup
+    cycles = own_cost(totals)
     order = np.lexsort((code.line, -cycles))
     rows = [int(row) for row in order if totals.hit[row] > 0]
     return tuple(instruction(code, totals, row) for row in rows[:limit])
 
 
 def hot_lines(code: CodeTable, totals: Totals, limit: int | None = SHOWN) -> tuple[AttSourceLine, ...]:
-    """Source lines by descending cycles; a row counts for its innermost frame only, so nothing doubles."""
+    """Source lines by descending cycles; a row counts for its innermost frame only, so nothing doubles.
+
+    The start-up of waves is no line's cost, as in ``hot_instructions``.
+    """
+    cycles = own_cost(totals)
     by_line: dict[str, list[int]] = {}
     for row in np.flatnonzero(totals.hit).tolist():
         chain = frames(code.source[row])
         if chain:
             by_line.setdefault(chain[0], []).append(row)
-    found = [_source_line(name, rows, code, totals) for name, rows in by_line.items()]
-    found.sort(key=lambda line: (-(line.latency + (line.idle or 0)), line.source))
-    return tuple(found[:limit])
+    order = sorted(by_line, key=lambda name: (-int(cycles[by_line[name]].sum()), name))
+    return tuple(_source_line(name, by_line[name], code, totals) for name in order[:limit])
 
 
 def _source_line(name: str, rows: list[int], code: CodeTable, totals: Totals) -> AttSourceLine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from rpl_att.analysis.hot_spots import instruction
+from rpl_att.analysis.hot_spots import hot_instructions, instruction
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.waits import waits
 from rpl_att.contract import AttInstruction, AttLoop, AttWait
@@ -35,7 +35,13 @@ def waits_of(chosen: Chosen) -> tuple[AttWait, ...]:
 def ordered_instructions(
     chosen: Chosen, order: str = "line", top: int | None = None
 ) -> tuple[AttInstruction, ...]:
-    """All rows by line, or those that were executed by ``order``, largest first; the first ``top``."""
+    """All rows by line, or those that were executed by ``order``, largest first; the first ``top``.
+
+    By cycles the start-up of waves is no instruction's cost.
+    """
+    code = chosen.trace.code
+    if order == "cycles" and code is not None:
+        return hot_instructions(code, _totals(chosen), top or len(code))
     entries = instructions_of(chosen)
     if order != "line":
         executed = (entry for entry in entries if entry.hits)
@@ -44,7 +50,6 @@ def ordered_instructions(
 
 
 _KEYS: Mapping[str, Callable[[AttInstruction], int]] = {
-    "cycles": lambda entry: entry.latency + (entry.idle or 0),
     "stall": lambda entry: entry.stall or 0,
     "latency": lambda entry: entry.latency,
     "hits": lambda entry: entry.hits,
