@@ -55,6 +55,12 @@ def test_refusal_of_the_only_recording_is_the_message(files, suffix_reader, tmp_
         check(claims, [tmp_path])
 
 
+def test_of_refusals_the_first_of_each_file_that_nobody_reads_counts(files, suffix_reader):
+    old = [suffix_reader(name, ".x", priority=5, refusal=name) for name in ("old", "older")]
+    assert [one.refusal for one in claim_files(files("a.x"), old).refused] == ["old"]
+    assert claim_files(files("a.x"), [*old, suffix_reader("a", ".x")]).refused == ()
+
+
 def test_refusal_of_a_named_file_is_the_message(files, suffix_reader):
     paths = files("a.x", "b.old")
     readers = [suffix_reader("a", ".x"), suffix_reader("old", ".old", refusal="too old")]

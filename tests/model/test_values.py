@@ -86,4 +86,5 @@ def test_what_a_container_holds_is_said_under_its_own_name() -> None:
     class Axis:
         pass
 
+    assert value_violation(Ours("1")) == "width is str where int was expected"  # type: ignore[arg-type]
     assert value_violation(Ours(1, (Axis(),))) == "names holds Axis where str was expected"  # type: ignore[arg-type]

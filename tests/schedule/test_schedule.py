@@ -136,6 +136,16 @@ def test_expected_failure_of_a_step_shows_its_one_line():
     assert "no rows" in result.diagnostics[0].fact
 
 
+def test_fact_of_another_kind_is_no_fact():
+    fact = Fact("x", int)
+    analyzer = FakeAnalyzer("a", answer={fact: "1"})
+    analyzer.provides = frozenset({fact})
+    result = run(analyzer)
+
+    assert fact not in result.facts
+    assert "the fact 'x' is int, not str" in result.diagnostics[0].fact
+
+
 def test_step_that_breaks_its_promise_is_reported():
     result = run(FakeAnalyzer("a", provides=["x"], answer=keyed({"other": 1})))
 

@@ -229,9 +229,9 @@ def _one_ended(running: dict[int, _Trial]) -> None:
     child, status = os.wait()
     done = running.pop(child)
     code = os.waitstatus_to_exitcode(status)
-    # 0: all passed. 1: one failed. 2: a module could not be imported. A signal: it looped or grew.
+    # 0: all passed. 1: one failed. 2, 4: a module, a conftest was not imported. A signal: it looped or grew.
     done.row["outcome"] = (
-        SURVIVED if code == 0 else CAUGHT if code in (1, 2) or code < 0 else f"pytest {code}"
+        SURVIVED if code == 0 else CAUGHT if code in (1, 2, 4) or code < 0 else f"pytest {code}"
     )
     done.row["seconds"] = round(time.monotonic() - done.since, 1)
     text = done.log.read_text(encoding="utf-8", errors="replace")

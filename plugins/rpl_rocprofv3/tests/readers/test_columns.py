@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from types import SimpleNamespace
 
+import attrs
 import numpy as np
 import pytest
 
@@ -12,7 +15,12 @@ from rpl_rocprofv3.readers.columns.handle_text import handle_value, handle_value
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.columns.kernel_names import display_name
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, distinct_shapes, flat_geometry
+from rpl_rocprofv3.readers.csv.counters import CsvCounters
+from rpl_rocprofv3.readers.findings import Findings
+from rpl_rocprofv3.readers.trace.agents import architecture_of_version
+from rpl_rocprofv3.readers.trace.checks import check_waves
 from rpl_rocprofv3.readers.trace.dispatch_table import time_order
+from rpl_testkit.traces import TracedDispatch, make_trace
 
 KEYS = {
     "none": [],
@@ -30,6 +38,31 @@ def test_positions_are_indices_of_known_ids(keys, kind):
     ids += [k for k in keys if info.min <= k <= info.max]
     expected = [keys.index(i) if i in keys else -1 for i in ids]
     assert positions(np.array(ids, kind), keys).tolist() == expected
+
+
+def test_one_id_for_all_rows_costs_no_memory_per_row():
+    found = positions(np.broadcast_to(np.int64(7), 2), [5, 7])
+    assert (found.tolist(), found.strides) == ([1, 1], (0,))
+
+
+def test_keys_of_other_rows_are_other_keys():
+    """Equal ones would be told apart all the same, row by row and slowly."""
+    rows = [np.array([1, 2, 1, 2], np.int64), np.array([1, 1, 2, 2], np.int64)]
+    assert len(set(row_groups.mixed_key(rows).tolist())) == 4
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [(90402, "gfx942"), (90010, "gfx90a"), (110003, "gfx1103"), (120001, "gfx1201"), (0, None), (None, None)],
+)
+def test_versions_are_decimal_and_names_end_in_hex(version, name):
+    """docs/reference/formats.md, 2.6: major, minor and stepping, the last two in hex."""
+    assert architecture_of_version(version) == name
+
+
+def test_the_process_of_a_counter_table_is_that_of_its_first_row():
+    columns = SimpleNamespace(integer={"Process_Id": np.array([7, 8], np.int64)}.__getitem__)
+    assert CsvCounters(columns=columns, names=(), first_rows=np.zeros(0, np.int64)).pid == 7
 
 
 @pytest.mark.parametrize("values", [[], [3, 1, 3], [1 << 62, -5, 1 << 62]])
@@ -137,3 +170,24 @@ def test_time_order_is_that_of_all_four_keys(distinct):
 def test_rows_in_order_need_no_selection():
     begin = np.array([1, 2, 3])
     assert time_order(np.ones(3, np.bool_), begin, begin, begin, begin) is None
+
+
+@pytest.mark.parametrize(
+    ("workgroup", "grid", "waves", "agent", "reported"),
+    [
+        (64, 256, 4, 0, 0),  # four workgroups of one wave
+        (64, 256, 8, 0, 1),
+        (1, 4, 4, 0, 0),  # four workgroups of one thread are four waves too
+        (1, 4, 8, 0, 1),
+        (64, 64, 128, -1, 0),  # on a GPU that is not known, a wave may be of any size
+    ],
+)
+def test_waves_beyond_those_of_the_launch_were_added_up(workgroup, grid, waves, agent, reported):
+    row = TracedDispatch(
+        "k", 0, 10, workgroup=(workgroup, 1, 1), grid=(grid, 1, 1), counters={"SQ_WAVES": float(waves)}
+    )
+    trace = make_trace([row])
+    rows = attrs.evolve(trace.dispatches, agent=np.full(1, agent, np.int32))
+    findings = Findings(Path("x"))
+    check_waves(attrs.evolve(trace, dispatches=rows), findings)
+    assert [found.count for found in findings.diagnostics()] == [1] * reported

@@ -11,7 +11,9 @@ import pytest
 
 from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers, read_numbers
+from rpl_rocprofv3.readers.sqlite.leaves import PADDING, UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.pages import read_pages
+from rpl_rocprofv3.readers.sqlite.records import Records
 from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 INTEGERS = [
@@ -169,6 +171,27 @@ def test_deleted_and_updated_rows_do_not_come_back(tmp_path):
     assert list(zip(*(c.tolist() for c in read.integers), strict=True)) == [
         (row[0], -1 if row[1] is None else row[1]) for row in by_sql(path)
     ]
+
+
+def records(at, *cell):
+    """The records of one page of 4096 bytes with a cell that begins at ``at``."""
+    buffer = np.zeros(4096 + PADDING, np.uint8)
+    buffer[[0, 4, 8, 9]] = (13, 1, at >> 8, at & 0xFF)
+    buffer[at : at + len(cell)] = cell
+    return Records(buffer, 4096, 4096, 1, long_last=True)
+
+
+def test_a_cell_must_lie_on_its_page():
+    """https://www.sqlite.org/fileformat2.html, 1.6: of a long payload M = (U - 12) * 32 / 255 - 23 bytes at
+    least are on the page of the cell. For U = 4096 these are 489.
+    """
+    long = (0xA7, 0x08, 1, 2, 13)  # 39 * 128 + 8 = 5000 bytes of payload, row 1, one empty text
+    assert records(4096 - 489, *long).rowid.tolist() == [1]
+    short = (2, 1, 2, 8)
+    assert records(4096 - 4, *short).rowid.tolist() == [1]
+    for at, cell in ((4096 - 488, long), (4096, short)):
+        with pytest.raises(UnsupportedLayoutError):
+            records(at, *cell)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from rpl_core.errors import BadDataError, ForeignFileError
+from rpl_core.interfaces.reader import InputSet
 from rpl_rocprofv3.readers.catalog import all_readers
 
 
@@ -154,3 +155,11 @@ def test_a_file_that_vanished_between_claim_and_read_is_bad_data(rpl_make_rocpd,
     path.unlink()
     with pytest.raises(BadDataError):
         next(r for r in all_readers() if r.name == found.reader).read(found)
+
+
+def test_a_database_that_is_none_of_a_reader_when_it_is_read_is_refused(rpl_make_rocpd):
+    """It may be another file by then than the one that was claimed."""
+    path = rpl_make_rocpd([("k", 0, 10)])
+    (rpd,) = [reader for reader in all_readers() if reader.name == "rpd"]
+    with pytest.raises(ForeignFileError, match="rocpd"):
+        rpd.read(InputSet("rpd", "rpd", (path,)))

@@ -480,6 +480,13 @@ def test_a_merged_database_keeps_its_processes_apart(write, read, tmp_path):
     assert len([a for a in trace.agents if a.kind == "GPU"]) == 1
 
 
+@pytest.mark.parametrize(("init", "start"), [(T0, "NULL"), ("NULL", T0), (T0, 7)])
+def test_a_process_begins_when_it_was_initialised_or_else_started(write, read, init, start):
+    path = write([dispatch(1, 0, 10)])
+    (trace,) = read(edit(path, f"UPDATE @info_process SET init = {init}, start = {start}"))
+    assert trace.processes[0].begin_ns == T0
+
+
 def test_files_of_processes_that_lived_together_are_one_trace(write, read):
     first, second = two_processes(write)
     (trace,) = read(first.parent)

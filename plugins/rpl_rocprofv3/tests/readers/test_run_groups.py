@@ -26,6 +26,11 @@ def test_repeated_runs_stay_apart():
     assert names(execution_groups(files)) == [["run/1"], ["run/2"], ["run/3"]]
 
 
+def test_times_tell_what_follows_and_not_names():
+    files = [recorded("run/a", 100, 200), recorded("run/b", 20, 50)]
+    assert names(execution_groups(files)) == [["run/a"], ["run/b"]]
+
+
 def test_a_short_process_inside_a_long_one_does_not_end_the_group():
     files = [recorded("run/1", 0, 100), recorded("run/2", 10, 20), recorded("run/3", 50, 60)]
     assert names(execution_groups(files)) == [["run/1", "run/2", "run/3"]]

@@ -146,7 +146,7 @@ class Records:
     def _windows(self, at: Int64Column, width: int) -> Bytes:
         """The ``width`` bytes at each position, one row each."""
         count = len(self._buffer) - width + 1
-        if count < 1 or (len(at) and int(at.max()) >= count):
+        if len(at) and int(at.max()) >= count:
             raise UnsupportedLayoutError
         windows = np.ndarray((count,), f"V{width}", self._buffer, strides=(1,))
         return np.asarray(windows[at].view(np.uint8).reshape(len(at), width))
