@@ -3,6 +3,7 @@
 export interface Colours {
   kernels: string[];
   path: string;
+  range: string;
   text: string;
   soft: string;
   line: string;
@@ -16,6 +17,7 @@ export function readColours(): Colours {
   return {
     kernels: Array.from({ length: 10 }, (_, i) => value(`--c${i}`)),
     path: value("--path"),
+    range: value("--range"),
     text: value("--text"),
     soft: value("--soft"),
     line: value("--line"),

@@ -41,6 +41,18 @@ export interface Links {
   right: Float64Array;
 }
 
+/** What the application marked, in rows above the lanes, by (row, begin); those of a row are disjoint. */
+export interface Ranges {
+  rows: string[];
+  names: string[];
+  row: Uint16Array;
+  name: Uint16Array;
+  begin: Float64Array;
+  duration: Float64Array;
+  /** First entry of each row, and one past the last. */
+  start: number[];
+}
+
 export interface Timeline {
   span: number;
   complete: boolean;
@@ -49,6 +61,7 @@ export interface Timeline {
   kept: Kept;
   levels: Level[];
   links: Links;
+  ranges: Ranges;
 }
 
 export const NO_SYMBOL = 0xffff;
@@ -93,16 +106,20 @@ function counts(raw: Counts): Float64Array {
   return raw.kind === "u4" ? Float64Array.from(u32(raw.data)) : new Float64Array(bytes(raw.data));
 }
 
+/** First entry of each lane, and one past the last, of entries by lane. */
+function starts(lane: Uint16Array, lanes: number): number[] {
+  const start = new Array<number>(lanes + 1).fill(lane.length);
+  for (let i = lane.length - 1; i >= 0; i -= 1) start[lane[i]] = i;
+  for (let i = lanes - 1; i >= 0; i -= 1) start[i] = Math.min(start[i], start[i + 1]);
+  return start;
+}
+
 function kept(raw: RawKept, lanes: number): Kept {
   const lane = u16(raw.lane);
   const duration = counts(raw.duration);
-  const start = new Array<number>(lanes + 1).fill(lane.length);
+  const start = starts(lane, lanes);
   const longest = new Array<number>(lanes).fill(0);
-  for (let i = lane.length - 1; i >= 0; i -= 1) {
-    start[lane[i]] = i;
-    longest[lane[i]] = Math.max(longest[lane[i]], duration[i]);
-  }
-  for (let i = lanes - 1; i >= 0; i -= 1) start[i] = Math.min(start[i], start[i + 1]);
+  for (let i = 0; i < lane.length; i += 1) longest[lane[i]] = Math.max(longest[lane[i]], duration[i]);
   return {
     lane,
     duration,
@@ -127,6 +144,28 @@ function level(raw: RawLevel): Level {
   };
 }
 
+interface RawRanges {
+  rows: string[];
+  names: string[];
+  row: string;
+  name: string;
+  begin: string;
+  duration: Counts;
+}
+
+function ranges(raw: RawRanges): Ranges {
+  const row = u16(raw.row);
+  return {
+    row,
+    rows: raw.rows,
+    names: raw.names,
+    name: u16(raw.name),
+    begin: new Float64Array(bytes(raw.begin)),
+    duration: counts(raw.duration),
+    start: starts(row, raw.rows.length),
+  };
+}
+
 export function decode(text: string): Timeline {
   const raw = JSON.parse(text);
   return {
@@ -136,6 +175,7 @@ export function decode(text: string): Timeline {
     symbols: raw.symbols,
     kept: kept(raw.kept, raw.lanes.length),
     levels: raw.levels.map(level),
+    ranges: ranges(raw.ranges),
     links: { from: u16(raw.links.from), to: u16(raw.links.to), left: counts(raw.links.left), right: counts(raw.links.right) },
   };
 }

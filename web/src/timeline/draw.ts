@@ -12,6 +12,8 @@ export interface Scene {
   only: number;
   /** The selected entry of `kept`, or -1. */
   selected: number;
+  /** The selected entry of `ranges`, or -1. */
+  selectedRange: number;
 }
 
 interface View {
@@ -34,6 +36,11 @@ const FADED = 0.32;
 /** Bins wider than this many pixels are drawn low, so that nobody takes them for dispatches. */
 const WIDE_BIN = 8;
 const LOW = 0.45;
+
+/** Rows of ranges come first, then the lanes. */
+export function rowsOf(timeline: Timeline): string[] {
+  return [...timeline.ranges.rows, ...timeline.lanes];
+}
 
 function viewOf(u: uPlot, lanes: number): View {
   const { left, top, width, height } = u.bbox;
@@ -116,19 +123,20 @@ function drawKept(scene: Scene, view: View, lane: number, first: number, end: nu
     }
     [ctx.fillStyle, ctx.globalAlpha] = fill(scene, kept.symbol[i], kept.path[i]);
     ctx.fillRect(x, y, shown, height);
-    if (width > 60 * view.ratio) drawName(scene, view, i, x, width, y + height / 2);
+    if (width > 60 * view.ratio) {
+      const symbol = scene.timeline.symbols[kept.symbol[i]];
+      const strong = ctx.globalAlpha > 0.6 && symbol?.colour !== 9;
+      drawName(scene, view, symbol?.own ?? "", strong, x, width, y + height / 2);
+    }
     if (kept.path[i]) drawCritical(scene, view, lane, x, width, 1);
   }
 }
 
-function drawName(scene: Scene, view: View, entry: number, x: number, width: number, y: number): void {
+function drawName(scene: Scene, view: View, name: string, strong: boolean, x: number, width: number, y: number): void {
   const { ctx } = view;
   const begin = Math.max(x, view.left) + 5 * view.ratio;
   const room = x + width - begin - 5 * view.ratio;
   const size = 11 * view.ratio;
-  const symbol = scene.timeline.symbols[scene.timeline.kept.symbol[entry]];
-  const name = symbol?.own ?? "";
-  const strong = ctx.globalAlpha > 0.6 && symbol?.colour !== 9;
   if (room < 3.4 * size || view.height < size * 1.6) return;
   ctx.font = `${size}px system-ui, sans-serif`;
   const whole = ctx.measureText(name).width;
@@ -146,6 +154,34 @@ function drawName(scene: Scene, view: View, entry: number, x: number, width: num
   }
   ctx.fillStyle = strong ? "#fff" : scene.colours.text;
   ctx.fillText(text, begin, y);
+}
+
+/** Entries of a row that may be in view. */
+export function rangesInView(timeline: Timeline, row: number, from: number, to: number): [number, number] {
+  const { begin, start } = timeline.ranges;
+  const first = lowerBound(begin, from, start[row], start[row + 1]);
+  return [Math.max(start[row], first - 1), lowerBound(begin, to, first, start[row + 1])];
+}
+
+function drawRanges(scene: Scene, view: View, row: number): void {
+  const { ctx } = view;
+  const { begin, duration, name, names } = scene.timeline.ranges;
+  const [first, end] = rangesInView(scene.timeline, row, view.from, view.to);
+  const y = view.top + row * view.height + view.height * 0.1;
+  const height = view.height * 0.76;
+  for (let i = first; i < end; i += 1) {
+    const x = view.left + (begin[i] - view.from) * view.scale;
+    const width = Math.max(1, duration[i] * view.scale);
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = scene.colours.range;
+    ctx.fillRect(x, y, width, height);
+    if (width > 4) {
+      ctx.strokeStyle = scene.colours.soft;
+      ctx.lineWidth = view.ratio;
+      ctx.strokeRect(x, y, width, height);
+    }
+    if (width > 30 * view.ratio) drawName(scene, view, names[name[i]], false, x, width, y + height / 2);
+  }
 }
 
 function drawLinks(scene: Scene, view: View): void {
@@ -168,22 +204,21 @@ function drawLinks(scene: Scene, view: View): void {
   ctx.stroke();
 }
 
-function drawSelected(scene: Scene, view: View): void {
-  if (scene.selected < 0) return;
+function frame(scene: Scene, view: View, row: number, begin: number, duration: number): void {
   const { ctx } = view;
-  const { lane, begin, duration } = scene.timeline.kept;
-  const x = view.left + (begin[scene.selected] - view.from) * view.scale;
-  const y = view.top + lane[scene.selected] * view.height;
+  const x = view.left + (begin - view.from) * view.scale;
+  const y = view.top + row * view.height;
   ctx.globalAlpha = 1;
   ctx.strokeStyle = scene.colours.accent;
   ctx.lineWidth = 2 * view.ratio;
-  ctx.strokeRect(x - 1, y + 1, Math.max(3, duration[scene.selected] * view.scale) + 2, view.height - 2);
+  ctx.strokeRect(x - 1, y + 1, Math.max(3, duration * view.scale) + 2, view.height - 2);
 }
 
 /** Draw all lanes into the plot's area. */
 export function drawScene(u: uPlot, scene: Scene): void {
   const { timeline } = scene;
-  const view = viewOf(u, timeline.lanes.length);
+  const rows = viewOf(u, timeline.ranges.rows.length + timeline.lanes.length);
+  const view = { ...rows, top: rows.top + timeline.ranges.rows.length * rows.height };
   const { ctx } = view;
   ctx.save();
   ctx.beginPath();
@@ -201,6 +236,10 @@ export function drawScene(u: uPlot, scene: Scene): void {
     }
   });
   drawLinks(scene, view);
-  drawSelected(scene, view);
+  timeline.ranges.rows.forEach((_, row) => drawRanges(scene, rows, row));
+  const { kept, ranges } = timeline;
+  const [one, marked] = [scene.selected, scene.selectedRange];
+  if (one >= 0) frame(scene, view, kept.lane[one], kept.begin[one], kept.duration[one]);
+  if (marked >= 0) frame(scene, rows, ranges.row[marked], ranges.begin[marked], ranges.duration[marked]);
   ctx.restore();
 }

@@ -8,27 +8,40 @@ export function connectKeys(control: Controller, target: HTMLElement): void {
   target.setAttribute("aria-label", "Timeline of streams");
   target.setAttribute("aria-describedby", "timeline-hint timeline-visible");
   const { scene } = control;
-  const { kept, lanes } = scene.timeline;
+  const { kept, lanes, ranges } = scene.timeline;
   const sizes = lanes.map((_, i) => kept.start[i + 1] - kept.start[i]);
-  let lane = sizes.indexOf(Math.max(...sizes));
+  const marked = ranges.rows.length;
+  let row = marked + sizes.indexOf(Math.max(...sizes));
+
+  /** What the row holds, which entry of it is selected, and how another one is. */
+  const current = (): [typeof kept | typeof ranges, number, number, (entry: number) => void] =>
+    row < marked
+      ? [ranges, row, scene.selectedRange, control.selectRange]
+      : [kept, row - marked, scene.selected, control.select];
 
   const step = (by: number): void => {
-    const [first, end] = [kept.start[lane], kept.start[lane + 1]];
+    const [held, at, selected, select] = current();
+    const [first, end] = [held.start[at], held.start[at + 1]];
     if (first === end) return;
     const begin = control.lanes.scales.x.min ?? 0;
-    const inLane = scene.selected >= first && scene.selected < end;
-    const next = inLane ? scene.selected + by : lowerBound(kept.begin, begin, first, end);
-    control.select(Math.max(first, Math.min(end - 1, next)));
+    const inLane = selected >= first && selected < end;
+    const wanted = inLane ? selected + by : lowerBound(held.begin, begin, first, end);
+    select(Math.max(first, Math.min(end - 1, wanted)));
+  };
+
+  const place = (): number => {
+    if (scene.selectedRange >= 0) return ranges.begin[scene.selectedRange];
+    return scene.selected >= 0 ? kept.begin[scene.selected] : (control.lanes.scales.x.min ?? 0);
   };
 
   const change = (by: number): void => {
-    const next = lane + by;
-    if (next < 0 || next >= lanes.length) return;
-    lane = next;
-    const [first, end] = [kept.start[lane], kept.start[lane + 1]];
+    if (row + by < 0 || row + by >= marked + lanes.length) return;
+    const begin = place();
+    row += by;
+    const [held, at, , select] = current();
+    const [first, end] = [held.start[at], held.start[at + 1]];
     if (first === end) return;
-    const at = scene.selected >= 0 ? kept.begin[scene.selected] : (control.lanes.scales.x.min ?? 0);
-    control.select(Math.min(end - 1, lowerBound(kept.begin, at, first, end)));
+    select(Math.min(end - 1, lowerBound(held.begin, begin, first, end)));
   };
 
   const actions: Record<string, () => void> = {

@@ -1,7 +1,7 @@
 // What is at a place of the timeline, in words.
 import { duration, moment, percent } from "../units";
 import { type Timeline, NO_SYMBOL } from "./data";
-import { keptInView, levelFor } from "./draw";
+import { keptInView, levelFor, rangesInView } from "./draw";
 
 /** The dispatch at a time, or -1. `tolerance` in ns makes narrow ones easier to hit. */
 export function pickKept(timeline: Timeline, lane: number, at: number, tolerance: number): number {
@@ -15,6 +15,25 @@ export function pickKept(timeline: Timeline, lane: number, at: number, tolerance
     if (away < distance) [best, distance] = [i, away];
   }
   return best;
+}
+
+/** The range of a row at a time, or -1. */
+export function pickRange(timeline: Timeline, row: number, at: number, tolerance: number): number {
+  const [first, end] = rangesInView(timeline, row, at - tolerance, at + tolerance);
+  const { begin, duration: length } = timeline.ranges;
+  for (let i = end - 1; i >= first; i -= 1) {
+    if (begin[i] - tolerance <= at && at <= begin[i] + length[i] + tolerance) return i;
+  }
+  return -1;
+}
+
+export function describeRange(timeline: Timeline, entry: number): string[] {
+  const { ranges } = timeline;
+  return [
+    ranges.names[ranges.name[entry]],
+    `${duration(ranges.duration[entry])} from ${moment(ranges.begin[entry], ranges.duration[entry] / 10)} on`,
+    ranges.rows[ranges.row[entry]],
+  ];
 }
 
 export function describeKept(timeline: Timeline, entry: number): string[] {

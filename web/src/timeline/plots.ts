@@ -2,7 +2,7 @@
 import uPlot from "uplot";
 import { ticks } from "../units";
 import type { Timeline } from "./data";
-import { drawScene, type Scene } from "./draw";
+import { drawScene, rowsOf, type Scene } from "./draw";
 
 const LETTER = 6.6;
 const OVERVIEW_HEIGHT = 76;
@@ -21,7 +21,7 @@ const timeAxis = (scene: Scene): uPlot.Axis => ({
 
 /** Room for the longest row label; both plots need the same, so that their times line up. */
 export function labelRoom(timeline: Timeline): number {
-  const longest = Math.max(...timeline.lanes.map((label) => label.length));
+  const longest = Math.max(...rowsOf(timeline).map((label) => label.length));
   return Math.min(280, Math.max(84, Math.ceil(longest * LETTER) + 12));
 }
 
@@ -113,7 +113,7 @@ export function lanesPlot(
   hovered: (u: uPlot) => void,
 ): uPlot {
   const { timeline } = scene;
-  const count = timeline.lanes.length;
+  const rows = rowsOf(timeline);
   const options: uPlot.Options = {
     width,
     height,
@@ -132,7 +132,7 @@ export function lanesPlot(
     },
     scales: {
       x: { time: false, range: (_u, low, high) => [Math.max(0, low), Math.min(timeline.span, high)] },
-      y: { range: [0, count], dir: -1 },
+      y: { range: [0, rows.length], dir: -1 },
     },
     axes: [
       timeAxis(scene),
@@ -142,8 +142,8 @@ export function lanesPlot(
         font: "12px system-ui, sans-serif",
         grid: { show: false },
         ticks: { show: false },
-        splits: () => timeline.lanes.map((_, i) => i + 0.45),
-        values: () => timeline.lanes,
+        splits: () => rows.map((_, i) => i + 0.45),
+        values: () => rows,
       },
     ],
     series: [{}, { show: true, stroke: "transparent", points: { show: false } }],

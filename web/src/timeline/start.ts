@@ -5,10 +5,10 @@ import { hideTooltip, showTooltip } from "../tooltip";
 import { duration, moment } from "../units";
 import { readColours } from "./colours";
 import { decode, type Timeline } from "./data";
-import type { Scene } from "./draw";
+import { rowsOf, type Scene } from "./draw";
 import { connectKeys } from "./keys";
 import { connectPointer } from "./pointer";
-import { describeBin, describeKept, pickKept } from "./pick";
+import { describeBin, describeKept, describeRange, pickKept, pickRange } from "./pick";
 import { lanesPlot, markRange, overviewPlot } from "./plots";
 
 const TALLEST = 620;
@@ -26,6 +26,7 @@ export interface Controller {
   pan(share: number): void;
   whole(): void;
   select(entry: number): void;
+  selectRange(entry: number): void;
 }
 
 function laneHeight(lanes: number): number {
@@ -36,6 +37,19 @@ function range(u: uPlot, timeline: Timeline): [number, number] {
   return [u.scales.x.min ?? 0, u.scales.x.max ?? timeline.span];
 }
 
+function describeAt(timeline: Timeline, row: number, at: number, pixelsPerNs: number): string[] | null {
+  const lane = row - timeline.ranges.rows.length;
+  if (lane < 0) {
+    const marked = pickRange(timeline, row, at, 2 / pixelsPerNs);
+    return marked >= 0 ? describeRange(timeline, marked) : null;
+  }
+  const found = pickKept(timeline, lane, at, 2 / pixelsPerNs);
+  const wide = found >= 0 && timeline.kept.duration[found] * pixelsPerNs >= 1.5;
+  return found >= 0 && (wide || timeline.complete)
+    ? describeKept(timeline, found)
+    : describeBin(timeline, lane, at, pixelsPerNs * devicePixelRatio);
+}
+
 function hover(u: uPlot, scene: Scene): void {
   const { left, top } = u.cursor;
   if (left === undefined || top === undefined || left < 0 || top < 0) {
@@ -43,14 +57,11 @@ function hover(u: uPlot, scene: Scene): void {
     return;
   }
   const { timeline } = scene;
-  const lane = Math.min(timeline.lanes.length - 1, Math.floor((top / u.over.clientHeight) * timeline.lanes.length));
+  const rows = rowsOf(timeline).length;
+  const row = Math.min(rows - 1, Math.floor((top / u.over.clientHeight) * rows));
   const at = u.posToVal(left, "x");
   const pixelsPerNs = u.over.clientWidth / (u.posToVal(u.over.clientWidth, "x") - u.posToVal(0, "x"));
-  const found = pickKept(timeline, lane, at, 2 / pixelsPerNs);
-  const wide = found >= 0 && timeline.kept.duration[found] * pixelsPerNs >= 1.5;
-  const lines =
-    found >= 0 && (wide || timeline.complete) ? describeKept(timeline, found) : describeBin(timeline, lane, at, pixelsPerNs * devicePixelRatio);
-
+  const lines = describeAt(timeline, row, at, pixelsPerNs);
   if (!lines) {
     hideTooltip();
     return;
@@ -65,6 +76,16 @@ function controller(scene: Scene, overview: uPlot, lanes: uPlot): Controller {
     const width = Math.max(NARROWEST, Math.min(to - from, timeline.span));
     const low = Math.max(0, Math.min(from, timeline.span - width));
     lanes.setScale("x", { min: low, max: low + width });
+  };
+  const show = (begin: number, length: number, lines: string[]): void => {
+    const [from, to] = range(lanes, timeline);
+    const width = Math.max(to - from > 60 * length ? 30 * length : to - from, NARROWEST);
+    const outside = begin < from || begin + length > to;
+    if (outside || width !== to - from) zoom(begin + length / 2 - width / 2, begin + length / 2 + width / 2);
+    lanes.redraw(false);
+    const spoken = find<HTMLElement>("timeline-spoken");
+    if (spoken) spoken.textContent = lines.join(", ");
+    overview.redraw(false);
   };
   return {
     scene,
@@ -81,16 +102,14 @@ function controller(scene: Scene, overview: uPlot, lanes: uPlot): Controller {
     },
     whole: () => zoom(0, timeline.span),
     select(entry) {
-      scene.selected = entry;
-      const { begin, duration: length } = timeline.kept;
-      const [from, to] = range(lanes, timeline);
-      const width = Math.max(to - from > 60 * length[entry] ? 30 * length[entry] : to - from, NARROWEST);
-      const outside = begin[entry] < from || begin[entry] + length[entry] > to;
-      if (outside || width !== to - from) zoom(begin[entry] + length[entry] / 2 - width / 2, begin[entry] + length[entry] / 2 + width / 2);
-      lanes.redraw(false);
-      const spoken = find<HTMLElement>("timeline-spoken");
-      if (spoken) spoken.textContent = describeKept(timeline, entry).join(", ");
-      overview.redraw(false);
+      [scene.selected, scene.selectedRange] = [entry, -1];
+      show(timeline.kept.begin[entry], timeline.kept.duration[entry], describeKept(timeline, entry));
+    },
+    selectRange(entry) {
+      [scene.selected, scene.selectedRange] = [-1, entry];
+      const from = Math.max(0, timeline.ranges.begin[entry]);
+      const to = Math.min(timeline.span, timeline.ranges.begin[entry] + timeline.ranges.duration[entry]);
+      show(from, to - from, describeRange(timeline, entry));
     },
   };
 }
@@ -127,9 +146,10 @@ export function startTimeline(): void {
   if (!source || !target) return;
   const timeline = decode(source.textContent ?? "");
   target.replaceChildren(); // what kept the room of the plots
-  const scene: Scene = { timeline, colours: readColours(), dim: true, only: -1, selected: -1 };
+  const scene: Scene = { timeline, colours: readColours(), dim: true, only: -1, selected: -1, selectedRange: -1 };
   const output = find<HTMLOutputElement>("timeline-range");
-  const height = laneHeight(timeline.lanes.length) * timeline.lanes.length + AXIS;
+  const rows = rowsOf(timeline).length;
+  const height = laneHeight(rows) * rows + AXIS;
   const width = (): number => Math.max(320, target.clientWidth);
   const overview = overviewPlot(target, scene, width(), (from, to) => control.zoom(from, to));
   const shown = (from: number, to: number): void => {

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from rpl_report.export.tracks import split_overlaps
+from rpl_report.timeline.range_lanes import split_overlaps
 
 
 def test_graphml_holds_the_kernels_and_dependences_of_the_document(demo_run, rpl_cli):

@@ -10,7 +10,8 @@ import numpy as np
 from rpl_core.model.origin import SYNTHETIC_COMMAND_MARK
 from rpl_core.text.safety import encodable, printable
 from rpl_core.values import frozen
-from rpl_report.export.tracks import path_intervals, split_overlaps, work_tracks
+from rpl_report.export.tracks import path_intervals, work_tracks
+from rpl_report.timeline.range_lanes import nested_ranges, split_overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,30 +151,19 @@ def range_tracks(
     work: TimedWork, ranges: Mapping[str, Sequence[Place]], shift_ns: Int64Column, first_name: int
 ) -> list[SliceTrack]:
     """The ranges that the application marked, per thread; those inside others lie below them."""
-    lanes: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-    for number, places in enumerate(ranges.values()):
-        for process, thread, begin, end in places:
-            lanes.setdefault((process, thread), []).append((begin, -end, number))
-    found = []
-    for (process, thread), rows in sorted(lanes.items()):
-        begin, end, name = np.array(sorted(rows), np.int64).T
-        place = _machine(work, process)
-        whose = f"thread {thread}" if thread >= 0 else "the process"
-        for number, part in enumerate(split_overlaps(begin, -end)):
-            label = f"ranges of {whose}"
-            found.append(
-                SliceTrack(
-                    label=label if number == 0 else f"{label} (inside {number})",
-                    process=process,
-                    category="range",
-                    begin_ns=begin[part] - int(shift_ns[place]),
-                    end_ns=-end[part] - int(shift_ns[place]),
-                    name=name[part] + first_name,
-                    row=np.full(part.size, -1, dtype=np.int64),
-                    flow=np.zeros(part.size, dtype=np.int64),
-                )
-            )
-    return found
+    return [
+        SliceTrack(
+            label=lane.label(),
+            process=lane.process,
+            category="range",
+            begin_ns=lane.begin_ns - int(shift_ns[lane.machine]),
+            end_ns=lane.end_ns - int(shift_ns[lane.machine]),
+            name=lane.name + first_name,
+            row=np.full(lane.name.size, -1, dtype=np.int64),
+            flow=np.zeros(lane.name.size, dtype=np.int64),
+        )
+        for lane in nested_ranges(work, ranges)
+    ]
 
 
 def _machine(work: TimedWork, process: int) -> int:

@@ -5,13 +5,13 @@ Viewers draw an interval inside another one as its callee; kernels that run at o
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rpl_core.values import frozen
 from rpl_report.timeline.lanes import identify_lane
+from rpl_report.timeline.range_lanes import split_overlaps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["WorkTrack", "path_intervals", "split_overlaps", "work_tracks"]
+__all__ = ["WorkTrack", "path_intervals", "work_tracks"]
 
 
 @frozen(eq=False)
@@ -57,26 +57,3 @@ def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:
     end = np.maximum(nodes.end_ns[rows], begin)
     end[:-1] = np.minimum(end[:-1], begin[1:])
     return begin, end
-
-
-def split_overlaps(begin_ns: Int64Column, end_ns: Int64Column) -> list[Int64Column]:
-    """Indices of intervals (n,), ascending by begin, in as few groups as hold no overlap.
-
-    An interval goes to the first group that is free, so that one overlap leaves all others where they were.
-    """
-    everything = np.arange(begin_ns.size)
-    if not begin_ns.size:
-        return []
-    if bool((begin_ns[1:] >= end_ns[:-1]).all()):
-        return [everything]
-    group = np.zeros(begin_ns.size, dtype=np.int64)
-    busy: list[tuple[int, int]] = []  # end of the interval that runs in a group, its number
-    free: list[int] = []
-    for i, (begin, end) in enumerate(zip(begin_ns.tolist(), end_ns.tolist(), strict=True)):
-        while busy and busy[0][0] <= begin:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        number = heapq.heappop(free) if free else len(busy)
-        group[i] = number
-        heapq.heappush(busy, (end, number))
-    order = np.argsort(group, kind="stable")
-    return [np.sort(part) for part in np.split(order, np.flatnonzero(np.diff(group[order])) + 1)]

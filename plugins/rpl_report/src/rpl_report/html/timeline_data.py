@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from rpl_core.text.safety import readable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from rpl_report.html.kernel_identity import Colours, KernelNames
-    from rpl_report.timeline.model import BinLevel, KeptNodes, PathLinks, Timeline
+    from rpl_report.timeline.model import BinLevel, KeptNodes, PathLinks, Timeline, TimelineRanges
 
 __all__ = ["script_json", "timeline_data"]
 
@@ -26,11 +28,14 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 def timeline_data(
     timeline: Timeline, labels: Sequence[str], names: KernelNames, colours: Colours
 ) -> dict[str, Any]:
-    """Times in ns, exact below 2^53 ns (104 days); ``id`` is the dispatch id plus 1, 0 for copies."""
+    """Times in ns, exact below 2^53 ns (104 days); ``id`` is the dispatch id plus 1, 0 for copies.
+
+    ``labels`` are those of the lanes, then those of the ranges' lanes.
+    """
     return {
         "span": timeline.span_ns,
         "complete": timeline.complete,
-        "lanes": list(labels),
+        "lanes": list(labels[: len(timeline.lanes)]),
         "symbols": [
             {
                 "name": names.work(symbol.name, symbol.kind),
@@ -43,6 +48,7 @@ def timeline_data(
         "kept": _kept(timeline.kept),
         "levels": [_level(level) for level in timeline.levels],
         "links": _links(timeline.links),
+        "ranges": _ranges(timeline.ranges, labels[len(timeline.lanes) :]),
     }
 
 
@@ -75,6 +81,17 @@ def _links(links: PathLinks) -> dict[str, Any]:
         "to": _column(links.target_lane, "u2"),
         "left": _counts(links.source_end_ns),
         "right": _counts(links.target_begin_ns),
+    }
+
+
+def _ranges(ranges: TimelineRanges, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "rows": list(labels),
+        "names": [readable(name, 120) for name in ranges.names],
+        "row": _column(ranges.lane, "u2"),
+        "name": _column(ranges.name, "u2"),
+        "begin": _column(ranges.begin_ns, "f8"),
+        "duration": _counts(ranges.duration_ns),
     }
 
 

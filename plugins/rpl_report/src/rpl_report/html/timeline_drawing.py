@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.text.safety import readable, shorten
 from rpl_core.values import frozen
 from rpl_report.html.figures import duration
 from rpl_report.timeline.model import NO_SYMBOL
@@ -23,6 +24,9 @@ _LANE, _GAP, _TOP, _PATH = 26.0, 6.0, 8.0, 4.0
 _MOST_CELLS = 12_000
 _FEWEST = 96
 _TICKS = 8
+#: Ranges of the drawing, and letters of a name that say something (chosen).
+_MOST_RANGES = 400
+_FEWEST_LETTERS = 4
 
 
 @frozen
@@ -36,12 +40,24 @@ class LaneDrawing:
 
 
 @frozen
+class RangeBox:
+    """``text`` is what fits inside; ``title`` says all."""
+
+    x: float
+    y: float
+    width: float
+    text: str
+    title: str
+
+
+@frozen
 class Drawing:
     width: float
     height: float
     left: float
     lane_height: float
     lanes: tuple[LaneDrawing, ...]
+    ranges: tuple[RangeBox, ...]
     ticks: tuple[tuple[float, str], ...]
 
 
@@ -57,20 +73,25 @@ class Scale:
 
 
 def draw_timeline(timeline: Timeline, labels: Sequence[str], colours: Colours) -> Drawing:
-    """One row per lane: height is how busy, colour what ran most, the bar below what is critical."""
+    """Rows of ranges, then one per lane: height is how busy, colour what ran most, the bar what is critical.
+
+    ``labels`` are those of the lanes, then those of the ranges' lanes.
+    """
     level = _level(timeline)
     css = [f"c{colours.of(symbol.name, symbol.kind)}" for symbol in timeline.symbols]
     left = min(_WIDEST, max(_NARROWEST, 16 + _LETTER * max(len(label) for label in labels)))
     scale = Scale(left, (_WIDTH - left - _RIGHT) / max(timeline.span_ns, 1))
     lanes = []
-    for number, label in enumerate(labels):
-        y = _TOP + number * (_LANE + _GAP)
+    marked = len(timeline.ranges.lanes)
+    ordered = (*labels[len(labels) - marked :], *labels[: len(labels) - marked])
+    for row, label in enumerate(ordered):
+        y, number = _TOP + row * (_LANE + _GAP), row - marked
         lanes.append(
             LaneDrawing(
                 label=label,
                 y=y,
-                fills=_fills(level, number, y, scale, css),
-                path=_critical(level, number, y, scale),
+                fills=_fills(level, number, y, scale, css) if number >= 0 else (),
+                path=_critical(level, number, y, scale) if number >= 0 else "",
             )
         )
     return Drawing(
@@ -79,8 +100,26 @@ def draw_timeline(timeline: Timeline, labels: Sequence[str], colours: Colours) -
         left=left,
         lane_height=_LANE,
         lanes=tuple(lanes),
+        ranges=_range_boxes(timeline, scale),
         ticks=_ticks(timeline.span_ns, scale),
     )
+
+
+def _range_boxes(timeline: Timeline, scale: Scale) -> tuple[RangeBox, ...]:
+    """The longest ones, cut at the ends of the drawing."""
+    ranges = timeline.ranges
+    longest = sorted((-ranges.duration_ns).argsort(kind="stable")[:_MOST_RANGES].tolist())
+    found = []
+    for i in longest:
+        begin, length = int(ranges.begin_ns[i]), int(ranges.duration_ns[i])
+        x = scale(max(begin, 0))
+        width = max(scale(min(begin + length, max(timeline.span_ns, 1))) - x, 0.4)
+        name = readable(ranges.names[int(ranges.name[i])], 120)
+        letters = int((width - 6) / _LETTER)
+        text = "" if letters < _FEWEST_LETTERS else shorten(name, letters)
+        y = _TOP + int(ranges.lane[i]) * (_LANE + _GAP)
+        found.append(RangeBox(x, y, width, text, f"{name}: {duration(length)}"))
+    return tuple(found)
 
 
 def _level(timeline: Timeline) -> BinLevel:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rpl_report.html.kernel_identity import Colours, KernelNames
-    from rpl_report.timeline.model import Timeline, TimelineLane
+    from rpl_report.timeline.model import RangeLane, Timeline, TimelineLane
 
 __all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_view"]
 
@@ -59,15 +59,18 @@ def timeline_view(
     if timeline is None:
         return TimelineView(reason=readable(reason or "this renderer was given documents alone", 400))
     labels = [lane_label(lane, timeline) for lane in timeline.lanes]
+    labels += [_range_label(lane, timeline) for lane in timeline.ranges.lanes]
     return TimelineView(
         reason=None,
         drawing=draw_timeline(timeline, labels, colours),
         data=script_json(timeline_data(timeline, labels, names, colours)),
-        lanes=tuple(_lane(lane, label, timeline) for lane, label in zip(timeline.lanes, labels, strict=True)),
+        lanes=tuple(
+            _lane(lane, label, timeline) for lane, label in zip(timeline.lanes, labels, strict=False)
+        ),
         legend=_legend(timeline, names, colours),
         visible=_visible(timeline),
         notes=tuple(_notes(timeline)),
-        plots_height=_plots_height(len(timeline.lanes)),
+        plots_height=_plots_height(len(labels)),
     )
 
 
@@ -92,6 +95,12 @@ def lane_label(lane: TimelineLane, timeline: Timeline) -> str:
     return " · ".join(parts)
 
 
+def _range_label(lane: RangeLane, timeline: Timeline) -> str:
+    parts = [readable(lane.machine, 24)] if timeline.machines > 1 else []
+    parts += [f"pid {lane.process}"] if len({each.process for each in timeline.ranges.lanes}) > 1 else []
+    return " · ".join((*parts, lane.label))
+
+
 def _lane(lane: TimelineLane, label: str, timeline: Timeline) -> LaneRow:
     span = max(timeline.span_ns, 1)
     path = max(timeline.critical_path_ns, 1)
@@ -112,6 +121,8 @@ def _legend(timeline: Timeline, names: KernelNames, colours: Colours) -> tuple[L
         entries.append(LegendEntry("copies", "c8", None))
     if 9 in kinds:
         entries.append(LegendEntry("other kernels", "c9", None))
+    if len(timeline.ranges):
+        entries.append(LegendEntry("ranges that the application marked", "range", None))
     return tuple(entries)
 
 
@@ -144,6 +155,12 @@ def _notes(timeline: Timeline) -> list[str]:
     if timeline.links.left_out:
         notes.append(
             f"{count(timeline.links.left_out)} more changes of lane of the critical path are not drawn."
+        )
+    ranges = timeline.ranges
+    if ranges.left_out or ranges.lanes_left_out:
+        notes.append(
+            f"{count(ranges.left_out)} shorter ranges and {count(ranges.lanes_left_out)} rows of ranges are "
+            "not shown."
         )
     if timeline.symbols_merged:
         notes.append(f"{count(timeline.symbols_merged)} kernels with the least time share one entry.")

@@ -11,6 +11,7 @@ from rpl_report.timeline.kept import kept_nodes
 from rpl_report.timeline.lanes import choose_lanes, describe_lanes
 from rpl_report.timeline.model import PathLinks, Timeline
 from rpl_report.timeline.pieces import LanePieces, lane_pieces
+from rpl_report.timeline.range_lanes import timeline_ranges
 from rpl_report.timeline.symbols import choose_symbols
 from rpl_report.timeline.work import timed_work
 
@@ -61,6 +62,7 @@ def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None
         complete=len(kept) == shown,
         levels=levels,
         links=links,
+        ranges=timeline_ranges(work, span),
         critical_path_ns=work.critical_path_ns,
         machines=len(work.machines),
     )

@@ -97,6 +97,32 @@ class PathLinks:
         return int(self.source_lane.shape[0])
 
 
+@frozen
+class RangeLane:
+    """Ranges of one thread (or process) at one depth of nesting; ``label`` says which."""
+
+    machine: str
+    process: int  # OS pid
+    label: str
+
+
+@frozen(eq=False, kw_only=True)
+class TimelineRanges:
+    """What the application marked: columns of shape (n,), by (lane, begin). Begins may lie before 0."""
+
+    lanes: tuple[RangeLane, ...]
+    lanes_left_out: int
+    names: tuple[str, ...]
+    lane: NDArray[np.uint16]
+    name: NDArray[np.uint16]
+    begin_ns: NDArray[np.int64]
+    duration_ns: NDArray[np.int64]
+    left_out: int
+
+    def __len__(self) -> int:
+        return int(self.lane.shape[0])
+
+
 @frozen(eq=False, kw_only=True)
 class Timeline:
     """One timing run. ``levels`` ascend by bin width; ``complete``: every node of the lanes is kept."""
@@ -112,5 +138,6 @@ class Timeline:
     complete: bool
     levels: tuple[BinLevel, ...]
     links: PathLinks
+    ranges: TimelineRanges
     critical_path_ns: int
     machines: int
