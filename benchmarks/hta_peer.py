@@ -4,7 +4,7 @@ Both get one synthetic program: kernels on eight streams, every launch, every ei
 another stream. rpl reads it as a rocpd database, HTA as the Kineto trace that it knows. Timed is the analysis
 alone, CPU seconds, reading left out on both sides; each in a process of its own, best of the runs.
 
-The stages are not the same work. rpl: find the dependences among the calls, longest path, slack, sums, idle
+The stages are not the same work. rpl: find the dependencies among the calls, longest path, slack, sums, idle
 time, 60 what-ifs in two weightings. HTA: two graph nodes per event and the longest path by networkx.
 
 HTA needs pandas below 3, so it stays out of the project's environment:

@@ -70,7 +70,7 @@ NOT_FOR_TIMES = (
     *("rpl_rocprofv3.readers.csv.sets", "rpl_rocprofv3.readers.csv.trace"),
     *("rpl_rocprofv3.readers.json.trace", "rpl_rocprofv3.readers.rpd.trace"),
     *("rpl_rocprofv3.readers.workload.tables", "rpl_rocprofv3.readers.workload.trace"),
-    *("rpl_analysis.execution_graph.dependences.awaited_work", "rpl_vmreplay.compare.optimizer_check"),
+    *("rpl_analysis.execution_graph.dependencies.awaited_work", "rpl_vmreplay.compare.optimizer_check"),
 )
 
 

@@ -66,7 +66,7 @@ LAYERS = {
     "rpl_analysis.execution_graph": (
         ("graph",),
         ("host_program",),
-        ("dependences",),
+        ("dependencies",),
         ("results",),
         ("build",),
         ("analyzer",),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.critical_path.weights import scale_symbol, weigh
-from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
+from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
 from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length
 from rpl_core.errors import BadDataError
@@ -59,14 +59,14 @@ class Prediction:
 
 
 class ReplayedRun:
-    """The dependence graph of one run, ready to be solved again."""
+    """The dependency graph of one run, ready to be solved again."""
 
     def __init__(self, trace: Trace, *, include_copies: bool) -> None:
         """Raises ``BadDataError`` if the trace has no work with usable times."""
         nodes = work_nodes(trace, include_copies=include_copies)
         if not len(nodes) or not bool((nodes.end_ns > nodes.begin_ns).any()):
             raise BadDataError("no dispatch with usable times was recorded")
-        domains = machine_domains(trace, nodes, find_dependences(trace, nodes))
+        domains = machine_domains(trace, nodes, find_dependencies(trace, nodes))
         graphs = [graph_of(domain, domain.trusted_edges()) for domain in domains]
         lengths = [path_length(graph, weigh(graph, "exec_only")) for graph in graphs]
         longest = lengths.index(max(lengths))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from rpl_analysis.execution_graph.dependences.all_edges import Dependences, find_dependences
+from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies, find_dependencies
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
 from rpl_core.model.trace import Trace
@@ -13,12 +13,12 @@ from rpl_testkit.programs import RecordedProgram
 
 
 class FoundEdges:
-    """The dependences of a trace in which every kernel and copy has a name of its own."""
+    """The dependencies of a trace in which every kernel and copy has a name of its own."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.nodes: WorkNodes = work_nodes(trace, include_copies=True)
-        self.found: Dependences = find_dependences(trace, self.nodes)
+        self.found: Dependencies = find_dependencies(trace, self.nodes)
 
     def name(self, row: int) -> str:
         if row >= len(self.nodes):
@@ -46,7 +46,7 @@ class FoundEdges:
         return joined | {(u, v) for u, v in edges if not (u + v).count("sync ")}
 
     def between_work(self) -> set[tuple[str, str]]:
-        """Transitive reduction of all dependences, lanes included, host synchronisations contracted."""
+        """Transitive reduction of all dependencies, lanes included, host synchronisations contracted."""
         graph = nx.DiGraph()
         by_lane: dict[int, str] = {}
         for row in range(len(self.nodes)):

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK, link_lanes
+from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, link_lanes
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.graph.lanes import lanes_are_queues
 from rpl_analysis.what_if import FasterKernel, ReplayedRun

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.dependences import graph_launches
+from rpl_analysis.execution_graph.dependencies import graph_launches
 from rpl_analysis.execution_graph.graph import numbering
 from rpl_analysis.execution_graph.host_program import lane_order
 from rpl_analysis.execution_graph.results import symbol_edges, time_spent

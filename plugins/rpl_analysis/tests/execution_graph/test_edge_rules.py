@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK, link_lanes
+from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, link_lanes
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_testkit.programs import RecordedProgram
 

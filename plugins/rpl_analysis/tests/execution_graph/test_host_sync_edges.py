@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rpl_analysis.execution_graph.dependences import device_waits
+from rpl_analysis.execution_graph.dependencies import device_waits
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_core.model.calls import CallKind
 from rpl_testkit.programs import RecordedProgram

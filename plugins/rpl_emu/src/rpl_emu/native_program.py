@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.values import frozen
+from rpl_vmreplay.native_parts import NativePart, find_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PROGRAM = "rpl-emu"
-#: In a build folder, in the part of it for the emulator, and where the program itself lies.
-_PLACES = ("native/emu", "emu", ".")
-_REMEDY = (
-    "pip install rpl-native, or in a checkout of rpl: cmake -S . -B build && cmake --build build -j, "
-    "then RPL_EMU_FOLDER=build"
-)
 FOLDER_VARIABLE = "RPL_EMU_FOLDER"
 LLVM_VARIABLE = "RPL_EMU_LLVM"
+PROGRAM = NativePart(
+    "rpl-emu", "emu", "the emulator", "`rpl emu`", "emulator", named_by=f"{FOLDER_VARIABLE}=build"
+)
 #: Beyond its own limit the program gets this long to end by itself.
 _GRACE_S = 10.0
 
@@ -43,19 +40,7 @@ class Answer:
 def find_program() -> Path:
     """Raises MissingError with the remedy."""
     folder = os.environ.get(FOLDER_VARIABLE)
-    if folder:
-        for place in _PLACES:
-            if (found := Path(folder) / place / PROGRAM).is_file():
-                return found.resolve()
-        raise MissingError(f"{PROGRAM} is not in {folder}", next_step=_REMEDY)
-    try:
-        from rpl_native import path_of
-    except ModuleNotFoundError:
-        raise MissingError("the emulator is not installed: rpl-native is absent", next_step=_REMEDY) from None
-    found = path_of(PROGRAM)
-    if not found.is_file():
-        raise MissingError(f"the installed rpl-native has no {PROGRAM}", next_step=_REMEDY)
-    return found
+    return find_part(PROGRAM, Path(folder) if folder else None)
 
 
 def call(words: Sequence[str], *, seconds: float | None = None) -> Answer:

@@ -10,7 +10,7 @@ import pytest
 from rpl_report.timeline.range_lanes import split_overlaps
 
 
-def test_graphml_holds_the_kernels_and_dependences_of_the_document(demo_run, rpl_cli):
+def test_graphml_holds_the_kernels_and_dependencies_of_the_document(demo_run, rpl_cli):
     dag = json.loads((demo_run / "dag.json").read_text())
     root = ET.fromstring(rpl_cli("export", "--format", "graphml", demo_run).assert_ok().stdout)
     space = "{http://graphml.graphdrawing.org/xmlns}"

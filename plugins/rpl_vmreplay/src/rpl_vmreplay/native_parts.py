@@ -12,8 +12,7 @@ from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen
 
 _REMEDY = (
-    "pip install rpl-native, or in a checkout of rpl: cmake -S . -B build && cmake --build build -j, "
-    "then --native-folder build"
+    "pip install rpl-native, or in a checkout of rpl: cmake -S . -B build && cmake --build build -j, then {}"
 )
 
 
@@ -26,6 +25,7 @@ class NativePart:
     what: str
     command: str
     check: str
+    named_by: str = "--native-folder build"  # how a build's folder is named
 
 
 CAPTURE_TOOL = NativePart("librpl_isolate.so", "isolate", "the capture tool", "`rpl isolate`", "capture-tool")
@@ -61,18 +61,19 @@ REPLAY_LAUNCHER: CommandOption[tuple[str, ...]] = CommandOption(
 
 def find_part(part: NativePart, folder: Path | None) -> Path:
     """The part, as an absolute path. Raises MissingError with the remedy."""
+    remedy = _REMEDY.format(part.named_by)
     if folder is not None:
         for place in (f"native/{part.folder}", part.folder, "."):
             if (found := folder / place / part.file).is_file():
                 return found.resolve()
-        raise MissingError(f"{part.file} is not in {folder}", next_step=_REMEDY)
+        raise MissingError(f"{part.file} is not in {folder}", next_step=remedy)
     try:
         from rpl_native import path_of
     except ModuleNotFoundError:
-        raise MissingError(f"{part.what} is not installed: rpl-native is absent", next_step=_REMEDY) from None
+        raise MissingError(f"{part.what} is not installed: rpl-native is absent", next_step=remedy) from None
     found = path_of(part.file)
     if not found.is_file():
-        raise MissingError(f"the installed rpl-native has no {part.file}", next_step=_REMEDY)
+        raise MissingError(f"the installed rpl-native has no {part.file}", next_step=remedy)
     return found
 
 

@@ -52,7 +52,7 @@ __all__ = [
 
 
 class DagDocument(Document):
-    """Exec-only path: the longest sum of dispatch and copy intervals along dependences."""
+    """Exec-only path: the longest sum of dispatch and copy intervals along dependencies."""
 
     status: Literal["available", "unavailable"]
     reason: str | None = None

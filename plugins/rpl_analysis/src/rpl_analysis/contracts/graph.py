@@ -86,7 +86,7 @@ class ClockDomainPart:
     total_ns: int = field(metadata=OR_ZERO)  # sum of all durations
     # Total - the sum of busy_ns over GPUs: hidden by running at once on one GPU.
     overlap_ns: int = field(metadata=OR_ZERO)
-    # Busy - critical path: could still be hidden, by dependences.
+    # Busy - critical path: could still be hidden, by dependencies.
     overlap_potential_ns: int = field(metadata=OR_ZERO)
     concurrency: float | None = field(metadata=OR_NULL)  # total / the sum of busy_ns over GPUs
     idle: IdlePart | None = field(metadata=OR_NULL)

@@ -1,4 +1,4 @@
-"""From a trace to its execution graph: find dependences, solve every machine, sum up the longest one.
+"""From a trace to its execution graph: find dependencies, solve every machine, sum up the longest one.
 
 ``measure_path`` is for those who compare many runs and need lengths alone.
 """
@@ -13,8 +13,8 @@ from rpl_analysis.contracts.graph import DominantWorkPart
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.weights import weigh
-from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
-from rpl_analysis.execution_graph.dependences.graph_launches import link_lanes
+from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
+from rpl_analysis.execution_graph.dependencies.graph_launches import link_lanes
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
 from rpl_analysis.execution_graph.results.confidence import (
     certain_share,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.graph import ClockDomainPart, PathBoundsPart, SymbolCriticality
     from rpl_analysis.critical_path.model import NodeWeights
-    from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
-    from rpl_analysis.execution_graph.dependences.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
+    from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
     from rpl_core.model.trace import Trace
 
@@ -76,28 +76,28 @@ def execution_graph(
         return ExecutionGraph(reason="no dispatch with usable times was recorded")
     if not bool((nodes.end_ns > nodes.begin_ns).any()):
         return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
-    dependences = find_dependences(trace, nodes)
-    links = link_lanes(nodes, dependences.program)
-    domains = machine_domains(trace, nodes, dependences)
+    dependencies = find_dependencies(trace, nodes)
+    links = link_lanes(nodes, dependencies.program)
+    domains = machine_domains(trace, nodes, dependencies)
     graph = ExecutionGraph(
         reason=None,
         origin=trace.origin,
         run=run,
-        sync_info=dependences.sync_info,
+        sync_info=dependencies.sync_info,
         nodes=len(nodes),
-        host_syncs=len(dependences.syncs),
-        submission_disagreements=dependences.submission_disagreements,
-        unresolved=dependences.unresolved,
-        gaps_attributed=dependences.program.calls is not None,
+        host_syncs=len(dependencies.syncs),
+        submission_disagreements=dependencies.submission_disagreements,
+        unresolved=dependencies.unresolved,
+        gaps_attributed=dependencies.program.calls is not None,
     )
     if not with_columns:
         # With millions of nodes every column counts: what found the edges is not needed to solve them.
-        del dependences
+        del dependencies
     # First, while no solution takes memory.
     others = [other_lengths(domain, links) for domain in domains]
     solved = [solve_domain(domain) for domain in domains]
     if with_columns:
-        graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, dependences, solved))
+        graph = attrs.evolve(graph, columns=graph_columns(trace, nodes, dependencies, solved))
     longest = max(range(len(solved)), key=lambda i: solved[i].path.critical_path_ns)
     bounds = others[longest].bounds(solved[longest].path.critical_path_ns)
     graph = attrs.evolve(graph, **_order(graph, solved[longest].domain, bounds))
@@ -229,11 +229,11 @@ def measure_path(trace: Trace, *, include_copies: bool) -> PathLengths:
     nodes = work_nodes(trace, include_copies=include_copies)
     if not len(nodes):
         return PathLengths(None, None, None)
-    dependences = find_dependences(trace, nodes)
-    domains = machine_domains(trace, nodes, dependences)
+    dependencies = find_dependencies(trace, nodes)
+    domains = machine_domains(trace, nodes, dependencies)
     graphs = [graph_of(domain, domain.trusted_edges()) for domain in domains]
     return PathLengths(
         critical_path_ns=max(path_length(graph, weigh(graph, "exec_only")) for graph in graphs),
         makespan_ns=max(graph.makespan_ns for graph in graphs),
-        sync_info=dependences.sync_info,
+        sync_info=dependencies.sync_info,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.dependences.all_edges import find_dependences
+from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
 from rpl_analysis.execution_graph.results.domain import machine_domains, solve_domain
 from rpl_core.values import frozen
@@ -62,7 +62,7 @@ def timed_work(trace: Trace, *, include_copies: bool = True) -> TimedWork | None
     nodes = work_nodes(trace, include_copies=include_copies)
     if not len(nodes):
         return None
-    domains = [solve_domain(part) for part in machine_domains(trace, nodes, find_dependences(trace, nodes))]
+    domains = [solve_domain(part) for part in machine_domains(trace, nodes, find_dependencies(trace, nodes))]
     longest = max(domains, key=lambda solved: solved.path.critical_path_ns)
     machine = np.zeros(len(nodes), dtype=np.int32)
     slack = np.zeros(len(nodes), dtype=np.int64)

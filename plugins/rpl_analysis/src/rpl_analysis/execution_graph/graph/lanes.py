@@ -102,7 +102,7 @@ def _with_only_stream(
     """``stream`` with unrecorded entries filled where the node's hardware queue serves one stream only.
 
     Such a node (RPD lacks the launch of memory fills) runs in that queue's order. A lane of its own would
-    have no dependence and hold on to its recorded time in every forecast.
+    have no dependency and hold on to its recorded time in every forecast.
     """
     unknown = (stream < 0) & (queue >= 0)
     known = stream >= 0

@@ -1,6 +1,6 @@
 """Work nodes of a trace: dispatches and copies in time order, each in a lane and with a symbol.
 
-Which lane a node runs in is ``lanes``' knowledge; who waits for whom across lanes that of ``dependences``.
+Which lane a node runs in is ``lanes``' knowledge; who waits for whom across lanes that of ``dependencies``.
 """
 
 from __future__ import annotations

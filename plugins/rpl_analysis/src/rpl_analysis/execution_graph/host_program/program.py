@@ -1,4 +1,4 @@
-"""Everything that ``dependences`` asks about the host program of a process, read once per trace."""
+"""Everything that ``dependencies`` asks about the host program of a process, read once per trace."""
 
 from __future__ import annotations
 

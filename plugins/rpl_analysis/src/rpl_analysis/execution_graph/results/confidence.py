@@ -15,7 +15,7 @@ from rpl_analysis.contracts.graph import EdgeCount, PathBoundsPart
 from rpl_analysis.critical_path.graph import build_graph
 from rpl_analysis.critical_path.model import CrossEdges
 from rpl_analysis.critical_path.weights import weigh
-from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK, launch_groups
+from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, launch_groups
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.results.domain import path_length
 from rpl_core.values import frozen
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.critical_path.model import CriticalPath
-    from rpl_analysis.execution_graph.dependences.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
     from rpl_analysis.execution_graph.graph.edges import EdgeTable
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
 

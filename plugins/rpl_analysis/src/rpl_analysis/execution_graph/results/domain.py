@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.critical_path.model import CriticalPath, DispatchGraph, NodeWeights
     from rpl_analysis.critical_path.symbols import SymbolSums
-    from rpl_analysis.execution_graph.dependences.all_edges import Dependences
+    from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
     from rpl_analysis.execution_graph.graph.edges import EdgeTable
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_core.model.trace import Trace
@@ -88,27 +88,27 @@ class SolvedDomain:
     sums: SymbolSums
 
 
-def machine_domains(trace: Trace, nodes: WorkNodes, dependences: Dependences) -> list[Domain]:
+def machine_domains(trace: Trace, nodes: WorkNodes, dependencies: Dependencies) -> list[Domain]:
     """The domains in the order of machine names; machines without work have none."""
     machines = sorted({process.node for process in trace.processes})
-    syncs = dependences.syncs
+    syncs = dependencies.syncs
     no_symbol = np.full(len(syncs), NO_SYMBOL, dtype=np.int32)
     columns: dict[str, NDArray[Any]] = {
         "lane": _followed_by(nodes.lane, (syncs.thread + len(nodes.lanes)).astype(np.int32)),
         "begin_ns": _followed_by(nodes.begin_ns, syncs.time_ns),
         "end_ns": _followed_by(nodes.end_ns, syncs.time_ns),
         "symbol": _followed_by(nodes.symbol, no_symbol),
-        "submitted_ns": _submitted_ns(dependences),
+        "submitted_ns": _submitted_ns(dependencies),
     }
     if len(machines) < 2:
         rows = np.arange(len(nodes) + len(syncs))
         name = machines[0] if machines else ""
-        return [Domain(machine=name, work=nodes, rows=rows, edges=dependences.edges, **columns)]
+        return [Domain(machine=name, work=nodes, rows=rows, edges=dependencies.edges, **columns)]
     number = {machine: i for i, machine in enumerate(machines)}
     of_process = np.array([number[process.node] for process in trace.processes], dtype=np.int32)
     of_row = np.concatenate([of_process[nodes.process], of_process[syncs.process]])
     parts = ((machine, of_row == i) for i, machine in enumerate(machines))
-    return [_part(machine, mask, nodes, dependences.edges, columns) for machine, mask in parts if mask.any()]
+    return [_part(machine, mask, nodes, dependencies.edges, columns) for machine, mask in parts if mask.any()]
 
 
 def _followed_by(work: NDArray[Any], syncs: NDArray[Any]) -> NDArray[Any]:
@@ -116,11 +116,11 @@ def _followed_by(work: NDArray[Any], syncs: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([work, syncs]) if syncs.size else work
 
 
-def _submitted_ns(dependences: Dependences) -> Int64Column:
-    calls, submissions = dependences.program.calls, dependences.program.submissions
+def _submitted_ns(dependencies: Dependencies) -> Int64Column:
+    calls, submissions = dependencies.program.calls, dependencies.program.submissions
     if calls is None:
         return np.broadcast_to(np.int64(-1), submissions.call.shape)
-    call = _followed_by(submissions.call, dependences.syncs.call)
+    call = _followed_by(submissions.call, dependencies.syncs.call)
     return np.where(call >= 0, calls.table.begin_ns[call], -1)
 
 

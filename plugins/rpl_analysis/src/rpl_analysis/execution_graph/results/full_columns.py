@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.all_edges import Dependences
+    from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_core.model.trace import Queue, Stream, Trace
@@ -51,10 +51,10 @@ class GraphColumns:
 
 
 def graph_columns(
-    trace: Trace, nodes: WorkNodes, dependences: Dependences, solved: Sequence[SolvedDomain]
+    trace: Trace, nodes: WorkNodes, dependencies: Dependencies, solved: Sequence[SolvedDomain]
 ) -> GraphColumns:
     """All machines together; slack and path are those of each machine's own graph."""
-    syncs, work = dependences.syncs, len(nodes)
+    syncs, work = dependencies.syncs, len(nodes)
     total = work + len(syncs)
     slack = np.zeros(total, dtype=np.int64)
     on_path = np.zeros(total, dtype=np.bool_)
@@ -76,11 +76,11 @@ def graph_columns(
         "end_ns": np.concatenate([nodes.end_ns, syncs.time_ns]),
         "slack_ns": slack,
         "on_path": on_path,
-        "edge_source": dependences.edges.source,
-        "edge_target": dependences.edges.target,
-        "edge_kind": dependences.edges.kind,
-        "edge_confidence": dependences.edges.confidence,
-        "edge_lag_ns": dependences.edges.lag_ns,
+        "edge_source": dependencies.edges.source,
+        "edge_target": dependencies.edges.target,
+        "edge_kind": dependencies.edges.kind,
+        "edge_confidence": dependencies.edges.confidence,
+        "edge_lag_ns": dependencies.edges.lag_ns,
         "names": _names(nodes),
     }
     return GraphColumns(arrays)

@@ -26,7 +26,7 @@ _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def kernel_graph(dag: DagDocument) -> nx.MultiDiGraph[str]:
-    """One node per symbol; one edge per pair of symbols and kind of dependence, with count and gap.
+    """One node per symbol; one edge per pair of symbols and kind of dependency, with count and gap.
 
     Nodes and edges come in the document's order. Without a path the graph is empty.
     """

@@ -72,7 +72,7 @@ def _domain_load(
 
     Work at the same time counts within a GPU: that several GPUs work at once is no overlap.
     ``overlap_potential_ns`` = busy time - exec-only path: what running side by side could still hide if
-    dependences were the only limit.
+    dependencies were the only limit.
     """
     length = solved.path.critical_path_ns
     busy_of_each = sum(device.busy_ns for device in devices)

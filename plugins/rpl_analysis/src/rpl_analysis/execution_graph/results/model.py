@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.contracts.graph import UnresolvedPart
-from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
+from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rpl_analysis.contracts.graph import SymbolEdgePart
 from rpl_analysis.critical_path.symbols import sum_by
-from rpl_analysis.execution_graph.dependences.graph_launches import NO_LINK
+from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK
 from rpl_analysis.execution_graph.graph.edges import EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import number_keys
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
     from rpl_analysis.execution_graph.graph.edges import EdgeTable
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
 

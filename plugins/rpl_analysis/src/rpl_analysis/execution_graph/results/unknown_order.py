@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.contracts.graph import UnresolvedPart
-    from rpl_analysis.execution_graph.dependences.all_edges import SyncInfo
+    from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.results.domain import Domain
 
     Int64Column = NDArray[np.int64]

@@ -24,7 +24,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork
+    from rpl_analysis.execution_graph.dependencies.awaited_work import AwaitedWork
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rpl_analysis.contracts.graph import UnresolvedPart
-from rpl_analysis.execution_graph.dependences.graph_launches import spread_over_branches
-from rpl_analysis.execution_graph.dependences.host_syncs import HostSyncs, no_host_syncs
-from rpl_analysis.execution_graph.dependences.inferred_edges import inferred_edges
-from rpl_analysis.execution_graph.dependences.measured_event_edges import MeasuredEvents, measured_event_edges
-from rpl_analysis.execution_graph.dependences.null_streams import blocking_lanes, null_stream_edges
+from rpl_analysis.execution_graph.dependencies.graph_launches import spread_over_branches
+from rpl_analysis.execution_graph.dependencies.host_syncs import HostSyncs, no_host_syncs
+from rpl_analysis.execution_graph.dependencies.inferred_edges import inferred_edges
+from rpl_analysis.execution_graph.dependencies.measured_event_edges import (
+    MeasuredEvents,
+    measured_event_edges,
+)
+from rpl_analysis.execution_graph.dependencies.null_streams import blocking_lanes, null_stream_edges
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeTable, join_edges, no_edges
 from rpl_analysis.execution_graph.host_program.program import host_program
 from rpl_core.values import frozen
@@ -19,7 +22,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.awaited_work import AwaitedWork
+    from rpl_analysis.execution_graph.dependencies.awaited_work import AwaitedWork
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
@@ -27,14 +30,14 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["Dependences", "SyncInfo", "find_dependences"]
+__all__ = ["Dependencies", "SyncInfo", "find_dependencies"]
 
 #: Where edges between lanes come from. ``api_names``: calls without their arguments.
 SyncInfo = Literal["none", "api_names", "api_calls", "measured_events"]
 
 
 @frozen(eq=False, kw_only=True)
-class Dependences:
+class Dependencies:
     """Edges over work nodes and, behind them, host synchronisations.
 
     ``submission_disagreements``: neighbours in a lane that began in another order than submitted.
@@ -48,7 +51,7 @@ class Dependences:
     submission_disagreements: int
 
 
-def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
+def find_dependencies(trace: Trace, nodes: WorkNodes) -> Dependencies:
     """All edges between lanes of ``trace``."""
     program = host_program(trace, nodes)
     status = blocking_lanes(nodes, program.calls, program.streams)
@@ -67,12 +70,12 @@ def find_dependences(trace: Trace, nodes: WorkNodes) -> Dependences:
 
 def _with_calls(
     trace: Trace, program: HostProgram, calls: HostCalls, status: NDArray[np.int8], null: EdgeTable
-) -> Dependences:
+) -> Dependencies:
     # Here, so that a recording without calls need not import what reads them.
-    from rpl_analysis.execution_graph.dependences.awaited_work import awaited_work
-    from rpl_analysis.execution_graph.dependences.event_edges import find_records, find_waits, wait_edges
-    from rpl_analysis.execution_graph.dependences.host_syncs import find_host_syncs
-    from rpl_analysis.execution_graph.dependences.pending_waits import pending_work
+    from rpl_analysis.execution_graph.dependencies.awaited_work import awaited_work
+    from rpl_analysis.execution_graph.dependencies.event_edges import find_records, find_waits, wait_edges
+    from rpl_analysis.execution_graph.dependencies.host_syncs import find_host_syncs
+    from rpl_analysis.execution_graph.dependencies.pending_waits import pending_work
 
     nodes = program.nodes
     records = find_records(program)
@@ -107,12 +110,12 @@ def _result(
     syncs: HostSyncs,
     sync_info: SyncInfo,
     unresolved: UnresolvedPart,
-) -> Dependences:
-    """The dependences, with guesses where nothing tells of waits between several lanes."""
+) -> Dependencies:
+    """The dependencies, with guesses where nothing tells of waits between several lanes."""
     edges = spread_over_branches(edges, program.nodes, program)
     if sync_info in ("none", "api_names") and len(program.nodes.lanes) > 1:
         edges = join_edges((edges, inferred_edges(program.nodes, program.order.in_start_order)))
-    return Dependences(
+    return Dependencies(
         program=program,
         edges=edges,
         syncs=syncs,
@@ -140,7 +143,7 @@ def _nothing_measured() -> MeasuredEvents:
 
 def _without_known(edges: EdgeTable, awaited: AwaitedWork, program: HostProgram) -> EdgeTable:
     """Without edges that say what the submitting thread had already waited for."""
-    from rpl_analysis.execution_graph.dependences.awaited_work import known_before
+    from rpl_analysis.execution_graph.dependencies.awaited_work import known_before
 
     if not len(edges):
         return no_edges()

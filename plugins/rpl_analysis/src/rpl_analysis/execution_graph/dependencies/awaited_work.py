@@ -13,7 +13,7 @@ import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max, running_max
-from rpl_analysis.execution_graph.dependences.device_waits import AwaitedPairs, device_waits
+from rpl_analysis.execution_graph.dependencies.device_waits import AwaitedPairs, device_waits
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before
 from rpl_core.model.calls import CallKind
@@ -23,8 +23,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.event_edges import EventRecords
-    from rpl_analysis.execution_graph.dependences.pending_waits import PendingWork
+    from rpl_analysis.execution_graph.dependencies.event_edges import EventRecords
+    from rpl_analysis.execution_graph.dependencies.pending_waits import PendingWork
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.dependences.null_streams import Blocking
+from rpl_analysis.execution_graph.dependencies.null_streams import Blocking
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_submitted
 from rpl_analysis.execution_graph.host_program.submission import call_place

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.dependences.event_edges import EventRecords, EventWaits
+    from rpl_analysis.execution_graph.dependencies.event_edges import EventRecords, EventWaits
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles
