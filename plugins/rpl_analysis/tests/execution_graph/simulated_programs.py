@@ -6,7 +6,7 @@ import random
 
 import attrs
 
-from rpl_testkit.simulation.program import HostThread, Step
+from rpl_testkit.simulation.program import OWN_STREAM, HostThread, Step
 
 _STREAMS, _EVENTS = 4, 3
 _LAUNCHES = ("launch", "launch", "copy")
@@ -16,16 +16,32 @@ _IN_CALL = ((100, 100), (0, 0), (100, 5_000), (5_000, 100), (3_000, 3_000))
 _START, _TALK = 99, 98
 _EVENTS_PER_GPU = 10
 #: Calls for which the device of the thread must be, or decides which, the one of the step.
-_ON_DEVICE = ("launch", "graph", "copy", "record", "create_stream", "sync_device", "sync_stream", "wait")
+_ON_DEVICE = (
+    *("launch", "graph", "copy", "blocking_copy", "memset", "host_function", "free", "create_stream"),
+    *("record", "wait", "sync_device", "sync_stream", "query_stream"),
+)
+#: Calls whose times tell that they waited, and all.
+TELLING = ("host_function", "memset", "blocking_copy", "free")
+_POLLS = ("query_stream", "query_event")
+EVERYTHING = (*TELLING, *_POLLS)
+_MAY_WAIT = ("copy", "memset", "free")
 
 
 def random_program(
-    rng: random.Random, threads: int, *, graphs: bool = False, gpus: int = 1
+    rng: random.Random,
+    threads: int,
+    *,
+    graphs: bool = False,
+    gpus: int = 1,
+    further: tuple[str, ...] = (),
 ) -> tuple[HostThread, ...]:
     """Every piece of work has a name of its own; thread 0 makes the shared streams before others begin.
 
     With ``graphs`` some launches are of graphs with up to three branches. Of several GPUs each has streams
     and events of its own, and a thread changes to the one that it puts work on.
+
+    ``further`` kinds of calls come with the default streams of threads, streams of other priorities and other
+    functions of the same meaning. Without queries among them the times of calls tell which of them waited.
     """
     makes = [
         Step(
@@ -33,6 +49,7 @@ def random_program(
             stream=stream,
             non_blocking=rng.random() < 0.5,
             device=stream % gpus,
+            which=rng.randrange(3) if further else 0,
         )
         for stream in range(1, _STREAMS)
     ]
@@ -42,7 +59,7 @@ def random_program(
                 [
                     *([] if thread else makes),
                     Step("listen" if thread else "tell", event=_START),
-                    *_steps(rng, thread, threads, graphs=graphs, gpus=gpus),
+                    *_steps(rng, thread, threads, graphs=graphs, gpus=gpus, further=further),
                 ],
                 gpus,
             )
@@ -63,13 +80,15 @@ def _on_devices(steps: list[Step], gpus: int) -> list[Step]:
     return found
 
 
-def _steps(rng: random.Random, thread: int, threads: int, *, graphs: bool, gpus: int) -> list[Step]:
+def _steps(
+    rng: random.Random, thread: int, threads: int, *, graphs: bool, gpus: int, further: tuple[str, ...]
+) -> list[Step]:
     steps: list[Step] = []
     home = thread % gpus  # of its own stream
     own = _STREAMS + thread  # a stream, and an event, that no other thread uses
     made = False
     for number in range(rng.randint(1, 24)):
-        kind = rng.choice((*_CALLS, "stream", "destroy_event", "think", "tell", "listen"))
+        kind = rng.choice((*_CALLS, *further, "stream", "destroy_event", "think", "tell", "listen"))
         if kind in ("tell", "listen"):
             # Threads that talk wait for each other without any call; the first one never waits.
             if threads > 1 and (kind == "tell") == (thread == 0):
@@ -91,14 +110,16 @@ def _steps(rng: random.Random, thread: int, threads: int, *, graphs: bool, gpus:
             made = not made
             verb = "create_stream" if made else "destroy_stream"
             step = attrs.evolve(step, kind=verb, stream=own, non_blocking=rng.random() < 0.5)
+        if further:
+            step = _varied(rng, step, further, gpus)
         if step.kind != "create_stream" and step.stream < _STREAMS:
-            home_of = step.stream % gpus if step.stream else rng.randrange(gpus)
+            home_of = step.stream % gpus if step.stream > 0 else rng.randrange(gpus)
             step = attrs.evolve(step, device=home_of)
         else:
             step = attrs.evolve(step, device=home)
         if step.kind == "record":
             step = attrs.evolve(step, event=step.event + _EVENTS_PER_GPU * step.device)
-        elif step.kind in ("wait", "sync_event", "destroy_event"):
+        elif step.kind in ("wait", "sync_event", "query_event", "destroy_event"):
             step = attrs.evolve(step, event=step.event + _EVENTS_PER_GPU * rng.randrange(gpus))
         if graphs and kind == "launch" and rng.random() < 0.3:
             step = attrs.evolve(step, kind="graph", branches=rng.randint(1, 3))
@@ -108,12 +129,34 @@ def _steps(rng: random.Random, thread: int, threads: int, *, graphs: bool, gpus:
     return steps
 
 
+def _varied(rng: random.Random, step: Step, further: tuple[str, ...], gpus: int) -> Step:
+    """The step as one of the functions that mean it, in a default stream now and then, waiting or not."""
+    step = attrs.evolve(step, which=rng.randrange(3), by_name=rng.random() < 0.5)
+    if step.stream < _STREAMS and "stream" not in step.kind and rng.random() < 0.2:
+        step = attrs.evolve(step, stream=OWN_STREAM)
+    if step.kind in (*_POLLS, *_MAY_WAIT, "destroy_stream"):
+        step = attrs.evolve(step, waits=rng.random() < 0.5)
+    return step if set(_POLLS) & set(further) else _telling(step, gpus)
+
+
+def _telling(step: Step, gpus: int) -> Step:
+    """Calls that don't wait return before their work can have ended, and no other device is waited for."""
+    if step.kind == "free":
+        return attrs.evolve(step, waits=gpus == 1, kind="free" if gpus == 1 else "think")
+    if step.kind == "destroy_stream":
+        return attrs.evolve(step, waits=False)
+    return attrs.evolve(step, after_ns=100) if step.kind in _MAY_WAIT else step
+
+
 def hurried(program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
     """The same calls by a host that takes no time: nothing but work is left that takes any."""
     return tuple(
         tuple(
             attrs.evolve(
-                step, before_ns=0, after_ns=0, duration_ns=0 if step.kind == "think" else step.duration_ns
+                step,
+                before_ns=0,
+                after_ns=0,
+                duration_ns=0 if step.kind in ("think", "host_function") else step.duration_ns,
             )
             for step in thread
         )

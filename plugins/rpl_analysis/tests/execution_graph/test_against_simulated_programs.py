@@ -25,7 +25,7 @@ from rpl_testkit.simulation.proofs import proven_order
 from rpl_testkit.simulation.runtime import Played, play
 
 from .conftest import FoundEdges
-from .simulated_programs import faster, hurried, kept_busy, named_alike, random_program
+from .simulated_programs import EVERYTHING, TELLING, faster, hurried, kept_busy, named_alike, random_program
 
 RANDOM = st.randoms(use_true_random=False)
 NOTHING_BUT_WORK = Costs(between_calls_ns=0, begin_ns=0, return_ns=0)
@@ -81,7 +81,8 @@ def _found(played: Played, worst: Confidence, *, by_call: bool = False) -> Pairs
 
 
 def _check_edges(rng, threads: int) -> None:
-    program = random_program(rng, threads, graphs=True, gpus=rng.choice((1, 1, 2)))
+    further = rng.choice(((), EVERYTHING))
+    program = random_program(rng, threads, graphs=True, gpus=rng.choice((1, 1, 2)), further=further)
     played = play(program, queues=rng.choice((0, 0, 2)))
     assume(any(not work.is_copy for work in played.recording.work))
     true = _pairs(played.after)
@@ -91,7 +92,7 @@ def _check_edges(rng, threads: int) -> None:
     assume(not lanes_are_queues(played.recording.trace()))
     certain = _found(played, Confidence.CERTAIN, by_call=True)
     assert certain <= _of_calls(played, true), "a certain order of graphs is not true"
-    # What a thread had waited for before it made a record or wait is not looked up for other threads.
+    # What a thread had waited for before it made such a mark is not looked up for other threads.
     proven = _pairs(proven_order(played.recording, marks_carry=False))
     assert _of_calls(played, proven) <= certain, "a proven edge is not certain"
 
@@ -116,7 +117,7 @@ def test_the_same_of_thousands_of_programs(threads, rng) -> None:
 @given(rng=RANDOM)
 def test_of_one_thread_on_queues_of_its_own_the_whole_order_is_found(rng) -> None:
     """Including that of the null stream, which is probable only."""
-    played = play(random_program(rng, 1, gpus=rng.choice((1, 2))))
+    played = play(random_program(rng, 1, gpus=rng.choice((1, 2)), further=TELLING))
     assume(any(not work.is_copy for work in played.recording.work))
     assert _found(played, Confidence.PROBABLE) == _pairs(played.after)
 
@@ -124,7 +125,7 @@ def test_of_one_thread_on_queues_of_its_own_the_whole_order_is_found(rng) -> Non
 @settings(max_examples=60)
 @given(rng=RANDOM)
 def test_the_critical_path_is_the_time_of_a_host_that_takes_none(rng) -> None:
-    program = random_program(rng, 1, graphs=True, gpus=rng.choice((1, 2)))
+    program = random_program(rng, 1, graphs=True, gpus=rng.choice((1, 2)), further=TELLING)
     played = play(program)
     assume(any(not work.is_copy for work in played.recording.work))
     assume(not lanes_are_queues(played.recording.trace()))
@@ -165,7 +166,7 @@ def test_the_same_of_thousands_of_predictions(rng) -> None:
 @given(rng=RANDOM)
 def test_where_launches_come_late_a_prediction_is_the_least_that_can_happen(rng) -> None:
     """Waits stay as recorded: a launch that would still come late is not foreseen, only less gain (3.3)."""
-    program = named_alike(rng, random_program(rng, 1))
+    program = named_alike(rng, random_program(rng, 1, further=("memset", "blocking_copy")))
     played = play(program, AT_ONCE)
     assume(any(not work.is_copy for work in played.recording.work))
     name, factor = rng.choice(sorted({work.name for work in played.work})), rng.choice((2, 5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import attrs
 import numpy as np
 import pytest
 
@@ -114,9 +115,9 @@ def test_blocking_copies_hold_the_thread_back_probably(program, edges_of, functi
     program.launch("b", 20, 30, stream=2)
     found = edges_of(program)
     assert found.between_work() == {("copied", "b")}
-    assert {(kind, sure) for u, v, kind, sure in found.all() if "sync -1" not in u} == {
-        ("blocking_call", "probable")
-    }
+    # That the copy was waited for is probable; that the thread went on after the call is certain.
+    assert [edge[2:] for edge in found.all() if edge[0] == "copied"] == [("blocking_call", "probable")]
+    assert [edge[2:] for edge in found.all() if edge[1] == "b"] == [("blocking_call", "certain")]
 
 
 def test_a_blocking_copy_that_returned_early_held_nothing_back(program, edges_of):
@@ -132,7 +133,35 @@ def test_freeing_memory_waits_for_the_device_probably(program, edges_of):
     program.call("hipFree", until_us=12)
     program.launch("b", 20, 30, stream=2)
     assert edges_of(program).between_work() == {("a", "b")}
-    assert all(sure == "probable" for *_, kind, sure in edges_of(program).all() if kind == "blocking_call")
+    assert [edge[2:] for edge in edges_of(program).all() if edge[0] == "a"] == [("blocking_call", "probable")]
+
+
+@pytest.mark.parametrize(("until_us", "waited"), [(9.9, False), (10, True)])
+def test_an_asynchronous_copy_whose_call_returned_after_it_had_ended_was_probably_waited_for(
+    program, edges_of, until_us, waited
+):
+    """HIP copies memory of the host that is not pinned synchronously; whether it was is not recorded."""
+    program.copy("HtoD", 0, 10, stream=1, at_us=-1, until_us=until_us)
+    program.launch("b", 20, 30, stream=2)
+    trace = program.trace()
+    found = edges_of(trace)
+    assert found.between_work() == ({("HtoD", "b")} if waited else set())
+    assert [edge[2:] for edge in found.all() if edge[0] == "HtoD"] == [("blocking_call", "probable")] * waited
+    inside_gpus = attrs.evolve(trace.copies, source_agent=trace.copies.destination_agent)
+    assert edges_of(attrs.evolve(trace, copies=inside_gpus)).all() == []
+
+
+def test_a_free_of_memory_hides_nothing_of_what_was_certainly_waited_for(program, edges_of):
+    program.launch("a", 0, 10, stream=1)
+    program.call("hipStreamSynchronize", stream=1, until_us=12)
+    program.launch("late", 11, 14, stream=3)
+    program.call("hipFree", until_us=16)
+    program.launch("b", 20, 30, stream=2)
+    found = edges_of(program)
+    sure = {edge[:2] for edge in found.all() if edge[3] == "certain"}
+    first, second = (edge[1] for edge in found.all() if edge[0] in ("a", "late"))
+    assert {("a", first), (first, second), (second, "b")} <= sure
+    assert ("late", second) not in sure
 
 
 def test_a_wait_that_returned_before_the_work_ended_is_counted_and_dropped(program, edges_of):

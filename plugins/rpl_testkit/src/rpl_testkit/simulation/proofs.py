@@ -13,23 +13,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 if TYPE_CHECKING:
     from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
 
 __all__ = ["proven_order"]
 
-_MARKS = ("hipEventRecord", "hipStreamWaitEvent")
-_IN_STREAM = ("hipLaunchKernel", "hipGraphLaunch", "hipMemcpyAsync", *_MARKS)
-_RECORD = "hipEventRecord"
+_MARKS = ("hipEventRecord", "hipEventRecordWithFlags", "hipStreamWaitEvent")
+_HOST_FUNCTIONS = ("hipLaunchHostFunc", "hipStreamAddCallback")
+_NULL_ONLY = ("hipMemcpy", "hipMemset")
+_IN_STREAM = (
+    *("hipLaunchKernel", "hipModuleLaunchKernel", "hipExtModuleLaunchKernel"),
+    *("hipGraphLaunch", "hipMemcpyAsync"),
+    *_HOST_FUNCTIONS,
+    *_NULL_ONLY,
+    *_MARKS,
+)
+_RECORDS = ("hipEventRecord", "hipEventRecordWithFlags")
 _FORGET = ("hipEventDestroy", "hipEventCreate")
-_COMES_BACK = ("hipStreamSynchronize", "hipEventSynchronize", "hipDeviceSynchronize")
+_OF_DEVICE = ("hipDeviceSynchronize", "hipCtxSynchronize")
+_COMES_BACK = ("hipStreamSynchronize", "hipEventSynchronize", *_OF_DEVICE)
+_CREATES = ("hipStreamCreate", "hipStreamCreateWithFlags", "hipStreamCreateWithPriority")
+_LEGACY, _OWN = 1, 2
 
 
 def proven_order(program: RecordedProgram, *, marks_carry: bool = True) -> list[frozenset[int]]:
     """Per work (in the order of ``program.work``) the work that must have ended before it could begin.
 
-    A record or wait that a thread makes after a synchronisation comes after what it waited for, and so does
-    what other threads put behind that mark. ``marks_carry`` False leaves such proofs out.
+    A record, wait or host function that a thread makes after a synchronisation comes after what it waited
+    for, and so does what other threads put behind that mark. ``marks_carry`` False leaves such proofs out.
     """
     calls = sorted(program.calls, key=lambda call: call.correlation_id)
     facts = _Facts(calls, program.work, marks_carry=marks_carry)
@@ -59,7 +72,9 @@ class _Facts:
         numbers: dict[int, list[int]] = {}
         for i, one in enumerate(work):
             numbers.setdefault(one.correlation_id, []).append(i)
-        self._calls, self._work, self._marks_carry = calls, work, marks_carry
+        # Stream 0 of the functions with this suffix is the thread's own, as is hipStreamPerThread's.
+        plain = [attrs.evolve(call, function=call.function.removesuffix("_spt")) for call in calls]
+        self._calls, self._work, self._marks_carry = plain, work, marks_carry
         self._devices = _devices(calls)
         self._streams = _stream_lives(calls, self._devices)
         self.work_of = [numbers.get(call.correlation_id, []) for call in calls]
@@ -71,7 +86,7 @@ class _Facts:
                 continue
             before = _before(other, call)
             if other.function in _COMES_BACK and other.thread == call.thread and before:
-                if self._marks_carry or call.function not in _MARKS:
+                if self._marks_carry or call.function not in (*_MARKS, *_HOST_FUNCTIONS):
                     yield i  # The thread went on only when that call had come back.
             elif other.function in _IN_STREAM and call.function in _IN_STREAM:
                 if self._streams[i] == self._streams[place] and (before or self._ran_before(i, place)):
@@ -94,9 +109,7 @@ class _Facts:
         if function == "hipStreamSynchronize":
             return self._streams[submitted] == self._streams[place]
         stream = self._streams[submitted]
-        return (
-            function == "hipDeviceSynchronize" and stream is not None and stream[-1] == self._devices[place]
-        )
+        return function in _OF_DEVICE and stream is not None and stream[-1] == self._devices[place]
 
     def _latest_record(self, call: RecordedCall) -> Iterator[int]:
         """The record that the event surely stands for when the call is made: the last one before it."""
@@ -104,13 +117,13 @@ class _Facts:
             i
             for i, other in enumerate(self._calls)
             if other.event == call.event
-            and other.function in (_RECORD, *_FORGET)
+            and other.function in (*_RECORDS, *_FORGET)
             and not _before(call, other)
         ]
         for i in marks:
             others = (self._calls[j] for j in marks if j != i)
             latest = _before(self._calls[i], call) and all(_before(other, self._calls[i]) for other in others)
-            if latest and self._calls[i].function == _RECORD:
+            if latest and self._calls[i].function in _RECORDS:
                 yield i
 
 
@@ -133,15 +146,23 @@ def _devices(calls: Sequence[RecordedCall]) -> list[int]:
 
 def _stream_lives(calls: Sequence[RecordedCall], devices: Sequence[int]) -> list[tuple[int, int, int] | None]:
     """Per call its stream: which life of which pointer, which can come back after its destruction, and its
-    device: that of the thread which made it. Null streams, one on each device, are of the calling thread's.
+    device: that of the thread which made it. Null streams, one on each device, are of the calling thread's;
+    so are threads' own default streams.
     """
     lives: dict[int, tuple[int, int, int]] = {}
     found: list[tuple[int, int, int] | None] = []
     for call, device in zip(calls, devices, strict=True):
-        if call.stream is None:
+        function = call.function.removesuffix("_spt")
+        if call.stream is None and function not in _NULL_ONLY:
             found.append(None)
             continue
-        if call.function == "hipStreamCreateWithFlags":
+        if call.stream == _OWN or function != call.function:
+            found.append((-1 - call.thread, 0, device))
+            continue
+        if call.stream in (None, 0, _LEGACY):
+            found.append((0, 0, device))
+            continue
+        if function in _CREATES:
             lives[call.stream] = call.stream, lives.get(call.stream, (0, 0, 0))[1] + 1, device
         found.append(lives.get(call.stream, (call.stream, 0, device)))
     return found

@@ -16,7 +16,15 @@ import attrs
 
 from rpl_core.values import frozen
 from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
-from rpl_testkit.simulation.program import Costs, HostThread, Step
+from rpl_testkit.simulation.hip_functions import (
+    FUNCTIONS,
+    OF_EVENT,
+    OF_STREAM,
+    POLLS,
+    WORK,
+    function_of,
+)
+from rpl_testkit.simulation.program import OWN_STREAM, Costs, HostThread, Step
 
 __all__ = ["Played", "Work", "play"]
 
@@ -27,31 +35,12 @@ _EPOCH_NS: Final = 10**12
 _QUEUES_BETWEEN_BRANCHES: Final = 101
 _FIRST_HANDLE: Final = 0x55D0_0000_0000
 _FIRST_EVENT: Final = 0xE000
-_FUNCTIONS: Final = {
-    "launch": "hipLaunchKernel",
-    "graph": "hipGraphLaunch",
-    "copy": "hipMemcpyAsync",
-    "record": "hipEventRecord",
-    "wait": "hipStreamWaitEvent",
-    "sync_stream": "hipStreamSynchronize",
-    "sync_event": "hipEventSynchronize",
-    "sync_device": "hipDeviceSynchronize",
-    "set_device": "hipSetDevice",
-    "create_stream": "hipStreamCreateWithFlags",
-    "destroy_stream": "hipStreamDestroy",
-    "destroy_event": "hipEventDestroy",
-}
-_OF_STREAM: Final = (
-    "launch",
-    "graph",
-    "copy",
-    "record",
-    "wait",
-    "sync_stream",
-    "create_stream",
-    "destroy_stream",
-)
-_OF_EVENT: Final = ("record", "wait", "sync_event", "destroy_event")
+_LEGACY_HANDLE: Final = 1
+_OWN_HANDLE: Final = 2
+_COPIES: Final = ("copy", "blocking_copy")
+_WAITS: Final = ("sync_stream", "sync_event", "sync_device", "blocking_copy")
+#: Between two queries of a thread that asks until its work has ended.
+_POLL_NS: Final = 20_000
 
 
 @attrs.define(eq=False)
@@ -122,7 +111,7 @@ class _Thread:
 class _Player:
     def __init__(self, costs: Costs, queues: int) -> None:
         self._costs, self._queues = costs, queues
-        self._nulls: dict[int, _Stream] = {}
+        self._nulls: dict[tuple[int, int], _Stream] = {}  # by device, and thread for its own
         self._streams: dict[int, _Stream] = {}
         self._ever: list[_Stream] = []  # destroyed ones too: their work goes on
         self._free_handles: list[int] = []
@@ -160,7 +149,7 @@ class _Player:
     def _plan(self, pending: list[tuple[int, int]], host: _Thread) -> None:
         if host.steps:
             step = host.steps[0]
-            before_ns = step.before_ns if step.kind in _FUNCTIONS else 0
+            before_ns = step.before_ns if step.kind in FUNCTIONS else 0
             heapq.heappush(pending, (host.clock_ns + before_ns, host.number))
 
     def _make(self, host: _Thread, step: Step) -> None:
@@ -177,20 +166,28 @@ class _Player:
             returned = self._take_effect(host, step, effect, call)
             self._calls[call] = attrs.evolve(self._calls[call], end_ns=_EPOCH_NS + returned)
             host.clock_ns = returned + self._costs.between_calls_ns
+            if step.kind in POLLS and step.waits and not self._has_ended(host, step, effect):
+                host.clock_ns += _POLL_NS
+                host.steps.insert(0, step)
 
     def _call(self, host: _Thread, step: Step, begin: int) -> int:
         if step.kind == "create_stream":
             self._create(host, step)
-        handle = self._stream(host, step).handle if step.kind in _OF_STREAM else None
+        handle = self._stream(host, step).handle if step.kind in OF_STREAM else None
+        own = step.stream == OWN_STREAM and handle is not None
+        if handle is not None and step.stream <= 0:
+            handle = (_OWN_HANDLE if own else _LEGACY_HANDLE) if step.by_name else 0
+        function = function_of(step.kind, step.which, per_thread=own and not step.by_name)
+        has_flags = step.kind == "create_stream" and function != "hipStreamCreate"
         self._calls.append(
             RecordedCall(
-                function=_FUNCTIONS[step.kind],
+                function=function,
                 begin_ns=_EPOCH_NS + begin,
                 end_ns=0,
                 correlation_id=0,
                 stream=handle,
-                event=_FIRST_EVENT + step.event if step.kind in _OF_EVENT else None,
-                flags=int(step.non_blocking) if step.kind == "create_stream" else None,
+                event=_FIRST_EVENT + step.event if step.kind in OF_EVENT else None,
+                flags=int(step.non_blocking) if has_flags else None,
                 device=step.device if step.kind == "set_device" else None,
                 thread=host.number + 1,
             )
@@ -199,18 +196,23 @@ class _Player:
 
     def _stream(self, host: _Thread, step: Step) -> _Stream:
         """The stream that a step of a thread names."""
-        if step.stream:
+        if step.stream > 0:
             return self._streams[step.stream]
-        if host.device not in self._nulls:
-            self._nulls[host.device] = null = _Stream(0, 0, host.device, blocking=False)
-            self._ever.append(null)
-        return self._nulls[host.device]
+        key = host.device, host.number if step.stream == OWN_STREAM else -1
+        if key not in self._nulls:
+            own = step.stream == OWN_STREAM
+            self._stream_ids += own
+            # A thread's own default stream and the legacy one wait for each other.
+            self._nulls[key] = _Stream(self._stream_ids if own else 0, 0, host.device, blocking=own)
+            self._ever.append(self._nulls[key])
+        return self._nulls[key]
 
     def _create(self, host: _Thread, step: Step) -> None:
         self._stream_ids += 1
         # A pointer is free again as soon as its stream was destroyed.
         handle = self._free_handles.pop() if self._free_handles else _FIRST_HANDLE + 64 * self._stream_ids
-        made = _Stream(self._stream_ids, handle, host.device, not step.non_blocking)
+        plain = function_of(step.kind, step.which, per_thread=False) == "hipStreamCreate"
+        made = _Stream(self._stream_ids, handle, host.device, plain or not step.non_blocking)
         self._streams[step.stream] = made
         self._ever.append(made)
 
@@ -219,11 +221,14 @@ class _Player:
         if step.kind == "set_device":
             host.device = step.device
             return effect + step.after_ns
-        stream = self._stream(host, attrs.evolve(step, stream=step.stream if step.kind in _OF_STREAM else 0))
-        if step.kind in ("launch", "copy"):
-            stream.last = stream.last_work = self._submit(host, step, stream, effect, call, stream.id)
-        elif step.kind == "graph":
+        stream = self._stream(host, step if step.kind in OF_STREAM else attrs.evolve(step, stream=0))
+        if step.kind == "graph":
             self._submit_graph(host, step, stream, effect, call)
+        elif step.kind in WORK:
+            stream.last = stream.last_work = self._submit(host, step, stream, effect, call, stream.id)
+        elif step.kind == "host_function":
+            stream.last = self._mark(host, stream, effect)
+            stream.last.done_ns += step.duration_ns
         elif step.kind == "record":
             self._latest[step.event] = self._mark(host, stream, effect)
         elif step.kind == "wait":
@@ -233,19 +238,27 @@ class _Player:
             self._free_handles.append(self._streams.pop(step.stream).handle)
         elif step.kind == "destroy_event":
             self._latest.pop(step.event, None)
-        elif step.kind != "create_stream":
+        if step.kind in POLLS and not (step.waits and self._has_ended(host, step, effect)):
+            return effect + step.after_ns
+        if step.waits or step.kind in _WAITS:
             awaited: list[tuple[Reason, _Command]] = [("host", one) for one in self._awaited(step, stream)]
             host.waited = _done(_Command([*awaited, ("host", host.waited)]), effect)
             return max(effect, host.waited.ready_ns()) + self._costs.return_ns
         return effect + step.after_ns
 
+    def _has_ended(self, host: _Thread, step: Step, when: int) -> bool:
+        """Whether a query that takes effect then succeeds."""
+        stream = self._stream(host, attrs.evolve(step, stream=step.stream if step.kind in OF_STREAM else 0))
+        return all(command.done_ns <= when for command in self._awaited(step, stream))
+
     def _awaited(self, step: Step, stream: _Stream) -> Iterable[_Command]:
-        if step.kind == "sync_event":
+        if step.kind in ("sync_event", "query_event"):
             return [self._latest[step.event]] if step.event in self._latest else []
-        if step.kind == "sync_device":
+        if step.kind in ("sync_device", "free"):
             return [s.last for s in self._beside(stream) if s.last is not None]
         # Of the null stream the header says that it waits for others too, the guide that it does not.
-        beside = [s.last_work for s in self._beside(stream) if s.blocking] if stream.id == 0 else []
+        waits_beside = stream.id == 0 and step.kind == "sync_stream"
+        beside = [s.last_work for s in self._beside(stream) if s.blocking] if waits_beside else []
         return [command for command in (stream.last, *beside) if command is not None]
 
     def _beside(self, stream: _Stream) -> list[_Stream]:
@@ -285,7 +298,7 @@ class _Player:
             blockers += [("null_stream", s.last_work) for s in beside if s.last_work is not None]
         queue = queue % self._queues if self._queues else queue
         hardware = stream.device, queue
-        if self._queues and step.kind != "copy" and hardware in self._on_queue:
+        if self._queues and step.kind not in _COPIES and hardware in self._on_queue:
             blockers.append(("queue", self._on_queue[hardware]))
         blockers.append(("host", host.waited))
         command = _Command(blockers, work=len(self._work))
@@ -295,8 +308,8 @@ class _Player:
         reason: Reason = held[0] if held[1].done_ns > effect else "launch"
         self._work.append(Work(step.name, begin, command.done_ns, reason, effect))
         self._pieces.append(command)
-        self._placed.append((call, stream, -1 if step.kind == "copy" else queue))
-        if step.kind != "copy":
+        self._placed.append((call, stream, -1 if step.kind in _COPIES else queue))
+        if step.kind not in _COPIES:
             self._on_queue[hardware] = command
         return command
 

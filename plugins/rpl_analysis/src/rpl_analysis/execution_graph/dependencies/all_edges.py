@@ -84,7 +84,7 @@ def _with_calls(
     # API calls tell streams, measured events only queues: those count where arguments are missing.
     by_call = calls.with_arguments or trace.device_events is None
     measured = _nothing_measured() if by_call else _measured(trace, program)
-    awaited = awaited_work(program, records, pending, status)
+    awaited = awaited_work(program, records, pending, status, _copies_of_host(trace, nodes))
     syncs = find_host_syncs(program, awaited, _graph_begins(trace, nodes))
     of_events = wait_edges(nodes, waits, records, pending)
     between = _without_known(join_edges((of_events, measured.edges, null)), awaited, program)
@@ -167,3 +167,14 @@ def _graph_begins(trace: Trace, nodes: WorkNodes) -> Int64Column:
     known = nodes.process >= 0
     np.minimum.at(first, of_process[nodes.process[known]], nodes.begin_ns[known])
     return first[of_process]
+
+
+def _copies_of_host(trace: Trace, nodes: WorkNodes) -> NDArray[np.bool_]:
+    """Copies of which one end is not known to be a GPU's memory."""
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    copied = np.flatnonzero(nodes.is_copy)
+    if trace.copies is not None and copied.size:
+        gpu = np.array([*(agent.kind == "GPU" for agent in trace.agents), False])
+        row = nodes.row[copied]
+        found[copied] = ~(gpu[trace.copies.source_agent[row]] & gpu[trace.copies.destination_agent[row]])
+    return found

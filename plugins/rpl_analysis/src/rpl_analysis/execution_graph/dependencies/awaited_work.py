@@ -2,7 +2,8 @@
 
 Stream and event synchronisation name one node; what waits for many lanes is ``device_waits``' knowledge.
 Calls that block as a side effect (copies, frees) are known by rules with exceptions, so they count as waiting
-only for what had ended when they returned.
+only for what had ended when they returned. So do asynchronous copies, which wait if the host's memory is not
+pinned: what no recording says.
 """
 
 from __future__ import annotations
@@ -52,9 +53,13 @@ class AwaitedWork:
 
 
 def awaited_work(
-    program: HostProgram, records: EventRecords, pending: PendingWork, status: NDArray[np.int8]
+    program: HostProgram,
+    records: EventRecords,
+    pending: PendingWork,
+    status: NDArray[np.int8],
+    of_host: NDArray[np.bool_],
 ) -> AwaitedWork:
-    """All pairs of the trace. The program's API calls must be known."""
+    """All pairs of the trace. The program's API calls must be known. ``of_host``: copies to or from hosts."""
     calls, streams = program.calls, program.streams
     assert calls is not None
     assert streams is not None
@@ -62,7 +67,7 @@ def awaited_work(
     by_event, unresolved_events = _event_syncs(calls, records, pending)
     by_device, unresolved_devices = device_waits(program, calls, streams, status)
     behind_waits = AwaitedPairs(*pending.of_syncs())
-    parts = [by_stream, behind_waits, by_event, *by_device, _own_work(program, calls)]
+    parts = [by_stream, behind_waits, by_event, *by_device, _own_work(program, calls, of_host)]
     pairs, inconsistent = _consistent(
         AwaitedPairs(
             np.concatenate([part.call for part in parts]),
@@ -104,10 +109,13 @@ def _event_syncs(calls: HostCalls, records: EventRecords, pending: PendingWork) 
     return AwaitedPairs(call[has_node], known[has_node], doubts[has_node]), unresolved
 
 
-def _own_work(program: HostProgram, calls: HostCalls) -> AwaitedPairs:
-    """Copies and kernels that a blocking call itself submitted."""
+def _own_work(program: HostProgram, calls: HostCalls, of_host: NDArray[np.bool_]) -> AwaitedPairs:
+    """Copies and kernels that a blocking call itself submitted, or a copy that may have been one."""
     call = program.submissions.call
-    node = np.flatnonzero((call >= 0) & (calls.kind[call] == CallKind.BLOCKING_COPY))
+    own = (call >= 0) & (calls.kind[call] == CallKind.BLOCKING_COPY)
+    returned_late = calls.table.end_ns[call] >= program.nodes.end_ns
+    own |= of_host & (call >= 0) & (calls.kind[call] == CallKind.OTHER) & returned_late
+    node = np.flatnonzero(own)
     return AwaitedPairs.made(call[node], node, Confidence.PROBABLE)
 
 

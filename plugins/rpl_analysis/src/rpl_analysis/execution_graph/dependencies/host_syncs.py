@@ -178,15 +178,9 @@ def _edges_out(program: HostProgram, calls: HostCalls, after: _After, number: In
 
 
 def _with_blocking_kind(table: EdgeTable, calls: HostCalls, call: Int64Column) -> EdgeTable:
-    """Calls that block as a side effect give edges of their own kind, at most probable ones."""
-    side_effect = (calls.kind[call] == CallKind.BLOCKING_COPY) | (calls.kind[call] == CallKind.FREE)
-    return attrs.evolve(
-        table,
-        kind=np.where(side_effect, np.int8(EdgeKind.BLOCKING_CALL), table.kind),
-        confidence=np.maximum(
-            table.confidence, np.where(side_effect, np.int8(Confidence.PROBABLE), 0)
-        ).astype(np.int8),
-    )
+    """Calls that block as a side effect give edges of their own kind."""
+    side_effect = np.isin(calls.kind[call], (CallKind.BLOCKING_COPY, CallKind.FREE, CallKind.OTHER))
+    return attrs.evolve(table, kind=np.where(side_effect, np.int8(EdgeKind.BLOCKING_CALL), table.kind))
 
 
 def _edges_along(calls: HostCalls, call: Int64Column, time_ns: Int64Column, first: int) -> EdgeTable:

@@ -1,8 +1,8 @@
 """Edges of the legacy null stream: it waits for all blocking streams of its device, and they for it.
 
 Exempt are non-blocking streams, which the create call's flags tell (docs/reference/execution-graph.md, 2.2).
-Without those calls a stream counts as blocking, the default, unless times prove otherwise. Null streams that
-are the thread's own are not legacy.
+Without those calls a stream counts as blocking, the default, unless times prove otherwise. Default streams
+of threads are blocking ones.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def blocking_lanes(
     matched[lane] = True
     _apply_unmatched(status, matched, nodes, calls, creates, non_blocking)
     status[lane] = np.where(non_blocking[create], Blocking.NO, Blocking.YES)
+    status[streams.own_lanes()] = Blocking.YES
     return status
 
 

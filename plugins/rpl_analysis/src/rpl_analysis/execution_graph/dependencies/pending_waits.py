@@ -174,7 +174,7 @@ def _device_syncs_behind(
 def _ordinal_of_stream(calls: HostCalls, streams: StreamHandles, rows: Int64Column) -> Int64Column:
     """The device of each call's stream: that of the call which created it; of a null stream the caller's."""
     ordinal = streams.device.ordinal_at(rows)
-    named = np.flatnonzero(~streams.is_null(rows) & (streams.thread_at(rows) < 0))
+    named = np.flatnonzero(~streams.is_null(rows) & (streams.own_at(rows) < 0))
     creates = calls.rows(CallKind.STREAM_CREATE)
     both = np.concatenate([rows[named], creates])
     key = join_keys((calls.table.process[both], calls.table.stream_handle[both].view(np.int64)))
@@ -194,7 +194,7 @@ def _streams_of(
     number: Int64Column = lane.copy()
     unknown = np.flatnonzero(lane < 0)
     rows = rows[unknown]
-    handle = calls.table.stream_handle[rows].view(np.int64)
+    handle = streams.names_at(rows).view(np.int64)
     process = calls.table.process[rows]
     # A pointer names another stream once it was destroyed or created again.
     marks = calls.rows(CallKind.STREAM_CREATE, CallKind.STREAM_DESTROY)
@@ -208,7 +208,7 @@ def _streams_of(
     lived = np.sort(both[rows.size :] * size + marks)
     life = np.searchsorted(lived, both[: rows.size] * size + rows)
     device = np.where(streams.is_null(rows), streams.device.ordinal_at(rows), NOT_RECORDED)
-    own = streams.thread_at(rows)
+    own = streams.own_at(rows)
     _, index = number_keys(join_keys((both[: rows.size], life, device, own)))
     number[unknown] = index + np.int64(lanes)
     return number

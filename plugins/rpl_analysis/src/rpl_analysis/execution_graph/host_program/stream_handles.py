@@ -2,7 +2,8 @@
 
 A launch's call names the stream by pointer and its node runs in a lane
 (docs/reference/execution-graph.md, section 5). A pointer can name another stream after its stream was
-destroyed, so each pairing holds for a range of calls.
+destroyed, so each pairing holds for a range of calls. A thread has a default stream of its own on each
+device, the same one under both of its names.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamHandles", "learn_stream_handles"]
 
-_ANY_THREAD = -1
+_NOT_OWN = -1
 
 
 @frozen(eq=False)
 class StreamHandles:
     """Which lane a stream argument means. Ranges of one key are ascending and disjoint.
 
-    ``handle``: distinct handles ascending. Per range ``range_key`` ((process, handle, thread) as one number,
-    times calls, plus last row; ascending) and ``range_lane``. ``null_lane`` [process, agent] and
-    ``only_lane`` [process] are -1 where there is none.
+    ``handle``: distinct handles ascending. Per range ``range_key`` ((process, handle, thread and device of
+    its own stream) as one number, times calls, plus last row; ascending) and ``range_lane``. ``null_lane``
+    [process, agent] and ``only_lane`` [process] are -1 where there is none.
     """
 
     calls: HostCalls
@@ -73,14 +74,24 @@ class StreamHandles:
         null |= handle == LEGACY_STREAM
         return null
 
-    def thread_at(self, rows: Int64Column) -> Int64Column:
-        """The calling thread where the stream argument means its own stream, else -1."""
-        return _thread_of_handle(self.calls, rows)
+    def own_at(self, rows: Int64Column) -> Int64Column:
+        """A number of thread and device where the stream argument means the thread's own stream, else -1."""
+        return _own_streams(self.device, rows)
+
+    def names_at(self, rows: Int64Column) -> NDArray[np.uint64]:
+        """The stream arguments, each stream by one name only."""
+        return np.where(self.is_null(rows), NULL_STREAM, _names(self.calls, rows))
+
+    def own_lanes(self) -> Int64Column:
+        """Lanes that are threads' own default streams."""
+        is_own = self.range_key // np.int64(len(self.calls) + 1) % _own_span(self.device) > 0
+        own: Int64Column = self.range_lane[is_own]
+        return own
 
     def range_at(self, rows: Int64Column) -> Int64Column:
         """Index of the range that each call's stream argument falls into, -1 for none."""
-        code = places(self.calls.table.stream_handle[rows], self.handle)
-        key = _range_key(self.calls, rows, code, self.handle.size)
+        code = places(_names(self.calls, rows), self.handle)
+        key = _range_key(self.device, rows, code, self.handle.size)
         if not self.range_key.size:
             return np.full(rows.size, NOT_RECORDED, dtype=np.int64)
         size = np.int64(len(self.calls) + 1)
@@ -97,17 +108,39 @@ class StreamHandles:
         return np.where(index >= 0, self.range_lane[index], NOT_RECORDED)
 
 
-def _thread_of_handle(calls: HostCalls, rows: Int64Column) -> Int64Column:
-    """The thread where the handle means a stream of the thread's own, else -1."""
+def _is_own(calls: HostCalls, rows: Int64Column) -> BoolColumn:
+    """Whether the stream argument means a stream of the calling thread's own."""
     handle = calls.table.stream_handle[rows]
-    own = (handle == THREAD_STREAM) | (calls.own_null[rows] & (handle == NULL_STREAM))
-    return np.where(own, calls.thread[rows], _ANY_THREAD).astype(np.int64)
+    own: BoolColumn = (handle == THREAD_STREAM) | (calls.own_null[rows] & (handle == NULL_STREAM))
+    return own
 
 
-def _range_key(calls: HostCalls, rows: Int64Column, code: Int64Column, handles: int) -> Int64Column:
-    process = calls.table.process[rows].astype(np.int64)
-    return (process * max(1, handles) + np.maximum(code, 0)) * (calls.threads + 1) + (
-        _thread_of_handle(calls, rows) + 1
+def _names(calls: HostCalls, rows: Int64Column) -> NDArray[np.uint64]:
+    return np.where(_is_own(calls, rows), THREAD_STREAM, calls.table.stream_handle[rows])
+
+
+def _own_streams(device: CurrentDevice, rows: Int64Column) -> Int64Column:
+    own = _is_own(device.calls, rows)
+    found = np.full(rows.size, _NOT_OWN, dtype=np.int64)
+    if own.any():
+        thread = device.calls.thread[rows[own]].astype(np.int64)
+        found[own] = thread * _devices(device) + device.ordinal_at(rows[own])
+    return found
+
+
+def _devices(device: CurrentDevice) -> int:
+    return 1 + int(device.set_ordinal.max(initial=0))
+
+
+def _own_span(device: CurrentDevice) -> int:
+    """More than any number of ``_own_streams`` plus 1."""
+    return device.calls.threads * _devices(device) + 1
+
+
+def _range_key(device: CurrentDevice, rows: Int64Column, code: Int64Column, handles: int) -> Int64Column:
+    process = device.calls.table.process[rows].astype(np.int64)
+    return (process * max(1, handles) + np.maximum(code, 0)) * _own_span(device) + (
+        _own_streams(device, rows) + 1
     )
 
 
@@ -115,13 +148,13 @@ def learn_stream_handles(
     nodes: WorkNodes, submissions: Submissions, calls: HostCalls, device: CurrentDevice
 ) -> StreamHandles:
     """Pair handles and lanes from all nodes whose call is known."""
-    lane, first, last = _sightings(nodes, submissions, calls)
-    handles = distinct_values(calls.table.stream_handle[first])
-    code = places(calls.table.stream_handle[first], handles)
-    key = _range_key(calls, first, code, handles.size)
+    lane, first, last = _sightings(nodes, submissions, device)
+    handles = distinct_values(_names(calls, first))
+    code = places(_names(calls, first), handles)
+    key = _range_key(device, first, code, handles.size)
     order = np.lexsort((lane, first, key))
     key, lane, first, last = key[order], lane[order], first[order], last[order]
-    end = _range_ends(calls, handles, key, first, last)
+    end = _range_ends(device, handles, key, first, last)
     size = np.int64(len(calls) + 1)
     return StreamHandles(
         calls=calls,
@@ -135,27 +168,28 @@ def learn_stream_handles(
 
 
 def _sightings(
-    nodes: WorkNodes, submissions: Submissions, calls: HostCalls
+    nodes: WorkNodes, submissions: Submissions, device: CurrentDevice
 ) -> tuple[Int64Column, Int64Column, Int64Column]:
     """Lane, first and last call of every pairing of a handle with a lane; null streams are left out."""
     node = np.flatnonzero(submissions.call >= 0)
     call = submissions.call[node]
-    handle, lane = calls.table.stream_handle[call], nodes.lane[node].astype(np.int64)
+    calls = device.calls
+    handle, lane = _names(calls, call), nodes.lane[node].astype(np.int64)
     named = (handle != NO_HANDLE) & ~nodes.lanes.is_null[lane]
     if not named.all():
         call, handle, lane = call[named], handle[named], lane[named]
     sample = np.zeros(len(nodes.lanes), dtype=np.int64)
     sample[lane] = call
     # Nearly always a lane has one handle for its life; only others need to be told apart by sorting.
-    odd = handle != calls.table.stream_handle[sample[lane]]
-    odd |= _thread_of_handle(calls, call) != _thread_of_handle(calls, sample)[lane]
+    odd = handle != _names(calls, sample)[lane]
+    own = _own_streams(device, call)
+    odd |= own != _own_streams(device, sample)[lane]
     group = lane
     if odd.any():
         several = np.isin(lane, lane[odd])
         _, rank = np.unique(handle[several], return_inverse=True)
         group = lane.copy()
-        thread = _thread_of_handle(calls, call[several]) + 1
-        group[several] = join_keys((lane[several], rank.reshape(-1), thread)) + len(nodes.lanes)
+        group[several] = join_keys((lane[several], rank.reshape(-1), own[several] + 1)) + len(nodes.lanes)
     numbers, index = number_keys(group)
     first = np.full(numbers.size, len(calls), dtype=np.int64)
     last = np.zeros(numbers.size, dtype=np.int64)
@@ -167,13 +201,14 @@ def _sightings(
 
 
 def _range_ends(
-    calls: HostCalls,
+    device: CurrentDevice,
     handles: NDArray[np.uint64],
     key: Int64Column,
     first: Int64Column,
     last: Int64Column,
 ) -> Int64Column:
     """Last row for which each pairing holds: up to the stream's destruction, else up to the next pairing."""
+    calls = device.calls
     size = np.int64(len(calls) + 1)
     until = np.full(key.size, len(calls), dtype=np.int64)
     followed = key[1:] == key[:-1]
@@ -181,7 +216,7 @@ def _range_ends(
     rows = calls.rows(CallKind.STREAM_DESTROY)
     code = places(calls.table.stream_handle[rows], handles)
     rows, code = rows[code >= 0], code[code >= 0]
-    destroyed = np.sort(_range_key(calls, rows, code, handles.size) * size + rows)
+    destroyed = np.sort(_range_key(device, rows, code, handles.size) * size + rows)
     if not destroyed.size:
         return until
     index = np.searchsorted(destroyed, key * size + last)
