@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from rpl_core.errors import BadDataError
+from rpl_core.errors import BadDataError, PluginError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
@@ -94,6 +94,15 @@ def test_counter_recordings_are_no_runs(readers, write):
     recording = load_recording([write("1.x", 3), write("2.pmc.x", 5)], readers)
     assert durations(recording) == [[3]]
     assert len(recording.counter_passes) == 1
+
+
+def test_where_nobody_else_reads_a_file_the_fault_of_its_reader_is_the_message(
+    broken_reader, suffix_reader, write
+):
+    path = write("a.x", 5)
+    with pytest.raises(PluginError, match="plugin-broken"):
+        load_recording([path], [broken_reader("read"), suffix_reader("b", ".y")])
+    assert durations(load_recording([path], [broken_reader("read"), suffix_reader("a", ".x")])) == [[5]]
 
 
 def test_every_file_is_hashed(readers, write):

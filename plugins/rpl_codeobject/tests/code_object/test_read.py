@@ -157,6 +157,12 @@ def test_a_kernel_without_a_required_key_is_refused_by_name():
         kernel_from({".name": "k"}, None, "here")
 
 
+@pytest.mark.parametrize("size", [-1, True, "8", 8.0, None])
+def test_a_size_that_is_no_count_is_refused_by_name(size):
+    with pytest.raises(BadDataError, match=r"kernel k: \.kernarg_segment_size is .*, expected a count"):
+        kernel_from({".name": "k", ".symbol": "k.kd", ".kernarg_segment_size": size}, None, "here")
+
+
 def test_descriptor_fields_are_where_the_table_of_llvm_puts_them():
     data = struct.pack("<III4xq20xIIIHH4x", 1, 2, 3, -4, 5, 0x43, 0, 1 << 10 | 1 << 11, 7)
     found = decode_descriptor(data, "here")

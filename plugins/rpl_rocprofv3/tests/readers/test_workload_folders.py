@@ -195,3 +195,17 @@ def test_a_command_that_succeeds_prints_no_error(counters, rpl_cli):
     outcome = rpl_cli("analyze", counters / "vcopy_rounded_timestamps_MI300X_A1.csv").assert_ok()
     assert "rounded timestamps" in outcome.stderr
     assert not any(line.startswith("error:") for line in outcome.stderr.splitlines())
+
+
+def test_a_pass_may_begin_at_time_zero_and_not_end_before_it_begins(tmp_path, read):
+    path = tmp_path / "pmc_perf.csv"
+    path.write_text(
+        "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,"
+        "SGPR,Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
+        "2,1,256,64,0,0,4,4,16,k,0,90,12,SQ_WAVES,4\n"
+        "2,2,256,64,0,0,4,4,16,k,100,190,12,SQ_WAVES,4\n"
+        "2,2,256,64,0,0,4,4,16,k,300,290,12,SQ_INSTS_VALU,4\n"
+    )
+    (trace,) = read(path)
+    found = zip(trace.counters.dispatch.tolist(), trace.counters.duration_ns.tolist(), strict=True)
+    assert sorted(found) == [(0, 90), (1, -1), (1, 90)]
