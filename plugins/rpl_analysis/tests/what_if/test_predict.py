@@ -110,7 +110,7 @@ def test_a_run_remembers_that_copies_were_left_out(rpl_cli, tmp_path, monkeypatc
         ("triad=nan", 64, "no KERNEL=FACTOR"),
         ("triad=-1", 64, "no KERNEL=FACTOR"),
         ("nothing=2", 69, "matches 'nothing'"),
-        ("int=2", 64, "kernels match 'int'"),
+        ("int=2", 64, "6 kernels match 'int': add_bias; gemm_f16_mfma_128x128; list_rank; ..."),
     ],
 )
 def test_questions_that_can_not_be_answered(demo, rpl_cli, change, code, says):

@@ -259,7 +259,10 @@ def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parse
     assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']} on synthetic-node"
     shown = rpl_cli("report", run).assert_ok().stdout.splitlines()
     assert shown[0] == f"command     {facts[0].partition(': ')[2]}"
-    assert shown[1] == f"run         recorded {manifest['created_utc']} by {manifest['collector']}"
+    assert (
+        shown[1]
+        == f"run         recorded {manifest['created_utc']} by {manifest['collector']}, on synthetic-node"
+    )
     (run / "run.json").unlink()
     rpl_cli("report", run, "--format", "html", "-o", tmp_path / "alone.html").assert_ok()
     alone = parsed(tmp_path / "alone.html").find_all("h1")[0].text

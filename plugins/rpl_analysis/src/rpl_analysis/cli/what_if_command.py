@@ -100,9 +100,9 @@ def _name(part: str, names: Sequence[str]) -> str:
         return matching[0]
     if not matching:
         raise MissingError(f"no kernel or copy of the run matches {part!r}", next_step="see `rpl report`")
-    raise UsageError(
-        f"{len(matching)} kernels match {part!r}: {named_few(matching)}", next_step="give more of the name"
-    )
+    called = shown_names(names)
+    few = named_few([called[name] for name in matching])
+    raise UsageError(f"{len(matching)} kernels match {part!r}: {few}", next_step="give more of the name")
 
 
 def _part(answer: Answer) -> WhatIfAnswerPart:

@@ -78,7 +78,7 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis, sh
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
     from rpl_analysis.text.distinct import named_few
-    from rpl_analysis.text.names import names_like
+    from rpl_analysis.text.names import names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
 
     if not analysis.kernels:
@@ -91,5 +91,6 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
         return matching[0]
     if not matching:
         raise MissingError(f"no kernel matches {name!r}", next_step=f"see `rpl report {directory}`")
-    shown = named_few([entry.kernel for entry in matching])
+    called = shown_names([entry.kernel for entry in analysis.kernels])
+    shown = named_few([called[entry.kernel] for entry in matching])
     raise UsageError(f"{len(matching)} kernels match {name!r}: {shown}", next_step="give more of the name")

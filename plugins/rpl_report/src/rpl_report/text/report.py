@@ -71,7 +71,7 @@ def _head(profile: ProfileDocument, request: RenderRequest) -> str:
     device = device_names(profile) or f"unknown ({gpu.reason or 'not recorded'})"
     time = "process time" if profile.runtime_ms is not None and not profile.launches else "kernel time"
     lines = [("command", shlex.join(request.command))] if request.command else []
-    lines += [("run", request.recorded)] if request.recorded else []
+    lines += [("run", f"{request.recorded}{_hosts(profile)}")] if request.recorded else []
     lines += [("device", device), (time, _runtime(profile))]
     if profile.launches:
         lines.append(("launches", _launches(profile.launches, len(profile.kernels))))
@@ -89,6 +89,13 @@ def _head(profile: ProfileDocument, request: RenderRequest) -> str:
     if profile.incomplete:
         lines.append(("incomplete", profile.incomplete))
     return "\n".join(f"{label:<12}{printable(text)}" for label, text in lines)
+
+
+def _hosts(profile: ProfileDocument) -> str:
+    """Where it was recorded: clocks of recordings that know their host are called HOST/NUMBER."""
+    gpus = profile.ranks.gpus if profile.ranks else ()
+    hosts = sorted({gpu.node.rpartition("/")[0] for gpu in gpus} - {""})
+    return f", on {', '.join(hosts)}" if hosts else ""
 
 
 def _launches(launches: float, kernels: int) -> str:
