@@ -78,6 +78,8 @@ def test_a_range_restricts_the_analysis(csv_set, rpl_cli, tmp_path):
     said = rpl_cli("analyze", csv_set, "--range", "step", "-o", out).assert_ok().stderr
     assert "only the work that ranges called 'step' launched" in said
     assert rpl_cli("analyze", out, "--json").assert_ok().json()["launches"] == 2
+    empty = rpl_cli("what-if", "gemm=2", "--run", csv_set, "--range", "other thread").assert_exit(69).stderr
+    assert "no kernel was launched in the ranges called 'other thread'" in empty
     assert "there are 'step', 'all'" in rpl_cli("analyze", csv_set, "--range", "stp").assert_exit(69).stderr
 
 

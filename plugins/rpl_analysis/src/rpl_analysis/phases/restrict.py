@@ -25,13 +25,15 @@ __all__ = ["restricted"]
 
 _SHOWN = 8
 _LONGEST = 60
+_RECORD = "record with `rpl profile --focus-critical` (rocprofv3 --marker-trace)"
+_OTHERWISE = "choose another name; --range '' takes all work"
 
 
 def restricted(recording: Recording, name: str | None) -> Recording:
     """``recording`` with the work that ranges called ``name`` launched, or all of it without a name.
 
-    Raises ``MissingError`` without such a range. A counter pass without ranges can't be restricted, so its
-    counters go.
+    Raises ``MissingError`` without such a range, or without a kernel in one. A counter pass without ranges
+    can't be restricted, so its counters go.
     """
     if not name:
         return recording
@@ -40,13 +42,19 @@ def restricted(recording: Recording, name: str | None) -> Recording:
     if not any(name in ranges for ranges in timed):
         raise MissingError(
             f"no timing run holds a range {name[:_LONGEST]!r}{_known(timed)}",
-            next_step="record with rocprofv3 --marker-trace, or choose another name",
+            next_step=f"{_RECORD}, or {_OTHERWISE}",
         )
     kept = tuple(
         _only(trace, ranges[name]) if name in ranges else trace
         for trace, ranges in named
         if name in ranges or trace.role is TraceRole.THREAD_TRACE
     )
+    if not any(len(trace.dispatches) for trace in kept if trace.role is TraceRole.TIMING):
+        raise MissingError(
+            f"no kernel was launched in the ranges called {name[:_LONGEST]!r}",
+            cause="the work was launched by another thread, or the kernel trace is missing",
+            next_step=_OTHERWISE,
+        )
     said = _said(name, len(recording.traces) - len(kept))
     return attrs.evolve(recording, traces=kept, diagnostics=(*recording.diagnostics, *said))
 
