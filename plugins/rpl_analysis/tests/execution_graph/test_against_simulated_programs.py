@@ -206,7 +206,7 @@ def test_figures_keep_their_promises(rng) -> None:
     assert graph.critical_path_ns <= graph.makespan_ns
     assert sum(attrs.astuple(graph.breakdown)) == graph.makespan_ns
     assert graph.bounds.certain_only_ns <= graph.critical_path_ns <= graph.bounds.all_edges_ns
-    for load in (*graph.domains, *graph.devices):
+    for load in (*graph.clock_domains, *graph.devices):
         assert sum(attrs.astuple(load.idle)) == load.idle_ns
         assert load.kernel_ns + load.copy_ns == load.busy_ns
     for symbol in graph.symbols:
@@ -232,7 +232,7 @@ def test_what_holds_under_any_order_holds_under_the_true_one(rng) -> None:
     if blind.order_known:
         assert blind.bounds.any_order_ns is None
         return
-    assert true.critical_path_ns <= blind.bounds.any_order_ns <= blind.domains[0].busy_ns
+    assert true.critical_path_ns <= blind.bounds.any_order_ns <= blind.clock_domains[0].busy_ns
     dominant = blind.dominant_work
     (symbol,) = [s for s in true.symbols if (s.name, s.kind) == (dominant.name, dominant.kind)]
     if symbol.application_ceiling is not None and dominant.application_ceiling_at_most is not None:

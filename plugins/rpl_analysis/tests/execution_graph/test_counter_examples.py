@@ -90,7 +90,7 @@ def test_gaps_limit_the_gain_as_executed(program) -> None:
     assert graph.makespan_ns == 910_000
     # Each launch call begins 5 us before its kernel: 85 of 90 us are the host's.
     assert attrs.astuple(graph.breakdown) == (100_000, 0, 9 * 5_000, 9 * 85_000, 0)
-    assert attrs.astuple(graph.domains[0].idle) == (9 * 85_000, 0, 9 * 5_000, 0)
+    assert attrs.astuple(graph.clock_domains[0].idle) == (9 * 85_000, 0, 9 * 5_000, 0)
 
 
 def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(program) -> None:
@@ -99,7 +99,7 @@ def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(p
     program.launch("B", 30, 40, stream=1, at_us=21)
     graph = _graph(program)
     # 6 us until the wait returned, 5 us until the next call, 9 us until it had an effect.
-    assert attrs.astuple(graph.domains[0].idle) == (5_000, 6_000, 9_000, 0)
+    assert attrs.astuple(graph.clock_domains[0].idle) == (5_000, 6_000, 9_000, 0)
     assert attrs.astuple(graph.breakdown) == (20_000, 0, 9_000, 5_000, 6_000)
 
 
@@ -109,7 +109,7 @@ def test_without_api_calls_the_gaps_are_not_blamed_on_the_host(program) -> None:
     graph = _graph(program, with_calls=False)
     assert (graph.breakdown.launch_gap_ns, graph.breakdown.host_gap_ns) == (810_000, 0)
     assert not graph.gaps_attributed
-    assert graph.domains[0].idle.unattributed_ns == 810_000
+    assert graph.clock_domains[0].idle.unattributed_ns == 810_000
 
 
 def test_a_join_keeps_the_other_branch(program) -> None:
@@ -147,7 +147,11 @@ def test_machines_are_never_joined_nor_compared() -> None:
     program.launch("on a", 0, 10, stream=1, process=0)
     program.launch("on b", 1_000_000, 1_000_020, stream=1, process=1)
     graph = _graph(program)
-    assert [(domain.node, domain.makespan_ns) for domain in graph.domains] == [("a", 10_000), ("b", 20_000)]
+    machines = [(domain.node, domain.makespan_ns) for domain in graph.clock_domains]
+    assert machines == [
+        ("a", 10_000),
+        ("b", 20_000),
+    ]
     assert graph.makespan_ns == 20_000
 
 
@@ -160,7 +164,7 @@ def test_synchronisation_on_one_machine_stays_there() -> None:
         )
         program.launch(f"second {process}", 30, 40, stream=2, process=process, thread=7, at_us=20 + process)
     graph = _graph(program)
-    assert [domain.critical_path_ns for domain in graph.domains] == [20_000, 20_000]
+    assert [domain.critical_path_ns for domain in graph.clock_domains] == [20_000, 20_000]
     assert graph.host_syncs == 4  # two synchronisations, two beginnings of threads
 
 

@@ -25,7 +25,7 @@ def test_slack_and_parallelism_of_work_beside_the_path(program) -> None:
     beside = next(symbol for symbol in graph.symbols if symbol.name == "B")
     # 100 - 40, 100 - 20, 100 - 10: the least and the (lower) median.
     assert (beside.min_slack_ns, beside.median_slack_ns, beside.critical_nodes) == (60_000, 80_000, 0)
-    (machine,) = graph.domains
+    (machine,) = graph.clock_domains
     assert (machine.total_ns, machine.busy_ns, machine.parallelism) == (170_000, 100_000, 1.7)
 
 

@@ -64,11 +64,10 @@ def _absent(version: str) -> Mapping[str, Any]:
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
 
+    absent: dict[str, Any] = {"schema_version": version, "status": "unavailable"}
     return {
-        "roofline": RooflineDocument(
-            schema_version=version, status="unavailable", reason="there is no roofline.json"
-        ),
-        "dag": DagDocument(schema_version=version, status="unavailable", reason="there is no dag.json"),
+        "roofline": RooflineDocument(**absent, reason="there is no roofline.json"),
+        "dag": DagDocument(**{**absent, "reason": "there is no dag.json"}),
         "analysis": AnalysisDocument(schema_version=version),
     }
 

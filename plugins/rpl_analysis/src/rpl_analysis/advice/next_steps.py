@@ -193,7 +193,7 @@ def _is_about(each: Advice, figure: str) -> bool:
 
 def _application_figures(graph: ExecutionGraph, ranks: RanksPart | None, makespan: int) -> Mapping[str, int]:
     """Times of the application that no kernel takes, in ns of the makespan."""
-    domain: ClockDomainPart | None = max(graph.domains, key=lambda d: d.critical_path_ns, default=None)
+    domain: ClockDomainPart | None = max(graph.clock_domains, key=lambda d: d.critical_path_ns, default=None)
     idle = attrs.asdict(domain.idle) if domain and domain.idle else {}
     figures = {f"{name.removesuffix('_ns')}_idle": int(ns) for name, ns in idle.items()}
     copies = [f for f in graph.forecasts if f.kind == "copy"]

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from attrs import field
 
 from rpl_analysis.contracts.record import OR_NULL, OR_ZERO, Limited, record
+from rpl_core.model.origin import Origin
 
 Fraction = Annotated[float, Limited(ge=0, le=1)]
 Confidence = Literal["certain", "probable", "guess"]
@@ -228,3 +229,53 @@ class UnresolvedPart:
     syncs: int = 0  # the stream, event or device is unknown
     submissions: int = 0  # work whose API call is not in the recording
     late_syncs: int = 0  # the clocks contradict the wait
+
+
+@record(kw_only=True)
+class GraphResult:
+    """What ``dag.json`` says: the graph of one run. Without a path there is a ``reason`` and nothing else."""
+
+    status: Literal["available", "unavailable"]
+    reason: str | None = None
+    origin: Origin | None = None
+    run: int | None = None  # which timing run was taken (the one with the median runtime)
+    range: str | None = None  # --range: only what these ranges launched is in the document; null: all work
+    sync_info: Literal["none", "api_names", "api_calls", "measured_events"] | None = None
+    nodes: int = 0
+    host_syncs: int = 0  # further nodes without duration: returns of synchronising calls
+    edges: tuple[EdgeCount, ...] = ()
+    inconsistent_edges: int = 0
+    implied_edges: int = 0
+    chain_overlaps: int = 0
+    submission_disagreements: int = 0  # neighbours in a lane that began in another order than submitted
+    unresolved: UnresolvedPart = UnresolvedPart()
+    critical_path_ns: int | None = None
+    makespan_ns: int | None = None
+    dominant_symbol: str | None = None
+    fraction: Fraction | None = None
+    speedup_ceiling: float | None = None  # 1 / (1 - fraction), null at fraction 1
+    application_ceiling: float | None = None  # of the application if dominant_symbol cost nothing
+    dominant_work: DominantWorkPart | None = None
+    gains: tuple[GainPart, ...] = ()  # idle time, kernels and copies in one list, largest first
+    lanes: int = 0  # streams, or queues where they stand in, of the machine with the longest path
+    order_known: bool = True  # false: waits between these lanes are not (all) in the recording
+    critical_path_count: Literal["one", "several"] | None = None
+    bounds: PathBoundsPart | None = None
+    path_edges: tuple[EdgeCount, ...] = ()
+    path_confidence: Fraction | None = None  # share of certain ones among path_edges
+    breakdown: BreakdownPart | None = None
+    gaps_attributed: bool = False  # false: no API calls, so launch_gap_ns holds the host's part too
+    clock_domains: tuple[ClockDomainPart, ...] = ()
+    devices: tuple[DevicePart, ...] = ()
+    devices_left_out: int = 0
+    processes: tuple[ProcessPart, ...] = ()
+    processes_left_out: int = 0
+    segments: tuple[PathSegment, ...] = ()
+    segments_left_out: int = 0
+    symbols: tuple[SymbolCriticality, ...] = ()
+    forecasts: tuple[ForecastPart, ...] = ()  # ranked by gain at twice the speed
+    dominance: tuple[DominancePart, ...] = ()
+    dominance_shift_at: float | None = None  # speed-up from which on something else dominates, null: none
+    near_paths: tuple[NearPathPart, ...] = ()
+    symbol_edges: tuple[SymbolEdgePart, ...] = ()
+    symbol_edges_left_out: int = 0

@@ -90,7 +90,9 @@ def _written(hint: Any) -> Any:
 
 
 def _default(field: Any) -> Any:
-    return field.metadata.get("absent", ...) if field.default is attrs.NOTHING else field.default
+    default = field.metadata.get("absent", ...) if field.default is attrs.NOTHING else field.default
+    kind: Any = type(default)
+    return contract_of(kind).model_validate(default) if attrs.has(kind) else default
 
 
 def plain_values(value: Any) -> Any:

@@ -23,7 +23,8 @@ class ExecutionGraphAnalyzer(Analyzer):
         chosen = median_run(context.recording)
         if chosen is None:
             reason = why_no_graph(context.recording)
-            return AnalysisOutcome({EXECUTION_GRAPH: ExecutionGraph(reason=reason)})
+            none = ExecutionGraph(status="unavailable", reason=reason)
+            return AnalysisOutcome({EXECUTION_GRAPH: none})
         run, trace = chosen
         options = context.options
         graph = execution_graph(trace, run, include_copies=options[COPIES], with_columns=options[FULL_GRAPH])

@@ -73,14 +73,15 @@ def execution_graph(
     """
     nodes = work_nodes(trace, include_copies=include_copies)
     if not len(nodes):
-        return ExecutionGraph(reason="no dispatch with usable times was recorded")
+        return ExecutionGraph(status="unavailable", reason="no dispatch with usable times was recorded")
     if not bool((nodes.end_ns > nodes.begin_ns).any()):
-        return ExecutionGraph(reason="every dispatch has a duration of zero: the timestamps are damaged")
+        reason = "every dispatch has a duration of zero: the timestamps are damaged"
+        return ExecutionGraph(status="unavailable", reason=reason)
     dependencies = find_dependencies(trace, nodes)
     links = link_lanes(nodes, dependencies.program)
     domains = machine_domains(trace, nodes, dependencies)
     graph = ExecutionGraph(
-        reason=None,
+        status="available",
         origin=trace.origin,
         run=run,
         sync_info=dependencies.sync_info,
@@ -130,7 +131,7 @@ def _summed_up(
         inconsistent_edges=sum(domain.graph.inconsistent_edges for domain in solved),
         implied_edges=sum(domain.graph.implied_edges for domain in solved),
         chain_overlaps=sum(domain.graph.overlapping_nodes for domain in solved),
-        domains=tuple(load.domain for load in loads),
+        clock_domains=tuple(load.domain for load in loads),
         devices=tuple(sorted(devices, key=lambda load: -load.total_ns)[:MOST_PARTS]),
         devices_left_out=max(0, len(devices) - MOST_PARTS),
         processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
@@ -143,12 +144,13 @@ def _summed_up(
 def _path(trace: Trace, solved: SolvedDomain, links: LaneLinks, executed: NodeWeights) -> dict[str, Any]:
     """The fields that describe the critical path and what surrounds it."""
     edges_of_path = path_edges(solved, links)
+    several = solved.sums.critical_ns.sum() > solved.sums.on_path_ns.sum()
     segments, segments_left_out = path_segments(trace, solved)
     symbol_edges, symbol_edges_left_out = sum_symbol_edges(solved, links)
     return {
         "critical_path_ns": solved.path.critical_path_ns,
         "makespan_ns": solved.graph.makespan_ns,
-        "several_paths": bool(solved.sums.critical_ns.sum() > solved.sums.on_path_ns.sum()),
+        "critical_path_count": "several" if several else "one",
         "path_edges": edges_of_path,
         "path_confidence": certain_share(edges_of_path),
         "breakdown": break_down(solved, trace_path(solved.graph, executed)),
