@@ -17,7 +17,7 @@ __all__ = ["COUNTER_MAP"]
 
 _PEAKS = (
     "rocprofiler-compute panel 2.1 @1b1610fc; "
-    "ROCm/legacy-rocm-build @089d7513 docs/conceptual/gpu-arch/mi250.md"
+    "https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi250.html"
 )
 _FABRIC = "TCC_EA"
 _COPIED_ON = "MI200"

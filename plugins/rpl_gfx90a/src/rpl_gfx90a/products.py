@@ -2,7 +2,7 @@
 
 MI250 and MI250X are two dies (GCDs), each of which is a GPU by itself. Sizes: ROCm documentation
 ``gpu-specs.rst`` @2b48ffc7. Chip ids: rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc and ``amdgpu.ids``
-of libdrm. Clock: ROCm/legacy-rocm-build @089d7513 ``docs/conceptual/gpu-arch/mi250.md``, and with the memory
+of libdrm. Clock: https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi250.html, and with the memory
 rate the ``sysinfo.csv`` of a real recording of a 104-CU GPU (1700 MHz; 1600 MHz x 32 B x 32 channels =
 1638.4 GB/s).
 """
@@ -16,7 +16,7 @@ from rpl_gfx90a.counter_map import COUNTER_MAP
 
 __all__ = ["GFX90A"]
 
-_MI250 = "ROCm/legacy-rocm-build @089d7513 docs/conceptual/gpu-arch/mi250.md"
+_MI250 = "https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi250.html"
 _SPECS = f"ROCm gpu-specs.rst @2b48ffc7; clock: {_MI250}"
 _PANEL = "rocprofiler-compute panel 2.1 for gfx90a @1b1610fc"
 #: The panel has 64 bytes, which makes 3481.6 GB/s for 32 channels; the benchmark below measured 5018.

@@ -8,7 +8,7 @@ from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import by_time
-from rpl_report.html.roofs import pipe_name
+from rpl_report.html.roofline.roofs import pipe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

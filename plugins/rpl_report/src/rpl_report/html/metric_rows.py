@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
-from rpl_report.html.roofs import level_name, pipe_name
+from rpl_report.html.roofline.roofs import level_name, pipe_name
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import KernelRooflineDoc

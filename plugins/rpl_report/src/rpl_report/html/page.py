@@ -24,7 +24,7 @@ from rpl_report.html.kernel_rows import KernelTable, kernel_table
 from rpl_report.html.light_view import LightView, light_view
 from rpl_report.html.path_view import PathView, path_view
 from rpl_report.html.provenance_view import ProvenanceView, provenance_view
-from rpl_report.html.roofline_view import RooflineView, roofline_view
+from rpl_report.html.roofline.view import RooflineView, roofline_view
 from rpl_report.html.timeline_view import TimelineView, timeline_view
 from rpl_report.sections import AnsweredSection, html_sections
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from rpl_core.text.safety import shorten
 from rpl_core.values import frozen
 from rpl_report.html.figures import bytes_per_s
-from rpl_report.html.log_axes import LogAxis, axis_over
-from rpl_report.html.roofline_points import LABEL_LENGTH, LETTER, Point, PointLabel, figures_of
-from rpl_report.html.roofs import level_name
+from rpl_report.html.roofline.log_axes import LogAxis, axis_over
+from rpl_report.html.roofline.points import LABEL_LENGTH, LETTER, Point, PointLabel, figures_of
+from rpl_report.html.roofline.roofs import level_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from rpl_core.text.safety import shorten
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
-from rpl_report.html.roofs import level_name, pipe_name
+from rpl_report.html.roofline.roofs import level_name, pipe_name
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, LevelPart
     from rpl_report.html.kernel_identity import Colours, KernelNames
-    from rpl_report.html.log_axes import Frame
+    from rpl_report.html.roofline.log_axes import Frame
 
 __all__ = [
     "LABEL_LENGTH",

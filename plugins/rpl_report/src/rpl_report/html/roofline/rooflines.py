@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from rpl_report.documents import report_documents
 from rpl_report.html.kernel_identity import assign_colours, by_time, kernel_names
-from rpl_report.html.roofline_view import roofline_view
+from rpl_report.html.roofline.view import roofline_view
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from rpl_report.html.roofline_view import RooflineView
+    from rpl_report.html.roofline.view import RooflineView
 
 __all__ = ["rooflines_of"]
 

@@ -13,7 +13,7 @@ from rpl_report.html.figures import bytes_per_s, flops
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import CeilingsPart, ComputeCeilingDoc, MemoryCeilingDoc
-    from rpl_report.html.log_axes import Frame
+    from rpl_report.html.roofline.log_axes import Frame
 
 __all__ = ["ComputeRoof", "MemoryRoof", "compute_roofs", "level_name", "memory_roofs", "pipe_name"]
 

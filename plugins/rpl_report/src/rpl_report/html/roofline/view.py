@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
-from rpl_report.html.bandwidth_axis import BandwidthAxis, bandwidth_axis
 from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_shares
-from rpl_report.html.log_axes import Frame, axis_over
-from rpl_report.html.roofline_points import Point, PointContext, PointLabel, place_labels, points_of
-from rpl_report.html.roofs import (
+from rpl_report.html.roofline.bandwidth_axis import BandwidthAxis, bandwidth_axis
+from rpl_report.html.roofline.log_axes import Frame, axis_over
+from rpl_report.html.roofline.points import Point, PointContext, PointLabel, place_labels, points_of
+from rpl_report.html.roofline.roofs import (
     ComputeRoof,
     MemoryRoof,
     compute_roofs,

@@ -1,0 +1,1 @@
+"""The roofline as a drawing: axes, roofs, points, and the page's view of them."""
