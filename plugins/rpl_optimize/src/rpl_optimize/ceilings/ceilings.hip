@@ -67,7 +67,7 @@ extern "C" __global__ void ceiling_l2(Word* to, const Word* from, unsigned itera
   if (sum == ~0ull) *to = sum;  // the host never writes such words
 }
 
-// The work-items of a wave read consecutive words: no bank is asked twice.
+// The work-items of a wave read consecutive words, so that every pass can use all banks.
 extern "C" __global__ void ceiling_lds(Word* to, const Word* from, unsigned iterations) {
   __shared__ Word tile[1024];
   for (unsigned i = threadIdx.x; i < 1024; i += 256) tile[i] = from[i];
