@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from rpl_core.contracts.common import DiagnosticDoc, Part
 
@@ -30,12 +30,12 @@ class PassEntry(Part):
     role: Literal["timing", "counters", "thread_trace"]
     state: Literal["planned", "complete", "failed"]
     directory: str
-    command: tuple[str, ...]
-    counters: tuple[str, ...] = ()
+    command: Annotated[tuple[str, ...], FailFast()]
+    counters: Annotated[tuple[str, ...], FailFast()] = ()
     exit_status: int | None = None
     wall_s: float | None = None
     process_ms: float | None = None
-    artefacts: tuple[ArtefactEntry, ...] = ()
+    artefacts: Annotated[tuple[ArtefactEntry, ...], FailFast()] = ()
     log: str | None = None
     error: str | None = None
 
@@ -48,13 +48,13 @@ class RunManifest(Part):
     state: Literal["running", "complete", "incomplete"]
     reason: str | None = None
     created_utc: str
-    command: tuple[str, ...]
+    command: Annotated[tuple[str, ...], FailFast()]
     collector: str
     collector_version: str | None = None
     device: str | None = None
     device_source: str | None = None
     options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
-    passes: tuple[PassEntry, ...] = ()
-    recordings: tuple[RecordingEntry, ...] = ()  # of a run that was analysed, not recorded
-    plugins: tuple[str, ...] = ()
-    diagnostics: tuple[DiagnosticDoc, ...] = ()
+    passes: Annotated[tuple[PassEntry, ...], FailFast()] = ()
+    recordings: Annotated[tuple[RecordingEntry, ...], FailFast()] = ()  # analysed, not recorded
+    plugins: Annotated[tuple[str, ...], FailFast()] = ()
+    diagnostics: Annotated[tuple[DiagnosticDoc, ...], FailFast()] = ()

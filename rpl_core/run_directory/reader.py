@@ -20,10 +20,11 @@ _MOST_READINGS = 100  # of one file, as several passes or repeated runs
 def load_manifest(directory: Path) -> RunManifest:
     """The manifest of ``directory``. Raises ``BadDataError`` for a broken or newer one."""
     path = directory / MANIFEST
-    if path.stat().st_size > _MAX_MANIFEST_BYTES:
-        raise BadDataError(f"{path} is larger than 32 MiB", next_step="name the recorded files instead")
+    content = path.read_bytes() if path.stat().st_size <= _MAX_MANIFEST_BYTES else None
+    if content is None or content.count(b",") > max(1 << 16, len(content) // 8):  # values take 200 bytes each
+        raise BadDataError(f"{path} holds far too much", next_step="name the recorded files instead")
     try:
-        manifest = RunManifest.model_validate_json(path.read_bytes())
+        manifest = RunManifest.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the document"

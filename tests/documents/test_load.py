@@ -17,6 +17,7 @@ from rpl_analysis.contracts.profile import (
     StabilityPart,
 )
 from rpl_analysis.contracts.roofline import RooflineDocument
+from rpl_analysis.documents import load as loading
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents.load import load_document, load_documents
 from rpl_core.documents.bundle import Documents
@@ -158,3 +159,14 @@ def test_report_of_an_unknown_major_version_is_65(folder, rpl_cli):
     change(folder, "roofline", schema_version="2.0")
     outcome = rpl_cli("report", folder).assert_exit(65)
     assert "roofline.json has schema version '2.0'; this rpl reads 1.x" in outcome.stderr
+
+
+def test_countless_mistakes_are_not_told_one_by_one(folder, monkeypatch):
+    """Gigabytes where each of them is kept."""
+    monkeypatch.setattr(loading, "_LARGE_BYTES", 0)
+    assert load(folder, "profile").launches == load_document(folder, ProfileKind()).launches
+    path = folder / "profile.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"kernels": [0] * 1000}))
+    with pytest.raises(BadDataError, match=r"schema: kernels\.0") as refused:
+        load(folder, "profile")
+    assert refused.value.__context__.error_count() == 1

@@ -7,6 +7,11 @@ import os
 import shutil
 
 import pytest
+from pydantic import ValidationError
+
+from rpl_core.errors import BadDataError
+from rpl_vmreplay.capture.files import Regions
+from rpl_vmreplay.capture.folder import open_capture
 
 BASE = 0x7F0000200000
 REGION = f"memory/region_{BASE:x}.bin"
@@ -81,6 +86,19 @@ def test_lists_that_can_not_be_true_are_refused(rpl_cli, write_capture, change_j
         assert ran.exit_code == 65
         assert reason in ran.stderr
         assert ran.stderr.count("\n") == 1
+
+
+def test_countless_mistakes_are_not_told_one_by_one(write_capture):
+    """Gigabytes where each of them is kept."""
+    folder = write_capture()
+    listed = folder / "memory_regions.json"
+    listed.write_text('{"regions": [' + "0," * 100_000 + "0]}")
+    with pytest.raises(BadDataError, match="tiny values"):
+        open_capture(folder)
+    listed.write_text('{"regions": [' + '"instead of it",' * 3 + "0]}")
+    with pytest.raises(ValidationError) as told:
+        Regions.model_validate_json(listed.read_bytes())
+    assert told.value.error_count() == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00", '{"regions": NaN}', "[" * 100_000])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic_core import SchemaValidator, from_json
 
 from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents.bundle import Documents
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rpl_core.plugins.relay import Contribution
 
 _MAX_DOCUMENT_BYTES = 256 << 20
+#: From here on a list of nothing but mistakes would take gigabytes to tell them all.
+_LARGE_BYTES = 1 << 20
 
 
 def load_documents(directory: Path, contributions: Sequence[Contribution[Any]]) -> Documents:
@@ -54,10 +56,37 @@ def load_document(directory: Path, contract: DocumentContract, known: Iterable[A
     except ValueError as error:
         raise BadDataError(f"{path} is not valid JSON: {error}", next_step="analyse the run again") from None
     _require_known_version(path, content)
+    if path.stat().st_size > _LARGE_BYTES:
+        return _validated(_FirstMistake(contract.model()), content, path)
     return _validated(contract.model(), content, path)
 
 
-def _validated(model: type[BaseModel], content: object, path: Path) -> BaseModel:
+class _FirstMistake:
+    """A model that stops at the first mistake of each list, which is no setting of models."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        schema = _failing_fast(model.__pydantic_core_schema__)
+        try:
+            self._validator = SchemaValidator(schema, _use_prebuilt=False)
+        except TypeError:  # before pydantic 2.11 there are no others than the one that is asked for
+            self._validator = SchemaValidator(schema)
+
+    def model_validate(self, content: object) -> BaseModel:
+        found: BaseModel = self._validator.validate_python(content)
+        return found
+
+
+def _failing_fast(schema: Any) -> Any:
+    """A copy of a schema of ``pydantic_core``."""
+    if isinstance(schema, list):
+        return [_failing_fast(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copied = {key: _failing_fast(part) for key, part in schema.items()}
+    return copied | {"fail_fast": True} if schema.get("type") in ("list", "tuple") else copied
+
+
+def _validated(model: type[BaseModel] | _FirstMistake, content: object, path: Path) -> BaseModel:
     try:
         return model.model_validate(content)
     except ValidationError as error:

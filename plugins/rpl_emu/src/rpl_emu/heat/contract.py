@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from rpl_core.contracts.common import Part
 
@@ -46,20 +46,20 @@ class KernelHeat(Part):
     executed: Count
     vector: Count
     lanes: Count
-    lines: tuple[HeatLine, ...]
+    lines: Annotated[tuple[HeatLine, ...], FailFast()]
     lines_reason: str | None  # why there are no lines
-    places: tuple[HeatPlace, ...]
+    places: Annotated[tuple[HeatPlace, ...], FailFast()]
     places_left_out: Count
 
 
 class InstructionHeat(Part):
     """Kernels by instructions that ran, the most first."""
 
-    kernels: tuple[KernelHeat, ...]
+    kernels: Annotated[tuple[KernelHeat, ...], FailFast()]
 
 
 class HeatFile(Part):
     """``<pid>_instruction_heat.json`` of a pass."""
 
     format: Literal["rpl instruction heat 1"]
-    kernels: tuple[KernelHeat, ...]
+    kernels: Annotated[tuple[KernelHeat, ...], FailFast()]

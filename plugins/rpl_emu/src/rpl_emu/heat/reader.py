@@ -18,6 +18,8 @@ SUFFIX = "_instruction_heat.json"
 #: Key of the kernels in ``Trace.extras``.
 EXTRA = "instruction_heat"
 _LARGEST_BYTES = 64 << 20
+#: Read, a value takes some 200 bytes however short it is; those of heat have names.
+_BYTES_OF_A_VALUE, _ALWAYS = 8, 1 << 16
 
 
 class HeatReader(Reader):
@@ -40,8 +42,11 @@ class HeatReader(Reader):
         (path,) = inputs.paths
         if path.stat().st_size > _LARGEST_BYTES:
             raise BadDataError(f"{path} has more than {_LARGEST_BYTES} bytes", next_step="profile again")
+        read = path.read_bytes()
+        if read.count(b",") > max(_ALWAYS, len(read) // _BYTES_OF_A_VALUE):
+            raise BadDataError(f"{path}: countless tiny values", next_step="profile again")
         try:
-            content = HeatFile.model_validate_json(path.read_bytes())
+            content = HeatFile.model_validate_json(read)
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
             raise BadDataError(f"{path}, {place}: no instruction heat", next_step="profile again") from None

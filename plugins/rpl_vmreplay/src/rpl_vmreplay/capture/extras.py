@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from rpl_vmreplay.capture.files import ADDRESSES, Address, Count, Name, Part, VariableFile
 
 EXTRAS = "capture.json"
 SENTINEL = "rpl_capture_complete"
+#: It names five files.
+LARGEST_SENTINEL_BYTES = 1 << 20
 AFTER_FOLDER = "memory_after"
 CHUNK_BYTES = 1 << 20
 #: Bytes of one chunk's hash in ``.xxh3`` files.
@@ -52,7 +54,7 @@ class Agent(Part):
     uuid: Name | None = None
     node: Count | None = None
     isa: Name | None = None
-    features: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    features: Annotated[tuple[Name, ...], Field(strict=False), FailFast()] = ()
     compute_units: Count | None = None
     number: Count | None = None
 
@@ -93,14 +95,14 @@ class Argument(Part):
 
 class Kernel(Part):
     symbol: Name
-    arguments: Annotated[tuple[Argument, ...] | None, Field(strict=False)] = None
+    arguments: Annotated[tuple[Argument, ...] | None, Field(strict=False, max_length=1 << 16)] = None
 
 
 class CodeObject(Part):
     size: _Size
     source: Name | None = None
     xxh3: _Hash | None = None
-    kernels: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    kernels: Annotated[tuple[Name, ...], Field(strict=False), FailFast()] = ()
     load_base: Address | None = None
 
 
@@ -147,7 +149,7 @@ class Memory(Part):
     bytes_stored: _Size | None = None
     copy_ns: _Nanoseconds | None = None
     shrunk: Shrunk | None = None
-    regions: Annotated[tuple[MemoryRegion, ...], Field(strict=False)]
+    regions: Annotated[tuple[MemoryRegion, ...], Field(strict=False), FailFast()]
 
 
 class ModuleVariable(Part):
@@ -170,9 +172,9 @@ class Extras(Part):
     code_object: CodeObject
     drain: Drain
     memory: Memory
-    module_variables: Annotated[tuple[ModuleVariable, ...], Field(strict=False)] = ()
+    module_variables: Annotated[tuple[ModuleVariable, ...], Field(strict=False), FailFast()] = ()
     host_writers: bool | None = None
-    warnings: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    warnings: Annotated[tuple[Name, ...], Field(strict=False), FailFast()] = ()
 
     @model_validator(mode="before")
     @classmethod

@@ -9,7 +9,15 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from rpl_core.errors import BadDataError, MissingError
 
@@ -28,6 +36,8 @@ KERNCAP_COMPLETE = "capture_complete"
 
 #: A region takes some 150 bytes of text: this is half a million of them.
 LARGEST_JSON_BYTES = 64 << 20
+#: Read, a value takes some 200 bytes however short it is; those of captures have names.
+_BYTES_OF_A_VALUE, _ALWAYS = 8, 1 << 16
 ADDRESSES = 1 << 64
 #: Headers of the runtime keep kernel arguments and names far below these.
 LARGEST_KERNARG_BYTES = 1 << 20
@@ -90,7 +100,7 @@ class Region(Part):
 class Regions(Part):
     """``memory_regions.json``."""
 
-    regions: Annotated[tuple[Region, ...], Field(strict=False)]
+    regions: Annotated[tuple[Region, ...], Field(strict=False), FailFast()]
 
 
 def _in_its_folder(name: str) -> str:
@@ -114,13 +124,13 @@ class Variable(Part):
 class Variables(Part):
     """``module_variables.json``."""
 
-    variables: Annotated[tuple[Variable, ...], Field(strict=False)]
+    variables: Annotated[tuple[Variable, ...], Field(strict=False), FailFast()]
 
 
 _Model = TypeVar("_Model", bound=Part)
 
 
-def read_json(folder: Path, name: str, model: type[_Model]) -> _Model:
+def read_json(folder: Path, name: str, model: type[_Model], most: int = LARGEST_JSON_BYTES) -> _Model:
     """The file of that name, or the reason why it is refused."""
     path = folder / name
     if not path.exists():
@@ -130,10 +140,13 @@ def read_json(folder: Path, name: str, model: type[_Model]) -> _Model:
             next_step="name a folder that `rpl isolate` wrote",
         )
     require_plain(path)
-    if path.stat().st_size > LARGEST_JSON_BYTES:
-        raise BadDataError(f"{path} is larger than {LARGEST_JSON_BYTES >> 20} MiB")
+    if path.stat().st_size > most:
+        raise BadDataError(f"{path} is larger than {most >> 20} MiB")
+    content = path.read_bytes()
+    if content.count(b",") > max(_ALWAYS, len(content) // _BYTES_OF_A_VALUE):
+        raise BadDataError(f"{path} can't be used: it consists of countless tiny values")
     try:
-        return model.model_validate_json(path.read_bytes())
+        return model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])

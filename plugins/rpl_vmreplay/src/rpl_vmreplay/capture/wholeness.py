@@ -11,7 +11,14 @@ from rpl_vmreplay.capture.contents import (
     blocks_with_data,
     packed_size_problem,
 )
-from rpl_vmreplay.capture.extras import EXTRAS, HASH_BYTES, SENTINEL, Sentinel, chunk_hash
+from rpl_vmreplay.capture.extras import (
+    EXTRAS,
+    HASH_BYTES,
+    LARGEST_SENTINEL_BYTES,
+    SENTINEL,
+    Sentinel,
+    chunk_hash,
+)
 from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, read_json
 
 if TYPE_CHECKING:
@@ -101,7 +108,7 @@ def _content_problems(capture: Capture) -> Iterator[str]:
 
 
 def _seal_problems(folder: Path) -> Iterator[str]:
-    sentinel = read_json(folder, SENTINEL, Sentinel)
+    sentinel = read_json(folder, SENTINEL, Sentinel, LARGEST_SENTINEL_BYTES)
     for name in SEALED:
         sealed = sentinel.files.get(name)
         if sealed is None:
