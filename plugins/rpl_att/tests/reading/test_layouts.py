@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.raw_files import files_beside
 
 
@@ -251,6 +252,15 @@ def test_rows_that_no_wave_ran_are_no_hot_instructions(trace_folder):
     trace_folder.code(("v_nop", 0, 1, 4, 0, 0), ("s_nop 0", 4, 0, 0, 0, 0), ("s_endpgm", 8, 1, 8, 0, 0))
     block = trace_folder.wave([[0, 6, 0, 4, 0], [4, 11, 0, 8, 2]], 0, 12).block()
     assert [(row.isa, row.hits) for row in block.hot_instructions] == [("s_endpgm", 1), ("v_nop", 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("ui_output_agent_7_dispatch_4", (7, 4)), ("ui_output_agent_7_dispatch_4_old", (None, None))],
+)
+def test_the_name_of_a_folder_tells_agent_and_dispatch(tmp_path, name, found):
+    folder = TraceFolder.at(tmp_path / name)
+    assert (folder.agent_handle, folder.dispatch_id) == found
 
 
 def test_raw_traces_lie_beside_a_folder_or_one_level_below(tmp_path):
