@@ -102,3 +102,15 @@ def test_even_the_only_mode_of_a_product_must_be_recorded(agent):
     one_mode = attrs.evolve(GFX942.products[0], partitions=(("SPX", 8),))
     assert partition_of(one_mode, agent()) is None
     assert partition_of(one_mode, agent(compute_partition="SPX")) == Partition("SPX", 8)
+
+
+def test_facts_that_fit_two_modes_of_a_product_settle_none(agent):
+    alike = attrs.evolve(GFX942.products[0], partitions=(("A", 4), ("B", 4)))
+    assert partition_of(alike, agent(xcd_count=4)) is None
+    assert partition_of(alike, agent(xcd_count=4, compute_partition="B")) == Partition("B", 4)
+
+
+def test_a_mode_says_nothing_about_a_product_that_has_none(agent):
+    undivided = attrs.evolve(GFX942.products[0], partitions=())
+    assert partition_of(undivided, agent(compute_partition="SPX")) is None
+    assert partition_of(undivided, agent(xcd_count=8)) == Partition(None, 8)
