@@ -33,7 +33,6 @@ ALLOWED = {
         "rpl_codeobject",
         "rpl_amdgpu",
         "rpl_gfx942",
-        "rpl_native",
         "rpl_optimize",
         "rpl_vmreplay",
     },
