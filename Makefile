@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Each of the many processes would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 

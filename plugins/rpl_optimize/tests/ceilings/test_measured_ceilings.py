@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import attrs
 import pytest
@@ -12,7 +13,7 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.products import GFX942
 from rpl_optimize.ceilings import kept_path
-from rpl_optimize.ceilings.kept import KeptDevice, ceilings_of, keep
+from rpl_optimize.ceilings.kept import KeptDevice, ceilings_of, keep, read_kept
 from rpl_optimize.ceilings.work import BENCHMARKS, Sizes, benchmarks_for, rates_of
 from rpl_testkit.traces import make_trace
 
@@ -138,6 +139,10 @@ def test_a_damaged_file_costs_the_measured_ceilings_only(rpl_cli):
     kept_path().write_text('{"schema_version": "1.0", "devices": {"mi300x": 1}}')
     listed = rpl_cli("ceilings", "--device", "mi300x", "--json").assert_ok()
     assert {one["origin"] for one in listed.json()["ceilings"]} == {"spec", "published"}
+    kept_path().unlink()
+    os.mkfifo(kept_path())
+    with pytest.raises(BadDataError, match="no regular file"):  # and does not wait for a writer
+        read_kept()
 
 
 def test_without_a_device_nothing_is_built(rpl_cli):

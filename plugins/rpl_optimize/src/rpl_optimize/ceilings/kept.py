@@ -49,6 +49,8 @@ def read_kept() -> KeptCeilings:
     """Nothing where there is no file. Raises ``BadDataError`` for one that can't be used."""
     path = kept_path()
     try:
+        if path.exists() and not path.is_file():  # a FIFO would be waited for
+            raise OSError("it is no regular file")
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES)
         return KeptCeilings.model_validate_json(content)  # what was cut off is no JSON
