@@ -48,9 +48,10 @@ class KeptCeilings(_Strict):
 def read_kept() -> KeptCeilings:
     """Nothing where there is no file. Raises ``BadDataError`` for one that can't be used."""
     path = kept_path()
+    remedy = "delete the file and run `rpl ceilings measure` again"
+    if path.exists() and not path.is_file():  # a FIFO would be waited for
+        raise BadDataError(f"the measured ceilings in {path} are no regular file", next_step=remedy)
     try:
-        if path.exists() and not path.is_file():  # a FIFO would be waited for
-            raise OSError("it is no regular file")
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES)
         return KeptCeilings.model_validate_json(content)  # what was cut off is no JSON
@@ -60,7 +61,7 @@ def read_kept() -> KeptCeilings:
         reason = str(error).splitlines()[0]
         raise BadDataError(
             f"the measured ceilings in {path} can't be read: {reason}",
-            next_step="delete the file and run `rpl ceilings measure` again",
+            next_step=remedy,
         ) from error
 
 
