@@ -17,7 +17,7 @@ test: check native        ## set up, lint, type-check and run the tests: under t
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
 
 test-long: $(STAMP) native ## the tests that take long: wheels, fresh environments, sessions that are struck
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long native tests plugins  # the longest first
 
 mutants: $(STAMP)         ## small changes of meaning that tests must notice: hours, or LIMIT=5; goes on where it stopped
 	$(BIN)/python -m pip install -q cosmic-ray pytest-cov
