@@ -87,7 +87,6 @@ struct Disassembler::Parts {
     version = "LLVM " + std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
     if (major < kOldestLlvm)
       throw Unavailable(path + " is " + version + ", which does not know gfx942 well. Next: give LLVM 19 or newer by --llvm PATH");
-    watch_for_crashes();
     renew_llvm();
     return llvm != nullptr;
   }
@@ -120,7 +119,6 @@ struct Disassembler::Parts {
     size_t major = 0, minor = 0;
     get_version(&major, &minor);
     version = "comgr " + std::to_string(major) + "." + std::to_string(minor);
-    watch_for_crashes();
     const std::string isa = std::string(kTriple) + "--" + kProcessor;
     if (create(isa.c_str(), &read, &print, &address, &comgr) != 0)
       throw Unavailable(path + " does not know " + kProcessor + ". Next: give a newer one, or libLLVM, by --llvm PATH");
@@ -159,7 +157,10 @@ Disassembler::Disassembler(const std::string& library) : parts_(std::make_unique
     parts_->library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!parts_->library) continue;
     parts_->path = name;
-    if (parts_->open_comgr() || parts_->open_llvm()) return;  // comgr may be linked to a libLLVM, never the other way
+    if (parts_->open_comgr() || parts_->open_llvm()) {  // comgr may be linked to a libLLVM, never the other way
+      watch_for_crashes();
+      return;
+    }
     dlclose(parts_->library);
     parts_->library = nullptr;
   }

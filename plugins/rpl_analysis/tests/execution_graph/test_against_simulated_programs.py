@@ -8,6 +8,7 @@ played again.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import attrs
 import networkx as nx
@@ -33,6 +34,13 @@ NOTHING_BUT_WORK = Costs(between_calls_ns=0, begin_ns=0, return_ns=0)
 AT_ONCE = Costs(between_calls_ns=100, begin_ns=0, return_ns=0)
 
 Pairs = set[tuple[int, int]]
+
+
+def _played(*program: Any, **settings: Any) -> Played:
+    """``play``; a program without a kernel has no graph."""
+    played = play(*program, **settings)
+    assume(any(not work.is_copy for work in played.recording.work))
+    return played
 
 
 def _pairs(after) -> Pairs:
@@ -83,8 +91,7 @@ def _found(played: Played, worst: Confidence, *, by_call: bool = False) -> Pairs
 def _check_edges(rng, threads: int) -> None:
     further = rng.choice(((), EVERYTHING))
     program = random_program(rng, threads, graphs=True, gpus=rng.choice((1, 1, 2)), further=further)
-    played = play(program, queues=rng.choice((0, 0, 2)))
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(program, queues=rng.choice((0, 0, 2)))
     true = _pairs(played.after)
     assert _pairs(proven_order(played.recording)) <= true, "the calls prove what is not true"
     assert _found(played, Confidence.CERTAIN) <= true, "a certain edge is not true"
@@ -114,15 +121,13 @@ def test_the_same_of_thousands_of_programs(threads, rng) -> None:
 
 
 def _check_order(rng) -> None:
-    played = play(random_program(rng, 1, gpus=rng.choice((1, 2)), further=TELLING))
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(random_program(rng, 1, gpus=rng.choice((1, 2)), further=TELLING))
     assert _found(played, Confidence.PROBABLE) == _pairs(played.after)
 
 
 def _check_path(rng) -> None:
     program = random_program(rng, 1, graphs=True, gpus=rng.choice((1, 2)), further=TELLING)
-    played = play(program)
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(program)
     assume(not lanes_are_queues(played.recording.trace()))
     graph = execution_graph(played.recording.trace(), 0, include_copies=True)
     again = play(hurried(program), NOTHING_BUT_WORK)
@@ -154,8 +159,7 @@ def test_the_same_of_thousands_of_orders_and_paths(check, rng) -> None:
 
 def _check_prediction(rng) -> None:
     program = kept_busy(rng)
-    played = play(program, AT_ONCE)
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(program, AT_ONCE)
     assume(not lanes_are_queues(played.recording.trace()))
     names = {work.name for work in played.work}
     name = rng.choice(sorted({name.partition("/")[0] for name in names}))
@@ -186,8 +190,7 @@ def test_the_same_of_thousands_of_predictions(rng) -> None:
 def test_where_launches_come_late_a_prediction_is_the_least_that_can_happen(rng) -> None:
     """Waits stay as recorded: a launch that would still come late is not foreseen, only less gain (3.3)."""
     program = named_alike(rng, random_program(rng, 1, further=("memset", "blocking_copy")))
-    played = play(program, AT_ONCE)
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(program, AT_ONCE)
     name, factor = rng.choice(sorted({work.name for work in played.work})), rng.choice((2, 5))
     predicted = ReplayedRun(played.recording.trace(), include_copies=True).predict(
         [FasterKernel(name, factor)]
@@ -198,8 +201,7 @@ def test_where_launches_come_late_a_prediction_is_the_least_that_can_happen(rng)
 @settings(max_examples=60)
 @given(rng=RANDOM)
 def test_figures_keep_their_promises(rng) -> None:
-    played = play(named_alike(rng, random_program(rng, rng.choice((1, 2)), graphs=True, gpus=2)))
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(named_alike(rng, random_program(rng, rng.choice((1, 2)), graphs=True, gpus=2)))
     graph = execution_graph(played.recording.trace(), 0, include_copies=True)
     assert graph.inconsistent_edges == 0
     assert graph.unresolved.late_syncs == 0
@@ -224,8 +226,7 @@ def test_figures_keep_their_promises(rng) -> None:
 @given(rng=RANDOM)
 def test_what_holds_under_any_order_holds_under_the_true_one(rng) -> None:
     """The same program with its calls taken away: the bracket must hold what the calls tell."""
-    played = play(named_alike(rng, random_program(rng, 1)))
-    assume(any(not work.is_copy for work in played.recording.work))
+    played = _played(named_alike(rng, random_program(rng, 1)))
     true = execution_graph(played.recording.trace(), 0, include_copies=True)
     blind = execution_graph(played.recording.trace(with_calls=False), 0, include_copies=True)
     assert blind.order_known == (blind.lanes == 1)

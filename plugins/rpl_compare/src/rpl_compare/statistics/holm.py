@@ -1,4 +1,4 @@
-"""Many tests at once: Holm's step-down correction (Scand. J. Statist. 6, 1979), valid under dependency."""
+"""Many tests at once: Holm's step-down correction (Scand. J. Statist. 6, 1979), valid under dependence."""
 
 from __future__ import annotations
 

@@ -26,16 +26,17 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def timeline_data(
-    timeline: Timeline, labels: Sequence[str], names: KernelNames, colours: Colours
+    timeline: Timeline,
+    labels: Sequence[str],
+    range_labels: Sequence[str],
+    names: KernelNames,
+    colours: Colours,
 ) -> dict[str, Any]:
-    """Times in ns, exact below 2^53 ns (104 days); ``id`` is the dispatch id plus 1, 0 for copies.
-
-    ``labels`` are those of the lanes, then those of the ranges' lanes.
-    """
+    """Times in ns, exact below 2^53 ns (104 days); ``id`` is the dispatch id plus 1, 0 for copies."""
     return {
         "span": timeline.span_ns,
         "complete": timeline.complete,
-        "lanes": list(labels[: len(timeline.lanes)]),
+        "lanes": list(labels),
         "symbols": [
             {
                 "name": names.work(symbol.name, symbol.kind),
@@ -48,7 +49,7 @@ def timeline_data(
         "kept": _kept(timeline.kept),
         "levels": [_level(level) for level in timeline.levels],
         "links": _links(timeline.links),
-        "ranges": _ranges(timeline.ranges, labels[len(timeline.lanes) :]),
+        "ranges": _ranges(timeline.ranges, range_labels),
     }
 
 

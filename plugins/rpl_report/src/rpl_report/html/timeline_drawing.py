@@ -72,20 +72,17 @@ class Scale:
         return self.left + ns * self.per_ns
 
 
-def draw_timeline(timeline: Timeline, labels: Sequence[str], colours: Colours) -> Drawing:
-    """Rows of ranges, then one per lane: height is how busy, colour what ran most, the bar what is critical.
-
-    ``labels`` are those of the lanes, then those of the ranges' lanes.
-    """
-    level = _level(timeline)
+def draw_timeline(
+    timeline: Timeline, labels: Sequence[str], range_labels: Sequence[str], colours: Colours
+) -> Drawing:
+    """Rows of ranges, then one per lane: height is how busy, colour what ran most, the bar: critical."""
+    ordered, level = (*range_labels, *labels), _level(timeline)
     css = [f"c{colours.of(symbol.name, symbol.kind)}" for symbol in timeline.symbols]
-    left = min(_WIDEST, max(_NARROWEST, 16 + _LETTER * max(len(label) for label in labels)))
+    left = min(_WIDEST, max(_NARROWEST, 16 + _LETTER * max(len(label) for label in ordered)))
     scale = Scale(left, (_WIDTH - left - _RIGHT) / max(timeline.span_ns, 1))
     lanes = []
-    marked = len(timeline.ranges.lanes)
-    ordered = (*labels[len(labels) - marked :], *labels[: len(labels) - marked])
     for row, label in enumerate(ordered):
-        y, number = _TOP + row * (_LANE + _GAP), row - marked
+        y, number = _TOP + row * (_LANE + _GAP), row - len(range_labels)
         lanes.append(
             LaneDrawing(
                 label=label,
@@ -96,7 +93,7 @@ def draw_timeline(timeline: Timeline, labels: Sequence[str], colours: Colours) -
         )
     return Drawing(
         width=_WIDTH,
-        height=_TOP + len(labels) * (_LANE + _GAP) + 26.0,
+        height=_TOP + len(ordered) * (_LANE + _GAP) + 26.0,
         left=left,
         lane_height=_LANE,
         lanes=tuple(lanes),

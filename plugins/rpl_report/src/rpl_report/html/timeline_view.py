@@ -59,18 +59,16 @@ def timeline_view(
     if timeline is None:
         return TimelineView(reason=readable(reason or "this renderer was given documents alone", 400))
     labels = [lane_label(lane, timeline) for lane in timeline.lanes]
-    labels += [_range_label(lane, timeline) for lane in timeline.ranges.lanes]
+    range_labels = [_range_label(lane, timeline) for lane in timeline.ranges.lanes]
     return TimelineView(
         reason=None,
-        drawing=draw_timeline(timeline, labels, colours),
-        data=script_json(timeline_data(timeline, labels, names, colours)),
-        lanes=tuple(
-            _lane(lane, label, timeline) for lane, label in zip(timeline.lanes, labels, strict=False)
-        ),
+        drawing=draw_timeline(timeline, labels, range_labels, colours),
+        data=script_json(timeline_data(timeline, labels, range_labels, names, colours)),
+        lanes=tuple(_lane(lane, label, timeline) for lane, label in zip(timeline.lanes, labels, strict=True)),
         legend=_legend(timeline, names, colours),
         visible=_visible(timeline),
         notes=tuple(_notes(timeline)),
-        plots_height=_plots_height(len(labels)),
+        plots_height=_plots_height(len(labels) + len(range_labels)),
     )
 
 
