@@ -19,7 +19,7 @@ from rpl_core.model.device import (
     TypedWork,
 )
 from rpl_core.model.origin import Exactness
-from rpl_gfx942.architecture import FACTS
+from rpl_gfx942.products import FACTS
 from rpl_testkit.contracts import ContractViolation, assert_device_model, assert_rule
 
 HBM = MemoryCeiling("hbm", 1638.4, CeilingOrigin.SPEC, "data sheet")

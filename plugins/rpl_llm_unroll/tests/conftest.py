@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler
+from rpl_llm_unroll.resource_screen import DeviceCompiler
 
 _CORPUS = Path(__file__).parent / "corpus"
 

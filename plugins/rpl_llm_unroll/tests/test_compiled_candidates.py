@@ -8,8 +8,7 @@ import pytest
 
 from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.values import CodeObject
-from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled
-from rpl_llm_unroll.compiling.resource_screen import ResourceScreen
+from rpl_llm_unroll.resource_screen import DeviceCompiler, NotCompiled, ResourceScreen
 from rpl_llm_unroll.transformation import Unroll
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.interfaces.transformation import KernelSource

@@ -14,8 +14,8 @@ from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
-from rpl_gfx942.architecture import FACTS
 from rpl_gfx942.plugin import rpl_detect_device
+from rpl_gfx942.products import FACTS
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
 DEVICE = rpl_detect_device((mi300x_agent(),))

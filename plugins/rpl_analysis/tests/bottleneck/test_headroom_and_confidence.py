@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.bottleneck.classify import classify
-from rpl_analysis.bottleneck.headroom import headroom_of
+from rpl_analysis.bottleneck.classify import classify, headroom_of
 from rpl_analysis.bottleneck.model import Confidence
 from rpl_analysis.bottleneck.rule_file import parse_rules
 from rpl_core.errors import BadDataError

@@ -18,7 +18,7 @@ from rpl_analysis.occupancy import (
 )
 from rpl_core.errors import BadDataError
 from rpl_core.model.architecture import Architecture
-from rpl_gfx942.architecture import FACTS as GFX942
+from rpl_gfx942.products import FACTS as GFX942
 
 GFX90A = cdna_architecture("gfx90a")
 GFX950 = cdna_architecture("gfx950", lds_bytes=163840, lds_granule_bytes=1280, vgprs_may_be_halved=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from rpl_att.analysis.att_block import att_block
-from rpl_att.decoding.decode import decode_raw
-from rpl_att.decoding.worker_process import Limits
-from rpl_gfx942.architecture import FACTS
+from rpl_att.decoding.decode import Limits, decode_raw
+from rpl_gfx942.products import FACTS
 from rpl_testkit.requirements import require
 
 TABLE = {"0x1000": ["s_load_dwordx2 s[2:3], s[0:1], 0x0", 8], "0x1008": ["s_waitcnt lgkmcnt(0)", 4]}

@@ -172,7 +172,7 @@ def test_waves_inside_the_archive_of_rocprofv2_are_read(rpl_shared_data, tmp_pat
 
     from rpl_att.analysis.att_block import att_block
     from rpl_att.reading.decoded_trace import read_decoded_trace
-    from rpl_gfx942.architecture import FACTS
+    from rpl_gfx942.products import FACTS
 
     (archive,) = (rpl_shared_data / "att" / "gfx942_elementwise_rocprofv2").glob("*.tar.gz")
     with tarfile.open(archive) as packed:

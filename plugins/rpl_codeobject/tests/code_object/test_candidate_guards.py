@@ -10,7 +10,7 @@ from rpl_codeobject.comparing.other_code import other_code_changes
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.reading.elf_file import open_elf
 from rpl_codeobject.reading.read import read_code_objects
-from rpl_gfx942.architecture import FACTS
+from rpl_gfx942.products import FACTS
 from rpl_optimize.loop.binary_stage import guard_binary
 
 pytestmark = pytest.mark.clang

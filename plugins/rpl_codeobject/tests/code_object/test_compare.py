@@ -11,7 +11,7 @@ from rpl_codeobject.comparing.difference import Severity
 from rpl_codeobject.instructions.isa_diff import IsaDiff, IsaVerdict
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.values import KernelArgument, KernelDescriptor
-from rpl_gfx942.architecture import FACTS
+from rpl_gfx942.products import FACTS
 from rpl_optimize.build.binary_guards import binary_guards
 
 _POINTER = KernelArgument(offset=0, size=8, value_kind="global_buffer", address_space="global", name="out")

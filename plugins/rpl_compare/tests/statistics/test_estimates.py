@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_compare.statistics.bootstrap import paired_ratio_interval
 from rpl_compare.statistics.drift import find_drift
 from rpl_compare.statistics.holm import holm_adjusted
 from rpl_compare.statistics.mann_whitney import mann_whitney_test
@@ -25,6 +24,7 @@ from rpl_compare.statistics.minimum_detectable import (
 )
 from rpl_compare.statistics.noise import NoiseLevel, noise_level
 from rpl_compare.statistics.robust import mad, median, pseudo_median, robust_cv, robust_sigma, shift
+from rpl_compare.statistics.sequential import paired_ratio_interval
 
 
 def test_location_and_spread_by_hand() -> None:

@@ -9,12 +9,12 @@ XF32 are rates of AMD's MI300 data sheets.
 
 from __future__ import annotations
 
+from rpl_amdgpu.architectures import cdna_architecture
 from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
-from rpl_gfx942.architecture import FACTS
 from rpl_gfx942.counter_map import COUNTER_MAP
 
-__all__ = ["GFX942"]
+__all__ = ["FACTS", "GFX942"]
 
 _CU_PER_XCD = 38
 _LLC_BYTES = 256 * 2**20
@@ -28,6 +28,21 @@ _SHEET = "AMD data sheet (vendor figure, not checked here)"
 _MEMCOPY = "memcopy +-5 %, rocm-systems rocprofiler-compute tests/test_metric_validation.py @117d8704"
 _STREAM = "RRZE gpu-benches gpu-stream @1038c5d"
 _ROOFLINE = "FP32 FMA at 1486 MHz under load, RRZE gpu-benches gpu-roofline @1038c5d"
+#: gfx942 as an instruction set: what a compute unit holds, rates of instructions, quirks of recordings.
+FACTS = cdna_architecture(
+    "gfx942",
+    # A quarter of the rates per CU that the ceilings have.
+    matrix_rates=(
+        ("F64", 64),
+        ("F32", 64),
+        ("XF32", 256),
+        ("F16", 512),
+        ("BF16", 512),
+        ("I8", 1024),
+        ("F8", 1024),
+    ),
+    source="LLVM AMDGPU back end; ROCm gpu-specs.rst @2b48ffc7",
+)
 
 
 def _hbm(peak_gbps: float, source: str, origin: CeilingOrigin = CeilingOrigin.SPEC) -> MemoryCeiling:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_llm_unroll.compiling.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.controls import controls_of
 from rpl_llm_unroll.evidence import architecture, unroll_evidence
 from rpl_llm_unroll.loops.policy import Policy, accepted_hint
 from rpl_llm_unroll.loops.source_loop import find_loops
+from rpl_llm_unroll.resource_screen import ResourceScreen, screen_for
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Screening, Transformation

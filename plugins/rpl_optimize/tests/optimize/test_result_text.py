@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rpl_optimize.cli.optimize_text import optimize_text
 from rpl_optimize.contracts.optimize import CandidatePart, JudgementPart, OptimizeDocument
-from rpl_optimize.loop.text import optimize_text
 
 
 def candidate(verdict="rejected", *, verified=True, **figures):

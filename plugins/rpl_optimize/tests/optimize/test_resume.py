@@ -13,8 +13,8 @@ from rpl_optimize.ledger.writer import Ledger
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.resume import read_session, replay_session
 from rpl_optimize.loop.session import OptimizeSession
+from rpl_optimize.loop.state import OpenEnd
 from rpl_optimize.loop.target import Target
-from rpl_optimize.loop.unfinished import OpenEnd
 from rpl_testkit.pair_model import flawless_evidence
 
 from .conftest import measured

@@ -24,9 +24,8 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
+    from rpl_report.data_renderers import CsvRenderer, JsonRenderer
     from rpl_report.html.renderer import HtmlRenderer
-    from rpl_report.json_bundle import JsonRenderer
-    from rpl_report.kernel_csv import CsvRenderer
     from rpl_report.text.report import TextRenderer
 
     return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer())

@@ -8,9 +8,14 @@ from rpl_att.analysis.checks import checks
 from rpl_att.analysis.control_flow import branch_hints, loops
 from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
 from rpl_att.analysis.occupancy import busiest_target, occupancy, occupancy_timeline, state_timelines
-from rpl_att.analysis.simd_rates import ipc, issue_utilization, waves_per_simd
 from rpl_att.analysis.totals import Totals, totals_of
-from rpl_att.analysis.unit_utilisation import mfma_utilisation, valu_utilisation
+from rpl_att.analysis.unit_utilisation import (
+    ipc,
+    issue_utilization,
+    mfma_utilisation,
+    valu_utilisation,
+    waves_per_simd,
+)
 from rpl_att.analysis.waits import memory_latencies, vector_memory_latency, waits
 from rpl_att.analysis.wave_time import instruction_mix, memory_wait_cycles, stall_split
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates

@@ -1,4 +1,4 @@
-"""How busy the vector and matrix units were: by sampled counters, or for MFMA by known cycles."""
+"""How busy units, SIMDs and pipes were: by sampled counters, known cycles of MFMA, or the waves."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rpl_att.analysis.totals import Totals
+from rpl_att.contract import AttIpc
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
+from rpl_att.reduction.waves import ReducedWaves
 from rpl_core.contracts.common import MetricDoc
 
 if TYPE_CHECKING:
@@ -110,3 +112,46 @@ def cycles_of_mfma(isa: str, rates: MatrixRates) -> float | None:
     rate = rates.rate(kind)
     flops = 2 * int(match["m"]) * int(match["n"]) * int(match["k"]) * int(match["blocks"] or 1)
     return None if rate is None else flops / rate
+
+
+def ipc(waves: ReducedWaves, total: int) -> AttIpc:
+    """H / T per wave; H / sum of SIMD windows per SIMD; per CU the sum over its SIMDs, mean over CUs."""
+    executed = sum(wave.instructions for wave in waves.waves)
+    windows = sum(simd.window for simd in waves.simds)
+    return AttIpc(
+        per_wave=executed / total if total else None,
+        per_simd=executed / windows if windows else None,
+        per_cu=_per_cu(waves),
+    )
+
+
+def _per_cu(waves: ReducedWaves) -> float | None:
+    """Each traced shader engine has one target CU, so its SIMDs add up to that CU."""
+    executed: dict[tuple[int, int], int] = {}
+    for wave in waves.waves:
+        place = (wave.file.shader_engine, wave.file.simd)
+        executed[place] = executed.get(place, 0) + wave.instructions
+    rates: dict[int, float] = {}
+    for simd in waves.simds:
+        if simd.window:
+            rate = executed[simd.shader_engine, simd.simd] / simd.window
+            rates[simd.shader_engine] = rates.get(simd.shader_engine, 0.0) + rate
+    return sum(rates.values()) / len(rates) if rates else None
+
+
+def waves_per_simd(waves: ReducedWaves) -> float | None:
+    """Sum of lifetimes / sum of windows (docs/reference/thread-trace.md, 3.4)."""
+    windows = sum(simd.window for simd in waves.simds)
+    return sum(wave.lifetime for wave in waves.waves) / windows if windows else None
+
+
+def issue_utilization(waves: ReducedWaves) -> dict[str, float] | None:
+    """Busy cycles / window by class and for any pipe; ``None`` when a SIMD had too many intervals."""
+    windows = sum(simd.window for simd in waves.simds)
+    busy: dict[str, int] = {}
+    for simd in waves.simds:
+        if simd.busy is None:
+            return None
+        for name, cycles in simd.busy.items():
+            busy[name] = busy.get(name, 0) + cycles
+    return {name: cycles / windows for name, cycles in sorted(busy.items())} if windows else {}

@@ -10,13 +10,12 @@ from rpl_core.errors import UsageError
 from rpl_llm_unroll.prompt.contract import SYSTEM, contract_section, rules_section
 from rpl_llm_unroll.prompt.device import device_section, resources_section
 from rpl_llm_unroll.prompt.facts import run_facts
-from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section
+from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section, weight_section
 from rpl_llm_unroll.prompt.machine_code import machine_code_section
 from rpl_llm_unroll.prompt.model import Prompt, Section, subject_of
 from rpl_llm_unroll.prompt.plugin_sections import plugins_section
 from rpl_llm_unroll.prompt.quoting import fenced, inline, sentence, without_folders
 from rpl_llm_unroll.prompt.source_context import context_of
-from rpl_llm_unroll.prompt.weight import weight_section
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.asking.settings import Form

@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from rpl_llm_unroll.reply.characters import character_problem
 from rpl_llm_unroll.reply.fences import the_block
 from rpl_llm_unroll.reply.model import Problem, SoundReply
-from rpl_llm_unroll.reply.token_guards import token_verdicts
+from rpl_llm_unroll.reply.text_guards import character_problem, token_verdicts
 from rpl_llm_unroll.reply.tokens import split_tokens
 from rpl_llm_unroll.reply.whole_kernel import (
     kernel_in,

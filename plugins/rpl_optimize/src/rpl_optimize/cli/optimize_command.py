@@ -215,6 +215,6 @@ def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
 
 def _show(session: Session, document: OptimizeDocument, root: Path, *, as_json: bool) -> None:
     from rpl_core.documents.bundle import to_json
-    from rpl_optimize.loop.text import optimize_text
+    from rpl_optimize.cli.optimize_text import optimize_text
 
     session.output.raw(to_json(document) if as_json else optimize_text(document, root))

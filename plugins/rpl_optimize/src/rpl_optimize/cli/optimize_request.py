@@ -54,8 +54,8 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_optimize.equivalence.output_spec import read_outputs
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
-    from rpl_optimize.loop.find_source import find_source
     from rpl_optimize.loop.request import Limits, OptimizeRequest
+    from rpl_optimize.projects.find_source import find_source
 
     given = call.settings
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate

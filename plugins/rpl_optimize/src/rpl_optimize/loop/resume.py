@@ -27,8 +27,7 @@ from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.candidate_gains import measured_facts
-from rpl_optimize.loop.state import LoopState
-from rpl_optimize.loop.unfinished import OpenEnd, Settled, Unfinished
+from rpl_optimize.loop.state import LoopState, OpenEnd, Settled, Unfinished
 from rpl_optimize.measurement.verdict import judge
 from rpl_optimize.session_layout import LEDGER, ORIGINAL
 from rpl_optimize.transform.source_file import read_source

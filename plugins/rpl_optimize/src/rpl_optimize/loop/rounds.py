@@ -25,8 +25,8 @@ from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.modelling import ModelStage, keep_best
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
+from rpl_optimize.loop.state import OpenEnd, Settled
 from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
-from rpl_optimize.loop.unfinished import OpenEnd, Settled
 from rpl_optimize.measurement.cost import cost_sentence
 from rpl_optimize.measurement.rule import rule_for
 from rpl_optimize.measurement.verdict import judge, session_verdict

@@ -1,13 +1,17 @@
-"""The directory of one pass: empty before it, and searched for recordings after it."""
+"""The directory of one pass: empty before it, searched after it for recordings that hold anything.
+
+What they hold is the readers' business: a broken file is refused later, by its reader.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rpl_core.errors import UsageError
+from rpl_core.errors import BadDataError, UsageError
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_rocprofv3.collector.tool_version import OutputFormat
 
@@ -15,6 +19,11 @@ _SUFFIXES = {OutputFormat.ROCPD: (".db",), OutputFormat.CSV: (".csv",)}
 #: What rocprofv3 replaces in the names of directories: %key%, %h, $ENV{X}, %q{X}, {key}
 #: (docs/reference/formats.md, 4.3).
 _REPLACED = re.compile(r"%\w+%|%[hpjrs]|%q\{|\$ENV\{|%env\{|\{\w+\}")
+_DISPATCH_TABLE = "rocpd_kernel_dispatch"
+_COUNTER_TABLE = "rocpd_pmc_event"
+_KERNEL_CSV = "kernel_trace.csv"
+_COUNTER_CSV = "counter_collection.csv"
+_LINE_LIMIT_BYTES = 1 << 20
 
 
 def prepare_directory(directory: Path) -> None:
@@ -56,3 +65,49 @@ def _is_regular(path: Path) -> bool:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False
+
+
+def holds_dispatches(files: Sequence[Path]) -> bool | None:
+    """``None`` for "can't tell"."""
+    return _any_of(files, lambda path: _has_rows(path, _DISPATCH_TABLE, (_KERNEL_CSV, _COUNTER_CSV)))
+
+
+def holds_counters(files: Sequence[Path]) -> bool | None:
+    """``None`` for "can't tell"."""
+    return _any_of(files, lambda path: _has_rows(path, _COUNTER_TABLE, (_COUNTER_CSV,)))
+
+
+def _any_of(files: Sequence[Path], has: Callable[[Path], bool | None]) -> bool | None:
+    answers = [has(path) for path in files]
+    if any(answers):
+        return True
+    return None if None in answers else False
+
+
+def _has_rows(path: Path, table: str, csv_names: tuple[str, ...]) -> bool | None:
+    if path.suffix == ".csv":
+        return path.name.endswith(csv_names) and _has_second_line(path)
+    return _has_row(path, table)
+
+
+def _has_second_line(path: Path) -> bool | None:
+    try:
+        with path.open("rb") as stream:
+            stream.readline(_LINE_LIMIT_BYTES)
+            return bool(stream.readline(_LINE_LIMIT_BYTES).strip())
+    except OSError:
+        return None
+
+
+def _has_row(path: Path, table: str) -> bool | None:
+    from rpl_rocprofv3.database import open_database
+    from rpl_rocprofv3.readers.sqlite.tables import Tables
+
+    try:
+        with open_database(path) as database:
+            found = Tables(database.connection).get(table)
+            if found is None:
+                return None
+            return next(found.rows(database.connection, ("id",)), None) is not None
+    except BadDataError:
+        return None

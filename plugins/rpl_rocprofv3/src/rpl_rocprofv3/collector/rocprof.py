@@ -20,9 +20,13 @@ from rpl_rocprofv3.collector.executable import require_rocprofv3
 from rpl_rocprofv3.collector.failures import no_counters_recorded, nothing_recorded, pass_failure
 from rpl_rocprofv3.collector.findings import pass_findings
 from rpl_rocprofv3.collector.log_watch import LogWatch
-from rpl_rocprofv3.collector.pass_directory import prepare_directory, recorded_files
+from rpl_rocprofv3.collector.pass_directory import (
+    holds_counters,
+    holds_dispatches,
+    prepare_directory,
+    recorded_files,
+)
 from rpl_rocprofv3.collector.planning import plan_collection
-from rpl_rocprofv3.collector.recorded_work import holds_counters, holds_dispatches
 from rpl_rocprofv3.collector.simulated_gpu import mark_simulated
 from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
 from rpl_rocprofv3.database import empty_column

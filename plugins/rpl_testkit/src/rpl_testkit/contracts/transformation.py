@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_optimize.transform.edits import apply_edits
-from rpl_testkit.contracts.asked_twice import asked_twice
 from rpl_testkit.contracts.edits import check_candidate
-from rpl_testkit.contracts.violation import demand, demand_kind
+from rpl_testkit.contracts.side_effects import no_side_effects
+from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
+    Method = Callable[[KernelSource], tuple[EditCandidate, ...]]
 
 _NAMES = {"empty", "broken"}
 
@@ -92,3 +95,21 @@ def _controls(
     transformation: Transformation, source: KernelSource, subject: str
 ) -> tuple[EditCandidate, ...]:
     return asked_twice(transformation.controls, "controls", source, subject, "controls")
+
+
+def asked_twice(
+    method: Method, name: str, source: KernelSource, subject: str, answers: str
+) -> tuple[EditCandidate, ...]:
+    """The tuple that ``method`` gives both times; ``name`` and ``answers`` are for the messages."""
+    try:
+        method(source)  # imports what it needs before files are forbidden
+        with no_side_effects(subject):
+            first = method(source)
+            second = method(source)
+    except ContractViolation:
+        raise
+    except Exception as error:
+        raise ContractViolation(f"{subject}: {name}() raised {error!r} for {source.text[:40]!r}") from error
+    demand(isinstance(first, tuple), subject, f"{name}() returns a tuple")
+    demand(first == second, subject, f"the same source gives two different {answers}")
+    return first

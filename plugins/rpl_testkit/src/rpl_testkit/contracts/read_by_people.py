@@ -1,4 +1,4 @@
-"""The contract of a doctor check: a quick look with a fact, and a remedy when something is wrong."""
+"""The contracts of what people read: the text of a renderer, and what a doctor check found."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.renderer import Renderer, RenderRequest
 
 #: Generous for loaded test machines; the interface asks for a second or two.
 _LIMIT_S = 20.0
+
+
+def assert_renderer(renderer: Renderer, request: RenderRequest) -> None:
+    """Check the output for ``request``; put hostile kernel names into its documents."""
+    subject = demand_kind("rpl_renderers", renderer)
+    demand(renderer.suffix.startswith("."), subject, "suffix begins with a dot")
+    text = renderer.render(request)
+    demand(isinstance(text, str), subject, "render() returns text")
+    demand(bool(text.strip()), subject, "the output is empty")
+    demand("\x1b" not in text, subject, "a name in the documents reached the output as a terminal escape")
+    demand(renderer.render(request) == text, subject, "the same documents give two different outputs")
 
 
 def assert_doctor_check(check: DoctorCheck) -> None:

@@ -1,14 +1,16 @@
-"""The table of kernels as CSV."""
+"""For programs: all documents as one JSON object, the table of kernels as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rpl_analysis.options import NAMES
-from rpl_core.interfaces.renderer import Renderer
+from rpl_core.interfaces.renderer import Renderer, RenderRequest
+from rpl_core.text.safety import harmless_json
 from rpl_report.documents import report_documents
 from rpl_report.export.csv_rows import cell_text
 from rpl_report.kernel_choice import chosen_kernels
@@ -16,9 +18,8 @@ from rpl_report.options import TOP
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import KernelProfile
-    from rpl_core.interfaces.renderer import RenderRequest
 
-__all__ = ["CsvRenderer"]
+__all__ = ["CsvRenderer", "JsonRenderer"]
 
 _CSV_COLUMNS: Mapping[str, Callable[[KernelProfile], float | str | None]] = {
     "calls_per_run": lambda k: k.launches,
@@ -66,3 +67,13 @@ class CsvRenderer(Renderer):
                 )
             )
         return text.getvalue()
+
+
+class JsonRenderer(Renderer):
+    name = "json"
+    summary = "all documents in one JSON object"
+    suffix = ".json"
+
+    def render(self, request: RenderRequest) -> str:
+        documents = {name: document.model_dump(mode="json") for name, document in request.documents.items()}
+        return harmless_json(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"

@@ -1,7 +1,8 @@
-"""The contract of an analyzer: a pure function from recording and facts to exactly its promised facts."""
+"""The contracts of an analyzer, a pure function to exactly its facts, and of a classifier rule."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rpl_testkit.contracts.same_value import same_value
@@ -9,6 +10,7 @@ from rpl_testkit.contracts.side_effects import no_side_effects
 from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
+    from rpl_analysis.interfaces import Rule
     from rpl_core.interfaces.analyzer import AnalysisContext, Analyzer
 
 
@@ -33,3 +35,16 @@ def assert_analyzer(analyzer: Analyzer, context: AnalysisContext) -> None:
         problem = fact.violation(value)
         demand(problem is None, subject, problem or "")
     demand(same_value(first, second), subject, "the same recording gives two different results")
+
+
+def assert_rule(rule: Rule) -> None:
+    """Check one rule."""
+    from rpl_analysis.interfaces import Comparison
+
+    subject = demand_kind("rpl_classifier_rules", rule)
+    for condition in rule.conditions:
+        what = f"condition on {condition.quantity!r}"
+        demand(condition.quantity.isidentifier(), subject, f"{what} names no quantity")
+        demand(isinstance(condition.comparison, Comparison), subject, f"{what} has no Comparison")
+        demand(math.isfinite(condition.threshold), subject, f"{what} has no finite threshold")
+        demand(bool(condition.source.strip()), subject, f"{what} must cite its source or say 'chosen'")

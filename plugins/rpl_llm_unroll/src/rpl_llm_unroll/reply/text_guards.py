@@ -1,4 +1,7 @@
-"""Guards on the tokens of a new kernel before any compiler sees it: what could act while it is compiled.
+"""Guards on the text of a new kernel before any compiler sees it: on its characters, then on its tokens.
+
+Line splices, trigraphs, digraphs and universal character names are resolved before or while a compiler
+splits a source into tokens, so guards that look at tokens would not see what they hide.
 
 What the kernel means is judged later, by the compiler (``rpl_optimize.source_meaning``). Here stands only
 what may not even reach one: directives, which read files or say other things to the preprocessor, and
@@ -8,9 +11,11 @@ assembly, whose ``.incbin`` brings files into the code object. Whatever the orig
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rpl_llm_unroll.reply.model import Problem
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
@@ -24,6 +29,15 @@ _UNROLL_PRAGMA = re.compile(
     r"|clang[ \t]+loop(?:[ \t]+(?:unroll(?:_count)?)[ \t]*\([ \t]*\w+[ \t]*\))+)[ \t]*(?://[^\n]*)?"
 )
 _SPEAKING = re.compile(r"asm|__asm|__asm__|_Pragma|__pragma|__has_include\w*|__has_embed|import|module")
+#: Control and format characters (bidirectional marks, zero-width signs), private use and surrogates.
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_SPLICED_LINE = re.compile(r"^.*\\[ \t]*$", re.MULTILINE)
+#: [lex.trigraph], [lex.digraph] and [lex.charset] of C++; ``<::`` is no digraph.
+_SPELLINGS = {
+    "a trigraph": re.compile(r"\?\?[=/'()!<>-]"),
+    "a digraph": re.compile(r"%:|<%|%>|<:(?!:)|(?<!:):>"),
+    "a universal character name": re.compile(r"\\[uUN]"),
+}
 
 
 def token_verdicts(new: Tokens, old: Tokens) -> tuple[GuardVerdict, ...]:
@@ -55,3 +69,20 @@ def _words(new: Tokens, old: Tokens) -> GuardVerdict:
 
 def _refused(guard: str, token: Token, reason: str) -> GuardVerdict:
     return GuardVerdict(guard, False, f"line {token.line} of the block: {reason}", token.line)
+
+
+def character_problem(text: str, original: str) -> Problem | None:
+    """The first character or spelling in ``text`` that may not be there and is not in ``original`` either."""
+    for position, character in enumerate(text):
+        if character not in "\n\t" and unicodedata.category(character) in _HIDDEN:
+            line = text.count("\n", 0, position) + 1
+            return Problem(f"line {line} of the block has the invisible character U+{ord(character):04X}")
+    known = Counter(line.strip() for line in _SPLICED_LINE.findall(original.replace("\r\n", "\n")))
+    for spliced in _SPLICED_LINE.findall(text):
+        known[spliced.strip()] -= 1
+        if known[spliced.strip()] < 0:
+            return Problem("a line of the block ends in a backslash, which joins it with the next")
+    for what, pattern in _SPELLINGS.items():
+        if len(pattern.findall(text)) > len(pattern.findall(original)):
+            return Problem(f"the block has {what}")
+    return None

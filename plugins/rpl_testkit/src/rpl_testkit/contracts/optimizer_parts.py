@@ -1,15 +1,21 @@
-"""The contract of an equivalence check: it never says "equal" without having compared."""
+"""The contracts of what the optimizer asks beside transformations: proposers, equivalence checks, metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.interfaces.options import Options
+from rpl_testkit.contracts.edits import check_candidate
 from rpl_testkit.contracts.violation import demand, demand_kind
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceRequest
+    from rpl_optimize.interfaces.metric import Metric
+    from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
+
+_COMMAND = ("./app", "--size", "3 4")
 
 
 def assert_equivalence_check(
@@ -43,3 +49,28 @@ def _verdict(check: EquivalenceCheck, request: EquivalenceRequest, subject: str)
     crashed_only = not report.crashed or report.verdict is EquivalenceVerdict.DIFFERENT
     demand(crashed_only, subject, "crashed explains a verdict of different, and no other")
     return report
+
+
+def assert_metric(metric: Metric) -> None:
+    """Without running anything: what it says of itself, and the words that it would run."""
+    subject = demand_kind("rpl_metrics", metric)
+    demand(bool(metric.devices), subject, "a metric names the devices that it is for")
+    for what in ("unit", "formula", "architecture"):
+        demand(bool(str(getattr(metric, what)).strip()), subject, f"a metric says its {what}")
+    words = metric.command(_COMMAND, Options())
+    demand(words[-len(_COMMAND) :] == _COMMAND, subject, "command() ends with the user's own words")
+
+
+def assert_proposer(proposer: Proposer, request: ProposalRequest, *, deterministic: bool = True) -> None:
+    """Check one proposal; ``deterministic=False`` for proposers that ask a language model."""
+    from rpl_optimize.interfaces.transformation import EditCandidate
+
+    subject = demand_kind("rpl_proposers", proposer)
+    first = proposer.propose(request)
+    demand(
+        first is None or isinstance(first, EditCandidate), subject, "propose() returns a candidate or None"
+    )
+    if first is not None:
+        check_candidate(first, request.source, subject)
+    if deterministic:
+        demand(proposer.propose(request) == first, subject, "the same request gives two different proposals")

@@ -6,6 +6,7 @@ measured uses the program's own commands and is guarded again.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,16 @@ from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
-from rpl_core.errors import RplError
-from rpl_llm_unroll.compiling.device_compiler import DeviceCompiler, NotCompiled
+from rpl_codeobject.reading.read import code_objects_from
+from rpl_codeobject.values import CodeObject
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.build.default_build import CLANG, first_installed
+from rpl_optimize.build.environment import build_environment
 from rpl_optimize.interfaces.transformation import GuardVerdict, Screening
+from rpl_optimize.isolation.confined_run import run_confined
+from rpl_optimize.isolation.sandbox import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")
+_TIME_LIMIT_S = 120.0
 
 
 class ResourceScreen:
@@ -94,3 +101,52 @@ def _loop_changed(before: CodeObject, after: CodeObject) -> GuardVerdict:
     if changed is not None:
         return GuardVerdict("binary-isa", True, changed.sentence())
     return GuardVerdict("binary-isa", False, "no loop of any kernel changed in the machine code")
+
+
+@frozen
+class NotCompiled:
+    """Why there is no code object: the compiler's first error, or what is missing."""
+
+    reason: str
+
+
+@frozen
+class DeviceCompiler:
+    """``flags`` are added behind the standard ones; ``include`` is searched for the source's own headers."""
+
+    program: Path
+    architecture: str
+    flags: tuple[str, ...] = ()
+    include: Path | None = None
+
+    def command(self, source: Path, output: Path) -> tuple[str, ...]:
+        """The whole command line."""
+        places = () if self.include is None else ("-I", str(self.include))
+        standard = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-O3")
+        target = f"--offload-arch={self.architecture}"
+        files = (str(source), "-o", str(output))
+        return (str(self.program), *standard, target, *self.flags, *places, *files)
+
+    def compile(self, text: bytes) -> CodeObject | NotCompiled:
+        """Compile ``text`` as one translation unit for the device only, in the sandbox of the builds."""
+        with tempfile.TemporaryDirectory(prefix="rpl-compile-") as scratch:
+            place = Path(scratch)
+            source, output, messages = (place / name for name in ("source.hip", "source.hsaco", "messages"))
+            source.write_bytes(text)
+            reach = Reach((() if self.include is None else (self.include,)), (place,), place)
+            environment = build_environment(place, place)
+            try:
+                command = self.command(source, output)
+                done = run_confined(command, place, reach, environment, _TIME_LIMIT_S, log=messages)
+                if not done.succeeded or not output.is_file():
+                    return NotCompiled(_first_error(messages.read_text(encoding="utf-8", errors="replace")))
+                return code_objects_from(output.read_bytes(), "compiled kernel")[0]
+            except InterruptedRunError:
+                raise
+            except RplError as error:
+                return NotCompiled(error.fact)
+
+
+def _first_error(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if "error:" in line]
+    return lines[0] if lines else "the compiler failed without a message"

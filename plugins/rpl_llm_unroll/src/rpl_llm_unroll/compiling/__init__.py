@@ -1,1 +1,0 @@
-"""Compile device code in a scratch directory, for guards that judge the result. Nothing is run."""
