@@ -14,7 +14,7 @@ __all__ = ["device_names"]
 
 
 def device_names(profile: ProfileDocument) -> str | None:
-    """Such as "8 x AMD Instinct MI325X (GPU 2 to 9)"; ``None`` where nothing names a device."""
+    """Such as "8 x PRODUCT (GPU 2 to 9)"; ``None`` where nothing names a device."""
     own = profile.gpu.product or profile.gpu.architecture
     gpus = profile.ranks.gpus if profile.ranks else ()
     if len(gpus) < 2:

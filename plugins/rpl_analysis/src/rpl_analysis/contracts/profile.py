@@ -34,7 +34,7 @@ class KernelPart(Part):
 class GpuPart(Part):
     architecture: str | None = None
     product: str | None = None
-    wave_size: int | None = None  # of the device; kernels of RDNA may have another: occupancy.wave_size
+    wave_size: int | None = None  # of the device; a kernel may have another: occupancy.wave_size
     compute_units: int | None = None
     theoretical_peak_flops: float | None = None  # FLOP/s: FP32, one FMA per lane (not packed), data sheet
     memory_bandwidth_gbps: float | None = None

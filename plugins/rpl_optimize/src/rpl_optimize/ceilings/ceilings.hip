@@ -53,7 +53,7 @@ extern "C" __global__ void ceiling_read(Chunk* to, const Chunk* from, unsigned l
 using Word = unsigned long long;
 
 // All workgroups read the same MiB, which every L2 holds after the first round. Loads of agent scope miss the
-// first vector cache (LLVM, User Guide for AMDGPU Backend, "Memory Model": sc1 on gfx942, glc before), and a
+// first vector cache (LLVM, User Guide for AMDGPU Backend, "Memory Model": by the bits sc1 or glc), and a
 // compiler leaves out no atomic load.
 extern "C" __global__ void ceiling_l2(Word* to, const Word* from, unsigned iterations) {
   constexpr unsigned kWords = 1u << 17;
@@ -150,7 +150,7 @@ using Int16 = __attribute__((ext_vector_type(16))) int;
 #endif
 extern "C" __global__ void ceilings_present(unsigned* present) { *present = PRESENT_MATRIX | PRESENT_WIDE; }
 
-#if __has_builtin(__builtin_amdgcn_mfma_f64_16x16x4f64)  // gfx90a and later: packed F32 came with it
+#if __has_builtin(__builtin_amdgcn_mfma_f64_16x16x4f64)  // packed F32 came with it
 extern "C" __global__ void ceiling_pk_fma_f32(float* out, unsigned iterations, float start, float factor) {
   Pair chain[8];
   for (int i = 0; i < 8; ++i) chain[i] = Pair{start + i, start - i};
@@ -176,7 +176,7 @@ NO_KERNEL(ceiling_mfma_bf16)
 NO_KERNEL(ceiling_mfma_f32)
 NO_KERNEL(ceiling_mfma_f64)
 #endif
-#if __has_builtin(__builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)  // gfx942 and later, with the wider I8
+#if __has_builtin(__builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)  // and with it the wider I8
 MFMA_KERNEL(ceiling_mfma_i8, Int16, static_cast<long>(start), static_cast<long>(factor),
             __builtin_amdgcn_mfma_i32_32x32x16_i8)
 MFMA_KERNEL(ceiling_mfma_f8, Float16, static_cast<long>(start), static_cast<long>(factor),

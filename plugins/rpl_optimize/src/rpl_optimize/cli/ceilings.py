@@ -38,9 +38,9 @@ def ceilings(
     on a device of yours measured (`rpl ceilings measure`), those of others published.
 
     \b
-    rpl ceilings --device MI300X
+    rpl ceilings --device NAME
     rpl ceilings --from rpl-runs/latest
-    rpl ceilings measure --device MI300X
+    rpl ceilings measure --device NAME
     """
     from rpl_core.errors import MissingError, UsageError
 

@@ -60,8 +60,8 @@ def measure_ceilings(
     model's figure and never becomes a ceiling.
 
     \b
-    rpl ceilings measure --device MI300X
-    rpl ceilings --device MI300X
+    rpl ceilings measure --device NAME
+    rpl ceilings --device NAME
     """
     from rpl_optimize.ceilings import kept_path
     from rpl_optimize.ceilings.kept import keep
