@@ -105,6 +105,7 @@ def autotune(context: click.Context, /, **flags: Any) -> int:
     from rpl_core.cli.process_start import import_numpy_alone
 
     import_numpy_alone()
+    from rpl_autotune.cli.autotune_call import AutotuneSettings
     from rpl_autotune.cli.autotune_command import run_autotune
 
-    return run_autotune(session_of(context), flags)
+    return run_autotune(session_of(context), AutotuneSettings(**flags))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -27,26 +26,69 @@ _TIME_LIMIT_S = 600.0
 _CACHE_NAME = "autotune-cache.jsonl"
 
 
+@frozen
+class AutotuneSettings:
+    """What the options of one call say, by the names that click gives them; ``None``: not said."""
+
+    space: Path | None
+    cmd_template: str | None
+    build: str | None
+    defines: tuple[str, ...]
+    build_all: bool
+    code_object: str | None
+    kernel: str | None
+    workgroup_size: str | None
+    dynamic_lds: str | None
+    validate: str | None
+    default: str | None
+    rocprof: bool
+    time_regex: str | None
+    time_unit: str
+    device: str | None
+    collector: str | None
+    runs: int | None
+    time_limit: float | None
+    build_time_limit: float
+    budget: int | None
+    time_budget: float | None
+    exhaustive: bool
+    strategy: str
+    seed: int
+    seed_fraction: float
+    prune_factor: float
+    confirm_rounds: int
+    executor: str | None
+    devices: str | None
+    cluster: str | None
+    recorded: Path | None
+    cache: Path | None
+    no_cache: bool
+    export_cache: Path | None
+    export_t4: Path | None
+    show: Path | None
+    output: Path | None
+    as_json: bool
+
+
 @frozen(eq=False)
 class AutotuneCall:
     """The options of one ``rpl autotune``."""
 
     session: Session
-    flags: Mapping[str, Any]
+    settings: AutotuneSettings
 
     @property
     def recorded(self) -> Path | None:
-        found: Path | None = self.flags["recorded"]
-        return found
+        return self.settings.recorded
 
     def space(self) -> SearchSpace:
         """The space of ``--space``, or of the recording."""
         from rpl_autotune.cache.recorded_space import read_recorded
         from rpl_autotune.space.read import read_space, space_of
 
-        default = _assignments(self.flags["default"])
-        if self.flags["space"] is not None:
-            return read_space(self.flags["space"], default)
+        default = _assignments(self.settings.default)
+        if self.settings.space is not None:
+            return read_space(self.settings.space, default)
         if self.recorded is None:
             raise UsageError("no search space is given", next_step="name one with --space FILE")
         return space_of(read_recorded(self.recorded).description(), default, str(self.recorded))
@@ -55,7 +97,7 @@ class AutotuneCall:
         """The directory of the result, made and empty."""
         from rpl_core.run_directory.writer import claim_path, make_empty
 
-        output: Path | None = self.flags["output"]
+        output = self.settings.output
         if output is None:
             return claim_path(Path(self.session.setting("runs-directory")), ("autotune",)).resolve()
         make_empty(output)
@@ -65,22 +107,22 @@ class AutotuneCall:
         from rpl_autotune.interfaces.job import PluginChoice
         from rpl_autotune.search.request import TuningRequest
 
-        flags = self.flags
+        settings = self.settings
         return TuningRequest(
             space=space,
             templates=self.templates(space),
-            command_text=flags["cmd_template"] or f"recorded in {self.recorded}",
-            build_text=flags["build"],
+            command_text=settings.cmd_template or f"recorded in {self.recorded}",
+            build_text=settings.build,
             timing=self._timing(),
             budget=self._budget(space),
-            time_budget_s=flags["time_budget"],
-            seed=flags["seed"],
-            seed_fraction=flags["seed_fraction"],
-            prune_factor=flags["prune_factor"],
-            exhaustive=flags["exhaustive"],
-            time_limit_s=self.session.setting("time-limit", flags["time_limit"]) or _TIME_LIMIT_S,
-            build_time_limit_s=flags["build_time_limit"],
-            final_rounds=flags["confirm_rounds"],
+            time_budget_s=settings.time_budget,
+            seed=settings.seed,
+            seed_fraction=settings.seed_fraction,
+            prune_factor=settings.prune_factor,
+            exhaustive=settings.exhaustive,
+            time_limit_s=self.session.setting("time-limit", settings.time_limit) or _TIME_LIMIT_S,
+            build_time_limit_s=settings.build_time_limit,
+            final_rounds=settings.confirm_rounds,
             scratch=scratch,
             working_directory=Path.cwd(),
             plugins=PluginChoice(
@@ -95,15 +137,15 @@ class AutotuneCall:
         from rpl_autotune.evaluation.digests import source_digest
         from rpl_autotune.evaluation.templates import Templates, read_templates
 
-        flags = self.flags
+        settings = self.settings
         if self.recorded is not None:
-            if flags["cmd_template"] is not None or flags["build"] is not None:
+            if settings.cmd_template is not None or settings.build is not None:
                 raise UsageError("--recorded runs nothing, so there is no command", next_step="leave one out")
             return Templates(("recorded",))
-        if flags["cmd_template"] is None:
+        if settings.cmd_template is None:
             raise UsageError("no command is given", next_step='add --cmd-template "./kernel --bm {BLOCK_M}"')
         templates = read_templates(
-            space, flags["cmd_template"], flags["build"], flags["validate"], flags["defines"]
+            space, settings.cmd_template, settings.build, settings.validate, settings.defines
         )
         if not templates.build:
             return templates
@@ -113,21 +155,21 @@ class AutotuneCall:
         from rpl_autotune.evaluation.times import checked_pattern
         from rpl_autotune.interfaces.job import Timing
 
-        pattern = self.flags["time_regex"]
-        runs = self.session.setting("runs", self.flags["runs"])
+        pattern = self.settings.time_regex
+        runs = self.session.setting("runs", self.settings.runs)
         if pattern is not None:
-            unit_ms = _UNIT_MS[self.flags["time_unit"]]
+            unit_ms = _UNIT_MS[self.settings.time_unit]
             return Timing(source="printed", runs=runs, pattern=checked_pattern(pattern), unit_ms=unit_ms)
-        if self.recorded is not None or not self.flags["rocprof"]:
+        if self.recorded is not None or not self.settings.rocprof:
             return Timing(source="wall" if self.recorded is None else "profile", runs=runs)
-        device = self.session.setting("device", self.flags["device"])
-        collector = self.session.setting("collector", self.flags["collector"])
+        device = self.session.setting("device", self.settings.device)
+        collector = self.session.setting("collector", self.settings.collector)
         return Timing(source="profile", runs=runs, device=device, collector=collector)
 
     def _budget(self, space: SearchSpace) -> int:
-        if self.flags["exhaustive"]:
+        if self.settings.exhaustive:
             return len(space)
-        asked: int | None = self.flags["budget"]
+        asked = self.settings.budget
         if asked is None:
             return min(_BUDGET, max(2, (len(space) + 1) // 2))
         if asked >= len(space):
@@ -141,9 +183,9 @@ class AutotuneCall:
         from rpl_autotune.interfaces.executor import ExecutorRequest
         from rpl_autotune.search.request import TuningTools
 
-        catalog, flags = self.session.host.catalog, self.flags
+        catalog, settings = self.session.host.catalog, self.settings
         strategies, executors = catalog.of(STRATEGIES), catalog.of(EXECUTORS)
-        strategy = strategies.get(flags["strategy"])
+        strategy = strategies.get(settings.strategy)
         missing = strategy.missing()
         if missing is not None:
             raise MissingError(missing)
@@ -154,8 +196,8 @@ class AutotuneCall:
             executor=executor,
             executor_plugin=executors.plugin_of(executor.name),
             executor_request=ExecutorRequest(
-                devices=_devices(flags["devices"]),
-                address=flags["cluster"],
+                devices=_devices(settings.devices),
+                address=settings.cluster,
                 recording=None if self.recorded is None else str(self.recorded),
                 space=space,
                 note=self.session.output.note,
@@ -165,9 +207,9 @@ class AutotuneCall:
         )
 
     def _executor_name(self) -> str:
-        named: str | None = self.flags["executor"]
-        implied = {"cluster": "dask", "recorded": "recorded", "devices": "local"}
-        asked = [name for flag, name in implied.items() if self.flags[flag] is not None]
+        settings, named = self.settings, self.settings.executor
+        implied = (("dask", settings.cluster), ("recorded", settings.recorded), ("local", settings.devices))
+        asked = [name for name, given in implied if given is not None]
         if len({*asked, *filter(None, [named])}) > 1:
             raise UsageError(
                 "--cluster, --recorded, --devices and --executor contradict each other",
@@ -178,9 +220,9 @@ class AutotuneCall:
     def _cache(self) -> Cache | None:
         from rpl_autotune.cache.store import Cache
 
-        if self.recorded is not None or self.flags["no_cache"]:
+        if self.recorded is not None or self.settings.no_cache:
             return None
-        path = self.flags["cache"] or Path(self.session.setting("runs-directory")) / _CACHE_NAME
+        path = self.settings.cache or Path(self.session.setting("runs-directory")) / _CACHE_NAME
         return Cache(path, self.session.output.note)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from rpl_core.errors import ApplicationError, InterruptedRunError, UsageError
 from rpl_core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from rpl_autotune.cli.autotune_call import AutotuneSettings
     from rpl_autotune.contracts.autotune import AutotuneDocument
     from rpl_autotune.search.request import TuningRequest, TuningTools
     from rpl_autotune.search.tuning import Tuning
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 _NAME = "autotune.json"
 
 
-def run_autotune(session: Session, flags: Mapping[str, Any]) -> int:
+def run_autotune(session: Session, settings: AutotuneSettings) -> int:
     """One search, or a look at a finished one."""
-    if flags["show"] is not None:
-        _print(session, _stored(session, flags["show"]), as_json=flags["as_json"])
+    if settings.show is not None:
+        _print(session, _stored(session, settings.show), as_json=settings.as_json)
         return int(ExitCode.OK)
     from rpl_autotune.cli.autotune_call import AutotuneCall
     from rpl_autotune.cli.code_call import space_with_code
 
-    call = AutotuneCall(session, flags)
+    call = AutotuneCall(session, settings)
     space = call.space()
     scratch = call.scratch()
     space = space_with_code(call, space, scratch)
     request, tools = call.request(space, scratch), call.tools(space)
     session.output.note(f"{len(space)} configurations; results go to {scratch}")
     document, failure = _search(session, request, tools)
-    _write(session, request, document, flags)
+    _write(session, request, document, settings)
     if failure is not None:
         raise failure
-    _print(session, document, as_json=flags["as_json"])
+    _print(session, document, as_json=settings.as_json)
     if document.best_config is None:
         raise _nothing_runs(document)
     return int(ExitCode.OK)
@@ -98,17 +98,17 @@ def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]
 
 
 def _write(
-    session: Session, request: TuningRequest, document: AutotuneDocument, flags: Mapping[str, Any]
+    session: Session, request: TuningRequest, document: AutotuneDocument, settings: AutotuneSettings
 ) -> None:
     from rpl_autotune.cache.recorded_space import write_kernel_tuner_cache, write_t4
     from rpl_core.documents.bundle import to_json
     from rpl_core.files.atomic import write_atomic
 
     write_atomic(request.scratch / _NAME, to_json(document))
-    if flags["export_cache"] is not None:
-        write_kernel_tuner_cache(document, request.space, flags["export_cache"])
-    if flags["export_t4"] is not None:
-        write_t4(document, flags["export_t4"])
+    if settings.export_cache is not None:
+        write_kernel_tuner_cache(document, request.space, settings.export_cache)
+    if settings.export_t4 is not None:
+        write_t4(document, settings.export_t4)
     if document.final is not None:
         _write_report(session, request, document)
 

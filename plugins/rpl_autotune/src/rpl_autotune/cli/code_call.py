@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rpl_autotune.cli.autotune_call import AutotuneCall
+    from rpl_autotune.cli.autotune_call import AutotuneCall, AutotuneSettings
     from rpl_autotune.evaluation.templates import Templates
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.space.expressions import Expression
@@ -22,18 +20,18 @@ __all__ = ["space_with_code"]
 
 def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> SearchSpace:
     """``space`` with the numbers of its code objects as features, where options name any."""
-    flags = call.flags
-    named: str | None = flags["code_object"]
-    if named is None and not flags["build_all"]:
-        _refuse_details(flags)
+    settings = call.settings
+    named = settings.code_object
+    if named is None and not settings.build_all:
+        _refuse_details(settings)
         return space
     from rpl_autotune.evaluation.code_features import CodeRequest, code_features
     from rpl_codeobject.occupancy import installed_occupancy
 
     files = _built(call, space, scratch) if named is None else _named(named, space)
-    sizes = (_expression(flags[name], space) for name in ("workgroup_size", "dynamic_lds"))
+    sizes = (_expression(text, space) for text in (settings.workgroup_size, settings.dynamic_lds))
     found = code_features(
-        space, CodeRequest(files, flags["kernel"], *sizes), installed_occupancy(call.session.host)
+        space, CodeRequest(files, settings.kernel, *sizes), installed_occupancy(call.session.host)
     )
     for problem in found.problems:
         call.session.output.note(problem)
@@ -42,11 +40,16 @@ def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> Se
     return attrs.evolve(space, given_features={**space.given_features, **found.columns})
 
 
-def _refuse_details(flags: Mapping[str, Any]) -> None:
-    for option in ("kernel", "workgroup_size", "dynamic_lds"):
-        if flags[option] is not None:
+def _refuse_details(settings: AutotuneSettings) -> None:
+    details = {
+        "--kernel": settings.kernel,
+        "--workgroup-size": settings.workgroup_size,
+        "--dynamic-lds": settings.dynamic_lds,
+    }
+    for option, given in details.items():
+        if given is not None:
             raise UsageError(
-                f"--{option.replace('_', '-')} is about code objects, and none is named",
+                f"{option} is about code objects, and none is named",
                 next_step="add --code-object FILE, or --build-all to --build",
             )
 
@@ -85,6 +88,6 @@ def _built(call: AutotuneCall, space: SearchSpace, scratch: Path) -> list[Path |
         for variant in variants:
             if variant.build_key not in programs:
                 step(f"{len(programs) + 1}/{count}")
-                built = build_variant(variant, scratch, Path.cwd(), call.flags["build_time_limit"])
+                built = build_variant(variant, scratch, Path.cwd(), call.settings.build_time_limit)
                 programs[variant.build_key] = built.program
     return [programs[variant.build_key] for variant in variants]

@@ -66,8 +66,9 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
     from rpl_compare.cli import compare_command
 
     session = session_of(context)
-    if flags["history"] is not None:
-        return compare_command.history(session, base, flags)
-    if flags["interleaved"]:
-        return compare_command.interleaved(session, base, flags)
-    return compare_command.recordings(session, base, new, flags)
+    settings = compare_command.CompareSettings.of(session, flags)
+    if settings.history is not None:
+        return compare_command.history(session, base, settings.history, settings)
+    if settings.interleaved:
+        return compare_command.interleaved(session, base, settings)
+    return compare_command.recordings(session, base, new, settings)

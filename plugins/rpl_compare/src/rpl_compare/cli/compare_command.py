@@ -8,27 +8,72 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from rpl_analysis.options import NAMES
 from rpl_compare.comparison.model import CompareRule, Outcome, Statistic
+from rpl_core.cli.command_options import option_values
 from rpl_core.errors import NoVerdictError, UsageError
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.compare import CompareRequest, Comparison
     from rpl_core.cli.session import Session
+    from rpl_core.interfaces.options import Options
     from rpl_core.model.recording import Recording
 
 
-def recordings(session: Session, base: Path | None, new: Path | None, flags: Mapping[str, Any]) -> int:
+@frozen(eq=False)
+class CompareSettings:
+    """What the options of one call say, by the names that click gives them; ``None``: not said."""
+
+    fail_above: str
+    kernels: tuple[str, ...]
+    alpha: float
+    statistic: str
+    min_share: str
+    force: bool
+    each_is_a_run: bool
+    history: Path | None
+    interleaved: bool
+    base_command: str | None
+    new_command: str | None
+    pairs: int
+    collector: str | None
+    focus_critical: bool | None
+    time_limit: float | None
+    total_time: float | None
+    debug: bool
+    output: Path | None
+    html: Path | None
+    as_json: bool
+    quiet: bool
+    range: str | None  # of a plugin, as this call says it
+    of_plugins: Options  # with what variables and files say
+
+    @classmethod
+    def of(cls, session: Session, flags: Mapping[str, Any]) -> CompareSettings:
+        own = {field.name: flags[field.name] for field in attrs.fields(cls) if field.name != "of_plugins"}
+        return cls(**own, of_plugins=option_values(session, "compare", flags))
+
+
+def recordings(session: Session, base: Path | None, new: Path | None, settings: CompareSettings) -> int:
     """Two recordings, or one directory of an interleaved comparison."""
     from rpl_compare.comparison.compare import compare_recordings
     from rpl_compare.comparison.manifest import is_comparison_directory
     from rpl_compare.comparison.side import load_side, range_of_sides
 
-    _refuse(flags, "base_command", "new_command", "total_time", because="only --interleaved measures")
+    measured = {
+        "--base": settings.base_command,
+        "--new": settings.new_command,
+        "--total-time": settings.total_time,
+    }
+    _refuse(measured, because="only --interleaved measures")
     if base is None:
         raise UsageError(
             "nothing to compare", next_step="name two recordings: `rpl compare BASE NEW`, see --help"
         )
-    request = _request(session, flags)
+    request = _request(settings)
     readers = session.host.catalog.readers().contributions
     if new is None:
         if not is_comparison_directory(base):
@@ -38,14 +83,14 @@ def recordings(session: Session, base: Path | None, new: Path | None, flags: Map
             )
         from rpl_compare.comparison.pairs import compare_stored_pairs
 
-        _refuse(flags, "range", because="an interleaved comparison judges whole runs")
+        _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
         of_pairs = partial(_recordings_of_pairs, session, base)
-        return _answer(session, compare_stored_pairs(base, readers, request), flags, of_pairs)
-    each = flags["each_is_a_run"]
+        return _answer(session, compare_stored_pairs(base, readers, request), settings, of_pairs)
+    each = settings.each_is_a_run
     name = range_of_sides((base, new), request.range)
     sides = [load_side(path, readers, each_is_a_run=each, within=name) for path in (base, new)]
     comparison = compare_recordings(sides[0], sides[1], request)
-    return _answer(session, comparison, flags, lambda: [side.recording for side in sides])
+    return _answer(session, comparison, settings, lambda: [side.recording for side in sides])
 
 
 def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
@@ -57,52 +102,51 @@ def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
     return [load_recording((directory / FOLDERS[label],), readers) for label in ("base", "new")]
 
 
-def interleaved(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
+def interleaved(session: Session, base: Path | None, settings: CompareSettings) -> int:
     """Measure two commands in turns and compare the pairs."""
     from rpl_compare.comparison.interleaved import MeasureRequest
     from rpl_compare.comparison.pairs import measure_and_compare
-    from rpl_core.cli.command_options import option_values
     from rpl_core.cli.profile_command import log_sink
     from rpl_core.process.launch import application_command
     from rpl_core.profiling.collectors import choose_collector
     from rpl_core.run_directory.writer import default_path
 
-    _refuse(flags, "range", because="an interleaved comparison judges whole runs")
-    if base is not None or not (flags["base_command"] and flags["new_command"]):
+    _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
+    if base is not None or not (settings.base_command and settings.new_command):
         raise UsageError(
             "--interleaved takes two commands and no recordings",
             next_step='`rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"`',
         )
-    base_command = application_command((flags["base_command"],))
+    base_command = application_command((settings.base_command,))
     runs_directory = Path(session.setting("runs-directory"))
     measure = MeasureRequest(
         base=base_command,
-        new=application_command((flags["new_command"],)),
-        directory=flags["output"] or default_path(runs_directory, ("compare",)),
-        most_pairs=flags["pairs"],
-        trace_dependencies=session.setting("focus-critical", flags["focus_critical"]),
-        time_limit_s=session.setting("time-limit", flags["time_limit"]),
-        total_time_s=flags["total_time"],
+        new=application_command((settings.new_command,)),
+        directory=settings.output or default_path(runs_directory, ("compare",)),
+        most_pairs=settings.pairs,
+        trace_dependencies=session.setting("focus-critical", settings.focus_critical),
+        time_limit_s=session.setting("time-limit", settings.time_limit),
+        total_time_s=settings.total_time,
     )
-    with session.output.progress("compare", total=2 * flags["pairs"] + 2) as step:
+    with session.output.progress("compare", total=2 * settings.pairs + 2) as step:
         comparison = measure_and_compare(
             measure,
-            _request(session, flags),
+            _request(settings),
             collector=choose_collector(
                 session.host,
-                session.setting("collector", flags["collector"]),
-                option_values(session, "compare", flags),
+                session.setting("collector", settings.collector),
+                settings.of_plugins,
             ),
             host=session.host,
-            log=log_sink(session, flags["debug"]),
+            log=log_sink(session, settings.debug),
             step=step,
         )
     session.output.note(f"recorded in {measure.directory}")
     of_pairs = partial(_recordings_of_pairs, session, measure.directory)
-    return _answer(session, comparison, {**flags, "output": measure.directory}, of_pairs)
+    return _answer(session, comparison, attrs.evolve(settings, output=measure.directory), of_pairs)
 
 
-def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> int:
+def history(session: Session, base: Path | None, folder: Path, settings: CompareSettings) -> int:
     """Steps over a folder of recordings."""
     from rpl_compare.comparison.history import compare_history
     from rpl_compare.comparison.text import history_text
@@ -110,26 +154,29 @@ def history(session: Session, base: Path | None, flags: Mapping[str, Any]) -> in
 
     if base is not None:
         raise UsageError("--history takes one folder and no further recordings")
-    _refuse(flags, "interleaved", "base_command", "new_command", because="--history measures nothing")
-    _refuse(flags, "html", because="a history has no page")
-    document = compare_history(
-        flags["history"], session.host.catalog.readers().contributions, _request(session, flags)
-    )
-    _write(flags, "history", to_json(document))
-    if flags["quiet"]:
+    measured = {
+        "--interleaved": settings.interleaved,
+        "--base": settings.base_command,
+        "--new": settings.new_command,
+    }
+    _refuse(measured, because="--history measures nothing")
+    _refuse({"--html": settings.html}, because="a history has no page")
+    document = compare_history(folder, session.host.catalog.readers().contributions, _request(settings))
+    _write(settings, "history", to_json(document))
+    if settings.quiet:
         steps = [step for item in (*document.application, *document.kernels) for step in item.steps]
         session.output.line(f"{100 * max((step.change for step in steps), default=0.0):+.2f}")
     else:
         session.output.raw(
-            to_json(document) if flags["as_json"] else history_text(document, _names(session, flags))
+            to_json(document) if settings.as_json else history_text(document, settings.of_plugins[NAMES])
         )
-    return _exit_code(session, document.diagnostics, Outcome(document.outcome), flags)
+    return _exit_code(session, document.diagnostics, Outcome(document.outcome), settings)
 
 
 def _answer(
     session: Session,
     comparison: Comparison,
-    flags: Mapping[str, Any],
+    settings: CompareSettings,
     recordings: Callable[[], Sequence[Recording]],
 ) -> int:
     from rpl_compare.comparison.documents import compare_document
@@ -137,70 +184,62 @@ def _answer(
     from rpl_core.documents.bundle import to_json
 
     document = compare_document(comparison)
-    _write(flags, "compare", to_json(document))
-    if flags["html"] is not None:
+    _write(settings, "compare", to_json(document))
+    if settings.html is not None:
         from rpl_compare.html.page import compare_page
         from rpl_core.files.atomic import write_atomic
 
-        page = compare_page(comparison, document, recordings(), session.host, _names(session, flags))
-        write_atomic(flags["html"], page, named=True)
-        session.output.note(f"written to {flags['html']}")
-    if flags["quiet"]:
+        page = compare_page(comparison, document, recordings(), session.host, settings.of_plugins[NAMES])
+        write_atomic(settings.html, page, named=True)
+        session.output.note(f"written to {settings.html}")
+    if settings.quiet:
         worst = document.gate.worst_change
         if worst is None:
             raise NoVerdictError(f"no change can be estimated: {'; '.join(document.gate.reasons)}")
         session.output.line(f"{100 * worst:+.2f}")
     else:
         session.output.raw(
-            to_json(document) if flags["as_json"] else compare_text(document, _names(session, flags))
+            to_json(document) if settings.as_json else compare_text(document, settings.of_plugins[NAMES])
         )
-    return _exit_code(session, document.diagnostics, comparison.gate.outcome, flags)
-
-
-def _names(session: Session, flags: Mapping[str, Any]) -> str:
-    from rpl_analysis.options import NAMES
-    from rpl_core.cli.command_options import option_values
-
-    return option_values(session, "compare", flags)[NAMES]
+    return _exit_code(session, document.diagnostics, comparison.gate.outcome, settings)
 
 
 def _exit_code(
-    session: Session, diagnostics: tuple[Any, ...], outcome: Outcome, flags: Mapping[str, Any]
+    session: Session, diagnostics: tuple[Any, ...], outcome: Outcome, settings: CompareSettings
 ) -> int:
     from rpl_compare.comparison.judging import EXIT_CODES
 
-    if not flags["quiet"]:
+    if not settings.quiet:
         for diagnostic in diagnostics:
             session.output.diagnostic(diagnostic)
     return int(EXIT_CODES[outcome])
 
 
-def _write(flags: Mapping[str, Any], name: str, text: str) -> None:
+def _write(settings: CompareSettings, name: str, text: str) -> None:
     from rpl_core.files.atomic import write_atomic
 
-    if flags["output"] is not None:
-        flags["output"].mkdir(parents=True, exist_ok=True)
-        write_atomic(flags["output"] / f"{name}.json", text)
+    if settings.output is not None:
+        settings.output.mkdir(parents=True, exist_ok=True)
+        write_atomic(settings.output / f"{name}.json", text)
 
 
-def _request(session: Session, flags: Mapping[str, Any]) -> CompareRequest:
+def _request(settings: CompareSettings) -> CompareRequest:
     from rpl_analysis.phases.option import RANGE
     from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
     from rpl_compare.comparison.compare import CompareRequest
-    from rpl_core.cli.command_options import option_values
 
-    if not 0 < flags["alpha"] < 0.5:
-        raise UsageError(f"--alpha must lie between 0 and 0.5, not {flags['alpha']:g}")
+    if not 0 < settings.alpha < 0.5:
+        raise UsageError(f"--alpha must lie between 0 and 0.5, not {settings.alpha:g}")
     return CompareRequest(
         rule=CompareRule(
-            fail_above=_percent("--fail-above", flags["fail_above"], least=0.01),
-            alpha=flags["alpha"],
-            min_share=_percent("--min-share", flags["min_share"], least=0.0),
-            forced=flags["force"],
+            fail_above=_percent("--fail-above", settings.fail_above, least=0.01),
+            alpha=settings.alpha,
+            min_share=_percent("--min-share", settings.min_share, least=0.0),
+            forced=settings.force,
         ),
-        statistic=Statistic(flags["statistic"]),
-        kernels=flags["kernels"],
-        range=option_values(session, "compare", flags)[RANGE],
+        statistic=Statistic(settings.statistic),
+        kernels=settings.kernels,
+        range=settings.of_plugins[RANGE],
         allow_synthetic=os.environ.get(SYNTHETIC_VARIABLE) == "1",
     )
 
@@ -219,8 +258,7 @@ def _percent(option: str, text: str, *, least: float) -> float:
     return percent / 100
 
 
-def _refuse(flags: Mapping[str, Any], *names: str, because: str) -> None:
-    for name in names:
-        if flags[name]:
-            option = "--" + name.removesuffix("_command").replace("_", "-")
+def _refuse(options: Mapping[str, object], *, because: str) -> None:
+    for option, given in options.items():
+        if given:
             raise UsageError(f"{option} does not belong here: {because}")
