@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 #: What is built or fetched, and the folder of this test, which speaks of pages that don't exist.
 _NOT_OURS = {".venv", ".git", "node_modules", ".pytest_cache", "__pycache__", "rpl-runs", "dist", "build"}
-_SUFFIXES = {".py", ".toml", ".md", ".j2", ".ts", ".css", ".h"}
+_SUFFIXES = {".py", ".toml", ".md", ".j2", ".ts", ".js", ".css", ".h", ".c", ".cpp", ".hip", ".sh", ".txt"}
 
 _PAGE = re.compile(r"(?<![\w/])(?:\.{1,2}/)*[\w{][\w./{}-]*\.md\b")
 #: Parts of paths that code puts together, and links in generated text, which tests of the pages follow.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["detect_device", "partition_of"]
 
-#: Memory partitions that split HBM, and into how many parts.
+#: Memory partitions that split HBM, and into how many parts (docs/reference/devices.md, 1.3).
 _MEMORY_SPLITS = {"NPS1": 1, "NPS2": 2, "NPS4": 4, "NPS8": 8}
 
 

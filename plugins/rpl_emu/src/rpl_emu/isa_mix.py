@@ -1,4 +1,4 @@
-"""``rpl isa-mix``: the static instructions of a code object by class and opcode, per function and loop."""
+"""``rpl isa-mix``: the instructions of a code object by class, per kernel and loop."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rpl_transforms.evidence import KernelFacts
     from rpl_transforms.syntax import Kernel, Source
 
-#: Banks of shared memory, 4 bytes wide (docs/reference/counters.md). With more banks a row fills them all as
-#: well.
+#: Banks of shared memory, 4 bytes wide (docs/reference/counters.md, 3.5). On a GPU with twice as many, such
+#: rows begin in one or two of them.
 _BANKS, _BANK_BYTES = 32, 4
 #: The least shared memory of a compute unit (docs/reference/devices.md, 4.1).
 _MOST_BYTES = 64 << 10

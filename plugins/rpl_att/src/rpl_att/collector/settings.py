@@ -20,6 +20,7 @@ DEFAULT_BUFFER_BYTES = 0x6000000
 #: (docs/reference/thread-trace.md, 4.1).
 DEFAULT_ACTIVITY = 10
 _PREFIX = "plugins.att."
+#: Limits of the options (docs/reference/thread-trace.md, 4.1); those of the buffer are chosen.
 _MAX_CU = 15
 _MAX_MASK = 0xFFFFFFFF
 _MIN_BUFFER_BYTES = 1 << 20

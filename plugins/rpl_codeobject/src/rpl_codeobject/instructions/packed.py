@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PackedMix", "packed_mix"]
 
-#: Operation -> FLOPs per lane that the counters stand for (device_models: ADD + MUL + TRANS + 2 * FMA).
+#: Operation -> FLOPs per lane that the counters stand for (docs/reference/counters.md, 2.1).
 _ARITHMETIC = {
     **dict.fromkeys(("add", "sub", "subrev", "mul"), 1),
     **dict.fromkeys(("fma", "fmac", "fmaak", "fmamk", "mac", "mad", "madak", "madmk"), 2),

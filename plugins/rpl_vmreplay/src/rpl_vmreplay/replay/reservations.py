@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PAGE_BYTES = 4096
 _PROBE_BYTES = 2 << 20
 #: Asked for without a capture: where ROCr's switch for low addresses begins, 16 TiB, and among the libraries
-#: of other processes.
+#: of other processes (docs/REPLAY.md).
 PROBES = tuple(MemoryRange(base, _PROBE_BYTES) for base in (0x4801400000, 0x100000000000, 0x7E0000000000))
 
 
