@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 import attrs
 import pytest
 
@@ -11,6 +13,7 @@ from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.host import create_host
+from rpl_core.plugins.kinds import KINDS as CORE_KINDS
 from rpl_core.plugins.selection import PluginSelection
 from rpl_core.schedule import Step, analyze
 from rpl_testkit import contracts
@@ -19,9 +22,9 @@ from rpl_testkit.traces import TracedDispatch, make_trace
 OWN = frozenset(
     f"rpl-{name}"
     for name in (
-        *("core", "amdgpu", "analysis", "att", "codeobject", "gfx942"),
+        *("core", "amdgpu", "analysis", "att", "autotune", "codeobject", "emu", "gfx942"),
         *("gfx950", "gfx90a", "gfx1100", "gfx1030"),
-        *("llm-unroll", "optimize", "report", "rocprofv3", "transforms"),
+        *("llm-unroll", "optimize", "report", "rocprofv3", "transforms", "vmreplay"),
     )
 )
 
@@ -35,6 +38,28 @@ def test_they_load_without_a_complaint(host):
     assert {record.distribution for record in host.records} >= OWN
     assert {r.status.value for r in host.records if r.distribution in OWN} == {"loaded"}
     assert host.diagnostics == ()
+
+
+def test_all_that_they_contribute(host):
+    """Hooks are found as the host finds them: those of a distribution that nobody thought of here, too."""
+    kinds = [kind for e in entry_points(group="rpl.hookspecs") for kind in e.load().KINDS]
+    device = host.catalog.devices().get("mi300x")
+    seen = {
+        kind.hook: [
+            contracts.assert_contribution(kind.hook, item) for item in host.catalog.of(kind, device=device)
+        ]
+        for kind in (*CORE_KINDS, *kinds)
+    }
+    assert len(kinds) > 5
+    # Their device models hold the architectures, and what was measured is the user's to bring.
+    assert {hook for hook, items in seen.items() if not items} <= {"rpl_architectures", "rpl_ceilings"}
+
+
+def test_what_is_none_is_said():
+    with pytest.raises(contracts.ContractViolation, match="returned an object where an Exporter was"):
+        contracts.assert_contribution("rpl_exporters", object())
+    with pytest.raises(contracts.ContractViolation, match="no installed distribution has this hook"):
+        contracts.assert_contribution("rpl_wishes", object())
 
 
 def test_their_devices(host):

@@ -14,13 +14,14 @@ from rpl_testkit.contracts.optimizer_parts import assert_equivalence_check, asse
 from rpl_testkit.contracts.read_by_people import assert_doctor_check, assert_renderer
 from rpl_testkit.contracts.reader import assert_reader
 from rpl_testkit.contracts.transformation import assert_transformation
-from rpl_testkit.contracts.violation import ContractViolation
+from rpl_testkit.contracts.violation import ContractViolation, assert_contribution
 
 __all__ = [
     "ContractViolation",
     "assert_analyzer",
     "assert_architecture",
     "assert_collector",
+    "assert_contribution",
     "assert_device_model",
     "assert_doctor_check",
     "assert_equivalence_check",

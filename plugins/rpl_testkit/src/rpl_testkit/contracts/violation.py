@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.hookspecs import KINDS as ANALYSES
 from rpl_core.plugins.kinds import KINDS
-from rpl_optimize.hookspecs import KINDS as OPTIMIZER
-from rpl_report.hookspecs import KINDS as REPORTS
+
+if TYPE_CHECKING:
+    from rpl_core.plugins.kinds import ContributionKind
 
 
 class ContractViolation(AssertionError):  # noqa: N818 - it is an assertion about someone's code
@@ -21,9 +23,22 @@ def demand(holds: bool, subject: str, rule: str) -> None:
         raise ContractViolation(f"{subject}: {rule}")
 
 
+def assert_contribution(hook: str, item: Any) -> None:
+    """What the host checks of everything that ``hook`` returns, whichever distribution owns the hook."""
+    demand_kind(hook, item)
+
+
+def _kinds() -> Iterator[ContributionKind[Any]]:
+    yield from KINDS
+    for entry in metadata.entry_points(group="rpl.hookspecs"):
+        yield from entry.load().KINDS
+
+
 def demand_kind(hook: str, item: Any) -> str:
-    """What the host itself checks of a contribution of ``hook``; returns "Kind name" for messages."""
-    kind = next(kind for kind in (*KINDS, *ANALYSES, *REPORTS, *OPTIMIZER) if kind.hook == hook)
+    """As ``assert_contribution``; returns "Kind name" for messages."""
+    kind = next((kind for kind in _kinds() if kind.hook == hook), None)
+    if kind is None:
+        raise ContractViolation(f"{hook}: no installed distribution has this hook")
     violation = kind.violation(item)
     demand(violation is None, kind.title, violation or "")
     for attribute in kind.required_text:
