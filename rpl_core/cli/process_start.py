@@ -8,7 +8,7 @@ import os
 
 #: Allocations between two looks for garbage. Python's own 700 mean 170 looks while modules are imported,
 #: which make no garbage (chosen; larger values gain nothing).
-_ALLOCATIONS = 50_000
+_ALLOCATIONS = 200_000
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 

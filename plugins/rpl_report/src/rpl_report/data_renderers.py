@@ -12,7 +12,6 @@ from rpl_analysis.options import NAMES
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.text.safety import harmless_json
 from rpl_report.documents import report_documents
-from rpl_report.export.csv_rows import cell_text
 from rpl_report.kernel_choice import chosen_kernels
 from rpl_report.options import TOP
 
@@ -46,6 +45,8 @@ class CsvRenderer(Renderer):
     suffix = ".csv"
 
     def render(self, request: RenderRequest) -> str:
+        from rpl_report.export.csv_rows import cell_text
+
         documents = report_documents(request.documents)
         names = documents.shown_names(request.options[NAMES])
         labels = {entry.kernel: entry for entry in documents.analysis.kernels}

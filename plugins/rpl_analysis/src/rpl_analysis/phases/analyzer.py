@@ -5,6 +5,7 @@ from __future__ import annotations
 from rpl_analysis.execution_graph.analyzer import median_run
 from rpl_analysis.facts import PHASES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.calls import RANGES
 
 __all__ = ["PhasesAnalyzer"]
 
@@ -17,7 +18,10 @@ class PhasesAnalyzer(Analyzer):
     provides = frozenset({PHASES})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        chosen = median_run(context.recording)
+        if chosen is None or not chosen[1].extras.get(RANGES):
+            return AnalysisOutcome({PHASES: None})
         from rpl_analysis.phases.report import phase_report
 
-        chosen = median_run(context.recording)
-        return AnalysisOutcome({PHASES: None if chosen is None else phase_report(chosen[1], chosen[0])})
+        run, trace = chosen
+        return AnalysisOutcome({PHASES: phase_report(trace, run)})
