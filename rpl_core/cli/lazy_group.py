@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -109,7 +110,7 @@ def _place(entries: list[InstalledEntry]) -> LazyCommand:
     problem = None
     if len(entries) > 1:
         problem = f"claimed by {owners}"
-    elif not _package_exists(first.value):
+    elif _folders(_package(first.value)) is None:
         problem = f"no module named {_package(first.value)!r}"
     return LazyCommand(first.value, "", owners, problem)
 
@@ -118,20 +119,21 @@ def _package(target: str) -> str:
     return target.partition(":")[0].partition(".")[0]
 
 
-def _package_exists(target: str) -> bool:
+@cache
+def _folders(package: str) -> list[str] | None:
+    """Where the package lies; ``None`` if there is none. A search of all of ``sys.path``."""
     try:
-        return find_spec(_package(target)) is not None
+        spec = find_spec(package)
     except (ImportError, ValueError):
-        return False
+        return None
+    return None if spec is None else list(spec.submodule_search_locations or ())
 
 
 def _first_line(place: LazyCommand) -> str:
     """What the docstring of the command's module says that it does, read without importing anything."""
     module = place.target.partition(":")[0]
-    spec = find_spec(_package(module))
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     inner = module.split(".")[1:]
-    for folder in folders:
+    for folder in _folders(_package(module)) or ():
         base = os.path.join(folder, *inner)  # noqa: PTH118 - pathlib would cost `rpl --help` more than all of this
         for file in (f"{base}.py", os.path.join(base, "__init__.py")):  # noqa: PTH118
             try:

@@ -7,9 +7,11 @@ It declares an entry point in the group ``rpl.packages`` whose value is a packag
 from __future__ import annotations
 
 import json
+import pkgutil
 from functools import cache
-from importlib import metadata, resources
 from typing import Any
+
+from rpl_core.plugins.entry_points import installed_entries
 
 PACKAGES_GROUP = "rpl.packages"
 _FILE = "packages.json"
@@ -27,6 +29,8 @@ def missing_provider(kind: str, name: str) -> str | None:
     provider = provider_of(kind, name)
     if provider is None:
         return None
+    from importlib import metadata
+
     try:
         metadata.distribution(provider)
     except metadata.PackageNotFoundError:
@@ -56,9 +60,9 @@ def command_groups() -> dict[str, list[str]]:
 
 @cache
 def _table() -> dict[str, Any]:
-    for entry in metadata.entry_points(group=PACKAGES_GROUP):
+    for entry in installed_entries(PACKAGES_GROUP)[0]:
         try:
-            table = json.loads(resources.files(entry.value).joinpath(_FILE).read_text(encoding="utf-8"))
+            table = json.loads(pkgutil.get_data(entry.value, _FILE) or b"")
         except (ImportError, OSError, ValueError):
             continue
         if isinstance(table, dict):
