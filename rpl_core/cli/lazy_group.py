@@ -92,10 +92,8 @@ class LazyGroup(click.Group):
 
 
 def _installed_commands() -> dict[str, LazyCommand]:
-    from rpl_core.plugins.entry_points import installed_entries, may_declare, normalized, only_distributions
+    from rpl_core.plugins.entry_points import installed_entries, normalized, only_distributions
 
-    if not may_declare(COMMANDS_GROUP):
-        return {}
     allowed = only_distributions(os.environ)
     claims: dict[str, list[InstalledEntry]] = {}
     for entry in installed_entries(COMMANDS_GROUP)[0]:

@@ -6,9 +6,7 @@ for all). Nothing is imported and no cache is written.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,34 +38,6 @@ def only_distributions(environment: Mapping[str, str]) -> frozenset[str] | None:
     if text is None:
         return None
     return frozenset(normalized(part.strip()) for part in text.split(",") if part.strip())
-
-
-def may_declare(group: str) -> bool:
-    """Whether any installed distribution mentions ``group``: a look at the files that pip writes.
-
-    Saves importing ``importlib.metadata`` (20 ms) where the answer is nearly always no. Errs towards yes.
-    """
-    heading = f"[{group}]".encode()
-    return any(_folder_mentions(folder or ".", heading) for folder in sys.path)
-
-
-def _folder_mentions(folder: str, heading: bytes) -> bool:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-    except NotADirectoryError:
-        return True  # an archive, which importlib.metadata can read
-    except OSError:
-        return False
-    return any(_file_mentions(f"{folder}/{name}/entry_points.txt", heading) for name in names)
-
-
-def _file_mentions(path: str, heading: bytes) -> bool:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is not loaded at this point of the start
-            return heading in file.read()
-    except OSError:
-        return False
 
 
 def installed_entries(*groups: str) -> tuple[tuple[InstalledEntry, ...], tuple[str, ...]]:
