@@ -113,7 +113,7 @@ def test_a_command_looks_for_garbage_rarely_but_does():
         "import sys, gc; from rpl_core.cli import main; main(); print(gc.isenabled(), gc.get_threshold()[0])"
     )
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
-    assert done.stderr.split()[-2:] == ["True", "50000"]  # stdout is the result's, which has ended
+    assert done.stderr.split()[-2:] == ["True", "200000"]  # stdout is the result's, which has ended
 
 
 @pytest.mark.parametrize(("option", "limit"), [("--version", 45), ("--help", 200)])

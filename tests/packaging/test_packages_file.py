@@ -83,7 +83,7 @@ def installed(monkeypatch, tmp_path):
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.delitem(sys.modules, "knowing", raising=False)
         entries = [SimpleNamespace(value="knowing")]
-        monkeypatch.setattr(packages.metadata, "entry_points", lambda group: entries)
+        monkeypatch.setattr(packages, "installed_entries", lambda group: (entries, ()))
         packages._table.cache_clear()
 
     yield install
@@ -105,5 +105,6 @@ def test_a_broken_file_is_as_none(installed, text):
 
 def test_a_package_that_is_gone_is_as_none(installed, monkeypatch):
     installed("{}")
-    monkeypatch.setattr(packages.metadata, "entry_points", lambda group: [SimpleNamespace(value="gone.away")])
+    entries = [SimpleNamespace(value="gone.away")]
+    monkeypatch.setattr(packages, "installed_entries", lambda group: (entries, ()))
     assert packages.provider_of("commands", "a") is None
