@@ -12,12 +12,12 @@ import pytest
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
+from rpl_vmreplay.capture.ranges import common, size_of, union, without
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
 from rpl_vmreplay.compare.experiment import Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.judge import Control, Measure, Noticed, Subjects, Yardstick, blindness
 from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
 from rpl_vmreplay.compare.outputs import Output
-from rpl_vmreplay.compare.ranges import common, size_of, union, without
 from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
 from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 

@@ -54,8 +54,8 @@ class ThreadTraceReader(Reader):
         return sets
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
-        from rpl_att.reading.decoded_trace import read_decoded_trace
-        from rpl_att.reading.raw_trace import read_raw_trace
+        from rpl_att.decoding.raw_trace import read_raw_trace
+        from rpl_att.reduction.decoded_trace import read_decoded_trace
 
         if inputs.format == "raw thread trace":
             paths = tuple(path for path in inputs.paths if is_raw_file(path.name))

@@ -13,7 +13,7 @@ from rpl_att.analysis.figures import FIGURES, kernel_figures
 from rpl_att.analysis.occupancy import busiest_target
 from rpl_att.analysis.unit_utilisation import mfma_utilisation
 from rpl_att.contract import AttPart
-from rpl_att.reading.decoded_trace import read_decoded_trace
+from rpl_att.reduction.decoded_trace import read_decoded_trace
 from rpl_core.contracts.common import MetricDoc
 from rpl_core.model.origin import Exactness
 

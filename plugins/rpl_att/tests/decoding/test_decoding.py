@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rpl_att.reading.raw_trace import read_raw_trace
+from rpl_att.decoding.raw_trace import read_raw_trace
 from rpl_core.errors import BadDataError, MissingError
 
 

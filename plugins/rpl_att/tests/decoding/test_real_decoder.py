@@ -16,8 +16,8 @@ import pytest
 
 from rpl_att.decoder_library import find_decoder, library_in
 from rpl_att.decoding.decode import decode_raw
-from rpl_att.reading.decoded_trace import read_decoded_trace
 from rpl_att.reading.raw_files import is_raw_file
+from rpl_att.reduction.decoded_trace import read_decoded_trace
 
 #: Sample -> (folder of raw traces, table of instructions); the decoded folder has the same name.
 SAMPLES = {

@@ -235,7 +235,7 @@ def test_terminal_escapes_in_names_do_not_reach_the_terminal(trace_folder, rpl_c
 def test_blocks_give_the_same_result_as_the_whole(sound, att_folder, monkeypatch, att_of):
     """Block borders anywhere in the file change nothing."""
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reading.decoded_trace import read_decoded_trace
+    from rpl_att.reduction.decoded_trace import read_decoded_trace
 
     for module in ("numeric_rows", "json_skeleton"):
         monkeypatch.setattr(f"rpl_att.reading.{module}.BLOCK_BYTES", 613)

@@ -10,7 +10,7 @@ from rpl_att.reading.raw_files import files_beside
 
 def test_eight_columns_without_waves_have_no_stall(att_folder, tmp_path):
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reading.decoded_trace import read_decoded_trace
+    from rpl_att.reduction.decoded_trace import read_decoded_trace
 
     folder = tmp_path / "ui_output_agent_34975_dispatch_20"
     folder.mkdir()
@@ -159,7 +159,7 @@ def test_statistics_with_a_header_only_are_an_empty_trace(trace_folder):
 
 @pytest.mark.parametrize("name", ["gfx942_elementwise_rocprofv2", "gfx950_wave_gemm/smci350-zts-gtu-b20-05"])
 def test_raw_traces_are_recognised_and_said_to_be_undecoded(rpl_shared_data, rpl_cli, name, monkeypatch):
-    monkeypatch.setattr("rpl_att.reading.raw_trace.find_decoder", lambda _: None)
+    monkeypatch.setattr("rpl_att.decoding.raw_trace.find_decoder", lambda _: None)
     folder = rpl_shared_data / "att" / name
     att = rpl_cli("analyze", folder, "--json").assert_ok().json()["att"]
     assert (att["status"], att["level"]) == ("empty", "raw")
@@ -171,7 +171,7 @@ def test_waves_inside_the_archive_of_rocprofv2_are_read(rpl_shared_data, tmp_pat
     import tarfile
 
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reading.decoded_trace import read_decoded_trace
+    from rpl_att.reduction.decoded_trace import read_decoded_trace
     from rpl_gfx942.products import FACTS
 
     (archive,) = (rpl_shared_data / "att" / "gfx942_elementwise_rocprofv2").glob("*.tar.gz")

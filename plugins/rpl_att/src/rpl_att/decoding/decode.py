@@ -21,9 +21,9 @@ from rpl_att.decoding.job import ANSWER, Answer, Job
 from rpl_att.decoding.library import require_any
 from rpl_att.join_dispatch import find_kernel
 from rpl_att.model import Level, ThreadTrace
-from rpl_att.reading.decoded_trace import read_decoded_trace
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.raw_files import raw_identity, shader_engine
+from rpl_att.reduction.decoded_trace import read_decoded_trace
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 

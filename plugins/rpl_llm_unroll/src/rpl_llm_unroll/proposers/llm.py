@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_llm_unroll.asking.conversation import Conversation, NoProposal
 from rpl_llm_unroll.asking.disclosure import announce, refuse_secrets
 from rpl_llm_unroll.asking.endpoint import Endpoint
 from rpl_llm_unroll.asking.exchange_log import FILE_NAME, ExchangeLog
@@ -15,6 +14,7 @@ from rpl_llm_unroll.asking.questions import Questions
 from rpl_llm_unroll.asking.settings import read_settings
 from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.target import find_target
+from rpl_llm_unroll.proposers.conversation import Conversation, NoProposal
 from rpl_optimize.interfaces.proposer import Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, TimeLimitError
 from rpl_core.values import frozen
-from rpl_vmreplay.compare.observing import inside
-from rpl_vmreplay.compare.ranges import Ranges, size_of, union
+from rpl_vmreplay.capture.ranges import Ranges, inside, size_of, union
 from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayError, ReplayRequest
 
 if TYPE_CHECKING:

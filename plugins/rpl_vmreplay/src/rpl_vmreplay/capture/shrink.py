@@ -23,7 +23,7 @@ from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
 if TYPE_CHECKING:
     from rpl_vmreplay.capture.accesses import Accesses
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.ranges import Ranges
+    from rpl_vmreplay.capture.ranges import Ranges
     from rpl_vmreplay.interfaces.replayer import Replayer
 
 #: What is taken over as it is: the launch, its arguments, its code, variables of modules.

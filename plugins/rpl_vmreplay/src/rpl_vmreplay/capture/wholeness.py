@@ -198,3 +198,16 @@ def _code_object_problems(folder: Path) -> Iterator[str]:
         with (folder / CODE_OBJECT).open("rb") as stream:
             if stream.read(len(ELF_MAGIC)) != ELF_MAGIC:
                 yield f"{CODE_OBJECT} is no code object"
+
+
+def whole_capture(folder: Path) -> Capture:
+    """The capture, all bytes of which match their hashes. Raises BadDataError or MissingError."""
+    from rpl_vmreplay.capture.folder import open_capture
+
+    opened = open_capture(folder)
+    if problem := next(problems_of(opened), None):
+        raise BadDataError(
+            f"{folder} is not a whole capture: {problem}",
+            next_step=f"rpl capture verify {folder} names all reasons",
+        )
+    return opened

@@ -1,4 +1,4 @@
-"""What the commands of `rpl replay` share: their one document, the capture they are for, and the replayer."""
+"""What the commands of `rpl replay` share: their one document, the folder they are for, and options."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from rpl_core.cli.command_options import PluginOptionsCommand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpl_core.cli.session import Session
     from rpl_core.errors import RplError
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import Replayer
 
 DEFAULT_FOLDER = Path("isolate_capture")
-DEFAULT_REPLAYER = "hsa"
 
 
 class JsonCommand(click.Command):
@@ -81,40 +77,3 @@ def named_folder(argument: Path | None, option: Path | None) -> Path | None:
             f"CAPTURE is {argument} and --capture-dir is {option}", next_step="name one of them only"
         )
     return argument if argument is not None else option
-
-
-def whole_capture(folder: Path) -> Capture:
-    """The capture, all bytes of which match their hashes. Raises BadDataError or MissingError."""
-    from rpl_core.errors import BadDataError
-    from rpl_vmreplay.capture.folder import open_capture
-    from rpl_vmreplay.capture.wholeness import problems_of
-
-    opened = open_capture(folder)
-    if problem := next(problems_of(opened), None):
-        raise BadDataError(
-            f"{folder} is not a whole capture: {problem}",
-            next_step=f"rpl capture verify {folder} names all reasons",
-        )
-    return opened
-
-
-def replayer_of(session: Session, name: str) -> Replayer:
-    """By its name, or by that of a device that it stands for. Raises as the catalogue does."""
-    from rpl_vmreplay.hookspecs import REPLAYERS
-
-    offered = session.host.catalog.of(REPLAYERS)
-    for contribution in offered.contributions:
-        if name in contribution.value.devices:
-            return contribution.value
-    return offered.get(name)
-
-
-def logging_replayer(session: Session, name: str | None = None) -> Replayer:
-    """As ``replayer_of``; without a name the first that logs accesses, else the usual one."""
-    from rpl_vmreplay.hookspecs import REPLAYERS
-
-    if name is not None:
-        return replayer_of(session, name)
-    offered = (one.value for one in session.host.catalog.of(REPLAYERS).contributions)
-    found = next((one for one in offered if one.logs_accesses), None)
-    return found or replayer_of(session, DEFAULT_REPLAYER)

@@ -72,8 +72,9 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     """
     import tempfile
 
-    from rpl_vmreplay.cli.captures import logging_replayer, whole_capture
+    from rpl_vmreplay.capture.wholeness import whole_capture
     from rpl_vmreplay.compare.subjects import subjects_of
+    from rpl_vmreplay.replayers import logging_replayer
 
     session = session_of(context)
     capture = whole_capture(folder)
@@ -123,7 +124,7 @@ def _compared(
 
 def _with_times(session: Session, replayer: Replayer, name: str | None) -> Replayer:
     """The one for GPUs, unless another one was asked for."""
-    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
 

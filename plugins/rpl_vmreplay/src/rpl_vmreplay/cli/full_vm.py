@@ -68,7 +68,8 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
 
 def _request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRequest]:
     from rpl_core.cli.command_options import option_values
-    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, named_folder, whole_capture
+    from rpl_vmreplay.capture.wholeness import whole_capture
+    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, named_folder
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
     capture = whole_capture(named_folder(flags["capture"], flags["capture_dir"]) or DEFAULT_FOLDER)
@@ -87,7 +88,7 @@ def _request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRe
 
 
 def _run(session: Session, flags: dict[str, Any], request: ReplayRequest) -> ReplayResult:
-    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).replay(request)
 

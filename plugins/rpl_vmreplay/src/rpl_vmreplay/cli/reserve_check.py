@@ -62,7 +62,7 @@ def _request(session: Session, flags: dict[str, Any]) -> ReserveRequest:
 
 
 def _ask(session: Session, flags: dict[str, Any], request: ReserveRequest) -> ReserveResult:
-    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).reserve(request)
 

@@ -39,8 +39,9 @@ def shrink(context: click.Context, /, folder: Path, target: Path, as_json: bool,
     not leave what the captured launch left; 124: time limit.
     """
     from rpl_vmreplay.capture.shrink import shrink as shrink_capture
-    from rpl_vmreplay.cli.captures import logging_replayer, whole_capture
+    from rpl_vmreplay.capture.wholeness import whole_capture
     from rpl_vmreplay.isolate.output_folder import output_folder
+    from rpl_vmreplay.replayers import logging_replayer
 
     session = session_of(context)
     with output_folder(target, replace=False) as place:
@@ -63,7 +64,7 @@ def shrink(context: click.Context, /, folder: Path, target: Path, as_json: bool,
 
 def accesses_told(session: Session, capture: Capture, flags: dict[str, Any]) -> Accesses:
     from rpl_vmreplay.capture.accesses import accesses_of
-    from rpl_vmreplay.cli.captures import logging_replayer
+    from rpl_vmreplay.replayers import logging_replayer
 
     return accesses_of(capture, logging_replayer(session, flags["replayer"]), flags["kernel_timeout"])
 
@@ -72,7 +73,7 @@ def accesses_document(found: Accesses | None) -> dict[str, Any] | None:
     """``None`` where the launch did not come to its end."""
     if found is None:
         return None
-    from rpl_vmreplay.compare.ranges import size_of
+    from rpl_vmreplay.capture.ranges import size_of
 
     return {
         "read_first_bytes": size_of(found.read_first),

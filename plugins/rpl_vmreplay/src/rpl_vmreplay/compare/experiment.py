@@ -12,18 +12,24 @@ import attrs
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.ranges import (
+    Ranges,
+    captured_ranges,
+    common,
+    inside,
+    size_of,
+    union,
+    without,
+)
 from rpl_vmreplay.compare.observing import (
     MOST_BYTES_WITHOUT_LOG,
     LoggedAccesses,
     WholeMemory,
     WriteSet,
-    captured_ranges,
     differing,
-    inside,
     places_of,
     whole_words,
 )
-from rpl_vmreplay.compare.ranges import Ranges, common, size_of, union, without
 from rpl_vmreplay.interfaces.replayer import (
     Failure,
     Finding,

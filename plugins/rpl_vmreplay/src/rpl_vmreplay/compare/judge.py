@@ -11,10 +11,10 @@ import attrs
 
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
+from rpl_vmreplay.capture.ranges import size_of
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, values_of
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Experiment, NoBaselineError
 from rpl_vmreplay.compare.outputs import Output, outputs_of, variable_output
-from rpl_vmreplay.compare.ranges import size_of
 from rpl_vmreplay.interfaces.replayer import Failure
 
 if TYPE_CHECKING:

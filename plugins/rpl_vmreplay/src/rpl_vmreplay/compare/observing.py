@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_vmreplay.compare.ranges import Ranges, common, union, without
+from rpl_vmreplay.capture.ranges import Ranges, common, union, without
 from rpl_vmreplay.interfaces.replayer import MemoryRange
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.interfaces.replayer import KeptVariable, ReplayResult
 
 #: Without a log all memory comes back from each replay.
@@ -102,11 +101,6 @@ def places_of(kept: Iterable[KeptVariable], names: Container[str]) -> Ranges:
     return union(MemoryRange(one.address, len(one.data)) for one in kept if one.name in names)
 
 
-def captured_ranges(capture: Capture) -> Ranges:
-    """One for each region, though they may touch each other."""
-    return tuple(MemoryRange(one.base, one.size) for one in capture.regions)
-
-
 def slices(regions: Ranges, contents: Sequence[bytes], wanted: Ranges) -> Iterator[bytes]:
     """The bytes of each wanted range, which lies in one region."""
     for one in wanted:
@@ -140,8 +134,3 @@ def whole_words(ranges: Ranges, regions: Ranges) -> Ranges:
         end = -(-(one.address + one.size) // _WORD_BYTES) * _WORD_BYTES
         wide.append(MemoryRange(begin, end - begin))
     return tuple(piece for region in regions for piece in common(union(wide), (region,)))
-
-
-def inside(ranges: Ranges, capture: Capture) -> Ranges:
-    """The part in captured memory, cut where regions end."""
-    return tuple(piece for region in captured_ranges(capture) for piece in common(ranges, (region,)))

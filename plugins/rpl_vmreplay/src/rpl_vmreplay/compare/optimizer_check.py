@@ -12,7 +12,7 @@ from rpl_optimize.interfaces.equivalence import (
     EquivalenceVerdict,
     KernelPairs,
 )
-from rpl_vmreplay.cli.captures import whole_capture
+from rpl_vmreplay.capture.wholeness import whole_capture
 from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _replayer() -> Replayer:
     import click
 
     from rpl_core.cli.session import session_of
-    from rpl_vmreplay.cli.captures import logging_replayer
+    from rpl_vmreplay.replayers import logging_replayer
 
     return logging_replayer(session_of(click.get_current_context()), None)
 
@@ -110,7 +110,7 @@ def _timing_replayer() -> tuple[Replayer, Options]:
 
     from rpl_core.cli.command_options import option_values
     from rpl_core.cli.session import session_of
-    from rpl_vmreplay.cli.captures import DEFAULT_REPLAYER, replayer_of
+    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     session = session_of(click.get_current_context())
     return replayer_of(session, DEFAULT_REPLAYER), option_values(session, "full-vm", {})

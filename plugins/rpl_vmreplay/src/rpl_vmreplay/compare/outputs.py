@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.ranges import Ranges
+    from rpl_vmreplay.capture.ranges import Ranges
 
 _POINTER_BYTES = 8
 

@@ -9,6 +9,8 @@ from rpl_vmreplay.interfaces.replayer import MemoryRange
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rpl_vmreplay.capture.folder import Capture
+
 Ranges = tuple[MemoryRange, ...]
 
 
@@ -33,6 +35,16 @@ def common(left: Ranges, right: Ranges) -> Ranges:
 
 def size_of(ranges: Iterable[MemoryRange]) -> int:
     return sum(one.size for one in ranges)
+
+
+def captured_ranges(capture: Capture) -> Ranges:
+    """One for each region, though they may touch each other."""
+    return tuple(MemoryRange(one.base, one.size) for one in capture.regions)
+
+
+def inside(ranges: Ranges, capture: Capture) -> Ranges:
+    """The part in captured memory, cut where regions end."""
+    return tuple(piece for region in captured_ranges(capture) for piece in common(ranges, (region,)))
 
 
 def _remaining(left: Ranges, right: Ranges) -> Iterator[tuple[int, int]]:
