@@ -14,12 +14,13 @@ from rpl_core.devices import ResolvedDevice, refuse_other_family, resolve_device
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
 from rpl_core.documents.make import check_all, draft_all
+from rpl_core.errors import MissingError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.soundness import protect, with_believable_registers
+from rpl_core.model.soundness import protect
 from rpl_core.run_directory.analysed import write_analysed
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
@@ -59,13 +60,11 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
     device = find_device(request, recording.gpu_agents, host, recording.ceilings)
     if request.device is not None and device.model is not None:
         refuse_other_family(device.model, recording)
-    known = architectures(device.model, host)
-    recording = with_believable_registers(recording, known)
     context = AnalysisContext(
         recording=recording,
         device=device.model,
         options=request.options,
-        architecture=known,
+        architecture=architectures(device.model, host),
         offered=partial(host.catalog.of, device=device.model),
     )
     result = analyze(context, [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions])
@@ -112,7 +111,12 @@ def recorded_device(request: AnalysisRequest, agents: tuple[Agent, ...], host: P
         answer = host.relay.detect_device(present)
         return answer.value if answer else None
 
-    return resolve_device(request.device, agents, tuple(host.catalog.devices()), detect)
+    devices = host.catalog.devices()
+    try:
+        return resolve_device(request.device, agents, tuple(devices), detect)
+    except MissingError as error:
+        error.cause = error.cause or devices.refused
+        raise
 
 
 def find_device(

@@ -36,6 +36,7 @@ class PluginOptionsCommand(click.Command):
         own = super().get_params(ctx)
         taken = {word for param in own for word in (*param.opts, *param.secondary_opts)}
         names = {word.removeprefix("--") for word in taken}
+        names |= {str(param.name).replace("_", "-") for param in own}
         offered = session_of(ctx).plugin_overview.catalog.options(self.name, taken=names)
         added = [_click_option(option) for option in offered]
         last = [param for param in own if param.name == "help"]

@@ -25,15 +25,11 @@ def show(context: click.Context, as_json: bool) -> None:
     configuration = session.full_configuration
     resolved = configuration.all()
     if as_json:
-        session.output.json({r.name: {"value": _plain(r.value), "origin": r.origin} for r in resolved})
+        session.output.json({r.name: {"value": r.value, "origin": r.origin} for r in resolved})
         return
     meanings = {setting.name: setting.meaning for setting in configuration.settings}
     rows = [(r.name, _shown(r.value), r.origin, meanings[r.name]) for r in resolved]
     session.output.table(("setting", "value", "origin", "meaning"), rows)
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _shown(value: object) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from rpl_core.errors import MissingError, RplError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -64,6 +66,24 @@ class LazyGroup(click.Group):
             if not (alike := get_close_matches(args[0], self.list_commands(ctx), 1)):
                 raise
             raise click.UsageError(f"No such command {args[0]!r}; did you mean {alike[0]!r}?", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what nobody expects names the distribution that a plugin's command is from."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, click.ClickException, OSError, RplError):
+            raise
+        except Exception as error:
+            from rpl_core.plugins.boundary import one_line, show_traceback
+
+            place = self._plugin_commands().get(ctx.invoked_subcommand or "")
+            if place is None or ctx.invoked_subcommand in self._own:
+                raise
+            show_traceback(error)
+            raise RplError(
+                f"command {ctx.invoked_subcommand!r} of {place.owner} failed: {one_line(error)}",
+                next_step=f"run again with RPL_TRACEBACK=1 and report the traceback to {place.owner}",
+            ) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from rpl_core.plugins.packages import command_groups
@@ -154,8 +174,6 @@ def _missing_command(name: str) -> click.Command | None:
         return None
 
     def report(**_: Any) -> None:
-        from rpl_core.errors import MissingError
-
         raise MissingError(
             f"the command {name!r} comes from {provider}, which is not installed or not loaded",
             next_step=f"pip install {provider}",
@@ -188,8 +206,6 @@ def _import_command(name: str, place: LazyCommand) -> click.Command:
 
 def _broken(name: str, place: LazyCommand, problem: str) -> click.Command:
     def report(**_: Any) -> None:
-        from rpl_core.errors import MissingError
-
         raise MissingError(
             f"command {name!r} of {place.owner} can't be loaded: {problem}",
             next_step=f"reinstall or uninstall {place.owner}",

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rpl_core.plugins.records import PluginRecord
 
 
+_SHOWN = ("name", "status", "reason", "origin", "distribution", "version", "target", "api", "hooks")
+
+
 @click.group("plugins", help="Show installed plugins, what they offer and why one does not work.")
 def plugins_group() -> None:
     pass
@@ -61,17 +64,7 @@ def show_plugin(context: click.Context, name: str, as_json: bool) -> None:
 
 
 def _row(record: PluginRecord) -> dict[str, Any]:
-    return {
-        "name": record.name,
-        "status": record.status.value,
-        "reason": record.reason,
-        "origin": record.origin.value,
-        "distribution": record.distribution,
-        "version": record.version,
-        "target": record.target,
-        "api": record.api,
-        "hooks": list(record.hooks),
-    }
+    return {name: getattr(record, name) for name in _SHOWN}
 
 
 def _details(host: PluginHost, record: PluginRecord) -> dict[str, Any]:
@@ -92,21 +85,18 @@ def _contributions(host: PluginHost, record: PluginRecord) -> list[dict[str, str
 
 
 def _summary(item: Any) -> str:
-    for attribute in ("summary", "explanation", "product"):
-        text = getattr(item, attribute, None)
-        if isinstance(text, str):
-            return text
-    return ""
+    texts = (getattr(item, attribute, None) for attribute in ("summary", "explanation", "product"))
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
-    lines = [f"{document['name']}: {document['status']}"]
+    lines = [f"{document['name']}: {document['status'].value}"]
     if document["reason"]:
         lines.append(f"  reason        {document['reason']}")
     lines += [
         f"  distribution  {document['distribution'] or '-'} {document['version'] or ''}".rstrip(),
         f"  module        {document['target']}",
-        f"  origin        {document['origin']}",
+        f"  origin        {document['origin'].value}",
         f"  RPL_API       {document['api'] if document['api'] is not None else '-'}",
         f"  hooks         {', '.join(document['hooks']) or '-'}",
     ]

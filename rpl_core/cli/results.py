@@ -34,6 +34,8 @@ def show(
     Diagnostics and the place of the documents go to stderr; with ``--quiet`` only what makes the number
     doubtful.
     """
+    from rpl_core.documents.drafts import diagnostic_drafts
+
     output, leading = session.output, documents.leading
     if leading is None:
         _without_documents(session, documents, needed=as_json or quiet)
@@ -43,7 +45,8 @@ def show(
         output.raw(documents.json(leading.name))
     else:
         _text(session, documents, options, path_first=path_first)
-    for diagnostic, others in _each_once(documents.diagnostics):
+    late = [d for d in diagnostic_drafts(session.host.diagnostics) if d not in documents.diagnostics]
+    for diagnostic, others in _each_once((*documents.diagnostics, *late)):
         if not quiet or diagnostic.severity != "info":
             output.diagnostic(diagnostic, others)
     if directory is not None and not quiet:
@@ -98,10 +101,10 @@ def _text(session: Session, documents: Documents, options: Options | None, *, pa
 
 def rendered(renderers: NamedContributions[Renderer], name: str, request: RenderRequest) -> str:
     """What the output format ``name`` gives. Raises ``PluginError`` when it breaks."""
+    from rpl_core.model.value_checks import require_value
     from rpl_core.plugins.boundary import plugin_boundary
 
     with plugin_boundary(renderers.plugin_of(name), f"renderer {name!r}"):
-        text: object = renderers.get(name).render(request)
-        if not isinstance(text, str):
-            raise TypeError(f"text was expected, not {type(text).__name__}")
+        text = require_value(renderers.get(name).render(request), str)
+        text.encode()
     return text

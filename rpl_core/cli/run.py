@@ -45,7 +45,9 @@ def _execute(arguments: list[str]) -> int:
     except OSError as error:
         if _is_of_stdout(error):
             discard_output()
-        return _fail(_os_error_line(error), _os_error_code(error))
+        return _fail(
+            _os_error_line(error), ExitCode.USAGE if error.errno in _WRONG_PLACE else ExitCode.MISSING
+        )
     except BaseException as error:  # noqa: BLE001 - the last line of defence; the traceback is one switch away
         return _internal(error)
     return int(outcome) if isinstance(outcome, int) else int(ExitCode.OK)
@@ -70,7 +72,8 @@ def _usage_line(error: click.ClickException) -> str:
     message = " ".join(printable(error.format_message()).split())
     context = getattr(error, "ctx", None)
     remedy = "" if context is None else f" Next: see `{context.command_path} --help`."
-    if isinstance(error, click.NoSuchOption) and _takes_application(context):
+    names = [] if context is None else [param.name for param in context.command.params]
+    if isinstance(error, click.NoSuchOption) and "application" in names:
         remedy = " If it belongs to the application, put `--` before the application's command."
     return f"{message if message.endswith(('.', '?')) else f'{message}.'}{remedy}"
 
@@ -94,10 +97,6 @@ def _missing_package(error: click.ClickException) -> str | None:
     )
 
 
-def _takes_application(context: click.Context | None) -> bool:
-    return context is not None and any(p.name == "application" for p in context.command.params)
-
-
 #: The place that was named can't be used; other failures of the system are something missing.
 _WRONG_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 _REMEDIES = {
@@ -107,10 +106,6 @@ _REMEDIES = {
     errno.EACCES: "check the permissions, or choose another place with -o",
     errno.EROFS: "choose a writable place with -o",
 }
-
-
-def _os_error_code(error: OSError) -> ExitCode:
-    return ExitCode.USAGE if error.errno in _WRONG_PLACE else ExitCode.MISSING
 
 
 def _is_of_stdout(error: OSError) -> bool:

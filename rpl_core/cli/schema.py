@@ -11,8 +11,6 @@ from rpl_core.cli.session import session_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pydantic import BaseModel
-
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -27,8 +25,9 @@ def schema(context: click.Context, name: str | None) -> None:
     Example: rpl schema profile > profile.schema.json
     """
     from rpl_core.documents.make import sections_of
-    from rpl_core.errors import UsageError
+    from rpl_core.errors import PluginError, UsageError
     from rpl_core.interfaces.document import DocumentContract
+    from rpl_core.plugins.boundary import plugin_boundary
 
     session = session_of(context)
     offered = session.host.catalog.documents().contributions
@@ -42,8 +41,16 @@ def schema(context: click.Context, name: str | None) -> None:
         raise UsageError(
             f"no document is called {name!r}", next_step=f"choose from {', '.join(sorted(contracts))}"
         )
-    sections = (c.value for c in sections_of(offered) if c.value.document == stem)
-    session.output.json(json_schema(contracts[stem], sections))
+    with plugin_boundary(session.host.catalog.documents().plugin_of(stem), f"the schema of {stem!r}"):
+        whole = json_schema(contracts[stem])
+    for section in sections_of(offered):
+        try:
+            with plugin_boundary(section.plugin, f"the schema of the section {section.value.name!r}"):
+                if section.value.document == stem:
+                    _insert(whole, contracts[stem], section.value)
+        except PluginError as error:  # costs only its own part
+            session.output.note(f"warning: {error.one_line()}")
+    session.output.json(whole)
 
 
 def json_schema(contract: DocumentContract, sections: Iterable[DocumentSection] = ()) -> dict[str, Any]:
@@ -53,20 +60,16 @@ def json_schema(contract: DocumentContract, sections: Iterable[DocumentSection] 
     """
     from rpl_core.interfaces.document import DocumentKind
 
-    schema = {"$schema": _DIALECT, **_generated(contract.model())}
+    schema = {"$schema": _DIALECT, **contract.model().model_json_schema(mode="serialization")}
     if isinstance(contract, DocumentKind):
         for section in sections:
             _insert(schema, contract, section)
     return schema
 
 
-def _generated(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema(mode="serialization")
-
-
 def _insert(schema: dict[str, Any], kind: Any, section: DocumentSection) -> None:
     """Replace the free-form objects at the section's places by its schema, or add it to ``sections``."""
-    generated = _generated(section.model())
+    generated = section.model().model_json_schema(mode="serialization")
     definitions = {**schema.get("$defs", {}), **generated.pop("$defs", {})}
     if "$ref" in generated:  # a model that refers to itself
         reference = {"$ref": generated["$ref"]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,9 +101,6 @@ def discard_output() -> None:
 
 def say(line: str) -> None:
     """One line on stderr; if even that can't be written, nobody is there to read it."""
-    if sys.stderr is None:
-        return
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except OSError:
-        return
+    with suppress(OSError):
+        if sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)

@@ -87,7 +87,8 @@ class Configuration:
         names = {setting.name for setting in known}
         unknown = sorted(k for k in self.file_values if k not in names and not k.startswith("plugins."))
         if unknown:
-            raise _unknown_setting(unknown[0])
+            fact = f"unknown setting {unknown[0]!r} in the configuration file"
+            raise UsageError(fact, next_step="`rpl config show` lists the settings")
         return attrs.evolve(self, settings=known)
 
     def resolve(self, name: str, flag: Any = None) -> Resolved:
@@ -173,10 +174,3 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def _unknown_setting(name: str) -> UsageError:
-    return UsageError(
-        f"unknown setting {name!r} in the configuration file",
-        next_step="`rpl config show` lists the settings",
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +48,8 @@ def _viewed(value: Any) -> Any:
     if type(value) is dict:
         return DocumentView(value)
     if isinstance(value, (tuple, list)):
-        return tuple(_each(value))
+        return tuple(map(_viewed, value))
     return value
-
-
-def _each(values: tuple[Any, ...] | list[Any]) -> Iterator[Any]:
-    return (_viewed(value) for value in values)
 
 
 class Documents:
@@ -89,7 +85,11 @@ class Documents:
     def content(self, name: str) -> Mapping[str, Any]:
         """Document ``name`` as its fields by name, complete; no model is made for it."""
         if name not in self._kinds:
-            raise _absent(name)
+            raise MissingError(
+                f"there is no document {name!r}",
+                cause="no installed plugin makes it, or the plugin that does failed",
+                next_step="see `rpl plugins list`; `pip install rocm-perf-lab` brings all documents",
+            )
         return self._contents[name]
 
     def model(self, name: str) -> Any:
@@ -128,11 +128,3 @@ class Documents:
 def to_json(document: BaseModel) -> str:
     """A model as it is written."""
     return harmless_json(document.model_dump_json(indent=2)) + "\n"
-
-
-def _absent(name: str) -> MissingError:
-    return MissingError(
-        f"there is no document {name!r}",
-        cause="no installed plugin makes it, or the plugin that does failed",
-        next_step="see `rpl plugins list`; `pip install rocm-perf-lab` brings all documents",
-    )

@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 
 
 class Draft(dict[str, Any]):
-    """Fields by name, readable like those of a model as far as they were given."""
+    """Fields by name, readable like those of a model as far as they were given; plugins share them."""
 
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
         except KeyError:
             raise AttributeError(f"the draft has no {name!r}") from None
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("drafts are read-only")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
 
 if not TYPE_CHECKING:
@@ -41,12 +46,15 @@ if not TYPE_CHECKING:
 def check_draft(shape: Mapping[str, Any], draft: Mapping[str, Any]) -> dict[str, Any]:
     """The complete content of a document, defaults filled in, in the order of its fields.
 
-    Raises pydantic's ``ValidationError`` where the draft does not follow its contract: a bug of its plugin.
+    Raises pydantic's ``ValidationError`` and others where it does not follow its contract, or is no JSON.
     """
-    from pydantic_core import SchemaValidator
+    from pydantic_core import SchemaValidator, to_json
 
     schema: Any = shape
-    checked: dict[str, Any] = SchemaValidator(schema).validate_python(draft)
+    checked = SchemaValidator(schema).validate_python(draft)
+    if not isinstance(checked, dict):
+        raise TypeError(f"its shape gives {type(checked).__name__} where fields by name were expected")
+    to_json(checked)
     return checked
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from rpl_core.documents.drafts import check_draft
+from rpl_core.documents.drafts import Draft, check_draft
 from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.document import DocumentKind, DocumentSection
 from rpl_core.model.diagnostic import Diagnostic, Severity
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.relay import Contribution
 
 T = TypeVar("T")
+_ENVELOPE = ("schema_version", "provenance", "diagnostics", "sections")
 
 
 @frozen
@@ -82,13 +84,13 @@ def _draft(kind: DocumentKind, context: DocumentContext) -> Mapping[str, Any]:
     draft: object = kind.draft(context)
     if not isinstance(draft, Mapping):
         raise TypeError(f"a mapping of fields was expected, not {type(draft).__name__}")
-    return draft
+    return draft if isinstance(draft, Draft) else Draft(draft)
 
 
 def _attachments(kind: DocumentKind, context: DocumentContext) -> Mapping[str, bytes | None]:
     beside = kind.attachments(context)
     for name, content in beside.items():
-        if not isinstance(name, str) or Path(name).name != name:
+        if not isinstance(name, str) or not name or Path(name).name != name or name.endswith(".json"):
             raise ValueError(f"{name!r} is no name of a file beside the document")
         if content is not None and not isinstance(content, bytes):
             raise TypeError(f"bytes were expected for {name}, not {type(content).__name__}")
@@ -105,8 +107,11 @@ def _with_section(
     block, kernels = section.draft(context), section.kernels(context)
     if block is None and not kernels:
         return drafts[owner.name]
+    draft = drafts[owner.name]
+    if section.field in _ENVELOPE or {**draft.get("sections", {}), **draft}.get(section.field) is not None:
+        raise RplError(f"the document {owner.name} has its own {section.field!r}")
     blocks = {name: _plain(section, part) for name, part in kernels.items()}
-    return owner.with_section(drafts[owner.name], section.field, _plain(section, block), blocks)
+    return Draft(owner.with_section(draft, section.field, _plain(section, block), blocks))
 
 
 def _plain(section: DocumentSection, block: Any) -> Any:
@@ -117,7 +122,9 @@ def _plain(section: DocumentSection, block: Any) -> Any:
         return tuple(_plain(section, part) for part in block)
     if not isinstance(block, section.model()):
         raise RplError(f"it gave {type(block).__name__} where {section.model().__name__} was promised")
-    return block.model_dump(mode="json")
+    plain: dict[str, Any] = block.model_dump(mode="json", warnings="error")
+    json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
+    return plain
 
 
 def check_all(

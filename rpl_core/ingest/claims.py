@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import BadDataError, ForeignFileError, MissingError, PluginError
+from rpl_core.errors import (
+    BadDataError,
+    ForeignFileError,
+    InterruptedRunError,
+    MissingError,
+    PluginError,
+    RplError,
+)
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.soundness import require_sound
@@ -35,10 +42,13 @@ class Claim:
         """The traces of the set. Raises ``PluginError`` when the reader breaks instead of refusing."""
         with plugin_boundary(self.plugin, f"reader {self.reader.name!r} on {self.inputs.paths[0]}"):
             answer: object = self.reader.read(self.inputs)
-            if not isinstance(answer, (tuple, list)):
-                raise TypeError(f"read gave {type(answer).__name__} where a tuple of traces was expected")
+            if not isinstance(answer, (tuple, list)) or not answer:
+                given = "no trace" if isinstance(answer, (tuple, list)) else type(answer).__name__
+                raise TypeError(f"read gave {given} where a tuple of traces was expected")
             for trace in answer:
                 require_sound(trace)
+                if not trace.source.paths or not all(Path(path).is_file() for path in trace.source.paths):
+                    raise ValueError("Trace: source.paths must name the files that it was read from")
             return tuple(answer)
 
 
@@ -89,12 +99,15 @@ def _first_of_each(refused: Sequence[InputSet], unread: frozenset[Path]) -> list
 def _claimed_by(
     offered: Contribution[Reader], files: tuple[Path, ...], problems: list[Diagnostic]
 ) -> Sequence[InputSet]:
-    reader = offered.value
+    reader, what = offered.value, f"reader {offered.value.name!r} while it looked at files"
     try:
-        with plugin_boundary(offered.plugin, f"reader {reader.name!r} while it looked at files"):
+        with plugin_boundary(offered.plugin, what):
             return _checked(tuple(reader.claim(files)), frozenset(files))
-    except PluginError as error:  # costs only what this reader would have claimed
-        problems.append(reader_failed(error))
+    except InterruptedRunError:
+        raise
+    except RplError as error:  # costs only what this reader would have claimed
+        failure = error if isinstance(error, PluginError) else PluginError(offered.plugin, what, error.fact)
+        problems.append(reader_failed(failure))
         return ()
 
 
@@ -119,6 +132,8 @@ def _checked(claimed: Sequence[object], offered: frozenset[Path]) -> Sequence[In
             raise TypeError(f"InputSet: {problem}")
         if not inputs.paths or not offered.issuperset(inputs.paths):
             raise ValueError("claim gave a set without files, or with files that were not offered")
+    if len(set(claimed)) < len(claimed):
+        raise ValueError("claim gave the same set twice, which would count as two runs")
     return [inputs for inputs in claimed if isinstance(inputs, InputSet)]
 
 

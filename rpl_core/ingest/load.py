@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.errors import BadDataError, PluginError, RplError, UsageError
+from rpl_core.errors import BadDataError, MissingError, PluginError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
 from rpl_core.ingest.executions import as_ranks, by_evidence, require_one_program
@@ -22,7 +22,6 @@ from rpl_core.model.trace import Trace, TraceRole
 from rpl_core.run_directory.layout import MANIFEST, is_run_directory
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import DiagnosticDoc
     from rpl_core.contracts.run import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
 
@@ -103,11 +102,15 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
         process_ms=process_ms if not traces else (),
         command=manifest.command,
         diagnostics=(
-            *_recorded(manifest.diagnostics),
+            # What was found while the run was recorded belongs to every analysis of it.
+            *(
+                Diagnostic(**{**d.model_dump(), "severity": Severity(d.severity)})
+                for d in manifest.diagnostics
+            ),
             *([_NOT_CLEANED] if manifest.state == "running" else []),
             *(d for part in parts for d in part.diagnostics),
         ),
-        incomplete=_incomplete(manifest),
+        incomplete=None if manifest.state == "complete" else manifest.reason or "the run did not finish",
         counters_missing=_why_no_counters(manifest),
         files=((directory / MANIFEST,),),
     )
@@ -154,15 +157,6 @@ def _read_pass(entry: PassEntry, files: Sequence[Path], readers: Readers) -> Rec
             where=entry.directory,
         )
         return Recording(traces=(), diagnostics=(problem,))
-
-
-def _recorded(diagnostics: Iterable[DiagnosticDoc]) -> Iterable[Diagnostic]:
-    """What was found while the run was recorded belongs to every analysis of it."""
-    return (Diagnostic(**{**doc.model_dump(), "severity": Severity(doc.severity)}) for doc in diagnostics)
-
-
-def _incomplete(manifest: RunManifest) -> str | None:
-    return None if manifest.state == "complete" else manifest.reason or "the run did not finish"
 
 
 def _why_no_counters(manifest: RunManifest) -> str | None:
@@ -224,9 +218,14 @@ def _read(files: Sequence[Path], named: Sequence[Path], readers: Readers) -> Rec
     for claim in claims.readable:
         try:
             read += claim.read()
-        except PluginError as error:
+        except (PluginError, BadDataError, MissingError) as error:
             others = [offered for offered in readers if offered.value is not claim.reader]
-            return _read_by_others(error, files, named, others)
+            if isinstance(error, PluginError):
+                return _read_by_others(error, files, named, others)
+            if not claim_files(claim.inputs.paths, others).readable:
+                raise
+            refused = PluginError(claim.plugin, f"reader {claim.reader.name!r}", error.one_line())
+            return _read_by_others(refused, files, named, others)
     _require_countable(read)
     if len({kernel.name for trace in read for kernel in trace.kernels}) > _MOST_KERNELS:
         raise BadDataError(

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from rpl_core.model.metric import Metric
+from rpl_core.model.value_checks import value_violation
 from rpl_core.values import frozen
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class Fact(Generic[T]):
         if value is None:
             return None
         if isinstance(value, self.kind):
-            return self._unpublishable(value) if self.published else None
+            problem = value_violation(value) if isinstance(value, Metric) else None
+            return self._unpublishable(value) if self.published else problem
         kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
         wanted = " or ".join(kind.__name__ for kind in kinds)
         return f"the fact {self.name!r} is {wanted}, not {type(value).__name__}"
@@ -62,8 +64,8 @@ class KernelFigure(Fact[Mapping[str, Metric]]):
             return problem
         assert isinstance(value, Mapping)
         for kernel, metric in value.items():
-            if not isinstance(kernel, str) or not isinstance(metric, Metric):
-                return f"the fact {self.name!r} maps kernel names to Metric, found {metric!r:.60}"
+            if not isinstance(kernel, str) or not isinstance(metric, Metric) or value_violation(metric):
+                return f"the fact {self.name!r} maps kernel names to sound Metrics, found {metric!r:.60}"
         return None
 
 

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import cache
 from itertools import islice
+from math import isfinite
 from typing import Any, TypeVar, Union, get_args, get_origin
 from weakref import WeakValueDictionary
 
@@ -65,7 +66,9 @@ def _fields_violation(value: Any, depth: int) -> str | None:
 
 def _hinted_violation(value: Any, hints: Mapping[str, Any], depth: int) -> str | None:
     for name, hint in hints.items():
-        if type(part := getattr(value, name, _ABSENT)) in _at_once(hint) or part is _ABSENT:
+        if type(part := getattr(value, name, _ABSENT)) is float and not isfinite(part):
+            return f"{name} is {part}, which is no finite figure"
+        if type(part) in _at_once(hint) or part is _ABSENT:
             continue
         problem = _violation(part, hint, depth)
         if problem is not None:
@@ -199,7 +202,7 @@ def _first(problems: Iterable[str | None]) -> str | None:
 
 def _column_violation(value: object, dtype: str) -> str | None:
     found = getattr(value, "dtype", None)
-    if found is None:
+    if found is None or hasattr(value, "mask"):
         return _wrong(value, f"a column of {dtype}")
     narrower = found.kind in "iu" and dtype.startswith({"i": "int", "u": "uint"}[found.kind])
     if found == dtype or (narrower and found.itemsize * 8 <= int(dtype.lstrip("uint"))):

@@ -1,4 +1,4 @@
-"""Contributions by name. Names are unique: of two equal ones the first in plugin order stays."""
+"""Contributions by name. Names are unique: this project's own stay, else the first in plugin order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import attrs
 
 from rpl_core.config.settings import SETTINGS
 from rpl_core.errors import MissingError
+from rpl_core.model.value_checks import require_value
 from rpl_core.plugins import kinds
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.plugins.packages import distribution_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,8 +29,11 @@ T = TypeVar("T")
 class NamedContributions(Generic[T]):
     """An ordered, read-only collection of uniquely named contributions; iterates over the values."""
 
-    def __init__(self, noun: str, entries: Iterable[tuple[str, Contribution[T]]]) -> None:
+    def __init__(
+        self, noun: str, entries: Iterable[tuple[str, Contribution[T]]], refused: str | None = None
+    ) -> None:
         self.noun = noun
+        self.refused = refused  # what plugins offered that can't be used, and why
         self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[T]:
@@ -59,6 +64,7 @@ class NamedContributions(Generic[T]):
         similar = get_close_matches(name, self.names, n=1)
         raise MissingError(
             f"unknown {self.noun} {name!r}; known: {known}",
+            cause=self.refused,
             next_step=f"did you mean {similar[0]!r}?" if similar else "see `rpl plugins list`",
         )
 
@@ -130,11 +136,13 @@ class Catalog:
         kept: dict[str, Contribution[T]] = {}
         for contribution in offered:
             name = kind.identity_of(contribution.value)
-            if name in kept:
-                self._refuse(contribution.plugin, f"{kind.noun} {name!r}", kept[name].plugin)
-            else:
-                kept[name] = contribution
-        return NamedContributions(kind.noun, kept.items())
+            first = kept.get(name, contribution)
+            by_stranger = _is_of_stranger(first.plugin) and not _is_of_stranger(contribution.plugin)
+            kept[name], second = (contribution, first) if by_stranger else (first, contribution)
+            if first is not contribution:
+                self._refuse(second.plugin, f"{kind.noun} {name!r}", kept[name].plugin)
+        failures = (f"{f.fact}" for f in self._relay.failures if f.hook == kind.hook)
+        return NamedContributions(kind.noun, kept.items(), "; ".join(failures) or None)
 
     def _refuse(self, plugin: str, what: str, owner: str) -> None:
         self._log.warn(
@@ -148,15 +156,22 @@ class Catalog:
 def _guarded(offered: Contribution[CommandOption[Any]]) -> CommandOption[Any]:
     option = offered.value
 
-    def within(called: Callable[..., Any]) -> Callable[..., Any]:
+    def within(called: Callable[..., Any], *, changes: bool = False) -> Callable[..., Any]:
         def guarded(*values: Any) -> Any:
             with plugin_boundary(offered.plugin, f"option --{option.name}"):
-                return called(*values)
+                answer = called(*values)
+                return require_value(answer, type(values[0])) if changes else answer
 
         return guarded
 
-    changing = option.change_device and within(option.change_device)
-    return attrs.evolve(option, parse=within(option.parse), change_device=changing)
+    device = option.change_device and within(option.change_device, changes=True)
+    recording = option.change_recording and within(option.change_recording, changes=True)
+    return attrs.evolve(option, parse=within(option.parse), change_device=device, change_recording=recording)
+
+
+def _is_of_stranger(plugin: str) -> bool:
+    """What this project brings keeps its names, whatever a stranger's plugin is called."""
+    return plugin != "core" and distribution_of(f"rpl_{plugin}") is None
 
 
 def _precedence(kind: ContributionKind[Any], offered: Contribution[Any]) -> tuple[int, str, str]:

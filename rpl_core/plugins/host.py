@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pluggy
 
 from rpl_core import hookspecs
@@ -139,15 +140,7 @@ def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> P
 
 
 def _record(candidate: Candidate, status: PluginStatus, **facts: Any) -> PluginRecord:
-    return PluginRecord(
-        name=candidate.name,
-        target=candidate.target,
-        origin=candidate.origin,
-        status=status,
-        distribution=candidate.distribution,
-        version=candidate.version,
-        **facts,
-    )
+    return PluginRecord(**attrs.asdict(candidate), status=status, **facts)
 
 
 def _report(record: PluginRecord, log: DiagnosticLog) -> None:

@@ -78,18 +78,17 @@ class ContributionKind(Generic[T]):
         for attribute in self.fact_sets:
             if not _is_fact_set(getattr(item, attribute, None)):
                 return f"{self.title} {name!r} has no set of facts in {attribute!r}"
-        problem = value_violation(item) or self._attribute_violation(item)
-        return f"{self.title} {name!r}: {problem}" if problem else None
-
-    def _attribute_violation(self, item: Any) -> str | None:
         interfaces = [expected for expected in self.expected_types() if isinstance(item, expected)]
-        return next((p for i in interfaces if (p := attribute_violation(item, i)) is not None), None)
+        problems = (value_violation(item), *(attribute_violation(item, i) for i in interfaces))
+        problem = next(filter(None, problems), None)
+        return f"{self.title} {name!r}: {problem}" if problem else None
 
 
 def _is_fact_set(value: object) -> bool:
     from rpl_core.interfaces.fact import Fact
 
-    return isinstance(value, (set, frozenset)) and all(isinstance(fact, Fact) for fact in value)
+    facts = value if isinstance(value, (set, frozenset)) else (None,)
+    return all(isinstance(fact, Fact) and isinstance(fact.name, str) for fact in facts)
 
 
 def _article(noun: str) -> str:

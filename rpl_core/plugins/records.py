@@ -62,11 +62,8 @@ class DiagnosticLog:
     def entries(self) -> tuple[Diagnostic, ...]:
         return tuple(self._entries)
 
-    def add(self, diagnostic: Diagnostic) -> None:
-        self._entries.setdefault(diagnostic)
-
     def warn(self, code: str, fact: str, *, where: str, remedy: str | None = None) -> None:
-        self.add(Diagnostic(code, fact, Severity.WARNING, remedy=remedy, where=where))
+        self._entries.setdefault(Diagnostic(code, fact, Severity.WARNING, remedy=remedy, where=where))
 
     def failure(self, error: PluginError) -> None:
         """A plugin's contribution was lost."""

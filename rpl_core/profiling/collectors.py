@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError, PluginError, RplError, UsageError
@@ -14,7 +15,6 @@ from rpl_core.plugins.packages import provider_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest, LineSink, PlannedPass
     from rpl_core.interfaces.options import Options
@@ -51,7 +51,7 @@ class GuardedCollector(Collector):
     def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
         with plugin_boundary(self._plugin, f"collector {self.name!r} while planning"):
             plan = self._collector.follow_up(request)
-            return None if plan is None else require_value(plan, CollectionPlan)
+            return None if plan is None else _sound_plan(plan)
 
     def announcement(self, options: Options) -> str | None:
         with plugin_boundary(self._plugin, f"collector {self.name!r}"):
@@ -66,17 +66,35 @@ class GuardedCollector(Collector):
 
     def plan(self, request: CollectRequest) -> CollectionPlan:
         with plugin_boundary(self._plugin, f"collector {self.name!r} while planning"):
-            return require_value(self._collector.plan(request), CollectionPlan)
+            return _sound_plan(self._collector.plan(request))
 
     def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
         with plugin_boundary(self._plugin, f"collector {self.name!r} in {planned.name}"):
             outcome = require_value(self._collector.run(planned, run_directory, log), PassOutcome)
             if outcome.planned != planned:
                 raise ValueError(f"the outcome is that of {outcome.planned.name}")
-            lacking = [file for file in outcome.files if not (run_directory / file).is_file()]
+            lacking = [f for f in outcome.files if not (run_directory / f).is_file() or not _is_inside(f)]
             if lacking:
                 raise ValueError(f"the outcome names {lacking[0]}, which is not there")
+            if planned.role is TraceRole.TIMING and not outcome.files and outcome.process_ms is None:
+                raise ValueError("the outcome has neither files nor a time of the process")
             return outcome
+
+
+def _sound_plan(plan: object) -> CollectionPlan:
+    """``plan`` if its passes can be told apart. Raises ``TypeError`` or ``ValueError`` otherwise."""
+    passes = require_value(plan, CollectionPlan).passes
+    names = [one.name for one in passes]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"a plan needs passes, each with a name of its own, not {names}")
+    for place in (*names, *(one.directory for one in passes)):
+        if not _is_inside(place):
+            raise ValueError(f"{place!r} is no place in the run directory")
+    return require_value(plan, CollectionPlan)
+
+
+def _is_inside(path: str) -> bool:
+    return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def _text(answer: object) -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rpl_core.devices import ResolvedDevice
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.ingest.load import load_recording
@@ -117,7 +119,9 @@ def _execute_counter_passes(session: ProfileSession, request: ProfileRequest, ho
         recording = load_recording((session.run.path,), host.catalog.readers().contributions)
         device = recorded_device(request.analysis, recording.gpu_agents, host)
         if device.model is None:
-            session.diagnostics.append(_no_counter_map())
+            fact = "no counter pass was run: no installed plugin knows the counters of this device"
+            remedy = "install the device's plugin, or name the device with --device"
+            session.diagnostics.append(Diagnostic("collect.no_counter_map", fact, remedy=remedy))
             return
         plan = session.collector.plan(_counters(request, device))
     except InterruptedRunError:
@@ -127,14 +131,6 @@ def _execute_counter_passes(session: ProfileSession, request: ProfileRequest, ho
         return
     session.run.add_passes(plan.passes, device.model.name, device.source)
     session.execute(plan)
-
-
-def _no_counter_map() -> Diagnostic:
-    return Diagnostic(
-        "collect.no_counter_map",
-        "no counter pass was run: no installed plugin knows the counters of this device",
-        remedy="install the device's plugin, or name the device with --device",
-    )
 
 
 def _timing(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
@@ -150,12 +146,11 @@ def _timing(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
 def _counters(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
     """The recommended set first, so that it keeps its passes; what the user adds goes where room is left."""
     recommended = device.model.counter_map.recommended if device.model else ()
-    return CollectRequest(
-        command=request.command,
+    return attrs.evolve(
+        _timing(request, device),
         runs=0,
-        device=device.model,
+        trace_dependencies=False,
         counters=tuple(dict.fromkeys((*recommended, *request.extra_counters))),
-        time_limit_s=request.time_limit_s,
         allow_dangerous_counters=request.allow_dangerous_counters,
     )
 

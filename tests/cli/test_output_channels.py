@@ -139,11 +139,11 @@ def test_internal_error_is_one_line_and_the_traceback_is_one_switch_away(rpl_cli
     def broken(*_, **__):
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("rpl_core.cli.schema.json_schema", broken)
-    outcome = rpl_cli("schema", "profile").assert_exit(70)
+    monkeypatch.setattr("rpl_core.cli.plugins.session_of", broken)
+    outcome = rpl_cli("plugins", "list").assert_exit(70)
     assert outcome.stderr.count("\n") == 1
     assert "ZeroDivisionError: two lines" in outcome.stderr
-    shown = rpl_cli("schema", "profile", env={"RPL_TRACEBACK": "1"})
+    shown = rpl_cli("plugins", "list", env={"RPL_TRACEBACK": "1"})
     assert shown.exit_code == 70
     assert "Traceback (most recent call last)" in shown.stderr
 

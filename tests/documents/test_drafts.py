@@ -64,11 +64,11 @@ def test_mappings_of_defaults_are_not_shared(drafts):
     ],
 )
 def test_a_draft_is_refused_where_the_model_is(document, fields, drafts):
-    drafts[document].update(fields)
+    draft = Draft(drafts[document], **fields)
     with pytest.raises(ValidationError):
-        KINDS[document].model().model_validate(drafts[document])
+        KINDS[document].model().model_validate(draft)
     with pytest.raises(ValidationError):
-        check_draft(KINDS[document].shape(), drafts[document])
+        check_draft(KINDS[document].shape(), draft)
 
 
 def test_a_draft_names_what_was_not_given():

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from rpl_core.cli.lazy_group import LazyGroup
-from rpl_core.errors import MissingError
+from rpl_core.errors import MissingError, RplError
 
 COMMAND = """
 import pathlib, click
@@ -48,6 +48,14 @@ def test_a_plugin_command_is_listed_without_importing_it(rpl_site, group):
 def test_a_plugin_command_runs_with_its_options(rpl_site, group):
     rpl_site.distribution("rpl-hello", {"rpl.commands": {"hello": "hello_cmd:hello"}})
     assert call(group, "hello", "--times", "2").stdout == "hellohello\n"
+
+
+def test_a_command_that_fails_names_its_distribution(rpl_site, group):
+    rpl_site.module("bad_cmd", "import click\n@click.command()\ndef bad():\n    {}['x']\n", header="")
+    rpl_site.distribution("rpl-bad", {"rpl.commands": {"bad": "bad_cmd:bad"}})
+    error = call(group, "bad").exception
+    assert isinstance(error, RplError)
+    assert "command 'bad' of rpl-bad failed: KeyError" in error.one_line()
 
 
 def test_a_command_whose_package_is_absent_says_so_in_help_and_when_called(rpl_site, group):

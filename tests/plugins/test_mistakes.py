@@ -94,6 +94,14 @@ def report_section(body: str, says: str = "") -> Mistake:
     return gives("rpl_report_sections", "(Told(),)", says, before=source)
 
 
+def section_at(field: str, answer: str, model: str, says: str = "") -> Mistake:
+    """A section of ``profile`` in a field of that name, with fields of that ``model``."""
+    source = section(f"return {answer}", says).source.replace("'part'\n", f"'{field}'\n", 1)
+    return Mistake(
+        source.replace("class Own(BaseModel):\n    n: int\n", f"class Own(BaseModel):\n    {model}\n"), says
+    )
+
+
 def document(body: str, says: str = "", *, shape: str = "{'type': 'model-fields', 'fields': {}}") -> Mistake:
     source = (
         "class Sheet(DocumentKind):\n    name, summary = 'sheet', 'a sheet'\n"
@@ -122,6 +130,8 @@ def trace(change: str, says: str = "") -> Mistake:
     read = (
         "from rpl_testkit.traces import make_trace\n"
         "        trace = make_trace([('mine', 0, 1000), ('mine', 2000, 3000)])\n"
+        "        source = attrs.evolve(trace.source, paths=tuple(map(str, inputs.paths)))\n"
+        "        trace = attrs.evolve(trace, source=source)\n"
         f"        return ({change},)"
     )
     return reader(OWN, read, says)
@@ -163,6 +173,26 @@ def check(answer: str, says: str = "") -> Mistake:
 
 def option(answer: str, says: str = "", **more) -> Mistake:
     return gives("rpl_options", answer, says, **more)
+
+
+def used_option(change: str, says: str) -> Mistake:
+    """An option that the user gives, which changes what is analysed."""
+    words = ("analyze", "{recording}", "--device", "gfx942", "--own", "1", "-o", "{out}")
+    answer = f"(CommandOption('own', ('analyze',), str, None, 'x', {change}),)"
+    return option(answer, says, command=words, code=70)
+
+
+def figure(metric: str, says: str) -> Mistake:
+    given = f"AnalysisOutcome({{KernelFigure('f'): {{'kernel_a': {metric}}}}})"
+    return analyzer(f"return {given}", says, provides="frozenset({KernelFigure('f')})")
+
+
+def device(change: str, says: str, **more) -> Mistake:
+    source = (
+        "def made(**changed):\n    from rpl_gfx942.plugin import rpl_device_models\n"
+        "    return attrs.evolve(rpl_device_models()[0], **{'name': 'mine', 'chip_ids': (1,), **changed})\n"
+    )
+    return gives("rpl_device_models", f"(made({change}),)", says, before=source, **more)
 
 
 def named(kind: str, method_: str, body: str, says: str = "", **more) -> Mistake:
@@ -215,6 +245,19 @@ MISTAKES = {
         "pipe is str",
         arguments="device",
     ),
+    "a ceiling that is no number": gives(
+        "rpl_ceilings",
+        "(ComputeCeiling('F64', Pipe.VALU, float('nan'), CeilingOrigin.SPEC, 'here'),)",
+        "peak_gflops is nan",
+        arguments="device",
+    ),
+    "a clock without end": device(
+        "clock_mhz=float('inf')",
+        "clock_mhz is inf",
+        command=("analyze", "{recording}", "--device", "mine", "-o", "{out}"),
+        code=69,
+    ),
+    "the name of a built-in device": device("name='mi300x'", "which plugin 'gfx942' already offers"),
     "architectures as text": gives(
         "rpl_architectures", "('gfx1250',)", "returned a str", command=("plugins", "info", "careless"), code=0
     ),
@@ -227,6 +270,9 @@ MISTAKES = {
     ),
     "a comparison as text": rule(
         "Rule('r', 'careless:slow', 1, (attrs.evolve(CONDITION, comparison='<'),), 'x')", "comparison"
+    ),
+    "a threshold that is no number": rule(
+        "Rule('r', 'careless:slow', 1, (attrs.evolve(CONDITION, threshold=float('nan')),), 'x')", "threshold"
     ),
     "a priority as text": rule("Rule('r', 'careless:slow', '1', (CONDITION,), 'x')", "priority"),
     # facts and analyzers
@@ -245,6 +291,11 @@ MISTAKES = {
         "return AnalysisOutcome({KernelFigure('f'): {'kernel_a': 1.0}})",
         "Metric",
         provides="frozenset({KernelFigure('f')})",
+    ),
+    "a figure that is no number": figure("Metric(float('inf'), '1')", "sound Metrics"),
+    "a figure of text": figure("Metric('fast', '1')", "sound Metrics"),
+    "a fact with a number for its name": analyzer(
+        "return None", "set of facts", provides="frozenset({Fact(5)})"
     ),
     "a diagnostic of text": analyzer("return AnalysisOutcome({COUNT: 1}, ('odd',))", "Diagnostic"),
     "a severity of text": analyzer(
@@ -267,12 +318,35 @@ MISTAKES = {
     # documents and sections
     "a section of another model": section("return Other(n=1)", "Other where Own"),
     "a section as a dict": section("return {'n': 1}", "dict where Own"),
+    "a section without end": section_at("part", "Own(n=float('inf'))", "n: float", "ValueError"),
+    "a section of text that nobody can write": section_at(
+        "part", "Own(n=chr(0xD800))", "n: str", "surrogates"
+    ),
+    "a section that was never validated": section_at(
+        "part", "Own.model_construct(n='x')", "n: int", "PydanticSerializationError"
+    ),
+    "a section in a field of the document": section_at("runtime_ms", "Own(n=1)", "n: int", "its own"),
+    "a section in the envelope": section_at("schema_version", "Own(n=1)", "n: int", "its own"),
     "a section that raises": section("return Own(n='x')", "ValidationError"),
     "a document that breaks its contract": document(
         "return {'n': 'x'}",
         "int",
         shape="{'type': 'typed-dict', 'extra_behavior': 'ignore', 'fields':"
         " {'n': {'type': 'typed-dict-field', 'schema': {'type': 'int'}}}}",
+    ),
+    "a document that is no JSON": document(
+        "return {'n': object()}",
+        "PydanticSerializationError",
+        shape="{'type': 'typed-dict', 'extra_behavior': 'allow', 'fields': {}}",
+    ),
+    "a shape of a list": document("return {}", "fields by name"),
+    "a file in place of a document": document(
+        "return {}\n    attachments = lambda self, c: {'dag.json': b''}", "no name"
+    ),
+    "the schema of a section that raises": Mistake(
+        section("return None").source.replace("return Own\n", "return 1 / 0\n"),
+        "ZeroDivisionError",
+        ("schema", "profile"),
     ),
     "a document as a list": document("return [1]", "list"),
     "a shape that is none": document("return {}", "SchemaError", shape="{'type': 'moon'}"),
@@ -286,6 +360,16 @@ MISTAKES = {
     "a claim of None": reader("return None", "return ()", "TypeError"),
     "a claim of files that were not offered": reader(
         "return [InputSet('own', 'own', (Path('/etc/hosts'),))]", "return ()", "not offered"
+    ),
+    "a claim that fails as expected": reader("raise BadDataError('odd')", "return ()", "odd"),
+    "the same claim twice": reader(f"{OWN} * 2", "return ()", "twice"),
+    "a refusal by the way": reader(
+        "return [InputSet('own', 'own', (f,)) for f in files if f.suffix == '.db']",
+        "raise BadDataError('too new')",
+        "too new",
+    ),
+    "no trace of what others read": reader(
+        "return [InputSet('own', 'own', tuple(files))]", "return ()", "read gave no trace"
     ),
     "a claim of text": reader("return [InputSet('own', 'own', ('x',))]", "return ()", "paths holds str"),
     "a refusal of what others read": reader(
@@ -305,6 +389,20 @@ MISTAKES = {
     "float times": dispatches("begin_ns=trace.dispatches.begin_ns * 1.0", "float64"),
     "times as a list": dispatches("begin_ns=[0, 2000]", "begin_ns is list"),
     "columns of different lengths": dispatches("end_ns=np.array([1], dtype=np.int64)", "different lengths"),
+    "rows that end before they begin": dispatches(
+        "end_ns=trace.dispatches.begin_ns - 5", "before they begin"
+    ),
+    "rows out of order": dispatches(
+        "begin_ns=trace.dispatches.begin_ns[::-1].copy(), end_ns=trace.dispatches.end_ns[::-1].copy()",
+        "order",
+    ),
+    "a column with a mask": dispatches("begin_ns=np.ma.array(trace.dispatches.begin_ns)", "MaskedArray"),
+    "a name that nobody can write": trace(
+        "attrs.evolve(trace, kernels=(attrs.evolve(trace.kernels[0], name=chr(0xD800)),))", "surrogates"
+    ),
+    "a file that is not there": trace(
+        "attrs.evolve(trace, source=attrs.evolve(trace.source, paths=('/nowhere',)))", "source.paths"
+    ),
     "an index out of range": dispatches("kernel=np.array([0, 7], dtype=np.int32)", "points outside"),
     "columns of others altered": analyzer(
         "context.recording.traces[0].dispatches.end_ns[:] = 0",
@@ -312,11 +410,32 @@ MISTAKES = {
     ),
     "extras of others altered": analyzer("context.recording.traces[0].extras.clear()", "clear"),
     "documents of others altered": section("context.drafts.clear()", "clear"),
+    "a document of others altered": section("context.drafts['profile'].clear()", "read-only"),
+    "a part of a document altered": section(
+        "context.drafts['profile']['kernels'][0]['name'] = ''", "read-only"
+    ),
     # collectors
     "a collector's role as text": collector("", "role is str", role="TIMING.value", command=TIMING_ONLY),
     "no plan": collector(method("plan", "request", "return None"), "NoneType", code=70),
     "a plan of text": collector(
         method("plan", "request", "return CollectionPlan(('true',))"), "passes holds str", code=70
+    ),
+    "a plan without passes": collector(
+        method("plan", "request", "return CollectionPlan(())"), "needs passes", code=70
+    ),
+    "a pass that leaves the run directory": collector(
+        method(
+            "plan",
+            "request",
+            "return CollectionPlan((PlannedPass('a', TraceRole.TIMING, '../a', ('true',)),))",
+        ),
+        "no place in the run directory",
+        code=70,
+    ),
+    "an outcome of nothing": collector(
+        method("run", "planned, run_directory, log", "return PassOutcome(planned, 0, 0.1)"),
+        "neither files nor a time",
+        code=70,
     ),
     "no outcome of a pass": collector(
         method("run", "planned, run_directory, log", "return None"), "NoneType", code=70
@@ -356,6 +475,18 @@ MISTAKES = {
     "an option that is the core's": option(
         "(CommandOption('device', ('analyze',), str, None, 'mine'),)", "device"
     ),
+    "an option that changes the recording into nothing": used_option(
+        "change_recording=lambda recording, value: None", "Recording was expected"
+    ),
+    "an option that changes the device into text": used_option(
+        "change_device=lambda device, value: value", "DeviceModel was expected"
+    ),
+    "an option whose change raises": used_option(
+        "change_recording=lambda recording, value: recording.nothing", "AttributeError"
+    ),
+    "an option with the key of an argument": option(
+        "(CommandOption('as-json', ('analyze',), str, None, 'mine'),)", "as-json"
+    ),
     "two options of one name": option(
         "tuple(CommandOption('twin', ('analyze',), str, None, help) for help in 'ab')",
         "already offers",
@@ -373,6 +504,18 @@ MISTAKES = {
     "an export of text": named("Exporter", "export", "return 'text'", "bytes were expected", **EXPORT),
     "an export of nothing": named("Exporter", "export", "return None", "bytes were expected", **EXPORT),
     "a renderer of nothing": named("Renderer", "render", "return None", "NoneType", **REPORT),
+    "a renderer of text that nobody can write": named(
+        "Renderer", "render", "return chr(0xD800)", "surrogates", **REPORT
+    ),
+    "an exporter that was refused": Mistake(
+        named("Exporter", "export", "return b''").source.replace("'.own'", "5"),
+        "suffix",
+        ("export", "{recording}", "--format", "own"),
+        64,
+    ),
+    "a document that older runs lack": Mistake(
+        document("return {}", shape="{'type': 'any'}").source, None, ("report", "{run}")
+    ),
     "a renderer that raises": named("Renderer", "render", "raise KeyError('profile')", "KeyError", **REPORT),
 }
 
@@ -410,7 +553,7 @@ def test_a_mistake_costs_only_its_plugin(name, rpl_site, rpl_cli, material, tmp_
         assert mistake.says in said, said
     if "{out}" in mistake.command and mistake.code == 0:
         _has_what_others_give(done, out, recorded=mistake.command[0] == "analyze")
-    elif mistake.code == 69:
+    elif mistake.command == ("doctor",):
         assert "runs-directory" in done.stdout
 
 

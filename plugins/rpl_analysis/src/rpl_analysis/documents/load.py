@@ -14,6 +14,7 @@ from rpl_core.documents.bundle import Documents
 from rpl_core.documents.make import kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.interfaces.document import DocumentContract
+from rpl_core.plugins.boundary import plugin_boundary
 
 if TYPE_CHECKING:
     from rpl_core.plugins.relay import Contribution
@@ -28,8 +29,12 @@ def load_documents(directory: Path, contributions: Sequence[Contribution[Any]]) 
 
     Raises ``MissingError`` without them, ``BadDataError`` for broken ones.
     """
-    kinds = [kind.value for kind in kinds_of(contributions)]
-    if not kinds:
+    known = kinds_of(contributions)
+    owner = next((kind.plugin for kind in known if kind.value.leading), None)
+    # Those of other plugins may be younger than the run.
+    there = [kind for kind in known if (directory / f"{kind.value.name}.json").is_file()]
+    kinds = [kind.value for kind in known if owner in (None, kind.plugin) or kind in there]
+    if not known:
         raise MissingError(
             "no installed plugin knows documents", next_step="pip install rocm-perf-lab, which brings them"
         )
@@ -104,7 +109,8 @@ def _missing(directory: Path, name: str, known: Iterable[Any]) -> MissingError:
         )
     for contract in known:
         if isinstance(contract, DocumentContract) and (directory / f"{contract.name}.json").is_file():
-            advice = contract.found_in(directory)
+            with plugin_boundary(type(contract).__module__, f"the document {contract.name!r}"):
+                advice = contract.found_in(directory)
             if advice is not None:
                 return MissingError(f"{directory} holds {contract.summary}, not a run", next_step=advice)
     return MissingError(

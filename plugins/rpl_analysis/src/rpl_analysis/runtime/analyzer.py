@@ -18,6 +18,7 @@ from rpl_analysis.runtime.grouping import (
     usable_rows,
 )
 from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
+from rpl_analysis.runtime.registers import with_believable_registers
 from rpl_analysis.runtime.shapes import RepresentativeShape, representative_shapes
 from rpl_analysis.runtime.timing import TimedRun, TimeSource, choose_time_source
 from rpl_analysis.runtime.warnings import timing_diagnostics
@@ -46,15 +47,15 @@ class RuntimeAnalyzer(Analyzer):
     provides = frozenset({KERNEL_TIMES, APPLICATION_TIME})
 
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
-        recording = context.recording
+        recording, told = with_believable_registers(context.recording, context.architecture)
         source = choose_time_source(recording, strict=context.options[STRICT])
         if source is None:
             application = _without_trace(recording, context)
-            return AnalysisOutcome({KERNEL_TIMES: {}, APPLICATION_TIME: application})
+            return AnalysisOutcome({KERNEL_TIMES: {}, APPLICATION_TIME: application}, told)
         table = _KernelTable.build(source)
         times = table.kernel_times(source)
         application = _application_time(source, table, recording.origin)
-        diagnostics = timing_diagnostics(source, times, application)
+        diagnostics = (*told, *timing_diagnostics(source, times, application))
         return AnalysisOutcome({KERNEL_TIMES: times, APPLICATION_TIME: application}, diagnostics)
 
 

@@ -27,7 +27,13 @@ class FormatName(_Name):
     name = "format"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return _choice(ctx).convert(value, param, ctx)
+        refused = session_of(ctx or click.get_current_context()).host.catalog.of(EXPORTERS).refused
+        try:
+            return _choice(ctx).convert(value, param, ctx)
+        except click.BadParameter as error:
+            if refused is None:
+                raise
+            raise click.BadParameter(f"{error.message} Likely cause: {refused}", ctx, param) from None
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         return _choice(ctx).get_metavar(param, ctx)
