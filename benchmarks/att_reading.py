@@ -33,7 +33,7 @@ import resource, sys, time
 from pathlib import Path
 from rpl_att.reduction.decoded_trace import read_decoded_trace
 from rpl_att.analysis.att_block import att_block
-block = att_block(read_decoded_trace(Path(sys.argv[1])), "gfx942")
+block = att_block(read_decoded_trace(Path(sys.argv[1])), None)
 peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(time.process_time(), peak_mb, block.instructions, block.status)
 """

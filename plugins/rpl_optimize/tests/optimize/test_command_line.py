@@ -46,6 +46,7 @@ def test_numbers_are_numbers(rpl_cli, tmp_path, option: str, value: str) -> None
         ((), "rpl optimize kernel.hip"),
         (("--source", "k.hip"), "rpl optimize kernel.hip"),
         (("k.hip",), "is a source"),
+        (("gone.hip", "true"), "no source file at gone.hip"),
         (("k.hip", "./app 'x"), "can't be split"),
     ],
 )

@@ -97,7 +97,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_optimize.transform.source_file import read_source
 
     source, command = split_source(call)
-    chosen_metric(session, call.settings)  # refuses what could not be measured before anything runs
+    _require_known(session, call, source, command)
     call = with_binary(session, call, source, command, step)
     request = optimize_request(session, call)
     original = read_source(request.source, None).text
@@ -121,6 +121,17 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
         _warn_of_no_check(session, call.settings)
         with _signed(ledger, key):
             return OptimizeLoop(running, tools, LoopState(original)).run(), root
+
+
+def _require_known(session: Session, call: Call, source: Path | None, command: tuple[str, ...]) -> None:
+    """Before anything runs: what is misspelt, or could not be measured, needs no run to be refused."""
+    from rpl_optimize.hookspecs import PROPOSERS
+    from rpl_optimize.loop.find_source import find_source
+
+    if source is not None:
+        find_source(command, source=source)
+    session.host.catalog.of(PROPOSERS).get(call.proposer)
+    chosen_metric(session, call.settings)
 
 
 def _warn_of_no_check(session: Session, settings: OptimizeSettings) -> None:
