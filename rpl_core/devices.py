@@ -11,6 +11,7 @@ from rpl_core.errors import DeviceMismatchError, MissingError
 from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
+from rpl_core.plugins.packages import provider_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -41,15 +42,12 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
     if family:
         return family[0] if len(family) == 1 else common_model(family[0].architecture, family)
     known = sorted({m.architecture for m in models}) + sorted(m.name for m in models)
-    if not known:
-        raise MissingError(
-            f"device {name!r} is unknown: no device plugin is installed",
-            next_step="install the plugin of your device (`pip install rpl-<device>`)",
-        )
-    raise MissingError(
-        f"device {name!r} is unknown; known: {', '.join(known)}",
-        next_step="write a device plugin: `rpl docs plugins/device`",
-    )
+    if package := provider_of("devices", wanted):
+        told, step = f"comes from {package}, which is not installed or not loaded", f"pip install {package}"
+    else:
+        told = "is unknown" + (f"; known: {', '.join(known)}" if known else ": no device plugin is installed")
+        step = "write a device plugin: `rpl docs plugins/device`"
+    raise MissingError(f"device {name!r} {told}", next_step=step)
 
 
 def resolve_device(

@@ -78,9 +78,12 @@ def test_unknown_device_names_the_known_ones_and_the_way_to_a_plugin():
     assert "rpl docs plugins/device" in line
 
 
-def test_without_device_plugins_the_next_step_is_to_install_one():
-    with pytest.raises(MissingError, match="no device plugin is installed"):
-        named_device("gfx942", ())
+def test_a_device_that_is_not_installed_is_told_with_its_package():
+    with pytest.raises(MissingError, match="'MI250X' comes from rpl-gfx90a, which is not installed") as error:
+        named_device("MI250X", MODELS)
+    assert error.value.next_step == "pip install rpl-gfx90a"
+    with pytest.raises(MissingError, match="'mi9999' is unknown: no device plugin is installed"):
+        named_device("mi9999", ())
 
 
 def test_family_is_refined_to_the_recorded_product():

@@ -78,12 +78,15 @@ def without(absent, *commands):
     return outcomes
 
 
-def _of(absent):
-    """Command lines that only the distribution can carry out."""
-    distribution = absent.replace("_", "-")
-    words = [[name] for name, owner in PACKAGES["commands"].items() if owner == distribution]
-    options = ("--no-rocprof", "--deep-analysis", "--flop-model")
-    words += [["profile", o, "--", "true"] for o in options if PACKAGES["options"].get(o) == distribution]
+def _of(absent, recording):
+    """Command lines that only the distribution can carry out: its commands, options and some devices."""
+
+    def owned(what):
+        return [name for name, owner in PACKAGES[what].items() if owner == absent.replace("_", "-")]
+
+    words = [[name] for name in owned("commands")]
+    words += [["profile", option, "--", "true"] for option in owned("options")]
+    words += [["analyze", "--device", device, recording] for device in owned("devices")[:2]]
     return words if absent in PLUGINS else []
 
 
@@ -96,7 +99,8 @@ def _cases():
 
 @pytest.mark.parametrize("absent", _cases())
 def test_the_rest_starts_and_analyses_what_it_can(absent, rpl_make_rocpd, tmp_path):
-    recording, out, own = rpl_make_rocpd([("kernel_b", 0, 1000)]), tmp_path / "out", _of(absent)
+    recording, out = rpl_make_rocpd([("kernel_b", 0, 1000)]), tmp_path / "out"
+    own = _of(absent, recording)
     shown, doctor, listed, analysed, *refused = without(
         {absent}, ["--help"], ["doctor"], ["plugins", "list"], ["analyze", recording, "-o", out], *own
     )
