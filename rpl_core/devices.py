@@ -43,11 +43,14 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
         return family[0] if len(family) == 1 else common_model(family[0].architecture, family)
     known = sorted({m.architecture for m in models}) + sorted(m.name for m in models)
     if package := provider_of("devices", wanted):
-        told, step = f"comes from {package}, which is not installed or not loaded", f"pip install {package}"
-    else:
-        told = "is unknown" + (f"; known: {', '.join(known)}" if known else ": no device plugin is installed")
-        step = "write a device plugin: `rpl docs plugins/device`"
-    raise MissingError(f"device {name!r} {told}", next_step=step)
+        told = f"device {name!r} comes from {package}, which is not installed or not loaded"
+        raise MissingError(told, next_step=f"pip install {package}")
+    raise MissingError(
+        f"device {name!r} is unknown; known: {', '.join(known)}"
+        if known
+        else f"device {name!r} is unknown: no device plugin is installed",
+        next_step="write a device plugin: `rpl docs plugins/device`",
+    )
 
 
 def resolve_device(

@@ -38,7 +38,7 @@ def show(
 
     output, leading = session.output, documents.leading
     if leading is None:
-        _without_documents(session, documents, needed=as_json or quiet)
+        _without_documents(session, needed=as_json or quiet)
     elif quiet:
         output.line(leading.brief(documents.content(leading.name)))
     elif as_json:
@@ -50,7 +50,7 @@ def show(
         if not quiet or diagnostic.severity != "info":
             output.diagnostic(diagnostic, others)
     if directory is not None and not quiet:
-        output.note(f"documents: {directory}")
+        output.note(f"{'documents' if leading else 'run directory'}: {directory}")
 
 
 def _each_once(found: Iterable[DiagnosticDoc]) -> Iterator[tuple[DiagnosticDoc, int]]:
@@ -62,7 +62,7 @@ def _each_once(found: Iterable[DiagnosticDoc]) -> Iterator[tuple[DiagnosticDoc, 
         yield first, len(others)
 
 
-def _without_documents(session: Session, documents: Documents, *, needed: bool) -> None:
+def _without_documents(session: Session, *, needed: bool) -> None:
     from rpl_core.errors import MissingError
     from rpl_core.plugins.packages import provider_of
 
@@ -70,8 +70,6 @@ def _without_documents(session: Session, documents: Documents, *, needed: bool) 
     fact = "no installed plugin makes the documents of an analysis"
     if needed:
         raise MissingError(fact, next_step=f"pip install {package}")
-    for diagnostic in documents.diagnostics:
-        session.output.diagnostic(diagnostic)
     session.output.note(
         f"{fact}: the recordings were kept and read, nothing more. Next: pip install {package}."
     )

@@ -137,6 +137,9 @@ def test_the_core_alone_keeps_what_it_records_and_names_what_makes_documents(rpl
     for said in (recorded, again):
         assert said[0] == 0
         assert "pip install rpl-analysis" in said[2]
+        assert f"run directory: {run}" in said[2]
+        assert "documents: " not in said[2]  # there are none
+        assert said[2].count("no kernel was observed") == 1
     assert analysed[0] == 69
     assert "pip install rpl-rocprofv3" in analysed[2]
     assert recording_default[0] == 69
