@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -73,7 +74,8 @@ def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags:
     from rpl_emu.native_program import call
 
     output = session_of(context).output
-    answer = call(_words(code_object, flags), seconds=flags["time_limit"])
+    given = _LaunchOptions(**flags)
+    answer = call(given.words(code_object), seconds=given.time_limit)
     if as_json:
         document = dict(answer.document or {"outcome": "limit"})
         if "classes" in document:
@@ -84,18 +86,38 @@ def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags:
     return answer.status
 
 
-def _words(code_object: Path, flags: dict[str, Any]) -> list[str]:
-    words = ["launch", str(code_object), "--json", "--grid", flags["grid"], "--block", flags["block"]]
-    for name in ("lds", "stack", "threads", "max_instructions", "seed"):
-        words += [f"--{name.replace('_', '-')}", str(flags[name])]
-    words += ["--timeout", str(flags["time_limit"])]
-    if flags["memory_limit"]:
-        words += ["--memory-limit", str(flags["memory_limit"])]
-    if flags["kernel"]:
-        words += ["--kernel", flags["kernel"]]
-    for argument in flags["arguments"]:
-        words += ["--arg", argument]
-    return words + [f"--{name.replace('_', '-')}" for name in ("sanitize", "model_caches") if flags[name]]
+@frozen
+class _LaunchOptions:
+    """What the options of one call say, by the names that click gives them."""
+
+    kernel: str | None
+    grid: str
+    block: str
+    arguments: tuple[str, ...]
+    lds: int
+    stack: int
+    threads: int
+    time_limit: float
+    max_instructions: int
+    memory_limit: int
+    seed: int
+    sanitize: bool
+    model_caches: bool
+
+    def words(self, code_object: Path) -> list[str]:
+        """For the native program."""
+        words = ["launch", str(code_object), "--json", "--grid", self.grid, "--block", self.block]
+        words += ["--lds", str(self.lds), "--stack", str(self.stack), "--threads", str(self.threads)]
+        words += ["--max-instructions", str(self.max_instructions), "--seed", str(self.seed)]
+        words += ["--timeout", str(self.time_limit)]
+        if self.memory_limit:
+            words += ["--memory-limit", str(self.memory_limit)]
+        if self.kernel:
+            words += ["--kernel", self.kernel]
+        for argument in self.arguments:
+            words += ["--arg", argument]
+        words += ["--sanitize"] if self.sanitize else []
+        return words + (["--model-caches"] if self.model_caches else [])
 
 
 def _print_launch(output: Output, answer: Answer) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     from rpl_optimize.ceilings.work import Benchmark, Rate, Sizes
 
 _PER_COMPUTE_UNIT = 8  # workgroups of four waves: as many as fit on a compute unit of most GPUs
+
+
+@frozen
+class _HowToRecord:
+    """What the options of one call say about building and recording; ``None``: not said."""
+
+    build_command: str | None
+    collector: str | None
+    debug: bool
 
 
 @click.command("measure", short_help="Measure those of your own device, and keep them.")
@@ -50,7 +60,15 @@ _PER_COMPUTE_UNIT = 8  # workgroups of four waves: as many as fit on a compute u
 @click.option("--debug", is_flag=True, help="Show the profiler's log.")
 @click.pass_context
 def measure_ceilings(
-    context: click.Context, /, name: str | None, workgroups: int | None, as_json: bool, **flags: Any
+    context: click.Context,
+    /,
+    name: str | None,
+    launches: int,
+    iterations: int,
+    mebibytes: int,
+    workgroups: int | None,
+    as_json: bool,
+    **flags: Any,
 ) -> None:
     """Measure the bandwidth and arithmetic rates of a device, and keep them as its measured ceilings.
 
@@ -70,9 +88,9 @@ def measure_ceilings(
     session = session_of(context)
     device = _named(session, session.setting("device", name))
     units = _PER_COMPUTE_UNIT * (device.compute_units or 1)
-    sizes = Sizes(workgroups or units, flags["iterations"], flags["mebibytes"], flags["launches"])
+    sizes = Sizes(workgroups or units, iterations, mebibytes, launches)
     wanted = benchmarks_for(device)
-    recording, collector = _recorded(session, device, wanted, sizes, flags)
+    recording, collector = _recorded(session, device, wanted, sizes, _HowToRecord(**flags))
     device = _recorded_model(session, device, recording)
     rates = rates_of(recording, wanted, sizes, device)
     absent = sorted({one.kernel for one in wanted} - {one.kernel for one in rates})
@@ -112,7 +130,7 @@ def _recorded(
     device: DeviceModel,
     wanted: tuple[Benchmark, ...],
     sizes: Sizes,
-    flags: dict[str, Any],
+    given: _HowToRecord,
 ) -> tuple[Recording, str]:
     """Build and run the program in a folder of its own; and who timed it."""
     from rpl_core.cli.profile_command import log_sink
@@ -123,13 +141,13 @@ def _recorded(
     from rpl_core.profiling.record import ProfileRequest, record_application
 
     collector = choose_collector(
-        session.host, session.setting("collector", flags["collector"]), Options(), device.name
+        session.host, session.setting("collector", given.collector), Options(), device.name
     )
     words = (*sizes.words(), *(one.kernel for one in wanted))
     with tempfile.TemporaryDirectory(prefix="rpl-ceilings-") as folder, _progress(session) as show:
         place = Path(folder).resolve()
         show("build")
-        command = _built(session, place, device, words, flags["build_command"])
+        command = _built(session, place, device, words, given.build_command)
         request = ProfileRequest(
             command=command,
             runs=1,
@@ -141,9 +159,7 @@ def _recorded(
             runs_directory=place,
             analysis=AnalysisRequest(device=device.name),
         )
-        recorded = record_application(
-            request, collector, session.host, log_sink(session, flags["debug"]), show
-        )
+        recorded = record_application(request, collector, session.host, log_sink(session, given.debug), show)
         if recorded.failure is not None:
             raise recorded.failure
         recording = load_recording((request.output or place,), session.host.catalog.readers().contributions)

@@ -60,7 +60,15 @@ def info(context: click.Context, folder: Path, as_json: bool) -> None:
 @timeout_option("Seconds for one replay")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def verify(context: click.Context, /, folder: Path, as_json: bool, **flags: Any) -> int:
+def verify(
+    context: click.Context,
+    /,
+    folder: Path,
+    accesses: bool,
+    replayer: str | None,
+    kernel_timeout: float,
+    as_json: bool,
+) -> int:
     """Check that FOLDER is a whole capture: every file is there, plain, and as large as the lists say.
 
     Where there are hashes, all bytes are read and compared with them. With --accesses the launch also runs
@@ -77,14 +85,14 @@ def verify(context: click.Context, /, folder: Path, as_json: bool, **flags: Any)
     output = session.output
     opened = open_capture(folder)
     problems, found = list(problems_of(opened)), None
-    if flags["accesses"] and not problems:
+    if accesses and not problems:
         try:
-            found = accesses_told(session, opened, flags)
+            found = accesses_told(session, opened, replayer, kernel_timeout)
         except BadDataError as error:
             problems = [error.one_line()]
     if as_json:
         told = {"schema_version": "1.0", "whole": not problems, "problems": problems}
-        output.json({**told, **({"accesses": accesses_document(found)} if flags["accesses"] else {})})
+        output.json({**told, **({"accesses": accesses_document(found)} if accesses else {})})
     else:
         for problem in problems:
             output.line(problem)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.values import frozen
 from rpl_vmreplay.cli.captures import JsonCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
@@ -23,6 +24,19 @@ _MICROSECOND = 1000
 _FILE = click.Path(path_type=Path)
 #: What a verdict means, wherever one is shown.
 COVERS = "for the captured input only: other sizes, values or launches were not tried"
+
+
+@frozen
+class _Given:
+    """What the options of one call say, by the names that click gives them; ``None``: not said."""
+
+    ulps: int
+    unknown: str
+    pairs: int | None
+    cold_caches: bool
+    kernel_timeout: float
+    sanitize: bool
+    replayer: str | None
 
 
 def _failure_document(error: RplError) -> dict[str, Any]:
@@ -78,10 +92,11 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
 
     session = session_of(context)
     capture = whole_capture(folder)
-    replayer = logging_replayer(session, flags["replayer"])
+    given = _Given(**flags)
+    replayer = logging_replayer(session, given.replayer)
     with tempfile.TemporaryDirectory(prefix="rpl-compare-") as place:
         subjects = subjects_of(capture, a, b, Path(place))
-        found, turns = _compared(session, capture, subjects, replayer, flags)
+        found, turns = _compared(session, capture, subjects, replayer, given)
     if as_json:
         session.output.json({**document(capture, replayer, found), "times": _times(turns)})
     else:
@@ -91,7 +106,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
 
 
 def _compared(
-    session: Session, capture: Capture, subjects: Subjects, replayer: Replayer, flags: dict[str, Any]
+    session: Session, capture: Capture, subjects: Subjects, replayer: Replayer, given: _Given
 ) -> tuple[Judgement, Turns | None]:
     """What is different behind the timed launches is different."""
     import attrs
@@ -101,8 +116,8 @@ def _compared(
     from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
     from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
 
-    options, limit_s = option_values(session, "full-vm", {}), flags["kernel_timeout"]
-    allowance = Allowance(flags["ulps"], DataType(flags["unknown"]))
+    options, limit_s = option_values(session, "full-vm", {}), given.kernel_timeout
+    allowance = Allowance(given.ulps, DataType(given.unknown))
     found = compare_code(
         capture,
         replayer,
@@ -110,13 +125,13 @@ def _compared(
         allowance=allowance,
         time_limit_s=limit_s,
         options=options,
-        sanitize=flags["sanitize"],
+        sanitize=given.sanitize,
     )
-    if not flags["pairs"] or found.verdict is not Verdict.EQUAL or found.yardstick is None:
+    if not given.pairs or found.verdict is not Verdict.EQUAL or found.yardstick is None:
         return found, None
-    order, cold = drawn_order(flags["pairs"]), flags["cold_caches"]
+    order, cold = drawn_order(given.pairs), given.cold_caches
     request = TurnsRequest(capture, subjects, found.yardstick, order, limit_s, cold)
-    turns = take_turns(request, _with_times(session, replayer, flags["replayer"]), options)
+    turns = take_turns(request, _with_times(session, replayer, given.replayer), options)
     if turns.different:
         found = attrs.evolve(found, verdict=Verdict.DIFFERENT, reason=turns.problem or "")
     return found, turns

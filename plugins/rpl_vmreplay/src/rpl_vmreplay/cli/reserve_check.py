@@ -40,31 +40,27 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
 
     Exit code 0: all were given exactly; 1: a reservation failed; 2: other addresses were given.
     """
+    from rpl_vmreplay.cli.captures import named_folder
+    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+
     session = session_of(context)
-    request = _request(session, flags)
-    result = _ask(session, flags, request)
+    request = _request(session, named_folder(flags["capture"], flags["capture_dir"]), flags)
+    result = replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).reserve(request)
     return _told(session.output, request, result, as_json=as_json)
 
 
-def _request(session: Session, flags: dict[str, Any]) -> ReserveRequest:
+def _request(session: Session, folder: Path | None, flags: dict[str, Any]) -> ReserveRequest:
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.folder import open_capture
-    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, named_folder
+    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER
     from rpl_vmreplay.interfaces.replayer import ReserveRequest
     from rpl_vmreplay.replay.reservations import PROBES, ranges_of
 
     options = option_values(session, "reserve-check", flags)
-    folder = named_folder(flags["capture"], flags["capture_dir"])
     if folder is None and not DEFAULT_FOLDER.exists():
         return ReserveRequest(PROBES, options=options)
     capture = open_capture(folder or DEFAULT_FOLDER)
     return ReserveRequest(ranges_of(capture), capture.dispatch.isa_name, options)
-
-
-def _ask(session: Session, flags: dict[str, Any], request: ReserveRequest) -> ReserveResult:
-    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
-
-    return replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).reserve(request)
 
 
 def _told(output: Output, request: ReserveRequest, result: ReserveResult, *, as_json: bool) -> int:

@@ -25,7 +25,15 @@ _FOLDER = click.Path(path_type=Path)
 @timeout_option("Seconds for one replay")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def shrink(context: click.Context, /, folder: Path, target: Path, as_json: bool, **flags: Any) -> int:
+def shrink(
+    context: click.Context,
+    /,
+    folder: Path,
+    target: Path,
+    replayer: str | None,
+    kernel_timeout: float,
+    as_json: bool,
+) -> int:
     """Write a capture of the same launch with those pages of FOLDER only that it touches.
 
     The launch is replayed with a log of its accesses, its workgroups in three orders. The new capture is
@@ -46,8 +54,7 @@ def shrink(context: click.Context, /, folder: Path, target: Path, as_json: bool,
     session = session_of(context)
     with output_folder(target, replace=False) as place:
         capture = whole_capture(folder)
-        replayer = logging_replayer(session, flags["replayer"])
-        done = shrink_capture(capture, replayer, place, flags["kernel_timeout"])
+        done = shrink_capture(capture, logging_replayer(session, replayer), place, kernel_timeout)
     new = done.capture
     if as_json:
         sizes = {"regions": len(new.regions), "bytes": new.bytes}
@@ -62,11 +69,11 @@ def shrink(context: click.Context, /, folder: Path, target: Path, as_json: bool,
     return 0
 
 
-def accesses_told(session: Session, capture: Capture, flags: dict[str, Any]) -> Accesses:
+def accesses_told(session: Session, capture: Capture, replayer: str | None, limit_s: float) -> Accesses:
     from rpl_vmreplay.capture.accesses import accesses_of
     from rpl_vmreplay.replayers import logging_replayer
 
-    return accesses_of(capture, logging_replayer(session, flags["replayer"]), flags["kernel_timeout"])
+    return accesses_of(capture, logging_replayer(session, replayer), limit_s)
 
 
 def accesses_document(found: Accesses | None) -> dict[str, Any] | None:
