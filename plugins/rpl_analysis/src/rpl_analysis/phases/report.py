@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Copies, Dispatches, Trace
 
     Int64Column = NDArray[np.int64]
-    Place = tuple[int, int, int, int]  # process, thread, begin, end
 
-__all__ = ["phase_report", "ranges_by_name", "rows_in_ranges"]
+__all__ = ["Place", "phase_report", "ranges_by_name", "rows_in_ranges"]
+
+#: Of one range: process, thread, begin, end.
+Place = tuple[int, int, int, int]
 
 #: Names beyond these are left out, those with the least time first (chosen).
 MOST_PHASES = 256

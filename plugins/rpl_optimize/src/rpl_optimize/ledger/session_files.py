@@ -28,7 +28,7 @@ from rpl_optimize.ledger.read import read_ledger
 from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rpl_core.contracts.common import Part
@@ -48,10 +48,12 @@ class SessionFiles:
 
     def take(self, line: int, data: Part) -> None:
         for name, digest in _named(data):
-            self._compare(line, name, digest)
+            self._compare(line, name, digest, sha256_of, ("", "the recorded one"))
         if isinstance(data, BaselineProfiledData | MeasuredData | PlacementData):
             for name, digest in data.recordings.items():
-                self._compare_recording(line, name, digest)
+                self._compare(
+                    line, name, digest, digest_of_recording, ("the recording ", "the one that was made")
+                )
         if isinstance(data, ProposedData):
             self._sources[data.candidate] = data.source_sha256
         elif isinstance(data, AcceptedData):
@@ -61,27 +63,19 @@ class SessionFiles:
         # Without a verdict it was interrupted: the result may be behind the decisions.
         self._finished = isinstance(data, FinishedData) and data.verdict is not None
 
-    def _compare_recording(self, line: int, name: str, digest: str) -> None:
+    def _compare(
+        self, line: int, name: str, digest: str, digest_of: Callable[[Path], str], words: tuple[str, str]
+    ) -> None:
+        what, expected = words
         path = (self.root / name).resolve()
         self.checked += 1
         try:
             if not path.is_relative_to(self.root.resolve()):
                 self.problems.append((line, f"{name} lies outside of the session"))
-            elif digest_of_recording(path) != digest:
-                self.problems.append((line, f"the recording {name} is not the one that was made"))
+            elif digest_of(path) != digest:
+                self.problems.append((line, f"{what}{name} is not {expected}"))
         except OSError as error:
-            self.problems.append((line, f"the recording {name} can't be read: {error.strerror}"))
-
-    def _compare(self, line: int, name: str, digest: str) -> None:
-        path = (self.root / name).resolve()
-        self.checked += 1
-        try:
-            if not path.is_relative_to(self.root.resolve()):
-                self.problems.append((line, f"{name} lies outside of the session"))
-            elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                self.problems.append((line, f"{name} is not the recorded one"))
-        except OSError as error:
-            self.problems.append((line, f"{name} can't be read: {error.strerror}"))
+            self.problems.append((line, f"{what}{name} can't be read: {error.strerror}"))
 
     def end(self, line: int) -> None:
         """Compare the result with the decisions; of a session under way it may be behind."""

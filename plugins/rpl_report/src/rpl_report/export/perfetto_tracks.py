@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rpl_analysis.phases.report import Place
     from rpl_core.model.trace import ApiCalls, Process, Trace
     from rpl_report.export.tracks import WorkTrack
     from rpl_report.timeline.work import TimedWork
 
     Int64Column = NDArray[np.int64]
-    Place = tuple[int, int, int, int]  # process, thread, begin, end
 
 __all__ = [
     "ProcessTrack",

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rpl_analysis.phases.report import Place
     from rpl_report.timeline.work import TimedWork
 
     Int64Column = NDArray[np.int64]
-    Place = tuple[int, int, int, int]  # process, thread, begin, end
 
 __all__ = ["NestedRanges", "nested_ranges", "split_overlaps", "timeline_ranges"]
 
