@@ -121,11 +121,11 @@ def diff(
     from rpl_att.showing.difference import difference
 
     output = session_of(context).output
-    found = difference(_chosen(before, kernel, dispatch), _chosen(after, kernel, dispatch))
+    compared = difference(_chosen(before, kernel, dispatch), _chosen(after, kernel, dispatch))
     if as_json:
-        output.json(found.plain())
+        output.json(compared.plain())
         return
-    figures = [(name, _number(a), _number(b)) for name, (a, b) in found.figures.items()]
+    figures = [(name, _number(a), _number(b)) for name, (a, b) in compared.figures.items()]
     output.table(("FIGURE", "BEFORE", "AFTER"), figures, right=(1, 2))
     output.line()
     rows = [
@@ -137,7 +137,7 @@ def diff(
             _line(row.line_after),
             row.isa,
         )
-        for row in found.rows[:_SHOWN_CHANGES]
+        for row in compared.rows[:_SHOWN_CHANGES]
     ]
     output.table(("CYCLES/WAVE", "BEFORE", "AFTER", "LINE", "LINE", "ISA"), rows, right=range(5))
 

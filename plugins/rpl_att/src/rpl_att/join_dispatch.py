@@ -47,38 +47,38 @@ def find_kernel(folder: TraceFolder, code: CodeTable | None, symbols: Mapping[in
     """The kernel of the dispatch that ``folder`` holds; ``symbols`` are those of its occupancy events."""
     label = _label(code) or _only_symbol(symbols) or TracedKernel()
     refused: list[str] = []
-    for found in _from_results(folder, refused):
-        if _agree(found, label) and (found.tied or _same_function(found, label)):
-            return attrs.evolve(found, symbol=found.symbol or label.symbol)
-        named = found.symbol or found.name
-        fact = f"{found.witness} names {named}"
-        if _agree(found, label):
+    for candidate in _from_results(folder, refused):
+        if _agree(candidate, label) and (candidate.tied or _same_function(candidate, label)):
+            return attrs.evolve(candidate, symbol=candidate.symbol or label.symbol)
+        named = candidate.symbol or candidate.name
+        fact = f"{candidate.witness} names {named}"
+        if _agree(candidate, label):
             refused.append(f"{fact}, but nothing ties that file to this trace")
         else:
             refused.append(f"{fact}, the traced code is of {label.symbol}")
     return attrs.evolve(label, problem="; ".join(refused) or None)
 
 
-def _agree(found: TracedKernel, label: TracedKernel) -> bool:
+def _agree(kernel: TracedKernel, label: TracedKernel) -> bool:
     """Whether both may be the same kernel: by symbol, by name, or because one of them has no comparable name.
 
     A label without debug information has a mangled name only, which says nothing about a demangled one.
     """
-    if label.symbol is None or label.symbol in (found.symbol, found.name) or label.name == found.name:
+    if label.symbol is None or label.symbol in (kernel.symbol, kernel.name) or label.name == kernel.name:
         return True
-    return found.symbol is None and label.name == label.symbol
+    return kernel.symbol is None and label.name == label.symbol
 
 
-def _same_function(found: TracedKernel, label: TracedKernel) -> bool:
+def _same_function(kernel: TracedKernel, label: TracedKernel) -> bool:
     """Whether the label names the kernel of a file that may be of any run: both names say the same function.
 
     Of a mangled label it is enough that it holds the function's own name with its length in front.
     """
-    if label.symbol is None or found.name is None:
+    if label.symbol is None or kernel.name is None:
         return False
-    if found.name in (label.symbol, label.name):
+    if kernel.name in (label.symbol, label.name):
         return True
-    own = re.split(r"[<(\[]", found.name, maxsplit=1)[0].split()[-1:]
+    own = re.split(r"[<(\[]", kernel.name, maxsplit=1)[0].split()[-1:]
     function = own[0].split("::")[-1] if own else ""
     return bool(function) and f"{len(function)}{function}" in label.symbol
 

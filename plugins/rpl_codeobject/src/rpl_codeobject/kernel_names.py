@@ -29,9 +29,9 @@ def is_instance(recorded: str, kernel: str) -> bool:
 def _own_mangled(name: str) -> str | None:
     position = 3 if name.startswith("_ZN") else 2
     own = None
-    while found := _LENGTH.match(name, position):
-        position = found.end() + int(found.group(1))
-        own = name[found.end() : position]
+    while match := _LENGTH.match(name, position):
+        position = match.end() + int(match.group(1))
+        own = name[match.end() : position]
         if not name.startswith("_ZN"):
             break
         position = _behind_template(name, position)

@@ -32,11 +32,11 @@ class EmulatorCheck(DoctorCheck):
         from rpl_emu.native_program import call
 
         try:
-            found = call(["doctor"], seconds=30).document
+            document = call(["doctor"], seconds=30).document
         except RplError as error:
             return DoctorReport(DoctorStatus.MISSING, error.fact, "`rpl emu`, `rpl isa-mix`", error.next_step)
         return DoctorReport(
-            DoctorStatus.OK, f"{found['opcodes']} opcodes, {found['cpu']}, {found['disassembler']}"
+            DoctorStatus.OK, f"{document['opcodes']} opcodes, {document['cpu']}, {document['disassembler']}"
         )
 
 

@@ -45,7 +45,7 @@ def unroll_evidence(
     gained than the kernel's share of the critical path.
     """
     loops = _loops(source)
-    found: list[tuple[tuple[float | int | str, ...], str, Evidence]] = []
+    ranked: list[tuple[tuple[float | int | str, ...], str, Evidence]] = []
     for candidate in candidates:
         loop = loops.get(_loop_id(candidate))
         if loop is None or not candidate.allowed:
@@ -62,9 +62,9 @@ def unroll_evidence(
             "traced_latency_cycles": hot if latency else None,
         }
         gain = None if kernel.score is None else (0.0, min(1.0, max(0.0, kernel.score)))
-        found.append((order, candidate.id, Evidence(gain, facts)))
-    found.sort(key=lambda entry: entry[0])
-    return {name: attrs.evolve(one, preference=i) for i, (_, name, one) in enumerate(found)}
+        ranked.append((order, candidate.id, Evidence(gain, facts)))
+    ranked.sort(key=lambda entry: entry[0])
+    return {name: attrs.evolve(one, preference=i) for i, (_, name, one) in enumerate(ranked)}
 
 
 def _loops(source: KernelSource) -> dict[str, SourceLoop]:
@@ -110,15 +110,15 @@ def line_latency(documents: Mapping[str, Any], kernel: str, path: str) -> dict[i
     Empty when nothing was traced or when the program was built without line tables. Lines are matched by the
     file's name: the compiler records paths of the machine that it ran on.
     """
-    found: dict[int, int] = {}
+    latencies: dict[int, int] = {}
     for entry in _entries(documents, "profile"):
         if not _is_instance(str(entry.get("name")), kernel):
             continue
         for place, cycles in hot_lines(entry):
             file, _, line = place.rpartition(":")
             if line.isdecimal() and PurePath(file).name == PurePath(path).name:
-                found[int(line)] = found.get(int(line), 0) + cycles
-    return found
+                latencies[int(line)] = latencies.get(int(line), 0) + cycles
+    return latencies
 
 
 def architecture(documents: Mapping[str, Any]) -> str | None:

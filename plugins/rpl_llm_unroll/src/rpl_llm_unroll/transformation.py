@@ -80,11 +80,11 @@ class Unroll(Transformation):
 
 def factors_for(runs: int | None) -> tuple[int, ...]:
     """2, 4, 8; where the head says how often the loop runs, its divisors too, and none above."""
-    found = set(_USUAL_FACTORS)
+    factors = set(_USUAL_FACTORS)
     if runs is not None:
-        found |= {factor for factor in range(SMALLEST_FACTOR, LARGEST_FACTOR + 1) if runs % factor == 0}
-        found = {factor for factor in found if factor <= runs}
-    return tuple(sorted(found))
+        factors |= {factor for factor in range(SMALLEST_FACTOR, LARGEST_FACTOR + 1) if runs % factor == 0}
+        factors = {factor for factor in factors if factor <= runs}
+    return tuple(sorted(factors))
 
 
 def _candidates(

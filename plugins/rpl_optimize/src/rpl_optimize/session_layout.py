@@ -40,9 +40,9 @@ def fresh(root: Path, name: str) -> Path:
 
 def ledger_path(path: Path) -> Path:
     """The ledger at ``path``: the file itself, or the one in a session's directory."""
-    found = path / LEDGER if path.is_dir() else path
-    if not found.exists():
+    ledger = path / LEDGER if path.is_dir() else path
+    if not ledger.exists():
         raise MissingError(
-            f"there is no ledger {found}", next_step="name a ledger, or the directory of an optimization"
+            f"there is no ledger {ledger}", next_step="name a ledger, or the directory of an optimization"
         )
-    return found
+    return ledger

@@ -31,8 +31,8 @@ def _numbers(gpus: Sequence[GpuTimePart]) -> str:
     machines = len({gpu.node for gpu in gpus})
     if machines > 1:
         return f"on {machines} machines"
-    found = sorted(gpu.agent for gpu in gpus if gpu.agent is not None)
-    if not found:
+    numbers = sorted(gpu.agent for gpu in gpus if gpu.agent is not None)
+    if not numbers:
         return "not numbered"
-    gapless = len(found) > 2 and found[-1] - found[0] == len(found) - 1
-    return f"GPU {found[0]} to {found[-1]}" if gapless else f"GPU {', '.join(map(str, found))}"
+    gapless = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"GPU {numbers[0]} to {numbers[-1]}" if gapless else f"GPU {', '.join(map(str, numbers))}"

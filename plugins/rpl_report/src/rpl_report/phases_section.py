@@ -29,15 +29,15 @@ class PhasesSection(ReportSection):
 
     def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
         profile: Any = request.documents.get("profile")
-        found: PhasesPart | None = getattr(profile, "phases", None)
-        if found is None:
+        phases: PhasesPart | None = getattr(profile, "phases", None)
+        if phases is None:
             return ()
-        placed = "that were launched inside" if found.by == "launch" else "that began meanwhile"
-        rows = tuple(_row(phase, request) for phase in found.phases[:_SHOWN])
+        placed = "that were launched inside" if phases.by == "launch" else "that began meanwhile"
+        rows = tuple(_row(phase, request) for phase in phases.phases[:_SHOWN])
         said = f"Ranges that the application marked, with the kernels {placed}; nested ranges share theirs."
-        rest = len(found.phases) - len(rows) + found.phases_left_out
+        rest = len(phases.phases) - len(rows) + phases.phases_left_out
         more = f" {rest} more in profile.json." if rest else ""
-        outside = f"Outside of all: {duration_ns(found.outside_ns)} of kernels.{more}"
+        outside = f"Outside of all: {duration_ns(phases.outside_ns)} of kernels.{more}"
         return Paragraph(said), Table(_COLUMNS, rows, right=_RIGHT), Paragraph(outside)
 
 

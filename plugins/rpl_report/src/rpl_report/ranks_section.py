@@ -35,36 +35,36 @@ class RanksSection(ReportSection):
     title = "GPUs and ranks"
 
     def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
-        found = _ranks_of(request)
-        if found is None or (len(found.ranks) < 2 and not found.collectives):
+        ranks = _ranks_of(request)
+        if ranks is None or (len(ranks.ranks) < 2 and not ranks.collectives):
             return ()
-        return (*_ranks(found), *_imbalances(found, request), *_collectives(found, request))
+        return (*_ranks(ranks), *_imbalances(ranks, request), *_collectives(ranks, request))
 
 
 def _ranks_of(request: SectionRequest) -> RanksPart | None:
     profile: Any = request.documents.get("profile")
-    found: RanksPart | None = getattr(profile, "ranks", None)
-    return found
+    ranks: RanksPart | None = getattr(profile, "ranks", None)
+    return ranks
 
 
-def _ranks(found: RanksPart) -> Iterator[Block]:
+def _ranks(told: RanksPart) -> Iterator[Block]:
     makespan = (
-        f"in a makespan of {duration_ns(found.makespan_ns)}"
-        if found.makespan_ns is not None
+        f"in a makespan of {duration_ns(told.makespan_ns)}"
+        if told.makespan_ns is not None
         else "on machines whose clocks differ"
     )
-    ranks = _counted(len(found.ranks) + found.ranks_left_out, "rank")
-    gpus = _counted(len(found.gpus) + found.gpus_left_out, "GPU")
-    yield Paragraph(f"{ranks} on {gpus}: {duration_ns(found.runtime_ns)} of kernels {makespan}.")
+    ranks = _counted(len(told.ranks) + told.ranks_left_out, "rank")
+    gpus = _counted(len(told.gpus) + told.gpus_left_out, "GPU")
+    yield Paragraph(f"{ranks} on {gpus}: {duration_ns(told.runtime_ns)} of kernels {makespan}.")
     columns = ("rank", "GPU", "kernels", "makespan")
-    talking = ("collectives", "waiting", "comes last", "beside kernels") if found.collectives else ()
+    talking = ("collectives", "waiting", "comes last", "beside kernels") if told.collectives else ()
     columns = (*columns, *talking, "GPU busy", "at once", "process")
     rows = tuple(
-        (*_rank(rank), *(_talk(found, rank) if talking else ()), *_load(found, rank))
-        for rank in found.ranks[:_SHOWN_RANKS]
+        (*_rank(rank), *(_talk(told, rank) if talking else ()), *_load(told, rank))
+        for rank in told.ranks[:_SHOWN_RANKS]
     )
     yield Table(columns, rows, right=columns)
-    rest = len(found.ranks) - len(rows) + found.ranks_left_out
+    rest = len(told.ranks) - len(rows) + told.ranks_left_out
     if rest:
         yield Paragraph(f"({rest} more ranks in profile.json)")
 
@@ -78,40 +78,40 @@ def _rank(rank: RankTimePart) -> tuple[str, ...]:
     return str(rank.rank), agent, duration_ns(rank.kernel_ns), duration_ns(rank.makespan_ns)
 
 
-def _load(found: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
-    gpu = _gpu_of(found, rank)
+def _load(ranks: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
+    gpu = _gpu_of(ranks, rank)
     busy = gpu.busy_ns / gpu.makespan_ns if gpu and gpu.makespan_ns else None
     at_once = gpu.concurrency if gpu else None
     return percent(busy), UNKNOWN if at_once is None else f"{at_once:.2f}", str(rank.process)
 
 
-def _gpu_of(found: RanksPart, rank: RankTimePart) -> GpuTimePart | None:
-    return next((gpu for gpu in found.gpus if (gpu.node, gpu.agent) == (rank.node, rank.agent)), None)
+def _gpu_of(ranks: RanksPart, rank: RankTimePart) -> GpuTimePart | None:
+    return next((gpu for gpu in ranks.gpus if (gpu.node, gpu.agent) == (rank.node, rank.agent)), None)
 
 
-def _talk(found: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
+def _talk(ranks: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
     """Time in collectives, the part of it hidden behind other kernels of the GPU, and who waited."""
-    gpu = _gpu_of(found, rank)
+    gpu = _gpu_of(ranks, rank)
     hidden = gpu.overlapped_ns / gpu.communication_ns if gpu and gpu.communication_ns else None
-    operations = sum(share.calls for c in found.collectives if c.exactness for share in _of(c, rank.rank))
+    operations = sum(share.calls for c in ranks.collectives if c.exactness for share in _of(c, rank.rank))
     last = UNKNOWN if rank.last_arrivals is None else f"{rank.last_arrivals} of {operations}"
-    return duration_ns(rank.collective_ns), _wait(found, rank), last, percent(hidden)
+    return duration_ns(rank.collective_ns), _wait(ranks, rank), last, percent(hidden)
 
 
 def _of(collective: CollectivePart, rank: int) -> list[CollectiveSharePart]:
     return [share for share in collective.shares if share.rank == rank]
 
 
-def _wait(found: RanksPart, rank: RankTimePart) -> str:
+def _wait(ranks: RanksPart, rank: RankTimePart) -> str:
     if rank.wait_ns is None:
         return UNKNOWN
-    exactness = {c.exactness for c in found.collectives if c.exactness and _of(c, rank.rank)}
+    exactness = {c.exactness for c in ranks.collectives if c.exactness and _of(c, rank.rank)}
     mark = "~" if "estimate" in exactness else ">="
     return f"{mark}{duration_ns(rank.wait_ns)}"
 
 
-def _imbalances(found: RanksPart, request: SectionRequest) -> Iterator[Block]:
-    shown = found.kernels[:_SHOWN_KERNELS]
+def _imbalances(ranks: RanksPart, request: SectionRequest) -> Iterator[Block]:
+    shown = ranks.kernels[:_SHOWN_KERNELS]
     if shown:
         rows = tuple(
             (
@@ -127,8 +127,8 @@ def _imbalances(found: RanksPart, request: SectionRequest) -> Iterator[Block]:
         yield Table(columns, rows, right=columns[1:])
 
 
-def _collectives(found: RanksPart, request: SectionRequest) -> Iterator[Block]:
-    shown = found.collectives[:_SHOWN_COLLECTIVES]
+def _collectives(ranks: RanksPart, request: SectionRequest) -> Iterator[Block]:
+    shown = ranks.collectives[:_SHOWN_COLLECTIVES]
     if not shown:
         return
     rows = tuple(

@@ -36,7 +36,7 @@ class Restrict(KernelTransformation):
 
     def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
         _ = file
-        pointers = [found for node in kernel.parameters() if (found := _pointer(node)) is not None]
+        pointers = [pointer for node in kernel.parameters() if (pointer := _pointer(node)) is not None]
         open_ones = [(name, place) for name, place, restricted in pointers if not restricted]
         if len(pointers) < 2 or not open_ones:
             return

@@ -42,9 +42,9 @@ class Kernel:
 
     @property
     def name_node(self) -> Node:
-        found = self.declarator.child_by_field_name("declarator")
-        assert found is not None
-        return found
+        named = self.declarator.child_by_field_name("declarator")
+        assert named is not None
+        return named
 
     def parameters(self) -> Iterator[Node]:
         listed = self.declarator.child_by_field_name("parameters")

@@ -89,10 +89,10 @@ def _load(node: Node, readonly: dict[str, str]) -> Load | None:
         return None
     pointer = text_of(value.child_by_field_name("argument"))
     index = text_of(value.child_by_field_name("indices")).removeprefix("[").removesuffix("]").strip()
-    found = _OFFSET.fullmatch(index)
-    if readonly.get(pointer) != element or found is None or not _PLAIN_INDEX.fullmatch(index):
+    match = _OFFSET.fullmatch(index)
+    if readonly.get(pointer) != element or match is None or not _PLAIN_INDEX.fullmatch(index):
         return None
-    return Load(node, element, text_of(name), pointer, found[1].strip(), int(found[2] or 0), value)
+    return Load(node, element, text_of(name), pointer, match[1].strip(), int(match[2] or 0), value)
 
 
 def _group(loads: list[Load | None]) -> tuple[Load, ...]:
@@ -101,13 +101,13 @@ def _group(loads: list[Load | None]) -> tuple[Load, ...]:
     if first is None or first.offset:
         return ()
     width = _VECTORS[first.element]
-    found = tuple(one for one in takewhile(lambda one: one is not None, loads[:width]) if one is not None)
+    group = tuple(one for one in takewhile(lambda one: one is not None, loads[:width]) if one is not None)
     same = all(
-        (one.pointer, one.index, one.element) == (first.pointer, first.index, first.element) for one in found
+        (one.pointer, one.index, one.element) == (first.pointer, first.index, first.element) for one in group
     )
-    in_turn = [one.offset for one in found] == list(range(width))
-    named = {one.name for one in found} & set(re.findall(r"\w+", first.index))
-    return found if same and in_turn and not named else ()
+    in_turn = [one.offset for one in group] == list(range(width))
+    named = {one.name for one in group} & set(re.findall(r"\w+", first.index))
+    return group if same and in_turn and not named else ()
 
 
 def _candidate(kernel: Kernel, group: tuple[Load, ...]) -> EditCandidate:

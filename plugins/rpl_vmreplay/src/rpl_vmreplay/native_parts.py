@@ -64,17 +64,17 @@ def find_part(part: NativePart, folder: Path | None) -> Path:
     remedy = _REMEDY.format(part.named_by)
     if folder is not None:
         for place in (f"native/{part.folder}", part.folder, "."):
-            if (found := folder / place / part.file).is_file():
-                return found.resolve()
+            if (part_path := folder / place / part.file).is_file():
+                return part_path.resolve()
         raise MissingError(f"{part.file} is not in {folder}", next_step=remedy)
     try:
         from rpl_native import path_of
     except ModuleNotFoundError:
         raise MissingError(f"{part.what} is not installed: rpl-native is absent", next_step=remedy) from None
-    found = path_of(part.file)
-    if not found.is_file():
+    part_path = path_of(part.file)
+    if not part_path.is_file():
         raise MissingError(f"the installed rpl-native has no {part.file}", next_step=remedy)
-    return found
+    return part_path
 
 
 class NativePartCheck(DoctorCheck):

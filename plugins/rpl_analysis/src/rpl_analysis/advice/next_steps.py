@@ -60,24 +60,26 @@ class Known:
 def next_steps(known: Known, advice: Sequence[Advice]) -> NextSteps:
     """Steps of every kernel, and what to look at first."""
     kernels = {
-        name: tuple(_steps_of_kernel(found, known, advice))[:MOST_STEPS]
-        for name, found in known.classifications.items()
+        name: tuple(_steps_of_kernel(classification, known, advice))[:MOST_STEPS]
+        for name, classification in known.classifications.items()
     }
     ranked = sorted(_priorities(known, advice, kernels), key=lambda p: (-p.gain_ns, p.subject))
-    remedies = {name: _remedy(found, known) for name, found in known.classifications.items()}
+    remedies = {
+        name: _remedy(classification, known) for name, classification in known.classifications.items()
+    }
     given = {name: remedy for name, remedy in remedies.items() if remedy is not None}
     return NextSteps(tuple(ranked[:MOST_PRIORITIES]), kernels, given)
 
 
-def _remedy(found: Classification, known: Known) -> str | None:
+def _remedy(classification: Classification, known: Known) -> str | None:
     """What records the counters that were missing; ``None`` where none is, or no command helps."""
     if known.device is None:
         return None
-    unknown = [entry.partition(":")[0] for entry in found.unknown]
+    unknown = [entry.partition(":")[0] for entry in classification.unknown]
     if not known.has_counters:
         counted = {quantity.name for quantity in known.device.counter_map.quantities}
         return "rpl profile --roofline -- {command}" if counted.intersection(map(_counted, unknown)) else None
-    quantities = known.quantities.get(found.kernel)
+    quantities = known.quantities.get(classification.kernel)
     metrics = [quantities.per_launch(_counted(name)) for name in unknown] if quantities else []
     missing = [name for metric in metrics if metric is not None for name in metric.missing]
     return _asking_for(missing, known.device)
@@ -88,12 +90,16 @@ def _counted(figure: str) -> str:
     return _BEHIND_SHARES.get(figure, figure)
 
 
-def _steps_of_kernel(found: Classification, known: Known, advice: Iterable[Advice]) -> Iterator[NextStepPart]:
-    label = label_name(found.label)
-    holding = {tested.rule.id for tested in found.evidence if tested.rule.label == found.label}
-    quantities = known.quantities.get(found.kernel)
-    state = _state(known) if found.label is BottleneckLabel.UNCLASSIFIED else None
-    figures = _figures(found, quantities)
+def _steps_of_kernel(
+    classification: Classification, known: Known, advice: Iterable[Advice]
+) -> Iterator[NextStepPart]:
+    label = label_name(classification.label)
+    holding = {
+        tested.rule.id for tested in classification.evidence if tested.rule.label == classification.label
+    }
+    quantities = known.quantities.get(classification.kernel)
+    state = _state(known) if classification.label is BottleneckLabel.UNCLASSIFIED else None
+    figures = _figures(classification, quantities)
     for each in advice:
         if label not in each.labels or each.state is not state:
             continue
@@ -102,7 +108,7 @@ def _steps_of_kernel(found: Classification, known: Known, advice: Iterable[Advic
         if all(_holds(condition, figures) for condition in each.conditions):
             names = each.confirm
             if each.confirm_unknown:
-                names = (*names, *(entry.partition(":")[0] for entry in found.unknown))
+                names = (*names, *(entry.partition(":")[0] for entry in classification.unknown))
             yield _step(each, names, figures, known.device)
 
 
@@ -112,10 +118,12 @@ def _state(known: Known) -> AdviceState:
     return AdviceState.COUNTERS if known.has_counters else AdviceState.NO_COUNTERS
 
 
-def _figures(found: Classification, quantities: KernelQuantities | None) -> Mapping[str, Metric]:
+def _figures(classification: Classification, quantities: KernelQuantities | None) -> Mapping[str, Metric]:
     """What counters gave, and what the rules were tested with."""
     figures = {} if quantities is None else {n: value.per_launch for n, value in quantities.values.items()}
-    tested = (part for rule in (*found.evidence, *found.near_misses) for part in rule.conditions)
+    tested = (
+        part for rule in (*classification.evidence, *classification.near_misses) for part in rule.conditions
+    )
     return {**figures, **{part.condition.quantity: part.metric for part in tested}}
 
 

@@ -60,14 +60,21 @@ class BottleneckAnalyzer(Analyzer):
 
 
 def _with_active_lanes(
-    found: Classification, evidence: KernelEvidence, figures: Mapping[str, Metric], rules: Sequence[Rule]
+    classification: Classification,
+    evidence: KernelEvidence,
+    figures: Mapping[str, Metric],
+    rules: Sequence[Rule],
 ) -> Classification:
-    """``found`` with the label that it would be if the work of idle lanes were left out of the FLOPs."""
+    """``classification`` with its label if the work of idle lanes were left out of the FLOPs."""
     share = evidence.roofline.active_lane_share if evidence.roofline else None
     if share is None:
-        return found
-    then = classify(found.kernel, {**figures, "compute_utilization": share}, rules).label
-    return found if then == found.label else attrs.evolve(found, label_by_active_lanes=then)
+        return classification
+    then = classify(classification.kernel, {**figures, "compute_utilization": share}, rules).label
+    return (
+        classification
+        if then == classification.label
+        else attrs.evolve(classification, label_by_active_lanes=then)
+    )
 
 
 def _kernels_without_lds(recording: Recording) -> frozenset[str]:

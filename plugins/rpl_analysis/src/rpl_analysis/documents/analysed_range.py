@@ -24,17 +24,17 @@ def chosen_range(paths: Sequence[Path], asked: str | None = None) -> str | None:
     """
     if asked is not None:
         return asked or None
-    found = {_analysed_range(path): path for path in paths}
-    if len(found) > 1:
+    names = {_analysed_range(path): path for path in paths}
+    if len(names) > 1:
         whose = " and ".join(
             f"{path} for {'all work' if name is None else f'the range {name[:60]!r}'}"
-            for name, path in list(found.items())[:2]
+            for name, path in list(names.items())[:2]
         )
         raise UsageError(
             f"the runs were analysed for different work: {whose}",
             next_step="say --range NAME for all of them, or --range '' for all work",
         )
-    return next(iter(found), None)
+    return next(iter(names), None)
 
 
 def _analysed_range(path: Path) -> str | None:

@@ -77,8 +77,8 @@ class _FirstMistake:
             self._validator = SchemaValidator(schema)
 
     def model_validate(self, content: object) -> BaseModel:
-        found: BaseModel = self._validator.validate_python(content)
-        return found
+        document: BaseModel = self._validator.validate_python(content)
+        return document
 
 
 def _failing_fast(schema: Any) -> Any:

@@ -65,20 +65,22 @@ def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> Rank
     rank, keys = _ranks(trace, work)
     if not keys:
         return None
-    found = _Run(trace, work, rank, keys, collectives_among(work.symbol_names[: work.kernel_symbols], rules))
-    collectives = tuple(_collective(found, symbol) for symbol in found.rules)
+    run_of_rank = _Run(
+        trace, work, rank, keys, collectives_among(work.symbol_names[: work.kernel_symbols], rules)
+    )
+    collectives = tuple(_collective(run_of_rank, symbol) for symbol in run_of_rank.rules)
     collectives = tuple(sorted(collectives, key=lambda c: (-sum(s.total_ns for s in c.shares), c.name)))
     agents = tuple(dict.fromkeys(agent for _, agent in keys))
-    clocks = {found.node_of(rank) for rank in range(len(keys))}
+    clocks = {run_of_rank.node_of(rank) for rank in range(len(keys))}
     return RanksPart(
         run=run,
         runtime_ns=int(work.duration_ns()[~work.is_copy].sum()),
         makespan_ns=int(work.end_ns.max() - work.begin_ns.min()) if len(clocks) == 1 else None,
-        gpus=tuple(_gpu(found, agent) for agent in agents[:MOST_ROWS]),
+        gpus=tuple(_gpu(run_of_rank, agent) for agent in agents[:MOST_ROWS]),
         gpus_left_out=max(0, len(agents) - MOST_ROWS),
-        ranks=tuple(_rank(found, number, collectives) for number in range(len(keys[:MOST_ROWS]))),
+        ranks=tuple(_rank(run_of_rank, number, collectives) for number in range(len(keys[:MOST_ROWS]))),
         ranks_left_out=max(0, len(keys) - MOST_ROWS),
-        kernels=_imbalances(found) if len(keys) > 1 else (),
+        kernels=_imbalances(run_of_rank) if len(keys) > 1 else (),
         collectives=collectives,
     )
 

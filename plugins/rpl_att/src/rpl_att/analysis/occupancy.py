@@ -19,17 +19,17 @@ Counts = NDArray[np.int64]
 
 def occupancy(events: OccupancyEvents) -> tuple[AttOccupancy, ...]:
     """Per shader engine, then per CU of it, then per SIMD of that CU, in ascending order."""
-    found = []
+    parts = []
     for engine in events.engines:
         if not len(engine):
             continue
-        found.append(_entry(engine, np.ones(len(engine), np.bool_), None, None))
+        parts.append(_entry(engine, np.ones(len(engine), np.bool_), None, None))
         for cu in np.unique(engine.cu).tolist():
             on_cu = engine.cu == cu
-            found.append(_entry(engine, on_cu, cu, None))
+            parts.append(_entry(engine, on_cu, cu, None))
             simds = np.unique(engine.simd[on_cu]).tolist()
-            found += [_entry(engine, on_cu & (engine.simd == simd), cu, simd) for simd in simds]
-    return tuple(found)
+            parts += [_entry(engine, on_cu & (engine.simd == simd), cu, simd) for simd in simds]
+    return tuple(parts)
 
 
 def busiest_target(events: OccupancyEvents) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ def waits(
     return tuple(_wait(row, code, totals, found[row]) for row in rows[:limit])
 
 
-def _wait(row: int, code: CodeTable, totals: Totals, found: WaitTotals) -> AttWait:
+def _wait(row: int, code: CodeTable, totals: Totals, waited: WaitTotals) -> AttWait:
     wait = wait_of(code.isa[row])
     assert wait is not None
     return AttWait(
@@ -32,24 +32,26 @@ def _wait(row: int, code: CodeTable, totals: Totals, found: WaitTotals) -> AttWa
         isa=code.isa[row],
         source=code.source[row] or None,
         counter=wait.label,
-        hits=found.hits,
+        hits=waited.hits,
         latency=int(totals.latency[row]),
         share=totals.fraction(int(totals.latency[row])),
-        producers=tuple(_producer(one, code, found) for one in _by_weight(found)),
+        producers=tuple(_producer(one, code, waited) for one in _by_weight(waited)),
     )
 
 
-def _by_weight(found: WaitTotals) -> list[int]:
-    return sorted(found.producers, key=lambda row: (-found.deciding_cycles[row], -found.producers[row], row))
+def _by_weight(waited: WaitTotals) -> list[int]:
+    return sorted(
+        waited.producers, key=lambda row: (-waited.deciding_cycles[row], -waited.producers[row], row)
+    )
 
 
-def _producer(row: int, code: CodeTable, found: WaitTotals) -> AttProducer:
+def _producer(row: int, code: CodeTable, waited: WaitTotals) -> AttProducer:
     return AttProducer(
         line=int(code.line[row]),
         isa=code.isa[row],
         source=code.source[row] or None,
-        times=found.producers[row],
-        deciding_cycles=found.deciding_cycles[row],
+        times=waited.producers[row],
+        deciding_cycles=waited.deciding_cycles[row],
     )
 
 

@@ -81,12 +81,12 @@ def _backpressure(totals: Totals) -> dict[str, int] | None:
     """Stall of instructions that a pipe executes, by class; ``None`` without stall."""
     if totals.stall is None:
         return None
-    found: dict[str, int] = {}
+    stalled: dict[str, int] = {}
     for row, kind in enumerate(totals.kinds):
         cycles = int(totals.stall[row])
         if kind not in IMMEDIATE and cycles:
-            found[kind.value] = found.get(kind.value, 0) + cycles
-    return dict(sorted(found.items()))
+            stalled[kind.value] = stalled.get(kind.value, 0) + cycles
+    return dict(sorted(stalled.items()))
 
 
 def _fractions(totals: Totals, cycles: dict[str, int]) -> dict[str, float]:

@@ -118,10 +118,10 @@ class ThreadTraceCollector(Collector):
         """Also raises ``BadDataError`` when nothing was traced, with what to do about it."""
         root = run_directory.absolute()
         attempt = self._attempt(planned, root, log)
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         target = _aim_again(attempt)
         if target is not None:
-            found.append(_aimed_again(attempt.planned, target))
+            diagnostics.append(_aimed_again(attempt.planned, target))
             again = attrs.evolve(
                 planned,
                 name=f"{planned.name}{_AGAIN}",
@@ -137,7 +137,7 @@ class ThreadTraceCollector(Collector):
             files=tuple(path.relative_to(root).as_posix() for path in attempt.output.files()),
             log=attempt.log.relative_to(root).as_posix(),
             diagnostics=(
-                *found,
+                *diagnostics,
                 *attempt.watch.findings(planned.name),
                 *process_findings(planned.name, attempt.result),
             ),

@@ -40,11 +40,11 @@ class CodeRows:
         """Text and size for the decoder, or ``None``."""
         code_object, address = self.located(code_object, address)
         listing = self._listing(code_object)
-        found = listing.instructions.get(address) if listing else None
-        if found is None:
+        listed = listing.instructions.get(address) if listing else None
+        if listed is None:
             self.unknown[code_object] += 1
             return None
-        return found.text, found.size_bytes
+        return listed.text, listed.size_bytes
 
     def lines(self, pcs: NDArray[Any]) -> NDArray[np.int64]:
         """Row number of each program counter, 0 where it is unknown."""

@@ -32,19 +32,19 @@ def code_sources(folder: Path, environment: Mapping[str, str]) -> dict[int, Code
     A table is preferred to a code object, and what lies nearer to what lies above. Raises
     ``MissingError`` if there are code objects and nothing to disassemble them with.
     """
-    found: dict[int, CodeSource] = {}
+    sources: dict[int, CodeSource] = {}
     objects: dict[int, Path] = {}
     for place in (folder, folder.resolve().parent):
         for path in files_in(place):
             if path.name == _RAW_TABLE:
-                found.setdefault(0, CodeSource(path))
+                sources.setdefault(0, CodeSource(path))
             elif match := _TABLE.fullmatch(path.name):
-                found.setdefault(int(match["id"]), CodeSource(path))
+                sources.setdefault(int(match["id"]), CodeSource(path))
             elif match := _OBJECT.fullmatch(path.name):
                 objects.setdefault(int(match["id"]), path)
-    wanted = {number: path for number, path in objects.items() if number not in found}
+    wanted = {number: path for number, path in objects.items() if number not in sources}
     tool = disassembler(environment) if wanted else None
-    return {**found, **{number: CodeSource(path, tool) for number, path in wanted.items()}}
+    return {**sources, **{number: CodeSource(path, tool) for number, path in wanted.items()}}
 
 
 def disassembler(environment: Mapping[str, str]) -> Path:

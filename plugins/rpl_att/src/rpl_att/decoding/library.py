@@ -87,18 +87,18 @@ class _Call:
     def instruction(self, text: int, memory_size: Any, size: Any, pc: _Pc, _user: Any) -> int:
         """Copy one instruction; a buffer too small gets the size it must have."""
         try:
-            found = self._source(int(pc.code_object_id), int(pc.address))
+            source = self._source(int(pc.code_object_id), int(pc.address))
         except Exception as error:  # noqa: BLE001 - raised again behind the C frames
             self.failure = error
             return Status.ERROR
-        if found is None:
+        if source is None:
             return Status.INVALID_ARGUMENT
-        line = found[0].encode()
+        line = source[0].encode()
         if size[0] < len(line):
             size[0] = len(line)
             return Status.OUT_OF_RESOURCES
         ctypes.memmove(text, line, len(line))
-        size[0], memory_size[0] = len(line), found[1]
+        size[0], memory_size[0] = len(line), source[1]
         return Status.SUCCESS
 
 

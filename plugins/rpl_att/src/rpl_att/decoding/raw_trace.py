@@ -28,8 +28,8 @@ def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:
         folder = find_decoder(os.environ)
         if folder is None:
             return _undecoded(paths)
-        found = decode_raw(library_in(folder), paths)
-        return attrs.evolve(found, architecture=recorded_architecture(paths) or found.architecture)
+        decoded = decode_raw(library_in(folder), paths)
+        return attrs.evolve(decoded, architecture=recorded_architecture(paths) or decoded.architecture)
     except (BadDataError, MissingError) as error:
         return _undecoded(paths, f"{len(paths)} raw .att files were not decoded: {error.one_line()}")
 

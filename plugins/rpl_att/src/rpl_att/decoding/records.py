@@ -89,5 +89,5 @@ def copied(address: int, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     """``count`` records at ``address`` in this process, copied: the library frees them after the call."""
     if not address or not count:
         return np.zeros(0, kind)
-    found: NDArray[Any] = np.frombuffer(ctypes.string_at(address, count * kind.itemsize), dtype=kind)
-    return found
+    records: NDArray[Any] = np.frombuffer(ctypes.string_at(address, count * kind.itemsize), dtype=kind)
+    return records

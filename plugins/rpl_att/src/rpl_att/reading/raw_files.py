@@ -35,13 +35,13 @@ def raw_files_of(folder: TraceFolder) -> tuple[Path, ...]:
 
 def files_beside(parent: Path) -> tuple[Path, ...]:
     """Regular files in ``parent`` and one level below, decoded folders excepted; links are not followed."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for entry in _listed(parent):
         if entry.is_file():
-            found.append(entry)
+            paths.append(entry)
         elif entry.is_dir() and "ui_output" not in entry.name:
-            found += [below for below in _listed(entry) if below.is_file()]
-    return tuple(sorted(found))
+            paths += [below for below in _listed(entry) if below.is_file()]
+    return tuple(sorted(paths))
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:
@@ -84,14 +84,14 @@ def recorded_architecture(raw_files: Sequence[Path]) -> str | None:
 
     ``None`` without a table, and where it names GPUs of several architectures.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for raw in raw_files:
         table = agents_beside(raw)
         if table is not None and table in _listed(raw.parent) and table.stat().st_size <= _MOST_TABLE_BYTES:
             rows = csv.DictReader(table.read_text(encoding="utf-8", errors="replace").splitlines())
-            found |= {str(row.get("Name")) for row in rows if row.get("Agent_Type") == "GPU"}
+            names |= {str(row.get("Name")) for row in rows if row.get("Agent_Type") == "GPU"}
             break  # files of one dispatch are files of one process
-    named = found.pop() if len(found) == 1 else ""
+    named = names.pop() if len(names) == 1 else ""
     return named if _ARCHITECTURE.fullmatch(named) else None
 
 

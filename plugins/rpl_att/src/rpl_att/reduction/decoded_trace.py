@@ -150,7 +150,7 @@ def _shader_clock_mhz(folder: TraceFolder) -> float | None:
 
 
 def _clock_pair(value: object, path: Path, place: str) -> Sequence[int]:
-    found = rows(value, path, place)
-    if len(found) < 2:
+    pairs = rows(value, path, place)
+    if len(pairs) < 2:
         raise BadDataError(f"{path}: {place} has a row without two clocks")
-    return [whole(number, path, place) for number in found[:2]]
+    return [whole(number, path, place) for number in pairs[:2]]

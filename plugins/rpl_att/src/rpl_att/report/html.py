@@ -251,10 +251,10 @@ def _clock_ticks(first: int, last: int) -> tuple[tuple[float, str], ...]:
 def _wave_ticks(peak: int) -> tuple[tuple[float, str], ...]:
     """From 0 to the highest number of waves, whole ones."""
     step = max(1, -(-peak // 4))
-    found = sorted({*range(0, peak, step), peak})
-    if len(found) > 2 and peak - found[-2] < step / 2:
-        del found[-2]
-    return tuple((_place(waves, peak), q.count(waves)) for waves in found)
+    ticks = sorted({*range(0, peak, step), peak})
+    if len(ticks) > 2 and peak - ticks[-2] < step / 2:
+        del ticks[-2]
+    return tuple((_place(waves, peak), q.count(waves)) for waves in ticks)
 
 
 def _place(waves: int, peak: int) -> float:

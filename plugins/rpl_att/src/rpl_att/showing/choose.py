@@ -37,8 +37,8 @@ class Chosen:
 
 def choose_trace(path: Path, kernel: str | None, dispatch: int | None) -> Chosen:
     """The trace in ``path`` that matches; of several dispatches of one kernel that with most instructions."""
-    found = [c for c in all_traces(path) if _matches(c, kernel, dispatch)]
-    if not found:
+    fitting = [c for c in all_traces(path) if _matches(c, kernel, dispatch)]
+    if not fitting:
         wanted = [f"kernel {kernel!r}"] * (kernel is not None) + [f"dispatch {dispatch}"] * (
             dispatch is not None
         )
@@ -46,11 +46,11 @@ def choose_trace(path: Path, kernel: str | None, dispatch: int | None) -> Chosen
             f"{path} holds no thread trace" + (f" of {' and '.join(wanted)}" if wanted else ""),
             next_step="record one with `rpl profile --deep-analysis`, or name a decoded folder",
         )
-    if len({c.block.kernel for c in found}) > 1:
-        kernels = sorted({c.shown_kernel for c in found})
+    if len({c.block.kernel for c in fitting}) > 1:
+        kernels = sorted({c.shown_kernel for c in fitting})
         shown = "; ".join(name[:80] for name in kernels[:_SHOWN])
         raise UsageError(f"{len(kernels)} kernels match: {shown}", next_step="choose one with --kernel NAME")
-    return max(found, key=lambda c: (c.block.instructions or 0, -(c.block.dispatch_id or 0)))
+    return max(fitting, key=lambda c: (c.block.instructions or 0, -(c.block.dispatch_id or 0)))
 
 
 def all_traces(path: Path) -> Sequence[Chosen]:

@@ -68,15 +68,15 @@ def difference(before: Chosen, after: Chosen) -> Difference:
 
 
 def _figures(before: AttPart, after: AttPart) -> dict[str, tuple[float | None, float | None]]:
-    found = {name: (getattr(before, name), getattr(after, name)) for name in _FIGURES}
-    found["instructions_per_wave"] = (
+    figures = {name: (getattr(before, name), getattr(after, name)) for name in _FIGURES}
+    figures["instructions_per_wave"] = (
         _per_wave(before, before.instructions),
         _per_wave(after, after.instructions),
     )
-    found["cycles_per_wave"] = (_per_wave(before, _total(before)), _per_wave(after, _total(after)))
+    figures["cycles_per_wave"] = (_per_wave(before, _total(before)), _per_wave(after, _total(after)))
     for name in ("memory_wait_fraction", "barrier_fraction", "pipe_backpressure_fraction"):
-        found[name] = tuple(getattr(p.stall_split, name, None) for p in (before, after))  # type: ignore[assignment]
-    return dict(sorted(found.items()))
+        figures[name] = tuple(getattr(p.stall_split, name, None) for p in (before, after))  # type: ignore[assignment]
+    return dict(sorted(figures.items()))
 
 
 def _total(part: AttPart) -> int | None:
@@ -91,14 +91,14 @@ def _rows(before: Chosen, after: Chosen) -> tuple[ChangedRow, ...]:
     old = [entry for entry in instructions_of(before) if entry.hits]
     new = [entry for entry in instructions_of(after) if entry.hits]
     matcher = SequenceMatcher(None, [e.isa for e in old], [e.isa for e in new], autojunk=False)
-    found: list[ChangedRow] = []
+    changed_rows: list[ChangedRow] = []
     for kind, i1, i2, j1, j2 in matcher.get_opcodes():
         if kind == "equal":
-            found += [_row(a, b, before, after) for a, b in zip(old[i1:i2], new[j1:j2], strict=True)]
+            changed_rows += [_row(a, b, before, after) for a, b in zip(old[i1:i2], new[j1:j2], strict=True)]
         else:
-            found += [_row(a, None, before, after) for a in old[i1:i2]]
-            found += [_row(None, b, before, after) for b in new[j1:j2]]
-    changed = [row for row in found if row.change]
+            changed_rows += [_row(a, None, before, after) for a in old[i1:i2]]
+            changed_rows += [_row(None, b, before, after) for b in new[j1:j2]]
+    changed = [row for row in changed_rows if row.change]
     return tuple(sorted(changed, key=lambda r: (-abs(r.change), r.line_before or 0, r.line_after or 0)))
 
 

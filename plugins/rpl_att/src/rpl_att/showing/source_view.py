@@ -21,13 +21,13 @@ def source_lines(chosen: Chosen) -> tuple[AttSourceLine, ...]:
     totals = totals_of(chosen.trace)
     assert totals is not None
     assert chosen.trace.code is not None
-    found = hot_lines(chosen.trace.code, totals, None)
-    if not found:
+    hot = hot_lines(chosen.trace.code, totals, None)
+    if not hot:
         raise BadDataError(
             f"the traced code in {chosen.folder} has no line information",
             next_step="build with -g and record again",
         )
-    return found
+    return hot
 
 
 def source_text(chosen: Chosen) -> str:

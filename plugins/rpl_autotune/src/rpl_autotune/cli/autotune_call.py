@@ -236,7 +236,7 @@ def _assignments(text: str | None) -> dict[str, str] | None:
 
 
 def _devices(text: str | None) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
-    if len(set(found)) != len(found):
+    names = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if len(set(names)) != len(names):
         raise UsageError(f"--devices {text} names a device twice, and never two run on one")
-    return found
+    return names

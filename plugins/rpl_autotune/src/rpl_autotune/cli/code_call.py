@@ -30,14 +30,16 @@ def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> Se
 
     files = _built(call, space, scratch) if named is None else _named(named, space)
     sizes = (_expression(text, space) for text in (settings.workgroup_size, settings.dynamic_lds))
-    found = code_features(
+    features = code_features(
         space, CodeRequest(files, settings.kernel, *sizes), installed_occupancy(call.session.host)
     )
-    for problem in found.problems:
+    for problem in features.problems:
         call.session.output.note(problem)
-    if found.unknown:
-        call.session.output.note(f"no code object at hand for {found.unknown} of {len(space)} configurations")
-    return attrs.evolve(space, given_features={**space.given_features, **found.columns})
+    if features.unknown:
+        call.session.output.note(
+            f"no code object at hand for {features.unknown} of {len(space)} configurations"
+        )
+    return attrs.evolve(space, given_features={**space.given_features, **features.columns})
 
 
 def _refuse_details(settings: AutotuneSettings) -> None:

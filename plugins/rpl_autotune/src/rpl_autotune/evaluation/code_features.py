@@ -82,13 +82,13 @@ class _Codes:
             self.problems[error.one_line()] = None
             return ()
         plain = LaunchAssumption()
-        found = [plain.of(kernel, code.architecture) for code in codes for kernel in code.kernels]
+        launched = [plain.of(kernel, code.architecture) for code in codes for kernel in code.kernels]
         wanted = self.request.kernel
         if wanted is not None:
-            found = [one for one in found if wanted in (one.kernel.name, one.kernel.symbol)]
-        if not found:
+            launched = [one for one in launched if wanted in (one.kernel.name, one.kernel.symbol)]
+        if not launched:
             self.problems[f"{path} has no kernel{'' if wanted is None else f' {wanted!r}'}"] = None
-        return tuple(found)
+        return tuple(launched)
 
 
 def _whole(
@@ -127,7 +127,7 @@ def _numbers(
     launches: Sequence[LaunchedKernel], occupancies: Mapping[LaunchedKernel, CodeOccupancy]
 ) -> dict[str, float]:
     """What is known of one configuration: the largest cost and the lowest occupancy of its kernels."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for one in launches:
         waves = occupancies[one].waves_per_simd
         costs = {name: getattr(one.kernel, name) for name in _COSTS}
@@ -135,10 +135,10 @@ def _numbers(
         costs[_WAVES] = math.ceil(one.workgroup_size / one.kernel.wavefront_size)
         for name, value in costs.items():
             if value is not None:
-                found[name] = max(found.get(name, 0.0), float(value))
+                numbers[name] = max(numbers.get(name, 0.0), float(value))
         if waves is not None:
-            found[_OCCUPANCY] = min(found.get(_OCCUPANCY, math.inf), float(waves))
-    return found
+            numbers[_OCCUPANCY] = min(numbers.get(_OCCUPANCY, math.inf), float(waves))
+    return numbers
 
 
 def _filled(values: Sequence[float | None]) -> tuple[float, ...]:

@@ -65,11 +65,11 @@ def value_text(value: Value) -> str:
 
 
 def _filled(word: str, values: Mapping[str, Value]) -> str:
-    def fill(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def fill(match: re.Match[str]) -> str:
+        name = match.group(1)
         if name is None:
-            return found.group(0)[0]
-        return value_text(values[name]) if name in values else found.group(0)
+            return match.group(0)[0]
+        return value_text(values[name]) if name in values else match.group(0)
 
     return _PLACEHOLDER.sub(fill, word)
 

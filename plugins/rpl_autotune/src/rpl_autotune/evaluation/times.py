@@ -86,15 +86,15 @@ def _observed(run: TimedRun, timing: Timing) -> float:
     return _number(found, timing)
 
 
-def _number(found: list[str], timing: Timing) -> float:
-    if not found:
+def _number(printed: list[str], timing: Timing) -> float:
+    if not printed:
         raise TimesUnknownError("no line of the output matches --time-regex")
     try:
-        number = float(found[0]) * timing.unit_ms
+        number = float(printed[0]) * timing.unit_ms
     except ValueError:
-        raise TimesUnknownError(f"--time-regex found {found[0]!r:.40}, which is no number") from None
+        raise TimesUnknownError(f"--time-regex found {printed[0]!r:.40}, which is no number") from None
     if not 0 < number < float("inf"):
-        raise TimesUnknownError(f"--time-regex found {found[0]!r:.40}, which is no time")
+        raise TimesUnknownError(f"--time-regex found {printed[0]!r:.40}, which is no time")
     return number
 
 

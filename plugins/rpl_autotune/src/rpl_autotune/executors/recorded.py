@@ -50,12 +50,12 @@ class _RecordedWorkers(Workers):
         self._done.append(Outcome(number=job.number, device=self._device, readings=readings))
 
     def _reading(self, index: int) -> Reading:
-        found = self._recorded.result(self._space.values(index))
-        if found is None:
+        result = self._recorded.result(self._space.values(index))
+        if result is None:
             return Reading(index=index, state="failed", reason="the recording has no such configuration")
-        if found.time_ms is None:
-            return Reading(index=index, state="failed", reason=found.reason or "it failed when recorded")
-        times = found.times_ms or (found.time_ms,)
+        if result.time_ms is None:
+            return Reading(index=index, state="failed", reason=result.reason or "it failed when recorded")
+        times = result.times_ms or (result.time_ms,)
         return Reading(index=index, state="ok", times_ms=times, origin="measured")
 
     def wait(self, timeout_s: float | None) -> tuple[Outcome, ...]:

@@ -64,10 +64,10 @@ class SearchSpace:
 
     def levels(self, position: int) -> tuple[Value, ...]:
         """The distinct values of a parameter, in order; numbers by size."""
-        found = dict.fromkeys(configuration[position] for configuration in self.configurations)
-        if all(isinstance(value, (int, float)) for value in found):
-            return tuple(sorted(found, key=float))
-        return tuple(found)
+        values = dict.fromkeys(configuration[position] for configuration in self.configurations)
+        if all(isinstance(value, (int, float)) for value in values):
+            return tuple(sorted(values, key=float))
+        return tuple(values)
 
     @cached_property
     def features(self) -> Features:

@@ -174,10 +174,10 @@ def _few_steps(
     """L-BFGS-B on the likelihood, ended early."""
     from scipy.optimize import minimize
 
-    found = minimize(
+    fitted = minimize(
         objective, first, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _STEPS}
     )
-    return found.x, float(found.fun)
+    return fitted.x, float(fitted.fun)
 
 
 class _Trees:

@@ -49,5 +49,5 @@ class AutotuneSection(ReportSection):
 
 
 def _document(request: SectionRequest) -> AutotuneDocument | None:
-    found: AutotuneDocument | None = cast("Any", request.documents).get("autotune")
-    return found
+    document: AutotuneDocument | None = cast("Any", request.documents).get("autotune")
+    return document

@@ -71,11 +71,11 @@ class Expression:
     def value(self, values: Mapping[str, Value]) -> Value:
         """Its value for one configuration. Raises ``ExpressionError`` where it has none."""
         try:
-            found: Value = self._evaluate(values)
+            result: Value = self._evaluate(values)
         except (ArithmeticError, ValueError, TypeError) as error:
             shown = ", ".join(f"{name}={values[name]!r}" for name in sorted(self.names))
             raise ExpressionError(f"{self.text!r} has no value for {shown}: {error}") from None
-        return found
+        return result
 
 
 def parse_expression(text: str, parameters: frozenset[str]) -> Expression:

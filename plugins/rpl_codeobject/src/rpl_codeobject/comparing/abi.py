@@ -22,22 +22,22 @@ _FIXED = {
 
 def abi_differences(before: Kernel, after: Kernel) -> list[Difference]:
     """Breaking differences between two builds of one kernel."""
-    found = [*_arguments(before, after)]
+    differences = [*_arguments(before, after)]
     for what, reason in _FIXED.items():
         old, new = getattr(before, what), getattr(after, what)
         if old != new:
-            found.append(_breaking(before, what, _text(old), _text(new), reason))
+            differences.append(_breaking(before, what, _text(old), _text(new), reason))
     if after.max_workgroup_size < before.max_workgroup_size:
         reason = "launches with larger workgroups than the candidate permits would fail"
-        found.append(
+        differences.append(
             _breaking(
                 before, "max_workgroup_size", before.max_workgroup_size, after.max_workgroup_size, reason
             )
         )
     if _stack(after) and not _stack(before):
         reason = "the runtime can't know the scratch size of a dynamic stack"
-        found.append(_breaking(before, "dynamic_stack", _text(_stack(before)), "True", reason))
-    return found + _descriptor(before, after)
+        differences.append(_breaking(before, "dynamic_stack", _text(_stack(before)), "True", reason))
+    return differences + _descriptor(before, after)
 
 
 def _arguments(before: Kernel, after: Kernel) -> list[Difference]:

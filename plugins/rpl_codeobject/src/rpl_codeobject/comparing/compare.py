@@ -35,18 +35,18 @@ def compare_code_objects(
         for key in sorted(old.keys() & new.keys())
     }
     occupancies = occupancy_of([one for pair in launches.values() for one in pair])
-    found: list[Difference] = []
+    differences: list[Difference] = []
     unknown: list[str] = []
     for key in sorted(old.keys() | new.keys()):
         if key not in old or key not in new:
-            found.append(_one_sided(key, old.get(key)))
+            differences.append(_one_sided(key, old.get(key)))
             continue
-        found += abi_differences(old[key], new[key])
+        differences += abi_differences(old[key], new[key])
         resources = resource_differences(launches[key], occupancies)
-        found += resources.differences
+        differences += resources.differences
         unknown += resources.unknown
-    found.sort(key=lambda d: _ORDER.index(d.severity))
-    return AbiDiff(tuple(found), len(launches), tuple(unknown))
+    differences.sort(key=lambda d: _ORDER.index(d.severity))
+    return AbiDiff(tuple(differences), len(launches), tuple(unknown))
 
 
 def _architecture(key: _Key) -> str:

@@ -26,16 +26,16 @@ def other_code_changes(
     every function, descriptors (but for where the code lies) and initial bytes of variables. What is new does
     no harm.
     """
-    found: list[str] = []
+    changes: list[str] = []
     for target in dict.fromkeys(code.target for code in before):
         old, new = ([code for code in codes if code.target == target] for codes in (before, after))
         if len(old) != len(new):
-            found.append(f"there are {len(new)} code objects for {target}, not {len(old)}")
+            changes.append(f"there are {len(new)} code objects for {target}, not {len(old)}")
             continue
         for code, candidate in zip(old, new, strict=True):
-            found += _symbol_changes(code, candidate, intended)
-            found += _code_changes(code, candidate, intended)
-    return tuple(dict.fromkeys(found))
+            changes += _symbol_changes(code, candidate, intended)
+            changes += _code_changes(code, candidate, intended)
+    return tuple(dict.fromkeys(changes))
 
 
 def position_free(code: Sequence[Instruction]) -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ def resource_differences(
 ) -> ResourceDifferences:
     """Regressions and plain changes between two builds of one kernel, both in the same launch."""
     before, after = (launched.kernel for launched in launches)
-    found: list[Difference] = []
+    differences: list[Difference] = []
     unknown: list[str] = []
     for what, reason in _COSTS.items():
         old, new = getattr(before, what), getattr(after, what)
@@ -59,16 +59,18 @@ def resource_differences(
         elif old != new:
             severity = Severity.REGRESSION if new > old else Severity.INFORMATION
             text = reason if new > old else f"{what} shrank"
-            found.append(Difference(severity, before.symbol, what, str(old), str(new), text))
+            differences.append(Difference(severity, before.symbol, what, str(old), str(new), text))
     for what in _COUNTS:
         old, new = getattr(before, what), getattr(after, what)
         if old != new:
             text = "register use changed"
-            found.append(Difference(Severity.INFORMATION, before.symbol, what, str(old), str(new), text))
+            differences.append(
+                Difference(Severity.INFORMATION, before.symbol, what, str(old), str(new), text)
+            )
     if after.max_workgroup_size > before.max_workgroup_size:
-        found.append(_larger_workgroups(before, after))
-    _compare_occupancy(launches, occupancies, found, unknown)
-    return ResourceDifferences(tuple(found), tuple(unknown))
+        differences.append(_larger_workgroups(before, after))
+    _compare_occupancy(launches, occupancies, differences, unknown)
+    return ResourceDifferences(tuple(differences), tuple(unknown))
 
 
 def _larger_workgroups(before: Kernel, after: Kernel) -> Difference:
@@ -85,7 +87,7 @@ def _larger_workgroups(before: Kernel, after: Kernel) -> Difference:
 def _compare_occupancy(
     launches: tuple[LaunchedKernel, LaunchedKernel],
     occupancies: Mapping[LaunchedKernel, CodeOccupancy],
-    found: list[Difference],
+    differences: list[Difference],
     unknown: list[str],
 ) -> None:
     symbol, size = launches[0].kernel.symbol, launches[0].workgroup_size
@@ -98,7 +100,7 @@ def _compare_occupancy(
     assert new.waves_per_simd is not None
     if old.waves_per_simd != new.waves_per_simd:
         fell = new.waves_per_simd < old.waves_per_simd
-        found.append(
+        differences.append(
             Difference(
                 Severity.REGRESSION if fell else Severity.INFORMATION,
                 symbol,

@@ -76,19 +76,19 @@ def _parsed(
     text: str, wanted: Collection[str] | None, needed: Collection[str]
 ) -> dict[str, tuple[Instruction, ...]]:
     """Functions named ``wanted`` (``None``: all); ``BadDataError`` unless all of ``needed`` are there."""
-    found: dict[str, list[Instruction]] = {}
+    functions: dict[str, list[Instruction]] = {}
     current: list[Instruction] | None = None
     base, name = 0, ""
     for line in text.splitlines():
         if (symbol := _SYMBOL.match(line)) is not None:
             name, base = symbol["name"], int(symbol["address"], 16)
-            current = found.setdefault(name, []) if wanted is None or name in wanted else None
+            current = functions.setdefault(name, []) if wanted is None or name in wanted else None
         elif current is not None and (match := _LINE.match(line)) is not None:
             current.append(_instruction(match, name, base))
-    missing = sorted(set(needed) - found.keys())
+    missing = sorted(set(needed) - functions.keys())
     if missing:
         raise BadDataError(f"the disassembly has no code for {', '.join(missing)}")
-    return {name: _without_padding(instructions) for name, instructions in sorted(found.items())}
+    return {name: _without_padding(instructions) for name, instructions in sorted(functions.items())}
 
 
 def _instruction(match: re.Match[str], name: str, base: int) -> Instruction:

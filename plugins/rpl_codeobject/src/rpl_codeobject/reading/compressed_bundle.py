@@ -93,14 +93,14 @@ def _from_zstd(packed: bytes | memoryview, expected_bytes: int, where: str) -> b
             f"{where}: a bundle compressed with zstd, and no decoder for it",
             next_step="pip install 'rpl-codeobject[zstd]', or build without --offload-compress",
         ) from None
-    found = bytearray()
+    unpacked = bytearray()
     try:
         with zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).stream_reader(packed) as reader:
-            while len(found) <= expected_bytes and (block := reader.read(_BLOCK_BYTES)):
-                found += block
+            while len(unpacked) <= expected_bytes and (block := reader.read(_BLOCK_BYTES)):
+                unpacked += block
     except zstandard.ZstdError as error:
         raise BadDataError(f"{where}: the compressed bundle can't be unpacked ({error})") from error
-    return bytes(found)
+    return bytes(unpacked)
 
 
 def _low_md5(data: bytes) -> int:

@@ -152,8 +152,8 @@ def _file(program: Any, number: int, folder: str) -> str | None:
 
 
 def _text(entry: Any, attribute: str) -> str:
-    found = entry.attributes.get(attribute)
-    return "" if found is None or not isinstance(found.value, bytes) else _decoded(found.value)
+    value = entry.attributes.get(attribute)
+    return "" if value is None or not isinstance(value.value, bytes) else _decoded(value.value)
 
 
 def _decoded(value: bytes) -> str:

@@ -133,12 +133,12 @@ def metadata_note(elf: Any, where: str) -> bytes:
     places += [(s["sh_offset"], s["sh_size"]) for s in elf.iter_sections() if s["sh_type"] == "SHT_NOTE"]
     for offset, size in places:
         elf.stream.seek(offset)
-        found = _amdgpu_note(elf.stream.read(size))
-        if found is None:
+        note = _amdgpu_note(elf.stream.read(size))
+        if note is None:
             continue
-        if len(found) > _MAX_NOTE_BYTES:
-            raise BadDataError(f"{where}: a metadata note of {len(found)} bytes")
-        return found
+        if len(note) > _MAX_NOTE_BYTES:
+            raise BadDataError(f"{where}: a metadata note of {len(note)} bytes")
+        return note
     raise BadDataError(f"{where}: no NT_AMDGPU_METADATA note", cause="a truncated or stripped code object")
 
 

@@ -33,10 +33,10 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,19}")
 
 def code_beside(folders: Iterable[Path]) -> tuple[Path, ...]:
     """Regular files right in ``folders`` named like code objects; links are not followed."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for folder in dict.fromkeys(folders):
-        found += [path for path in _listed(folder) if _is_code_name(path.name) and _is_small_file(path)]
-    return tuple(found[:_MAX_FILES])
+        paths += [path for path in _listed(folder) if _is_code_name(path.name) and _is_small_file(path)]
+    return tuple(paths[:_MAX_FILES])
 
 
 def read_uri(uri: str) -> tuple[bytes, str]:

@@ -81,14 +81,14 @@ def _paths(folder: Path) -> Sequence[Path]:
     """The run directories in ``folder``, oldest first; without any, all of its entries by name."""
     if not folder.is_dir():
         raise MissingError(f"{folder} is no folder", next_step="name a folder of run directories")
-    found = run_directories(folder) or tuple(
+    paths = run_directories(folder) or tuple(
         entry
         for entry in sorted(folder.iterdir())
         if not entry.name.startswith(".") and not entry.is_symlink()
     )
-    if not found:
+    if not paths:
         raise MissingError(f"{folder} holds no recording", next_step="name a folder of run directories")
-    return found
+    return paths
 
 
 def _entry(path: Path, readers: Readers, request: CompareRequest, name: str | None) -> _Entry:

@@ -109,11 +109,11 @@ def compare_stored_pairs(directory: Path, readers: Readers, request: CompareRequ
 
 def _complete_pairs(manifest: ComparisonManifest) -> list[Mapping[str, str]]:
     """Names of the runs of each complete pair, by side, in order."""
-    found: dict[int, dict[str, str]] = {}
+    pairs: dict[int, dict[str, str]] = {}
     for observation in manifest.observations:
         if observation.pair >= 0 and observation.complete:
-            found.setdefault(observation.pair, {})[observation.side] = observation.run
-    return [found[pair] for pair in sorted(found) if len(found[pair]) == len(FOLDERS)]
+            pairs.setdefault(observation.pair, {})[observation.side] = observation.run
+    return [pairs[pair] for pair in sorted(pairs) if len(pairs[pair]) == len(FOLDERS)]
 
 
 def _side(

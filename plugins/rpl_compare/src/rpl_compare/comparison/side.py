@@ -193,8 +193,8 @@ def observe_pass(
     if files:
         traces = timed_traces(load_recording(files, readers))
         if len(traces) == 1:
-            found = observe(traces[0], statistic, include_copies=include_copies)
-            return found, facts_of(traces[0], directory)
+            observed = observe(traces[0], statistic, include_copies=include_copies)
+            return observed, facts_of(traces[0], directory)
     elif entry.process_ms is not None:
         return observe_process(entry.process_ms), process_facts()
     raise BadDataError(

@@ -55,8 +55,8 @@ class _Lines:
 
         for code in self._codes:
             if code.kernel(f"{symbol}.kd") is not None:
-                found = source_lines(code, addresses)
-                return found, None if found else _NO_LINES
+                lines = source_lines(code, addresses)
+                return lines, None if lines else _NO_LINES
         return {}, _NO_CODE
 
 

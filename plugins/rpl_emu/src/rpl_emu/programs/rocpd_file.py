@@ -267,8 +267,8 @@ class _File:
         self._rows("rocpd_info_pmc", columns, rows)
         values = []
         for number, one in enumerate(launches, 1):
-            found = amd_counters(one.facts)
-            values += [(number, ids[one.facts["gpu"], name], found[name]["value"], "{}") for name in names]
+            counters = amd_counters(one.facts)
+            values += [(number, ids[one.facts["gpu"], name], counters[name]["value"], "{}") for name in names]
         self._rows("rocpd_pmc_event", "event_id pmc_id value extdata", values)
 
 

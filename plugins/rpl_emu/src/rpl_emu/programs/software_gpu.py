@@ -43,9 +43,9 @@ def find_launcher() -> Path:
     """The launcher of the software KFD. Raises MissingError."""
     program = find_program()
     for place in _PLACES:
-        found = (program.parent / place / LAUNCHER).resolve()
-        if found.is_file() and (found.parent / "libsoftkfd.so").is_file():
-            return found
+        launcher = (program.parent / place / LAUNCHER).resolve()
+        if launcher.is_file() and (launcher.parent / "libsoftkfd.so").is_file():
+            return launcher
     raise MissingError(
         f"the software KFD is not beside {program}",
         cause="it is built in a checkout of rpl only, and needs libdrm-dev",
@@ -94,7 +94,7 @@ def _hip_library(command: Sequence[str]) -> str | None:
     """The version of HIP that the program was linked with; None where it does not say."""
     try:
         with Path(command[0]).open("rb") as program:
-            found = _NEEDED.search(program.read(_MOST_READ))
+            match = _NEEDED.search(program.read(_MOST_READ))
     except OSError:
         return None
-    return found.group().decode() if found else None
+    return match.group().decode() if match else None

@@ -42,19 +42,19 @@ def suspicious_lines(text: str, source: bytes) -> tuple[SuspiciousLine, ...]:
     places: dict[str, int] = {}
     for number, line in enumerate(source.decode("utf-8", "replace").split("\n"), 1):
         places.setdefault(line.strip(), number)
-    found = find_secrets(text)
-    return tuple(SuspiciousLine(places.get(lines[s.line - 1].strip()), s.kind) for s in found)
+    secrets = find_secrets(text)
+    return tuple(SuspiciousLine(places.get(lines[s.line - 1].strip()), s.kind) for s in secrets)
 
 
 def refuse_secrets(text: str, source: KernelSource, settings: LlmSettings) -> None:
     """Raises ``UsageError`` naming line and kind, never the value."""
     file = PurePath(source.path).name
-    for found in suspicious_lines(text, source.text):
-        if found.line not in settings.harmless_lines:
+    for secret in suspicious_lines(text, source.text):
+        if secret.line not in settings.harmless_lines:
             raise UsageError(
-                f"nothing was sent: {found.describe(file)} looks like {found.kind}",
+                f"nothing was sent: {secret.describe(file)} looks like {secret.kind}",
                 next_step=f"take it out of the source, or declare the line harmless with "
-                f"--allow-secret-lines {found.line or 'N'} or the comment `{HARMLESS_COMMENT}`",
+                f"--allow-secret-lines {secret.line or 'N'} or the comment `{HARMLESS_COMMENT}`",
             )
 
 

@@ -90,12 +90,12 @@ def split_flags(flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
 def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, str]:
     """Options for ``ProposalRequest``: flag, then configuration file; what is absent keeps its default."""
     view = session.configuration.plugin_view()
-    found = {}
+    options = {}
     for name in _NAMES:
         value = flags[name.replace("-", "_")]
         if value is None and name in CONFIGURABLE:
             value = view.get(_FILE_PREFIX + name)
         if value is not None and value is not False:
-            found[name] = "true" if value is True else str(value)
+            options[name] = "true" if value is True else str(value)
     form = chosen_form(flags)
-    return found if form == "standard" else {**found, "prompt": form}
+    return options if form == "standard" else {**options, "prompt": form}

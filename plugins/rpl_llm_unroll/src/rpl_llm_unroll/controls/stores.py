@@ -48,14 +48,14 @@ class Store:
 def find_stores(file: SourceFile, kernel: KernelNode) -> tuple[Store, ...]:
     """In source order; a store inside the value of another one is left out."""
     places = _Places(file, kernel)
-    found: list[Store] = []
+    stores: list[Store] = []
     end = 0
     for node in walk(kernel.body):
         store = None if node.has_error or node.start_byte < end else _store(node, places)
         if store is not None:
-            found.append(store)
+            stores.append(store)
             end = max(end, store.value.end_byte)
-    return tuple(found)
+    return tuple(stores)
 
 
 def _store(node: Node, places: _Places) -> Store | None:

@@ -101,14 +101,14 @@ def _reaching(
     file: SourceFile, pattern: re.Pattern[str] | None, known: frozenset[str] = frozenset()
 ) -> set[str]:
     """Functions and macros of the file that reach such a name, by going back from it. Linear in the file."""
-    found = {name for name in file.mentioned_by if pattern is not None and pattern.fullmatch(name)} | known
-    waiting = list(found)
+    names = {name for name in file.mentioned_by if pattern is not None and pattern.fullmatch(name)} | known
+    waiting = list(names)
     while waiting:
         for name in file.mentioned_by.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 waiting.append(name)
-    return found
+    return names
 
 
 def _own_pragma(file: SourceFile, loop: SourceLoop) -> GuardVerdict:
@@ -122,8 +122,8 @@ def _own_pragma(file: SourceFile, loop: SourceLoop) -> GuardVerdict:
 
 def accepted_hint(before: bytes) -> bytes | None:
     """The hint at the end of ``before`` as ``unroll`` writes it: on the line of its loop."""
-    found = _ACCEPTED_HINT.search(before)
-    return found[0] if found else None
+    match = _ACCEPTED_HINT.search(before)
+    return match[0] if match else None
 
 
 def _innermost(loop: SourceLoop) -> GuardVerdict:

@@ -22,15 +22,15 @@ def find_target(request: ProposalRequest) -> Target | str:
     if not file.kernels:
         return "the source defines no kernel"
     name = request.source.kernel or heaviest_kernel(request.documents, file.kernels)
-    found = [kernel for kernel in file.kernels if kernel.name == name]
-    if not found:
+    kernels = [kernel for kernel in file.kernels if kernel.name == name]
+    if not kernels:
         known = ", ".join(sorted({kernel.name for kernel in file.kernels}))
         return f"the source defines no kernel {name!r}; it defines: {known}"
-    if len(found) > 1:
-        return f"the source defines {len(found)} kernels called {name!r}, and which one ran can't be told"
-    target = Target(file, found[0])
+    if len(kernels) > 1:
+        return f"the source defines {len(kernels)} kernels called {name!r}, and which one ran can't be told"
+    target = Target(file, kernels[0])
     try:
-        request.source.text[found[0].outer.start_byte : found[0].outer.end_byte].decode("utf-8")
+        request.source.text[kernels[0].outer.start_byte : kernels[0].outer.end_byte].decode("utf-8")
     except UnicodeDecodeError:
         return f"the kernel {name!r} holds bytes that are not UTF-8, which no reply could keep"
     return target

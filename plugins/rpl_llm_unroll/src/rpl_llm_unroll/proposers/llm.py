@@ -77,11 +77,11 @@ class LlmProposer(Proposer):
     def _candidate(
         self, request: ProposalRequest, conversation: Conversation, settings: LlmSettings
     ) -> EditCandidate | None:
-        found = conversation.ask()
-        if isinstance(found, NoProposal):
+        reply = conversation.ask()
+        if isinstance(reply, NoProposal):
             what = f"no usable kernel {conversation.target.kernel.name} from {settings.model}"
-            return _nothing(request, conversation.target, found, what)
-        candidate = _sound(found, conversation.target, settings)
+            return _nothing(request, conversation.target, reply, what)
+        candidate = _sound(reply, conversation.target, settings)
         self._open[candidate.id] = conversation
         return candidate
 
@@ -95,15 +95,15 @@ class LlmProposer(Proposer):
         return self._questions[key]
 
 
-def _sound(found: SoundReply, target: Target, settings: LlmSettings) -> EditCandidate:
-    kernel, digits = target.kernel, found.digest[:_SHOWN_DIGITS]
+def _sound(reply: SoundReply, target: Target, settings: LlmSettings) -> EditCandidate:
+    kernel, digits = target.kernel, reply.digest[:_SHOWN_DIGITS]
     return EditCandidate(
         id=f"{kernel.name}-llm-{digits}",
         kernel=kernel.name,
         line=kernel.line,
         summary=f"kernel {kernel.name} as {_printable(settings.model)} rewrote it ({digits})",
-        edits=(found.edit,),
-        guards=found.guards,
+        edits=(reply.edit,),
+        guards=reply.guards,
     )
 
 

@@ -32,32 +32,32 @@ def the_block(reply: str) -> FencedBlock | Problem:
     text = _THINKING.sub("", reply.replace("\r\n", "\n"), count=1)
     if not text.strip():
         return Problem("the reply is empty")
-    found = find_blocks(text)
-    if isinstance(found, Problem):
-        return found
-    blocks, prose = found
+    fenced = find_blocks(text)
+    if isinstance(fenced, Problem):
+        return fenced
+    blocks, prose = fenced
     return _only(blocks, prose)
 
 
-def _only(found: list[FencedBlock], prose: int | None) -> FencedBlock | Problem:
+def _only(blocks: list[FencedBlock], prose: int | None) -> FencedBlock | Problem:
     """The block, if there is exactly one and no text beside it; ``prose`` is the first line of such text."""
-    if not found:
+    if not blocks:
         return Problem("the reply has no fenced code block")
-    if len(found) > 1:
-        lines = ", ".join(str(block.line) for block in found)
+    if len(blocks) > 1:
+        lines = ", ".join(str(block.line) for block in blocks)
         return Problem(
-            f"the reply has {len(found)} fenced code blocks (at lines {lines}); send exactly one, no drafts"
+            f"the reply has {len(blocks)} fenced code blocks (at lines {lines}); send exactly one, no drafts"
         )
-    if not found[0].text.strip():
+    if not blocks[0].text.strip():
         return Problem("the fenced code block is empty")
     if prose is not None:
         return Problem(f"the reply has text outside of its code block (line {prose}); send the block alone")
-    return found[0]
+    return blocks[0]
 
 
 def find_blocks(text: str) -> tuple[list[FencedBlock], int | None] | Problem:
     """All blocks, and the first line with text outside of them."""
-    found: list[FencedBlock] = []
+    blocks: list[FencedBlock] = []
     prose: int | None = None
     opening: re.Match[str] | None = None
     begin = 0
@@ -70,13 +70,13 @@ def find_blocks(text: str) -> tuple[list[FencedBlock], int | None] | Problem:
             elif line.strip() and prose is None:
                 prose = number
         elif match is not None and _closes(match, opening["fence"]):
-            found.append(FencedBlock(opening["info"].strip(), _outdented(lines, opening["indent"]), begin))
+            blocks.append(FencedBlock(opening["info"].strip(), _outdented(lines, opening["indent"]), begin))
             opening = None
         else:
             lines.append(line)
     if opening is not None:
         return Problem(f"the fenced code block that begins at line {begin} is not closed")
-    return found, prose
+    return blocks, prose
 
 
 def _opens(match: re.Match[str]) -> bool:

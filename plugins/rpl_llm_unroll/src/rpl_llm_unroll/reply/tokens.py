@@ -40,7 +40,7 @@ class Token:
 def split_tokens(text: str) -> tuple[Token, ...] | Problem:
     """Tokens without comments and layout; a directive is one token up to the end of its line."""
     text = _SPLICE.sub("", text.replace("\r\n", "\n"))
-    found: list[Token] = []
+    tokens: list[Token] = []
     position, line, fresh = 0, 1, True
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -53,11 +53,11 @@ def split_tokens(text: str) -> tuple[Token, ...] | Problem:
         if kind == "sign" and (problem := _broken(text, position, line)) is not None:
             return problem
         if kind not in {"space", "comment"}:
-            found.append(Token(kind, piece, line))  # type: ignore[arg-type]
+            tokens.append(Token(kind, piece, line))  # type: ignore[arg-type]
         fresh = "\n" in piece or (fresh and kind in {"space", "comment"})
         line += piece.count("\n")
         position = match.end()
-    return tuple(found)
+    return tuple(tokens)
 
 
 def _broken(text: str, position: int, line: int) -> Problem | None:

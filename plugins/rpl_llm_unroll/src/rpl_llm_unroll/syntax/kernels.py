@@ -37,7 +37,7 @@ class KernelNode:
 
 def find_kernels(root: Node, macros: Macros) -> tuple[KernelNode, ...]:
     """Kernels with a body, in file order."""
-    found: list[KernelNode] = []
+    kernels: list[KernelNode] = []
     for node in walk(root, skip=("compound_statement",)):  # no kernel inside a function
         if node.type != "function_definition":
             continue
@@ -45,9 +45,9 @@ def find_kernels(root: Node, macros: Macros) -> tuple[KernelNode, ...]:
         if body is None or body.type != "compound_statement" or not _is_kernel(node, body, macros):
             continue
         name = function_name(node)
-        ordinal = sum(kernel.name == name for kernel in found)
-        found.append(KernelNode(name, ordinal, node, _outer(node), body))
-    return tuple(found)
+        ordinal = sum(kernel.name == name for kernel in kernels)
+        kernels.append(KernelNode(name, ordinal, node, _outer(node), body))
+    return tuple(kernels)
 
 
 def function_name(function: Node) -> str:

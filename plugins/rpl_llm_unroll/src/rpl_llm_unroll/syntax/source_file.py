@@ -45,7 +45,7 @@ class SourceFile:
     def reached_by(self, function: Node) -> tuple[Node, ...]:
         """Other functions of the file, by the names that this one and those mention."""
         kernels = {kernel.function.id for kernel in self.kernels}
-        found: dict[int, Node] = {}
+        nodes: dict[int, Node] = {}
         seen: set[str] = set()
         waiting = [function]
         while waiting:
@@ -53,11 +53,11 @@ class SourceFile:
             words = (self.words[node.id] if node.id in self.words else words_in(node)) - seen
             while words:  # macros lead to macros
                 seen |= words
-                more = [f for word in words for f in self.functions.get(word, ()) if f.id not in found]
+                more = [f for word in words for f in self.functions.get(word, ()) if f.id not in nodes]
                 waiting += more
-                found |= {one.id: one for one in more}
+                nodes |= {one.id: one for one in more}
                 words = frozenset(w for word in words for w in self.macros.words(word)) - seen
-        return tuple(node for node in found.values() if node.id not in kernels)
+        return tuple(node for node in nodes.values() if node.id not in kernels)
 
 
 def read_source_file(text: bytes) -> SourceFile:
@@ -96,15 +96,15 @@ def read_source_file(text: bytes) -> SourceFile:
 def _mentions(
     functions: dict[str, list[Node]], macros: Macros, words: dict[int, frozenset[str]]
 ) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    mentions: dict[str, set[str]] = {}
     for name, nodes in functions.items():
         for word in {word for node in nodes for word in words[node.id]}:
             # Whoever names a class may run its destructor.
-            found.setdefault(word, set()).add(name.removeprefix("~"))
+            mentions.setdefault(word, set()).add(name.removeprefix("~"))
     for name in macros.replacements:
         for word in macros.words(name):
-            found.setdefault(word, set()).add(name)
-    return {word: frozenset(names) for word, names in found.items()}
+            mentions.setdefault(word, set()).add(name)
+    return {word: frozenset(names) for word, names in mentions.items()}
 
 
 def words_in(node: Node) -> frozenset[str]:

@@ -81,13 +81,13 @@ class FirstError:
     @property
     def text(self) -> str | None:
         """The first error of a compiler or linker, else what the build system or the last line says."""
-        found = self._error or self._later or self._last
-        if found is None:
+        error = self._error or self._later or self._last
+        if error is None:
             return None
-        place = _PLACE.match(found)
+        place = _PLACE.match(error)
         if place is not None and not self._is_own(place["path"]):
-            found = f"error in {place['path']}, which is not part of the project: see {LOG}"
-        return shorten(printable(found), _WIDTH)
+            error = f"error in {place['path']}, which is not part of the project: see {LOG}"
+        return shorten(printable(error), _WIDTH)
 
 
 LOG = "build.log"

@@ -109,7 +109,7 @@ def _value_behind(words: tuple[str, ...], option: str) -> str | None:
 
 
 def _text(value: dict[str, Any], key: str, where: str) -> str:
-    found = value.get(key)
-    if not isinstance(found, str) or not found or "\0" in found:
-        raise BadDataError(f"{where}: {key} is {found!r}, expected a text")
-    return found
+    text = value.get(key)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise BadDataError(f"{where}: {key} is {text!r}, expected a text")
+    return text

@@ -179,11 +179,11 @@ class DatabaseBuilder(TextBuilder):
 
 def _one_per_file(entries: Sequence[Entry], program: str) -> dict[Path, Entry]:
     """CMake lists a file once per target that it belongs to: take the program's, else the first."""
-    found: dict[Path, Entry] = {}
+    by_file: dict[Path, Entry] = {}
     for entry in entries:
-        if entry.file not in found or (entry.target == program != found[entry.file].target):
-            found[entry.file] = entry
-    return found
+        if entry.file not in by_file or (entry.target == program != by_file[entry.file].target):
+            by_file[entry.file] = entry
+    return by_file
 
 
 def _overlay_of(text: Path) -> Path:

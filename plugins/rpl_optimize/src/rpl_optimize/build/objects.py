@@ -135,10 +135,10 @@ def _main(mains: list[CompiledObject], own: CompiledObject, program: str) -> lis
     if len(mains) <= 1:
         return mains
     for target in (own.entry.target, program):
-        fitting = [found for found in mains if target is not None and found.entry.target == target]
+        fitting = [main for main in mains if target is not None and main.entry.target == target]
         if len(fitting) == 1:
             return fitting
-    names = ", ".join(found.entry.file.name for found in mains[:5])
+    names = ", ".join(main.entry.file.name for main in mains[:5])
     raise StepFailedError(
         f"the compile database holds several programs ({names}) and does not say which one it is: "
         "give the program's own build with --build"

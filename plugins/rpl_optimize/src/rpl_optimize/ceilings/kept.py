@@ -80,30 +80,30 @@ def keep(name: str, device: KeptDevice) -> Path | None:
 
 def ceilings_of(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
     """What was measured on a device of this name: the best of copy, read and write is that of main memory."""
-    found = read_kept().devices.get(device.name)
-    if found is None or found.origin != "measured":
+    kept = read_kept().devices.get(device.name)
+    if kept is None or kept.origin != "measured":
         return ()
-    if (found.architecture, found.compute_units) != (device.architecture, device.compute_units):
+    if (kept.architecture, kept.compute_units) != (device.architecture, device.compute_units):
         return ()  # another partition
-    return tuple(_ceilings(found, device))
+    return tuple(_ceilings(kept, device))
 
 
-def _ceilings(found: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling | MemoryCeiling]:
+def _ceilings(kept: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling | MemoryCeiling]:
     origin = CeilingOrigin.MEASURED
-    usable = [one for one in found.rates if one.refused is None]
+    usable = [one for one in kept.rates if one.refused is None]
     levels = [c.level for c in device.memory_ceilings]  # the farthest is the first
     streams = [one for one in usable if one.pipe is None and one.what not in levels]
     if streams and levels:
         best = max(streams, key=lambda one: one.best)
-        yield MemoryCeiling(levels[0], best.best, origin, _source(best, found))
+        yield MemoryCeiling(levels[0], best.best, origin, _source(best, kept))
     for one in usable:
         if one.what in levels:
-            yield MemoryCeiling(one.what, one.best, origin, _source(one, found))
+            yield MemoryCeiling(one.what, one.best, origin, _source(one, kept))
         elif one.pipe is not None:
-            yield ComputeCeiling(one.what, Pipe(one.pipe), one.best, origin, _source(one, found))
+            yield ComputeCeiling(one.what, Pipe(one.pipe), one.best, origin, _source(one, kept))
 
 
-def _source(one: Rate, found: KeptDevice) -> str:
+def _source(one: Rate, kept: KeptDevice) -> str:
     spread = f"slowest {one.slowest:,.6g}"
-    made = f"rpl ceilings measure {found.rpl_version}, {found.date}"
+    made = f"rpl ceilings measure {kept.rpl_version}, {kept.date}"
     return f"{one.kernel}, best of {one.launches}, {spread}; {made}"

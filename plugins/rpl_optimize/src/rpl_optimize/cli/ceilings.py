@@ -80,8 +80,8 @@ def _device(
 
     readers = session.host.catalog.readers().contributions if recordings else ()
     recording = load_recording(recordings, readers) if recordings else Recording(traces=())
-    found = find_device(AnalysisRequest(device=name), recording.gpu_agents, session.host, recording.ceilings)
-    return found.model, found.diagnostics[0].fact if found.diagnostics else "the device is unknown"
+    device = find_device(AnalysisRequest(device=name), recording.gpu_agents, session.host, recording.ceilings)
+    return device.model, device.diagnostics[0].fact if device.diagnostics else "the device is unknown"
 
 
 def _rows(device: DeviceModel) -> list[dict[str, Any]]:

@@ -53,23 +53,23 @@ def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) 
     output = session_of(context).output
     ledger = ledger_path(path)
     secret = None if key is None else read_key(key)
-    found = verify_ledger(ledger)
+    verified = verify_ledger(ledger)
     if secret is not None:
-        problem = signature_problem(ledger, secret, found.lines, found.last_sha256)
+        problem = signature_problem(ledger, secret, verified.lines, verified.last_sha256)
         if problem is not None:
-            found = attrs.evolve(found, problems=(*found.problems, (found.lines, problem)))
+            verified = attrs.evolve(verified, problems=(*verified.problems, (verified.lines, problem)))
         elif not as_json:
             output.line("signature: made with this key, over every line")
     if path.is_dir():
         files = verify_session_files(path)
-        found = attrs.evolve(found, problems=(*found.problems, *files.problems))
+        verified = attrs.evolve(verified, problems=(*verified.problems, *files.problems))
         if not as_json:
             output.line(f"files: {files.checked} compared with what the ledger says of them")
     if as_json:
-        output.json(_plain(found))
+        output.json(_plain(verified))
     else:
-        _print(output, found)
-    return int(ExitCode.OK if found.agrees else ExitCode.NEGATIVE_FINDING)
+        _print(output, verified)
+    return int(ExitCode.OK if verified.agrees else ExitCode.NEGATIVE_FINDING)
 
 
 @ledger_group.command("show")
@@ -122,30 +122,30 @@ def _event(entry: LedgerEntry) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, found: Verification) -> None:
-    output.line(f"chain: {found.lines} lines, each with the hash of the one before it")
-    for verdict in found.verdicts:
+def _print(output: Output, verified: Verification) -> None:
+    output.line(f"chain: {verified.lines} lines, each with the hash of the one before it")
+    for verdict in verified.verdicts:
         recorded = verdict.recorded
         state = "; ".join(verdict.differences) or "the same by its evidence"
         output.line(f"candidate {verdict.candidate}: {recorded.verdict} at {recorded.stage}: {state}")
-    for line, problem in found.problems:
+    for line, problem in verified.problems:
         output.line(f"line {line}: {problem}")
-    if not found.verdicts:
+    if not verified.verdicts:
         output.line("no verdict was recorded")
-    if not found.finished:
+    if not verified.finished:
         output.line("the session is not finished: lines that would follow may be missing")
-    output.line("everything is as recorded" if found.agrees else "NOT as recorded")
+    output.line("everything is as recorded" if verified.agrees else "NOT as recorded")
 
 
-def _plain(found: Verification) -> dict[str, Any]:
+def _plain(verified: Verification) -> dict[str, Any]:
     return {
         "schema_version": "1.0",
-        "lines": found.lines,
-        "agrees": found.agrees,
-        "finished": found.finished,
-        "last_sha256": found.last_sha256,
-        "verdicts": [_verdict(verdict) for verdict in found.verdicts],
-        "problems": [{"line": line, "problem": problem} for line, problem in found.problems],
+        "lines": verified.lines,
+        "agrees": verified.agrees,
+        "finished": verified.finished,
+        "last_sha256": verified.last_sha256,
+        "verdicts": [_verdict(verdict) for verdict in verified.verdicts],
+        "problems": [{"line": line, "problem": problem} for line, problem in verified.problems],
     }
 
 

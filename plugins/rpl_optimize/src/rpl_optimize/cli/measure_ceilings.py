@@ -96,16 +96,18 @@ def measure_ceilings(
     absent = sorted({one.kernel for one in wanted} - {one.kernel for one in rates})
     if absent:
         session.output.note(f"not measured, no such instruction on this GPU: {', '.join(absent)}")
-    found = _found(device, recording, collector, sizes, rates)
-    path = keep(device.name, found)
+    measured = _measured(device, recording, collector, sizes, rates)
+    path = keep(device.name, measured)
     if as_json:
-        session.output.json({"schema_version": "1.0", "device": device.name, **found.model_dump(mode="json")})
+        session.output.json(
+            {"schema_version": "1.0", "device": device.name, **measured.model_dump(mode="json")}
+        )
     else:
-        _show(session, found)
+        _show(session, measured)
     if path is None:
         session.output.note(f"not kept: {kept_path()} holds what was measured on {device.name}")
-    elif found.origin != "measured":
-        session.output.note(f"kept in {path} as {found.origin}: no ceiling, since nothing was measured")
+    elif measured.origin != "measured":
+        session.output.note(f"kept in {path} as {measured.origin}: no ceiling, since nothing was measured")
     else:
         session.output.note(f"kept in {path}; `rpl ceilings --device {device.name}` lists them")
 
@@ -170,8 +172,8 @@ def _recorded_model(session: Session, device: DeviceModel, recording: Recording)
     """The product or partition that ran; raises where it is of another architecture than the named one."""
     from rpl_core.pipeline import AnalysisRequest, recorded_device
 
-    found = recorded_device(AnalysisRequest(device=device.name), recording.gpu_agents, session.host)
-    return found.model or device
+    recorded = recorded_device(AnalysisRequest(device=device.name), recording.gpu_agents, session.host)
+    return recorded.model or device
 
 
 def _progress(session: Session) -> Any:
@@ -219,7 +221,7 @@ def compiled_for(session: Session, device: DeviceModel) -> str:
     return next(of_models, device.architecture)
 
 
-def _found(
+def _measured(
     device: DeviceModel, recording: Recording, collector: str, sizes: Sizes, rates: tuple[Rate, ...]
 ) -> KeptDevice:
     from datetime import datetime, timezone
@@ -242,8 +244,8 @@ def _found(
     )
 
 
-def _show(session: Session, found: KeptDevice) -> None:
-    session.output.line(f"{found.product} ({found.architecture}), {found.origin}, {found.date}")
+def _show(session: Session, measured: KeptDevice) -> None:
+    session.output.line(f"{measured.product} ({measured.architecture}), {measured.origin}, {measured.date}")
     rows = [
         (
             one.what,
@@ -253,6 +255,6 @@ def _show(session: Session, found: KeptDevice) -> None:
             "GB/s" if one.pipe is None else "GOP/s",
             one.refused or "",
         )
-        for one in found.rates
+        for one in measured.rates
     ]
     session.output.table(("KERNEL", "PIPE", "BEST", "SLOWEST", "UNIT", "REFUSED"), rows, right=(2, 3))

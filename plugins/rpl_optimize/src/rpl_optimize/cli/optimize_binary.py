@@ -42,11 +42,11 @@ def with_binary(
         def record(words: tuple[str, ...]) -> Recording:
             return _recorded(session, call, words, scratch / "recording", step)
 
-        found = find_launched(command, place, text, scratch, record)
-    if found.path is None:
-        return attrs.evolve(call, flags={**call.flags, KERNELS_IN_MEMORY: shlex.join(found.kernels)})
-    session.output.note(f"binary: {found.path} (it holds {', '.join(found.kernels)})")
-    return attrs.evolve(call, flags={**call.flags, "binary": found.path})
+        launched = find_launched(command, place, text, scratch, record)
+    if launched.path is None:
+        return attrs.evolve(call, flags={**call.flags, KERNELS_IN_MEMORY: shlex.join(launched.kernels)})
+    session.output.note(f"binary: {launched.path} (it holds {', '.join(launched.kernels)})")
+    return attrs.evolve(call, flags={**call.flags, "binary": launched.path})
 
 
 def _recorded(

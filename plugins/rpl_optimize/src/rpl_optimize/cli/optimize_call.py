@@ -116,13 +116,13 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
 
 
 def _parsed(text: str, defaults: Mapping[str, Any], context: click.Context) -> tuple[Call, str]:
-    found = json.loads(text)
-    flags = {**defaults, **_typed(dict(found["flags"]), context)}
-    words, own = tuple(map(str, found["words"])), dict(found["proposer_options"])
+    document = json.loads(text)
+    flags = {**defaults, **_typed(dict(document["flags"]), context)}
+    words, own = tuple(map(str, document["words"])), dict(document["proposer_options"])
     options = {str(name): str(value) for name, value in own.items()}
-    names = str(found["proposer"]), str(found["suffix"])
-    begun = Call(words, flags, *names, options, str(found["command_name"]))
-    return begun, str(found["directory"])
+    names = str(document["proposer"]), str(document["suffix"])
+    begun = Call(words, flags, *names, options, str(document["command_name"]))
+    return begun, str(document["directory"])
 
 
 def _typed(flags: dict[str, Any], context: click.Context) -> dict[str, Any]:

@@ -60,9 +60,11 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     given = call.settings
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate
     source, command = split_source(call)
-    found = find_source(command, source=source, compile_database=given.compile_database, binary=given.binary)
-    session.output.note(f"source: {found.path} ({found.how})")
-    path = found.path.resolve()
+    located = find_source(
+        command, source=source, compile_database=given.compile_database, binary=given.binary
+    )
+    session.output.note(f"source: {located.path} ({located.how})")
+    path = located.path.resolve()
     plugin_values = option_values(session, call.command, call.flags)
     return OptimizeRequest(
         command=command,

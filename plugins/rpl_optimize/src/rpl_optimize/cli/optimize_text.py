@@ -58,9 +58,9 @@ def _verdict(document: OptimizeDocument) -> str:
 
 
 def _sentence(candidate: CandidatePart) -> str:
-    found = candidate.judgement
-    text = f"{candidate.number}: {found.verdict}: {' '.join(found.reason.split())}"
-    if found.verdict in {"no_verdict", "inconclusive"} and candidate.source is not None:
+    judgement = candidate.judgement
+    text = f"{candidate.number}: {judgement.verdict}: {' '.join(judgement.reason.split())}"
+    if judgement.verdict in {"no_verdict", "inconclusive"} and candidate.source is not None:
         text += f" (kept: {candidate.source})"
     return _line(text)
 

@@ -121,10 +121,10 @@ def _run_baseline(request: EquivalenceRequest, specs: tuple[OutputSpec, ...]) ->
         runs.append(run)
     compared = [(spec, _compare(spec, runs[0], runs[1], _tolerance(request))) for spec in specs]
     shutil.rmtree(runs[1].stdout.parent, ignore_errors=True)
-    for spec, found in compared:
-        if not found.equal:
-            return f"two runs of the unchanged program differ in {spec.name}: {found.detail}"
-    spread = [f"{spec.name}: {found.detail}" for spec, found in compared if found.spread]
+    for spec, comparison in compared:
+        if not comparison.equal:
+            return f"two runs of the unchanged program differ in {spec.name}: {comparison.detail}"
+    spread = [f"{spec.name}: {comparison.detail}" for spec, comparison in compared if comparison.spread]
     return _Reference(runs[0], "; ".join(spread) or None)
 
 
@@ -162,10 +162,10 @@ def _judge(
     return EquivalenceReport(verdict, evidence)
 
 
-def _verdict(found: list[Comparison]) -> EquivalenceVerdict:
-    if any(comparison.equal is False for comparison in found):
+def _verdict(comparisons: list[Comparison]) -> EquivalenceVerdict:
+    if any(comparison.equal is False for comparison in comparisons):
         return EquivalenceVerdict.DIFFERENT
-    if any(comparison.equal is None for comparison in found):
+    if any(comparison.equal is None for comparison in comparisons):
         return EquivalenceVerdict.NOT_RUN
     return EquivalenceVerdict.EQUAL
 

@@ -127,14 +127,14 @@ class EquivalenceStage:
             for folder in (request.baseline_directory, request.candidate_directory):
                 folder.mkdir(parents=True, exist_ok=True)
             with plugin_boundary(self._checks.plugin_of(name), f"equivalence check {name}"):
-                found: object = self._checks.get(name).time_kernel(request, candidate_first)
+                timed: object = self._checks.get(name).time_kernel(request, candidate_first)
         except InterruptedRunError:
             raise
         except RplError as error:
             return KernelPairs(problem=error.one_line())
         except OSError as error:
             return KernelPairs(problem=f"no directory to work in: {error}")
-        return found if isinstance(found, KernelPairs) else KernelPairs(problem="it gave no pairs")
+        return timed if isinstance(timed, KernelPairs) else KernelPairs(problem="it gave no pairs")
 
     def _with_controls(
         self,
@@ -166,11 +166,11 @@ class EquivalenceStage:
         request = self._request(name, subject, built, directory)
         limit_s = min(limit_s, request.options.time_limit_s)
         options = attrs.evolve(request.options, time_limit_s=limit_s)
-        found = _Shown(control, self._ask(name, attrs.evolve(request, options=options)))
+        shown = _Shown(control, self._ask(name, attrs.evolve(request, options=options)))
         shutil.rmtree(request.candidate_directory, ignore_errors=True)
-        if found.report.verdict is not _NOT_RUN:  # a full disk may be over the next time
-            self._seen[key] = found
-        return found
+        if shown.report.verdict is not _NOT_RUN:  # a full disk may be over the next time
+            self._seen[key] = shown
+        return shown
 
     def _request(
         self, name: str, subject: EquivalenceSubject, build: BuiltProgram, directory: Path

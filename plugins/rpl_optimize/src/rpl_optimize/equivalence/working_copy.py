@@ -130,8 +130,8 @@ class _Copier:
         waiting = deque([(original, directory)])
         while waiting:
             source, target = waiting.popleft()
-            with os.scandir(source) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(source) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
             self._entries_left -= len(entries)
             for entry in entries:
                 path = source / entry.name
@@ -171,7 +171,7 @@ def _holds_no_data(directory: Path) -> bool:
 
 def _stamp(path: Path) -> Stamp | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -64,12 +64,12 @@ class Reach:
         writable, readable = _outermost(self.writable), _outermost((*system, *self.readable))
         covered = {place for place, _, _ in self.seen}  # what is named inside shows through
         readable |= {path for path in self.readable if covered.intersection(path.parents)}
-        found = {path: ("read", path) for path in readable if not writable.intersection(path.parents)}
-        found |= {path: ("device", path) for path in self.devices if path.exists()}
+        places = {path: ("read", path) for path in readable if not writable.intersection(path.parents)}
+        places |= {path: ("device", path) for path in self.devices if path.exists()}
         for place, may_write, real in self.seen:
-            found[place] = ("write" if may_write else "read", real.absolute())
-        found |= {path: ("write", path) for path in writable}
-        ordered = sorted(found.items(), key=lambda item: (len(item[0].parts), item[0]))
+            places[place] = ("write" if may_write else "read", real.absolute())
+        places |= {path: ("write", path) for path in writable}
+        ordered = sorted(places.items(), key=lambda item: (len(item[0].parts), item[0]))
         return [(how, str(real), str(place)) for place, (how, real) in ordered]
 
 
@@ -168,13 +168,13 @@ def _existing(text: str) -> Iterator[Path]:
 
 def _outermost(paths: Iterable[Path]) -> set[Path]:
     """Existing paths without those inside of another one; links with what they lead to."""
-    found: set[Path] = set()
+    outermost: set[Path] = set()
     for path in paths:
         if path.is_symlink() or path.exists():
-            found |= {path} if path.is_symlink() and path.parent == Path("/") else {path.resolve()}
+            outermost |= {path} if path.is_symlink() and path.parent == Path("/") else {path.resolve()}
     # The whole tree does not show what lies in places that a sandbox has of its own.
-    whole = found & {Path("/")}
-    around = found - whole
+    whole = outermost & {Path("/")}
+    around = outermost - whole
     return whole | {path for path in around if not any(parent in around for parent in path.parents)}
 
 

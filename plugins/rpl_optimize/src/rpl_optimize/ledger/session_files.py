@@ -85,13 +85,13 @@ class SessionFiles:
         except (OSError, ValidationError) as error:
             self.problems.append((line, f"{DOCUMENT} can't be read: {type(error).__name__}"))
             return
-        found = {c.number: (c.source_sha256, c.judgement.verdict) for c in document.candidates}
-        different = [n for n, fact in found.items() if self._decided.get(n, fact) != fact]
+        stated = {c.number: (c.source_sha256, c.judgement.verdict) for c in document.candidates}
+        different = [n for n, fact in stated.items() if self._decided.get(n, fact) != fact]
         # An interrupted session writes candidates without a decision; none of them is an accepted one.
         different += [
-            n for n, (_, verdict) in found.items() if n not in self._decided and verdict == "accepted"
+            n for n, (_, verdict) in stated.items() if n not in self._decided and verdict == "accepted"
         ]
-        missing = [n for n in self._decided if n not in found and self._finished]
+        missing = [n for n in self._decided if n not in stated and self._finished]
         for number in sorted((*different, *missing)):
             self.problems.append((line, f"{DOCUMENT} says something else of candidate {number}"))
 
@@ -101,7 +101,7 @@ def digest_of_recording(directory: Path) -> str:
 
     Of a link its target's name counts. Raises ``OSError``.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
         if path.is_symlink():
             content = b"link " + os.fsencode(path.readlink())
@@ -109,10 +109,10 @@ def digest_of_recording(directory: Path) -> str:
             content = sha256_of(path).encode()
         else:
             continue
-        found.update(b"%s\0%s\n" % (os.fsencode(path.relative_to(directory)), content))
+        digest.update(b"%s\0%s\n" % (os.fsencode(path.relative_to(directory)), content))
     if not directory.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def verify_session_files(root: Path) -> SessionFiles:

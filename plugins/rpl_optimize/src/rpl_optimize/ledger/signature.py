@@ -66,17 +66,17 @@ def signature_problem(ledger: Path, key: bytes, lines: int, last_sha256: str) ->
     """Why the signature beside a ledger is not that of its lines with this key."""
     path = ledger.with_name(SIGNATURE)
     try:
-        found = _Signature.model_validate_json(path.read_bytes())
+        signature = _Signature.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return f"it is not signed: there is no {SIGNATURE}"
     except (OSError, ValidationError) as error:
         return f"{SIGNATURE} can't be read: {type(error).__name__}"
-    if found.algorithm != _ALGORITHM:
-        return f"{SIGNATURE} was made by {found.algorithm[:40]!r}, not by {_ALGORITHM}"
-    if not hmac.compare_digest(found.signature, _over(key, found.lines, found.last_sha256)):
+    if signature.algorithm != _ALGORITHM:
+        return f"{SIGNATURE} was made by {signature.algorithm[:40]!r}, not by {_ALGORITHM}"
+    if not hmac.compare_digest(signature.signature, _over(key, signature.lines, signature.last_sha256)):
         return "its signature was not made with this key"
-    if (found.lines, found.last_sha256) != (lines, last_sha256):
-        return f"the signed ledger has {found.lines} lines and another end than this one with {lines}"
+    if (signature.lines, signature.last_sha256) != (lines, last_sha256):
+        return f"the signed ledger has {signature.lines} lines and another end than this one with {lines}"
     return None
 
 

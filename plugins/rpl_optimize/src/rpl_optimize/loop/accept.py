@@ -55,9 +55,9 @@ def write_accepted(request: OptimizeRequest, text: bytes, original: bytes, ours:
         write_atomic(path.resolve(), text, mode=_mode(path))
         return Written(path, digest(text), before, backup)
     except OSError as error:
-        found = storage_error(path, error)
-        found.next_step = "make it possible and resume: the accepted version is in the session's directory"
-        raise found from error
+        refusal = storage_error(path, error)
+        refusal.next_step = "make it possible and resume: the accepted version is in the session's directory"
+        raise refusal from error
 
 
 def is_changed(source: Path, original: bytes) -> bool:

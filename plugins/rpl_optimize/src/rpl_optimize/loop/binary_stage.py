@@ -62,11 +62,11 @@ class KnownCode:
 
 def guard_new_code(code_sha256: str, known: Mapping[str, KnownCode]) -> GuardPart:
     """Refuses machine code that was judged before: measuring it again would only be another chance."""
-    found = known.get(code_sha256)
-    if found is None:
+    before = known.get(code_sha256)
+    if before is None:
         return GuardPart(guard="binary-new", passed=True, reason="no version had the same machine code")
-    reason = f"the same machine code as {found.whose}"
-    return GuardPart(guard="binary-new", passed=False if found.rejected else None, reason=reason)
+    reason = f"the same machine code as {before.whose}"
+    return GuardPart(guard="binary-new", passed=False if before.rejected else None, reason=reason)
 
 
 def largest_launch(recording: Recording, kernel: str) -> int | None:
@@ -185,12 +185,12 @@ def _code_guards(
 
 
 def _code(objects: Sequence[CodeObject], kernel: str) -> Code:
-    found: Code = {}
+    by_name: Code = {}
     for code_object in objects:
         own = [k.name for k in code_object.kernels if is_instance(k.name, kernel)]
         functions: Mapping[str, Sequence[Instruction]] = disassemble(code_object, kernels=own)
-        found |= {(code_object.target, name): code for name, code in functions.items()}
-    return found
+        by_name |= {(code_object.target, name): code for name, code in functions.items()}
+    return by_name
 
 
 def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool) -> GuardPart:

@@ -49,12 +49,12 @@ def predicted_gain(
         run = ReplayedRun(chosen[1], include_copies=include_copies)
         if kernel not in run.names:
             return PredictedGain(None, "the kernel is not in the baseline's graph")
-        found = run.predict((FasterKernel(kernel, 1 / ratio),))
+        prediction = run.predict((FasterKernel(kernel, 1 / ratio),))
     except BadDataError as error:
         return PredictedGain(None, error.fact)
-    if found.recorded_ns <= 0:
+    if prediction.recorded_ns <= 0:
         return PredictedGain(None, "the baseline's graph has no length")
-    return PredictedGain(found.together.gain_ns / found.recorded_ns)
+    return PredictedGain(prediction.together.gain_ns / prediction.recorded_ns)
 
 
 @frozen

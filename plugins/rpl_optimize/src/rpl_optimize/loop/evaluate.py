@@ -115,8 +115,8 @@ class Evaluation:
         guards = (known, *_host_code(trial.build), *guards)
         self.record(LedgerEvent.BINARY_GUARDED, {"candidate": trial.number, "guards": guards})
         reproducible = evidence.build is not None and evidence.build.reproducible is True
-        found = evidence.model_copy(update={"binary_guards": guards})
-        return found, reproducible and all(guard.passed for guard in guards)
+        more = evidence.model_copy(update={"binary_guards": guards})
+        return more, reproducible and all(guard.passed for guard in guards)
 
     def _limit(self, trial: Trial) -> LaunchLimit | None:
         promised = trial.built.proposed.candidate.workgroup_limit
@@ -162,8 +162,8 @@ class Evaluation:
         source = PairsAlone(lambda order: stage.time_kernel(check, subject, directory, order))
         part = measure_from(source, trial.target.recorded, rule_of(plan.rule), seed=plan.seed)
         self.record(LedgerEvent.TIMED_ALONE, {"candidate": trial.number, "measurement": part})
-        found = evidence.model_copy(update={"kernel_alone": part})
-        return found, not any(find_against_alone(part, self.request.policy))
+        more = evidence.model_copy(update={"kernel_alone": part})
+        return more, not any(find_against_alone(part, self.request.policy))
 
     def _measure(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "measurement")
@@ -190,9 +190,9 @@ class Evaluation:
                 "recordings": self.recordings(*directories),
             },
         )
-        found = evidence.model_copy(update={"measurement": measurement, "architecture_guards": guards})
+        more = evidence.model_copy(update={"measurement": measurement, "architecture_guards": guards})
         possible = is_verified(evidence) or self.request.policy.allow_unverified
-        return found, proven and possible and all(guard.passed for guard in guards)
+        return more, proven and possible and all(guard.passed for guard in guards)
 
     def _confirm(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "fresh measurement")
@@ -204,8 +204,8 @@ class Evaluation:
         again = self.measuring.again(trial, plan, directory)
         told = {"candidate": trial.number, "measurement": again}
         self.record(LedgerEvent.REMEASURED, {**told, "recordings": self.recordings(directory)})
-        found = evidence.model_copy(update={"remeasurement": again})
-        return found, not any(find_against_fresh(again, first, self.request.policy))
+        more = evidence.model_copy(update={"remeasurement": again})
+        return more, not any(find_against_fresh(again, first, self.request.policy))
 
     def _place(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         """The gain where the code lies elsewhere, if it is small or the user wants to know."""
@@ -218,11 +218,11 @@ class Evaluation:
         for padding in PADDINGS:
             directory = fresh(trial.directory, f"shifted-{padding}")
             directories.append(directory / "measure")
-            found = self._shifted(trial, evidence, padding, directory)
-            if isinstance(found, str):
-                problem = found
+            shifted = self._shifted(trial, evidence, padding, directory)
+            if isinstance(shifted, str):
+                problem = shifted
                 break
-            shifts.append(found)
+            shifts.append(shifted)
         placement = PlacementPart(shifts=tuple(shifts), problem=problem)
         told = {"candidate": trial.number, "placement": placement}
         self.record(LedgerEvent.PLACED, {**told, "recordings": self.recordings(*directories)})
@@ -258,7 +258,7 @@ class Evaluation:
 
 
 def _host_code(build: BuiltProgram) -> tuple[GuardPart, ...]:
-    found = build.host_code
-    if found is None:
+    changes = build.host_code
+    if changes is None:
         return ()
-    return (GuardPart(guard=found.guard, passed=found.passed, reason=found.reason),)
+    return (GuardPart(guard=changes.guard, passed=changes.passed, reason=changes.reason),)

@@ -43,9 +43,9 @@ class SessionMeaning:
 
     def __init__(self, request: BuildRequest, baseline: Baseline) -> None:
         self.baseline = baseline.number
-        found = _front_end(request, baseline)
-        self._unknown = found if isinstance(found, str) else None
-        self._judge = MeaningJudge(found, baseline.text)
+        front_end = _front_end(request, baseline)
+        self._unknown = front_end if isinstance(front_end, str) else None
+        self._judge = MeaningJudge(front_end, baseline.text)
         self._code_objects = baseline.build.code_objects
         self._of_templates: dict[str, tuple[MeaningJudge, frozenset[str]]] = {}
 
@@ -65,11 +65,11 @@ class SessionMeaning:
     ) -> Meaning:
         """The template of a source that makes no instance: those of the program, which other sources make."""
         if template not in self._of_templates:
-            found = instances_of(template, self._code_objects)
+            instances = instances_of(template, self._code_objects)
             front_end = self._judge.front_end
             assert not isinstance(front_end, str)
-            front_end = attrs.evolve(front_end, instances=tuple(found.values()))
-            self._of_templates[template] = (MeaningJudge(front_end, self._judge.text), frozenset(found))
+            front_end = attrs.evolve(front_end, instances=tuple(instances.values()))
+            self._of_templates[template] = (MeaningJudge(front_end, self._judge.text), frozenset(instances))
         judge, expected = self._of_templates[template]
         if not expected:
             return meaning
@@ -100,15 +100,15 @@ def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
     It reads what the build reads: the project, and the folders of the compile database.
     """
     entries = _entries(request)
-    found = _found_front_end(request, baseline, entries)
-    if isinstance(found, str):
-        return found
+    front_end = _found_front_end(request, baseline, entries)
+    if isinstance(front_end, str):
+        return front_end
     ran = (one.directory for one in baseline.build.compilations)
     listed = (place for one in entries for place in (one.directory, one.file.parent))
     places = (request.place, *ran, *listed)
     project = request.project or enclosing_tree(request.source, request.place.resolve())
     hidden = (Path.home(), *Path.home().parents)
-    return attrs.evolve(found, readable=tuple({p: p for p in (project, *places) if p not in hidden}))
+    return attrs.evolve(front_end, readable=tuple({p: p for p in (project, *places) if p not in hidden}))
 
 
 def _found_front_end(request: BuildRequest, baseline: Baseline, entries: tuple[Entry, ...]) -> FrontEnd | str:
@@ -121,8 +121,8 @@ def _found_front_end(request: BuildRequest, baseline: Baseline, entries: tuple[E
     entry = next((one for one in entries if one.file == unit), None)
     if entry is not None and SOURCE not in (request.build_command or ""):
         return front_end_of((entry.words,), request.source, entry.directory, unit)
-    found = front_end_of(baseline.build.commands, request.source, request.place, unit)
-    return _usual_front_end(request, found) if isinstance(found, str) else found
+    front_end = front_end_of(baseline.build.commands, request.source, request.place, unit)
+    return _usual_front_end(request, front_end) if isinstance(front_end, str) else front_end
 
 
 def _entries(request: BuildRequest) -> tuple[Entry, ...]:

@@ -56,9 +56,12 @@ def read_session(root: Path, request: OptimizeRequest, options: Mapping[str, Any
     entries = tuple(read_ledger(path))
     if not entries or entries[0].event is not LedgerEvent.SESSION_STARTED:
         raise BadDataError(f"{root} stopped before it began", next_step="start a new session")
-    found = verify_ledger(path)
-    if not found.agrees:
-        problems = (*(problem for _, problem in found.problems), "a verdict that its evidence does not give")
+    verified = verify_ledger(path)
+    if not verified.agrees:
+        problems = (
+            *(problem for _, problem in verified.problems),
+            "a verdict that its evidence does not give",
+        )
         raise BadDataError(
             f"{path} contradicts itself: {problems[0]}",
             next_step="see `rpl ledger verify`; start a new session",

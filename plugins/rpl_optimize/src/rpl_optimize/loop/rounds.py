@@ -114,11 +114,11 @@ class OptimizeLoop:
                 self._records.no_target(sentence)
                 return Ending("ceiling_too_low", sentence)
             self._tell_cost(worth[0], baseline)
-            found = self._next_candidate(worth, baseline)
-            if found is None:
+            candidate = self._next_candidate(worth, baseline)
+            if candidate is None:
                 name = self._tools.proposer.value.name
                 return Ending("candidates_exhausted", f"the proposer {name} has nothing left to try")
-            baseline = self._try(*found, baseline)
+            baseline = self._try(*candidate, baseline)
 
     def _reason_to_stop(self) -> Ending | None:
         limits, state = self._request.limits, self._state

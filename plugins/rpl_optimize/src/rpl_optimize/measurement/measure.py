@@ -214,9 +214,9 @@ class PairsAlone(PairSource):
         return times
 
 
-def _why_no_pairs(found: KernelPairs, wanted: int) -> str | None:
-    if len(found.pairs) != wanted:
-        return f"{len(found.pairs)} pairs came instead of {wanted}"
-    if not all(0 < time < math.inf for pair in found.pairs for time in pair):
+def _why_no_pairs(pairs: KernelPairs, wanted: int) -> str | None:
+    if len(pairs.pairs) != wanted:
+        return f"{len(pairs.pairs)} pairs came instead of {wanted}"
+    if not all(0 < time < math.inf for pair in pairs.pairs for time in pair):
         return "some of the kernel's times are none"
     return None

@@ -65,10 +65,10 @@ def _build_directory(request: BuildRequest, program: Path) -> Path | None:
     if holding is not None:
         return holding if _builds(holding, request.source) else None
     root = tree_of(request)
-    found = [folder for folder in _directories(root) if _builds(folder, request.source)]
-    targets = {folder: targets_of(folder) for folder in found}
-    making = [folder for folder in found if any(t.artifact == program for t in targets[folder])]
-    unknown = [folder for folder in found if not targets[folder]]
+    folders = [folder for folder in _directories(root) if _builds(folder, request.source)]
+    targets = {folder: targets_of(folder) for folder in folders}
+    making = [folder for folder in folders if any(t.artifact == program for t in targets[folder])]
+    unknown = [folder for folder in folders if not targets[folder]]
     fitting = making or unknown
     if len(fitting) > 1:
         names = ", ".join(os.path.relpath(folder, request.place) for folder in fitting)
@@ -96,10 +96,10 @@ def _home(directory: Path) -> Path | None:
     """The source directory that it was configured for; ``None`` when it was moved or is damaged."""
     try:
         with (directory / CACHE).open("rb") as file:
-            found = _HOME.search(file.read(_MOST_BYTES).decode("utf-8", "replace"))
+            match = _HOME.search(file.read(_MOST_BYTES).decode("utf-8", "replace"))
     except OSError:
         return None
-    home = None if found is None else Path(found[1].strip())
+    home = None if match is None else Path(match[1].strip())
     return home.resolve() if home is not None and home.is_dir() else None
 
 

@@ -23,8 +23,8 @@ def compilations(lines: Iterable[str], place: Path) -> Iterator[Compilation]:
     """Commands that compile a source, with the directories in which they ran; ``place`` is the first one."""
     places = [place]
     for line in lines:
-        if found := _ENTERING.match(line):
-            places = [*places, Path(found[2])] if found[1] == "Entering" else places[:-1] or [place]
+        if match := _ENTERING.match(line):
+            places = [*places, Path(match[2])] if match[1] == "Entering" else places[:-1] or [place]
             continue
         for words, folder in _commands(_PROGRESS.sub("", line), places[-1]):
             if any(word.endswith(_UNITS) for word in words[1:]):

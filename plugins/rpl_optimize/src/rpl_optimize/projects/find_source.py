@@ -56,11 +56,11 @@ def find_source(
     program = find_program(command, binary, Path.cwd()).path
     looked: list[str] = []
     for how, named in _from_debug_information(program, looked):
-        found = _defining(named)
-        if len(found) > 1:
-            raise _ambiguous(found, f"{how} of {program.name}")
-        if found:
-            return FoundSource(found[0], f"{how} of {program.name}")
+        sources = _defining(named)
+        if len(sources) > 1:
+            raise _ambiguous(sources, f"{how} of {program.name}")
+        if sources:
+            return FoundSource(sources[0], f"{how} of {program.name}")
         looked.append(f"{how} of {program.name} names {_shown(named)}")
     return _from_database(compile_database, program, looked)
 
@@ -92,13 +92,13 @@ def _from_database(path: Path | None, program: Path, looked: list[str]) -> Found
     if database is None:
         looked.append("no compile_commands.json was found")
         raise _nothing(looked)
-    found = _defining([entry.file for entry in read_database(database)])
-    if len(found) > 1:
-        raise _ambiguous(found, str(database))
-    if not found:
+    sources = _defining([entry.file for entry in read_database(database)])
+    if len(sources) > 1:
+        raise _ambiguous(sources, str(database))
+    if not sources:
         looked.append(f"no file of {database} defines a kernel")
         raise _nothing(looked)
-    return FoundSource(found[0], str(database))
+    return FoundSource(sources[0], str(database))
 
 
 def _defining(paths: Iterable[Path]) -> list[Path]:
@@ -115,9 +115,9 @@ def _resolved(path: Path) -> Path:
         return path
 
 
-def _ambiguous(found: Sequence[Path], where: str) -> UsageError:
+def _ambiguous(paths: Sequence[Path], where: str) -> UsageError:
     return UsageError(
-        f"several files define kernels: {_shown(found)}",
+        f"several files define kernels: {_shown(paths)}",
         cause=f"all of them are in {where}",
         next_step="name the one to work on with --source FILE",
     )

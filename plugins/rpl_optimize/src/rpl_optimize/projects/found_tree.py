@@ -27,6 +27,6 @@ def tree_of(request: BuildRequest, *more: Path) -> Path:
     """``--project``, else the tree around the source, with ``more`` where that is no whole part of a disk."""
     if request.project is not None:
         return request.project.resolve()
-    found = enclosing_tree(request.source, request.place.resolve())
-    above = Path(os.path.commonpath((found, *more)))
-    return above if above == found or above in more else found
+    tree = enclosing_tree(request.source, request.place.resolve())
+    above = Path(os.path.commonpath((tree, *more)))
+    return above if above == tree or above in more else tree

@@ -58,14 +58,14 @@ def _folder(request: BuildRequest, program: Path, root: Path) -> Path | None:
     place = request.place.resolve()
     above = (*program.parents, *request.source.parents)
     folders = dict.fromkeys(folder for folder in (place, *above) if folder.is_relative_to(root))
-    found = [folder for folder in folders if _names(folder, program)]
-    if len(found) > 1 and found[0] != place:
-        names = ", ".join(os.path.relpath(folder, place) for folder in found)
+    makers = [folder for folder in folders if _names(folder, program)]
+    if len(makers) > 1 and makers[0] != place:
+        names = ", ".join(os.path.relpath(folder, place) for folder in makers)
         raise UsageError(
             f"the makefiles of several directories name {program.name}: {names}",
-            next_step=f"choose one: --build 'make -C {os.path.relpath(found[0], place)}'",
+            next_step=f"choose one: --build 'make -C {os.path.relpath(makers[0], place)}'",
         )
-    return found[0] if found else None
+    return makers[0] if makers else None
 
 
 def _text(folder: Path) -> str:

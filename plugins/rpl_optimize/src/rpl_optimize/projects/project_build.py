@@ -113,11 +113,11 @@ class ProjectBuilder(TextBuilder):
         return tuple(compilations(lines, place)) if self.mounted else ()
 
     def _environment(self, run: BuildRun, place: Path, copies: Copies) -> dict[str, str]:
-        found = build_environment(run.temporary, place)
+        environment = build_environment(run.temporary, place)
         own = ("PWD", "TMPDIR")
         return {
             name: value if name in _TOOL_PATHS or name in own else copies.led(value)
-            for name, value in found.items()
+            for name, value in environment.items()
         }
 
 

@@ -68,13 +68,13 @@ def _forked() -> None:
 
 def _places(at: str, place: str | None) -> list[str]:
     """Where the file is for the command: as it was named, and seen from where the command runs."""
-    found = [os.path.realpath(at)]
+    places = [os.path.realpath(at)]
     here = os.getcwd()
     if place is not None and os.path.realpath(place) != os.path.realpath(here):
         other = os.path.realpath(os.path.join(here, os.path.relpath(at, place)))
-        if os.path.exists(other) and other not in found:
-            found.append(other)
-    return found
+        if os.path.exists(other) and other not in places:
+            places.append(other)
+    return places
 
 
 def _mounted(pairs: list[tuple[str, str]], place: str | None) -> None:

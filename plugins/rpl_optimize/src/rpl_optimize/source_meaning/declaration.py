@@ -119,12 +119,12 @@ def _retyped(before: list[Node], after: list[Node]) -> Iterator[str]:
 
 
 def _variables(nodes: list[Node]) -> list[tuple[str, str]]:
-    found = []
+    variables = []
     for node in nodes:
         if node.get("kind") in {"VarDecl", "FieldDecl"}:
-            found.append((str(node.get("name", "")), str(node.get("type", {}).get("qualType", ""))))
-        found += _variables([child for child in node.get("inner", ()) if isinstance(child, dict)])
-    return found
+            variables.append((str(node.get("name", "")), str(node.get("type", {}).get("qualType", ""))))
+        variables += _variables([child for child in node.get("inner", ()) if isinstance(child, dict)])
+    return variables
 
 
 def _attributes_inside(before: Node, after: Node) -> Iterator[Difference]:

@@ -118,13 +118,13 @@ def _call(node: Node, path: Path) -> Event:
     callee, *arguments = _children(node) or [{}]
     given = [canonical(_constant(argument)) for argument in arguments]
     told = "" if not any(given) else f" {digest(given)}"
-    found = _stripped(callee)
-    reference = found.get("referencedDecl", {})
-    if found.get("kind") == "MemberExpr":
-        return Event(path, f"call{told}", callee=found.get("referencedMemberDecl"))
+    stripped = _stripped(callee)
+    reference = stripped.get("referencedDecl", {})
+    if stripped.get("kind") == "MemberExpr":
+        return Event(path, f"call{told}", callee=stripped.get("referencedMemberDecl"))
     if reference.get("kind") in FUNCTIONS:
         return Event(path, f"call{told}", callee=reference["id"])
-    if found.get("kind") == "CXXPseudoDestructorExpr":
+    if stripped.get("kind") == "CXXPseudoDestructorExpr":
         return Event(path, "pseudo-destructor", type_name="")
     return Event(path, f"call of a value{told}")
 
@@ -231,8 +231,8 @@ def _stripped(node: Node) -> Node:
 
 
 def _constant(node: Node) -> Node:
-    found = _stripped(node)
-    return found if found.get("kind") in _LITERALS else {}
+    stripped = _stripped(node)
+    return stripped if stripped.get("kind") in _LITERALS else {}
 
 
 def type_name(node: Node) -> str:

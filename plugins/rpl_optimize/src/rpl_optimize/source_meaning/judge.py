@@ -120,7 +120,7 @@ class MeaningJudge:
     def _compare(
         self, original: Pass, edited: Pass, span: Span, after: bytes, declared: tuple[DeclaredChange, ...]
     ) -> Meaning:
-        found: list[Difference] = []
+        differences: list[Difference] = []
         names: tuple[str, ...] = ()
         template: str | None = None
         for side in get_args(Side):
@@ -128,16 +128,16 @@ class MeaningJudge:
             if now.warnings != before.warnings:
                 new = [text for text in now.warnings if text not in before.warnings]
                 what = new[0] if new else "one thing less than before"
-                found.append(Difference("judged", f"the compiler warns ({side} pass) of {what}"))
+                differences.append(Difference("judged", f"the compiler warns ({side} pass) of {what}"))
             compared = Compared(span, before.unit, now.unit, self.text, after, declared)
-            found += compared.differences()
+            differences += compared.differences()
             template = template or compared.template()
             names = names or compared.names()  # the device's: the host has a stub in the kernel's place
-            found += self._preprocessed(edited.front_end, side, span, after)
-            if found:
+            differences += self._preprocessed(edited.front_end, side, span, after)
+            if differences:
                 break
         line = shown_line(after, span.begin)
-        return Meaning(tuple(_verdicts(found, line, declared=bool(declared))), names, template)
+        return Meaning(tuple(_verdicts(differences, line, declared=bool(declared))), names, template)
 
     def _before(self, original: Pass, side: Side) -> _Reading:
         if side not in self._original:
@@ -164,8 +164,8 @@ def _read(one: Pass, side: Side) -> _Reading:
     return _Reading(unit, one.messages(side))
 
 
-def _verdicts(found: list[Difference], line: int, *, declared: bool) -> Iterator[GuardVerdict]:
-    refused = {one.guard: one.reason for one in reversed(found)}
+def _verdicts(differences: list[Difference], line: int, *, declared: bool) -> Iterator[GuardVerdict]:
+    refused = {one.guard: one.reason for one in reversed(differences)}
     for guard, passed in _PASSED.items():
         if guard in refused:
             yield GuardVerdict(guard, False, refused[guard], line)

@@ -65,13 +65,13 @@ def directives(text: bytes) -> Counter[bytes]:
     So nothing is included and no macro expanded before somebody looked. Text in comments and strings may
     count too: only what follows something else on its line can't be a directive.
     """
-    found: Counter[bytes] = Counter()
+    counts: Counter[bytes] = Counter()
     for line in _SPLICE.sub(b"", text).split(b"\n"):
         mark = _HASH.search(line)
         if mark is None or line[: mark.start()].rpartition(b"*/")[2].strip():
             continue
         if not _HINT.fullmatch(line):
-            found[b" ".join(line.split())] += 1
+            counts[b" ".join(line.split())] += 1
     # With trigraphs this joins lines, without it does not.
-    found[b"??/"] = text.count(b"??/")
-    return +found
+    counts[b"??/"] = text.count(b"??/")
+    return +counts

@@ -71,7 +71,7 @@ def _common(before: bytes, after: bytes) -> int:
 
 def require_span(unit: Unit, before: bytes, after: bytes) -> Span:
     """``NotJudgedError`` where the original has no such function."""
-    found = span_of(unit, before, after)
-    if found is None:
+    span = span_of(unit, before, after)
+    if span is None:
         raise NotJudgedError("what was changed lies in no single function of the source")
-    return found
+    return span

@@ -176,13 +176,13 @@ class Places:
             return location, None, None
         return location, self._place(extent["begin"]), self._place(extent["end"])
 
-    def _place(self, found: Node) -> Place | None:
-        if "spellingLoc" in found:
-            self._place(found["spellingLoc"])
-            inner = self._place(found["expansionLoc"])
+    def _place(self, node: Node) -> Place | None:
+        if "spellingLoc" in node:
+            self._place(node["spellingLoc"])
+            inner = self._place(node["expansionLoc"])
             return None if inner is None else attrs.evolve(inner, macro=True)
-        if "file" in found:
-            self.file = found["file"]
-        if "offset" not in found:
+        if "file" in node:
+            self.file = node["file"]
+        if "offset" not in node:
             return None
-        return Place(self.dump.resolved(self.file), found["offset"], found.get("tokLen", 0), macro=False)
+        return Place(self.dump.resolved(self.file), node["offset"], node.get("tokLen", 0), macro=False)

@@ -66,9 +66,9 @@ class Unit:
         """What is called by this id, by the declaration that has its body; ``None`` for a variable."""
         if identity not in self._functions:
             nodes = [self.dump.function(one) for one in self.dump.redeclarations(identity)]
-            found = [_function(node) for node in nodes if node is not None]
-            whole = (one for one in found if one.defined)
-            self._functions[identity] = next(whole, found[0] if found else None)
+            functions = [_function(node) for node in nodes if node is not None]
+            whole = (one for one in functions if one.defined)
+            self._functions[identity] = next(whole, functions[0] if functions else None)
         return self._functions[identity]
 
     def special_members(self, name: str) -> tuple[Function, ...]:
@@ -87,8 +87,8 @@ class Unit:
                 yield from self.special_members(str(base.get("type", {}).get("qualType", "")))
             for child in node.get("inner", ()):
                 if child.get("kind") in _SPECIAL:
-                    found = self.function(child["id"])
-                    yield from () if found is None else (found,)
+                    function = self.function(child["id"])
+                    yield from () if function is None else (function,)
                 elif child.get("kind") == "FieldDecl":
                     yield from self.special_members(type_name(child))
 

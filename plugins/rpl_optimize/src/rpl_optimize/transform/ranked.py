@@ -98,10 +98,10 @@ class RankedProposer(Proposer):
         for offered in self._ranked(offers, request):
             yield _rank(offered.candidate, offered.transformation), offered
         for one in request.proposers if self._transformations is None else ():
-            found = self._ask_proposer(one, request, partial(one.proposer.propose, request))
-            if found is not None:
-                self._joined[found.id] = one
-                yield _rank(found, one.proposer.name), found
+            proposed = self._ask_proposer(one, request, partial(one.proposer.propose, request))
+            if proposed is not None:
+                self._joined[proposed.id] = one
+                yield _rank(proposed, one.proposer.name), proposed
 
     def _ask_proposer(
         self, one: InstalledProposer, request: ProposalRequest, call: Callable[[], EditCandidate | None]
@@ -109,12 +109,12 @@ class RankedProposer(Proposer):
         """Its answer; one that fails is told and costs only its own."""
         try:
             with plugin_boundary(one.plugin, f"proposer {one.proposer.name}"):
-                found: object = call()
-                if found is None or (
-                    isinstance(found, EditCandidate) and candidate_problem(found, request.source) is None
+                answer: object = call()
+                if answer is None or (
+                    isinstance(answer, EditCandidate) and candidate_problem(answer, request.source) is None
                 ):
-                    return found
-                raise TypeError(f"returned {found!r:.80} where a candidate was expected")
+                    return answer
+                raise TypeError(f"returned {answer!r:.80} where a candidate was expected")
         except InterruptedRunError:
             raise
         except RplError as error:
@@ -122,7 +122,7 @@ class RankedProposer(Proposer):
         return None
 
     def _ranked(self, offers: Offers, request: ProposalRequest) -> list[OfferedCandidate]:
-        found: list[OfferedCandidate] = []
+        candidates: list[OfferedCandidate] = []
         for one in self._asked(request):
             own = tuple(offered.candidate for offered in offers.candidates if offered.by == one)
             answer = ask(one, "evidence", partial(_evidence, one, request, own)) if own else {}
@@ -130,8 +130,8 @@ class RankedProposer(Proposer):
                 self._tell(request, f"warning: {answer.fact}; its candidates are tried last")
                 answer = {}
             given = (attrs.evolve(candidate, evidence=answer.get(candidate.id)) for candidate in own)
-            found += [OfferedCandidate(one, candidate) for candidate in given]
-        return found
+            candidates += [OfferedCandidate(one, candidate) for candidate in given]
+        return candidates
 
     def _screened(self, offered: OfferedCandidate, request: ProposalRequest) -> EditCandidate:
         candidate = offered.candidate
@@ -173,10 +173,10 @@ def _evidence(
     answer = one.transformation.evidence(request.source, own, request.documents)
     if not isinstance(answer, Mapping):
         raise TypeError(f"returned {type(answer).__name__} where a mapping was expected")
-    for identity, found in answer.items():
-        if not isinstance(found, Evidence) or not isinstance(found.preference, int):
+    for identity, evidence in answer.items():
+        if not isinstance(evidence, Evidence) or not isinstance(evidence.preference, int):
             raise TypeError(f"returned no evidence for candidate {identity!r}")
-        least, most = (0.0, 0.0) if found.expected_gain is None else found.expected_gain
+        least, most = (0.0, 0.0) if evidence.expected_gain is None else evidence.expected_gain
         if not 0 <= least <= most <= 1:
             raise ValueError(f"candidate {identity!r} is expected to gain {least} to {most}, not 0 to 1")
     return answer

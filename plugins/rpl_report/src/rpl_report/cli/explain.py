@@ -41,16 +41,16 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
     directory = directory or session.latest_run
     contributions = session.host.catalog.documents().contributions
     analysis = stored_document(directory, "analysis", contributions)
-    found = _find(analysis, kernel, directory)
+    label = _find(analysis, kernel, directory)
     if as_json:
-        session.output.json(found.model_dump(mode="json"))
+        session.output.json(label.model_dump(mode="json"))
         return
-    shown = shown_names([entry.kernel for entry in analysis.kernels])[found.kernel]
-    for line in _lines(session, stored_documents(directory, contributions), found, shown):
+    shown = shown_names([entry.kernel for entry in analysis.kernels])[label.kernel]
+    for line in _lines(session, stored_documents(directory, contributions), label, shown):
         session.output.line(line)
 
 
-def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis, shown: str) -> Iterator[str]:
+def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, shown: str) -> Iterator[str]:
     from rpl_core.cli.output import text_width
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
@@ -62,16 +62,16 @@ def _lines(session: Session, documents: LazyDocuments, found: KernelAnalysis, sh
     from rpl_report.text.sections import section_text
 
     yield shown
-    if shown != found.kernel:
-        yield f"full name   {readable(found.kernel)}"
+    if shown != label.kernel:
+        yield f"full name   {readable(label.kernel)}"
     yield ""
-    yield from label_lines(found)
+    yield from label_lines(label)
     yield ""
-    yield from resource_lines(documents.get("profile"), found.kernel)
-    yield from roofline_lines(documents.get("roofline"), found.kernel)
+    yield from resource_lines(documents.get("profile"), label.kernel)
+    yield from roofline_lines(documents.get("roofline"), label.kernel)
     sections = [SectionOf(c.plugin, c.value) for c in session.host.catalog.report_sections().contributions]
-    asked = SectionRequest(documents, text_width(), short_names={found.kernel: shown})
-    for section in explained_sections(sections, asked, found.kernel):
+    asked = SectionRequest(documents, text_width(), short_names={label.kernel: shown})
+    for section in explained_sections(sections, asked, label.kernel):
         yield ""
         yield section_text(section, asked.width)
 

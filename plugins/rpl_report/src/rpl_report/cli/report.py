@@ -135,12 +135,12 @@ def _with_timeline(
     from rpl_report.timeline.recorded import recorded_timeline
 
     with shown_while_long("report", recordings or (directory,)):
-        found = recorded_timeline(directory, recordings, dag, readers)
-    request = attrs.evolve(request, timeline=found.timeline, timeline_reason=found.reason)
-    if found.hosts:
+        timeline = recorded_timeline(directory, recordings, dag, readers)
+    request = attrs.evolve(request, timeline=timeline.timeline, timeline_reason=timeline.reason)
+    if timeline.hosts:
         known = request.recorded or ""
         before = f"{known}, recorded" if known and not known.startswith("recorded") else known or "recorded"
-        request = attrs.evolve(request, recorded=f"{before} on {', '.join(found.hosts)}")
-    if found.command and not request.command:
-        request = attrs.evolve(request, command=application_command((found.command,)))
+        request = attrs.evolve(request, recorded=f"{before} on {', '.join(timeline.hosts)}")
+    if timeline.command and not request.command:
+        request = attrs.evolve(request, command=application_command((timeline.command,)))
     return request

@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 __all__ = ["label_lines"]
 
 
-def label_lines(found: KernelAnalysis) -> Iterator[str]:
+def label_lines(label: KernelAnalysis) -> Iterator[str]:
     """The label, the rules that gave it and those that nearly did, and what stayed unknown."""
-    yield f"label       {found.bottleneck} (confidence: {found.confidence})"
-    yield f"why         {found.reason}"
-    yield f"headroom    {_headroom(found)}"
-    for title, rules in (("evidence", found.evidence), ("near misses", found.near_misses)):
+    yield f"label       {label.bottleneck} (confidence: {label.confidence})"
+    yield f"why         {label.reason}"
+    yield f"headroom    {_headroom(label)}"
+    for title, rules in (("evidence", label.evidence), ("near misses", label.near_misses)):
         for i, rule in enumerate(rules):
             yield ""
             decides = ", decides" if title == "evidence" and i == 0 else ""
             yield f"{title:<12}{rule.rule} -> {rule.label}{decides}"
             yield from _rule_lines(rule)
-    if found.unknown:
+    if label.unknown:
         yield ""
-    for line in found.unknown:
+    for line in label.unknown:
         yield f"unknown     {line}"
-    if found.remedy:
-        yield f"remedy      {found.remedy.replace('{command}', 'COMMAND')}"
+    if label.remedy:
+        yield f"remedy      {label.remedy.replace('{command}', 'COMMAND')}"
 
 
-def _headroom(found: KernelAnalysis) -> str:
-    if found.headroom_fraction is None:
-        return f"unknown: {found.headroom_reason or 'nothing was recorded that tells'}"
-    return f"{found.headroom_fraction:.1%}  [{found.headroom_source}]"
+def _headroom(label: KernelAnalysis) -> str:
+    if label.headroom_fraction is None:
+        return f"unknown: {label.headroom_reason or 'nothing was recorded that tells'}"
+    return f"{label.headroom_fraction:.1%}  [{label.headroom_source}]"
 
 
 def _rule_lines(rule: RuleEvidence) -> Iterator[str]:

@@ -16,11 +16,11 @@ __all__ = ["resource_lines"]
 
 def resource_lines(document: ProfileDocument | None, kernel: str) -> Iterator[str]:
     """Lines about ``kernel``; nothing where the profile does not hold it."""
-    found = None if document is None else next((k for k in document.kernels if k.name == kernel), None)
-    if found is None:
+    profiled = None if document is None else next((k for k in document.kernels if k.name == kernel), None)
+    if profiled is None:
         return
-    yield f"resources   {_resources(found.resources)}"
-    yield f"occupancy   {_occupancy(found.occupancy)}"
+    yield f"resources   {_resources(profiled.resources)}"
+    yield f"occupancy   {_occupancy(profiled.occupancy)}"
     yield ""
 
 

@@ -20,32 +20,32 @@ def roofline_lines(document: RooflineDocument | None, kernel: str) -> Iterator[s
     if document is None:
         yield "roofline    unknown: there is no roofline.json"
         return
-    found = next((entry for entry in document.kernels if entry.name == kernel), None)
-    if found is None or document.status != "available":
+    roofline = next((entry for entry in document.kernels if entry.name == kernel), None)
+    if roofline is None or document.status != "available":
         yield f"roofline    {document.status.replace('_', ' ')}: {document.reason or 'no counters for it'}"
         return
-    other = found.measured.origin or "measured"
-    roof = "spec" if found.spec.peak_gbps is not None else other
-    bound = found.bound or "undecided"
-    yield f"roofline    {_figure(found.position, percent)} of what is attainable; bound: {bound}"
-    yield f"{'':<12}{found.bound_reason} ({roof} ceilings)"
-    if roof == "spec" and found.measured.position.value is not None:
-        yield f"{'':<12}{_figure(found.measured.position, percent)} of the {other} ceilings"
-    if found.exceeds_ceiling:
-        yield f"{'':<12}ABOVE A CEILING, so not what it seems: {', '.join(found.exceeds_ceiling)}"
-    yield from _work(found, document.ceilings)
-    yield from _models(found)
-    yield from _corrections(found)
-    yield from _levels(found)
-    for name, metric in found.caches.items():
+    other = roofline.measured.origin or "measured"
+    roof = "spec" if roofline.spec.peak_gbps is not None else other
+    bound = roofline.bound or "undecided"
+    yield f"roofline    {_figure(roofline.position, percent)} of what is attainable; bound: {bound}"
+    yield f"{'':<12}{roofline.bound_reason} ({roof} ceilings)"
+    if roof == "spec" and roofline.measured.position.value is not None:
+        yield f"{'':<12}{_figure(roofline.measured.position, percent)} of the {other} ceilings"
+    if roofline.exceeds_ceiling:
+        yield f"{'':<12}ABOVE A CEILING, so not what it seems: {', '.join(roofline.exceeds_ceiling)}"
+    yield from _work(roofline, document.ceilings)
+    yield from _models(roofline)
+    yield from _corrections(roofline)
+    yield from _levels(roofline)
+    for name, metric in roofline.caches.items():
         yield f"{'':<12}{name:<20}{_figure(metric, percent)}"
         yield from _how(metric)
 
 
-def _work(found: KernelRooflineDoc, ceilings: CeilingsPart) -> Iterator[str]:
+def _work(roofline: KernelRooflineDoc, ceilings: CeilingsPart) -> Iterator[str]:
     peaks = {(c.data_type, c.pipe): c.peak_gflops for c in ceilings.compute if c.origin == "spec"}
-    for work in found.types:
-        dominant = (work.data_type, work.pipe) == (found.dominant_type, found.dominant_pipe)
+    for work in roofline.types:
+        dominant = (work.data_type, work.pipe) == (roofline.dominant_type, roofline.dominant_pipe)
         chosen = ", picks the roof" if dominant else ""
         title = f"{work.data_type} {work.pipe}"
         peak = peaks.get((work.data_type, work.pipe))
@@ -55,25 +55,25 @@ def _work(found: KernelRooflineDoc, ceilings: CeilingsPart) -> Iterator[str]:
         yield f"{'':<12}{title:<20}{_figure(work.gops)}{unit}{chosen}"
 
 
-def _corrections(found: KernelRooflineDoc) -> Iterator[str]:
-    counted = [metric for metric in found.corrections.values() if metric.value is not None]
-    if found.flops.value and any(metric.value != found.flops.value for metric in counted):
-        for name, metric in found.corrections.items():
+def _corrections(roofline: KernelRooflineDoc) -> Iterator[str]:
+    counted = [metric for metric in roofline.corrections.values() if metric.value is not None]
+    if roofline.flops.value and any(metric.value != roofline.flops.value for metric in counted):
+        for name, metric in roofline.corrections.items():
             yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}"
             yield from _how(metric)
 
 
-def _models(found: KernelRooflineDoc) -> Iterator[str]:
+def _models(roofline: KernelRooflineDoc) -> Iterator[str]:
     """The FLOPs of one launch as both models count them."""
-    for name, metric in (("per_op", found.models.per_op), ("valu_width", found.models.valu_width)):
-        used = ", used" if name == found.flop_model else ""
+    for name, metric in (("per_op", roofline.models.per_op), ("valu_width", roofline.models.valu_width)):
+        used = ", used" if name == roofline.flop_model else ""
         yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}{used}"
-    if found.models.fallback:
-        yield f"{'':<14}{found.models.fallback}"
+    if roofline.models.fallback:
+        yield f"{'':<14}{roofline.models.fallback}"
 
 
-def _levels(found: KernelRooflineDoc) -> Iterator[str]:
-    for level in found.levels:
+def _levels(roofline: KernelRooflineDoc) -> Iterator[str]:
+    for level in roofline.levels:
         known = level.achieved_gbps.value is not None
         peak = f" of {number(level.spec_gbps)}" if known and level.spec_gbps is not None else ""
         unit = f"{peak} GB/s" if known else ""

@@ -47,19 +47,19 @@ def counter_tracks(
     shift = shift_ns[work.machine[rows]]
     begin, end = nodes.begin_ns[rows] - shift, nodes.end_ns[rows] - shift
     process = nodes.process[rows]
-    found: list[CounterTrack] = []
+    tracks: list[CounterTrack] = []
     steps = 0
     for number, (name, column) in enumerate(counters.items()):
         value = column[nodes.row[rows]]
         known = ~np.isnan(value) & (end > begin)
         steps += 2 * int(known.sum())
         if steps > MOST_STEPS:
-            return found, len(counters) - number
+            return tracks, len(counters) - number
         for own in np.unique(process[known]).tolist():
             chosen = known & (process == own)
             time, height = _steps(begin[chosen], end[chosen], value[chosen])
-            found.append(CounterTrack(f"{name} (counter passes)", own, time, height))
-    return found, 0
+            tracks.append(CounterTrack(f"{name} (counter passes)", own, time, height))
+    return tracks, 0
 
 
 def describe_counters(

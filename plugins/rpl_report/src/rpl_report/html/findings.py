@@ -67,12 +67,12 @@ def findings_of(
         _best_gain(dag, analysis, names, "copy"),
         _best_gain(dag, analysis, names, "kernel"),
     )
-    found = [gain for gain in gains if gain is not None]
-    subjects = {finding.subject for _, finding in found}
-    found += [(p.gain_ns, _further(p, names)) for p in analysis.next_steps if not _told(p, subjects)][
+    known = [gain for gain in gains if gain is not None]
+    subjects = {finding.subject for _, finding in known}
+    known += [(p.gain_ns, _further(p, names)) for p in analysis.next_steps if not _told(p, subjects)][
         :_MORE_SUBJECTS
     ]
-    ranked: Iterable[Finding] = (finding for _, finding in sorted(found, key=lambda gain: -gain[0]))
+    ranked: Iterable[Finding] = (finding for _, finding in sorted(known, key=lambda gain: -gain[0]))
     if dag.status != "available":
         ranked = _of_most_time(profile, analysis, names)
     others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))

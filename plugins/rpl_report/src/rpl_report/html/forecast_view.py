@@ -90,8 +90,8 @@ def _steps(entry: ForecastPart, widest: int) -> tuple[GainStep, ...]:
 
 
 def _step(part: DominancePart, kinds: Mapping[str, str], names: KernelNames) -> tuple[str, str, float | None]:
-    found = part.dominant_symbol
-    name = _named(found, kinds.get(found, "kernel"), names) if found else "nothing"
+    dominant = part.dominant_symbol
+    name = _named(dominant, kinds.get(dominant, "kernel"), names) if dominant else "nothing"
     return factor(part.speedup), name, part.fraction
 
 

@@ -162,15 +162,15 @@ def _or_dash(value: int | None) -> str:
 
 
 def _occupancy(kernel: KernelProfile) -> str:
-    found = kernel.occupancy
-    if found.theoretical is None:
-        return f"unknown: {found.reason or 'no reason given'}"
-    waves = f"{found.waves_per_simd} of {found.max_waves_per_simd} waves per SIMD"
-    text = f"{q.share(found.theoretical, 0)}: {waves}"
-    if found.limiter:
-        text += f", limited by {found.limiter.replace('_', ' ')}"
-    if found.next_threshold:
-        text += f"; one more wave at {found.next_threshold}"
+    occupancy = kernel.occupancy
+    if occupancy.theoretical is None:
+        return f"unknown: {occupancy.reason or 'no reason given'}"
+    waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} waves per SIMD"
+    text = f"{q.share(occupancy.theoretical, 0)}: {waves}"
+    if occupancy.limiter:
+        text += f", limited by {occupancy.limiter.replace('_', ' ')}"
+    if occupancy.next_threshold:
+        text += f"; one more wave at {occupancy.next_threshold}"
     return text
 
 

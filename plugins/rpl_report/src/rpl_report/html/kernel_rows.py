@@ -100,7 +100,7 @@ def _is_known(cell: Cell) -> bool:
 
 def _row(
     kernel: KernelProfile,
-    found: KernelAnalysis | None,
+    classified: KernelAnalysis | None,
     symbol: SymbolCriticality | None,
     names: KernelNames,
     colours: Colours,
@@ -111,7 +111,7 @@ def _row(
     per_byte = roofline.operational_intensity if roofline else None
     slack = symbol.min_slack_ns if symbol else kernel.slack_ns
     weight = kernel.criticality_weight
-    label = found.bottleneck if found else "unclassified"
+    label = classified.bottleneck if classified else "unclassified"
     return KernelRow(
         id=names.of(kernel.name) or "",
         name=names.short(kernel.name),
@@ -121,7 +121,7 @@ def _row(
             _cell(kernel.time_share, q.share(kernel.time_share), bar=kernel.time_share),
             _cell(weight, q.share(weight), bar=weight),
             _cell(slack, q.duration(slack)),
-            Cell(found.confidence if found else "none", label, label=label),
+            Cell(classified.confidence if classified else "none", label, label=label),
             _cell(kernel.launches, q.count(kernel.launches)),
             _cell(kernel.median_ns, q.duration(kernel.median_ns)),
             _cell(kernel.occupancy.theoretical, _occupancy(kernel.occupancy)),

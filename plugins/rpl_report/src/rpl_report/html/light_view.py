@@ -128,12 +128,12 @@ def _units(work: KernelRooflineDoc, kernel: KernelProfile, ceilings: CeilingsPar
         text = "no floating-point operations" if known else "unknown"
         lines = (("operations", text, _exactness(flops)),)
         yield LightBox("unit", "Arithmetic", "", None, False, lines, _reason(flops), _how(flops))
-    found = kernel.occupancy
-    if found.theoretical is not None:
-        waves = f"{found.waves_per_simd} of {found.max_waves_per_simd} waves per SIMD"
+    occupancy = kernel.occupancy
+    if occupancy.theoretical is not None:
+        waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} waves per SIMD"
         lines = (("at most", waves, "upper bound"),)
-        share = q.share(found.theoretical, 0)
-        yield LightBox("unit", "Occupancy", share, 100 * found.theoretical, False, lines, None, "")
+        share = q.share(occupancy.theoretical, 0)
+        yield LightBox("unit", "Occupancy", share, 100 * occupancy.theoretical, False, lines, None, "")
 
 
 def _unit(each: TypeWorkPart, peak: tuple[float, str] | None) -> LightBox:

@@ -71,10 +71,18 @@ class Page:
 
 def page_of(request: RenderRequest) -> Page:
     """All sections."""
-    found = report_documents(request.documents)
-    profile, dag, analysis, roofline = found.profile, found.dag, found.analysis, found.roofline
+    documents = report_documents(request.documents)
+    profile, dag, analysis, roofline = (
+        documents.profile,
+        documents.dag,
+        documents.analysis,
+        documents.roofline,
+    )
     ranked = [kernel.name for kernel in by_time(profile)]
-    names, colours = kernel_names(ranked, found.shown_names(request.options[NAMES])), assign_colours(ranked)
+    names, colours = (
+        kernel_names(ranked, documents.shown_names(request.options[NAMES])),
+        assign_colours(ranked),
+    )
     sections = tuple(html_sections(request.sections, _section_request(request, names)))
     without_work = not profile.kernels and bool(sections)
     return Page(

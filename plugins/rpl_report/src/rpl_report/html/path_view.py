@@ -200,11 +200,11 @@ def _device_time(dag: DagDocument) -> SharedBar | None:
 
 
 def _symbols_on_path(dag: DagDocument, names: KernelNames, colours: Colours) -> SharedBar | None:
-    found = sorted((s for s in dag.symbols if s.on_path_ns > 0), key=lambda s: (-s.on_path_ns, s.name))
-    total = sum(symbol.on_path_ns for symbol in found)
+    symbols = sorted((s for s in dag.symbols if s.on_path_ns > 0), key=lambda s: (-s.on_path_ns, s.name))
+    total = sum(symbol.on_path_ns for symbol in symbols)
     if not total:
         return None
-    shown, rest = found[:_ON_PATH_SHOWN], found[_ON_PATH_SHOWN:]
+    shown, rest = symbols[:_ON_PATH_SHOWN], symbols[_ON_PATH_SHOWN:]
     values = [(_named(s, names), s.on_path_ns, f"c{colours.of(s.name, s.kind)}") for s in shown]
     if rest:
         values.append((f"{len(rest)} others", sum(s.on_path_ns for s in rest), "c9"))

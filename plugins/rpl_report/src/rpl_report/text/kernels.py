@@ -69,8 +69,8 @@ def _resources(used: ResourcesPart) -> str:
     return "/".join(UNKNOWN if count is None else str(count) for count in counts)
 
 
-def _label(found: KernelAnalysis | None) -> str:
-    return f"{found.bottleneck} ({found.confidence})" if found else UNKNOWN
+def _label(label: KernelAnalysis | None) -> str:
+    return f"{label.bottleneck} ({label.confidence})" if label else UNKNOWN
 
 
 _COLUMNS = (

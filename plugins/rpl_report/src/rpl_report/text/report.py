@@ -39,15 +39,15 @@ class TextRenderer(Renderer):
     suffix = ".txt"
 
     def render(self, request: RenderRequest) -> str:
-        found = report_documents(request.documents)
-        names = found.shown_names(request.options[NAMES])
-        head, path = _head(found.profile, request), path_section(found.dag, names, request.width)
+        documents = report_documents(request.documents)
+        names = documents.shown_names(request.options[NAMES])
+        head, path = _head(documents.profile, request), path_section(documents.dag, names, request.width)
         sections = [
             *((path, head) if request.path_first else (head, path)),
-            kernel_table(found.profile, found.analysis, names, request),
+            kernel_table(documents.profile, documents.analysis, names, request),
             *_of_plugins(request, names),
-            corrections_section(found.roofline, found.analysis, names, request.width),
-            _roofline_note(found.roofline),
+            corrections_section(documents.roofline, documents.analysis, names, request.width),
+            _roofline_note(documents.roofline),
         ]
         text = "\n\n".join(section for section in sections if section) + "\n"
         return wrap_lines(text, request.width)
@@ -130,13 +130,13 @@ def corrections_section(
     placed = {kernel.name: kernel for kernel in roofline.kernels}
     rows = [
         (
-            names.get(found.kernel, found.kernel),
-            _figure(placed[found.kernel].flops),
-            _figure(placed[found.kernel].corrections.get("active_lanes")),
-            printable(found.label_by_active_lanes),
+            names.get(label.kernel, label.kernel),
+            _figure(placed[label.kernel].flops),
+            _figure(placed[label.kernel].corrections.get("active_lanes")),
+            printable(label.label_by_active_lanes),
         )
-        for found in analysis.kernels
-        if found.label_by_active_lanes and found.kernel in placed
+        for label in analysis.kernels
+        if label.label_by_active_lanes and label.kernel in placed
     ]
     if not rows:
         return ""

@@ -38,8 +38,8 @@ def find_rocprofv3(
 
 def require_rocprofv3(environment: Mapping[str, str], configured: str | None = None) -> Path:
     """``find_rocprofv3``, or ``MissingError`` with what to do."""
-    found = find_rocprofv3(environment, configured)
-    if found is None:
+    executable = find_rocprofv3(environment, configured)
+    if executable is None:
         raise MissingError(
             "rocprofv3 was not found on PATH, in ROCM_PATH/bin or in /opt/rocm*/bin",
             cause="ROCm is not installed here, or without its package rocprofiler-sdk",
@@ -48,7 +48,7 @@ def require_rocprofv3(environment: Mapping[str, str], configured: str | None = N
                 "without it, `--no-rocprof` times the process and `--from PATH` reads a recording"
             ),
         )
-    return found
+    return executable
 
 
 def _chosen(name: str, origin: str) -> Path:

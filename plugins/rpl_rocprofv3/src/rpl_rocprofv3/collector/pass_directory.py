@@ -50,14 +50,14 @@ def prepare_directory(directory: Path) -> None:
 
 def recorded_files(directory: Path, output: OutputFormat) -> tuple[Path, ...]:
     """Recordings anywhere below ``directory``, sorted. Links are not followed: they may lead out of it."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for folder, subfolders, names in os.walk(directory):
         subfolders.sort()
         for name in names:
             path = Path(folder) / name
             if name.endswith(_SUFFIXES[output]) and _is_regular(path):
-                found.append(path)
-    return tuple(sorted(found))
+                paths.append(path)
+    return tuple(sorted(paths))
 
 
 def _is_regular(path: Path) -> bool:

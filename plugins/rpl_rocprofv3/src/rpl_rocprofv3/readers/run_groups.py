@@ -75,11 +75,11 @@ def _overlapping(files: Sequence[RecordedFile]) -> list[list[RecordedFile]]:
 
 def _split_by_pid(clusters: list[list[RecordedFile]]) -> list[list[RecordedFile]]:
     """Two files of one process id are two runs, whatever their times say."""
-    found: list[list[RecordedFile]] = []
+    groups: list[list[RecordedFile]] = []
     for cluster in clusters:
         pids = [pid for file in cluster for pid in file.pids]
-        found += [cluster] if len(pids) == len(set(pids)) else [[file] for file in cluster]
-    return found
+        groups += [cluster] if len(pids) == len(set(pids)) else [[file] for file in cluster]
+    return groups
 
 
 def repeated_files(files: Sequence[RecordedFile]) -> dict[Path, Path]:

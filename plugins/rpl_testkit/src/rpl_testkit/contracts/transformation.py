@@ -58,8 +58,8 @@ def assert_transformation(transformation: Transformation, source: KernelSource) 
     demand(
         not _propose(transformation, unknown, subject), subject, "proposes for a kernel that does not exist"
     )
-    found = check_controls(transformation, unknown, subject)
-    demand(not found, subject, "makes controls for a kernel that does not exist")
+    controls = check_controls(transformation, unknown, subject)
+    demand(not controls, subject, "makes controls for a kernel that does not exist")
 
 
 def _propose(transformation: Transformation, source: KernelSource, subject: str) -> tuple[EditCandidate, ...]:
@@ -75,11 +75,11 @@ def check_controls(
     transformation: Transformation, source: KernelSource, subject: str
 ) -> tuple[EditCandidate, ...]:
     """Their ids, that they fit ``source`` and differ, and that the kernel is still found in them."""
-    found = _controls(transformation, source, subject)
-    ids = [control.id for control in found]
+    controls = _controls(transformation, source, subject)
+    ids = [control.id for control in controls]
     demand(len(set(ids)) == len(ids) and set(ids) <= _NAMES, subject, f"controls are empty and broken: {ids}")
     texts = set()
-    for control in found:
+    for control in controls:
         check_candidate(control, source, subject)
         demand(control.allowed, subject, f"the control {control.id} is refused by a guard")
         text = apply_edits(source.text, control.edits)
@@ -87,8 +87,8 @@ def check_controls(
         kept = (source.kernel or "").encode() in text
         demand(kept, subject, f"the control {control.id} has lost kernel {source.kernel!r}")
         transformation.propose(attrs.evolve(source, text=text))
-    demand(len(texts) == len(found), subject, "the controls empty and broken are the same program")
-    return found
+    demand(len(texts) == len(controls), subject, "the controls empty and broken are the same program")
+    return controls
 
 
 def _controls(

@@ -79,30 +79,30 @@ class _Sorted:
 
 def parse(arguments: Sequence[str]) -> Request:
     """Sort the words of a command line; what is not known goes to clang, which has the last word on it."""
-    found = _Sorted()
+    sorted_words = _Sorted()
     words = iter(arguments)
     for word in words:
         if not word.startswith("-") or word == "-":
-            found.inputs.append(word)
+            sorted_words.inputs.append(word)
             continue
         value = [next(words, "")] if word in _WITH_VALUE else []
         if word.startswith("-o") and len(word) > 2 and not word.startswith("-offload"):
             word, value = "-o", [word[2:]]
-        found.add([word, *value])
-    if not any(option.startswith("--offload-arch") for option in found.device):
-        found.device.append(f"--offload-arch={_DEFAULT_ARCHITECTURE}")
-    inputs = frozenset(found.inputs)
+        sorted_words.add([word, *value])
+    if not any(option.startswith("--offload-arch") for option in sorted_words.device):
+        sorted_words.device.append(f"--offload-arch={_DEFAULT_ARCHITECTURE}")
+    inputs = frozenset(sorted_words.inputs)
     return Request(
         options=tuple(word for word in arguments if word not in inputs),
-        sources=tuple(i for i in found.inputs if Path(i).suffix in _SOURCES),
-        objects=tuple(i for i in found.inputs if Path(i).suffix not in _SOURCES),
-        output=found.output,
-        only_compile="-c" in found.flags,
-        device_only=bool(found.flags & _DEVICE_ONLY),
-        host_only=bool(found.flags & _HOST_ONLY),
-        device=tuple(found.device),
-        host=tuple(found.host),
-        link=tuple(found.link),
-        dependencies=tuple(found.dependencies),
-        refused=tuple(sorted(found.flags & _REFUSED)),
+        sources=tuple(i for i in sorted_words.inputs if Path(i).suffix in _SOURCES),
+        objects=tuple(i for i in sorted_words.inputs if Path(i).suffix not in _SOURCES),
+        output=sorted_words.output,
+        only_compile="-c" in sorted_words.flags,
+        device_only=bool(sorted_words.flags & _DEVICE_ONLY),
+        host_only=bool(sorted_words.flags & _HOST_ONLY),
+        device=tuple(sorted_words.device),
+        host=tuple(sorted_words.host),
+        link=tuple(sorted_words.link),
+        dependencies=tuple(sorted_words.dependencies),
+        refused=tuple(sorted(sorted_words.flags & _REFUSED)),
     )

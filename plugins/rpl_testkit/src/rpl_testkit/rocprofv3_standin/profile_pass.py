@@ -95,10 +95,10 @@ def _usable_counters(requested: tuple[str, ...], withheld: str, log: messages.Lo
     """Drop counters the device lacks, with the real warning; `NAME:device=N` binds to GPU N."""
     known = set(available_counters()) - set(withheld.split(","))
     here = tuple(name for name in requested if name.partition(":device=")[2] in ("", "0"))
-    found = tuple(name for name in here if name.partition(":")[0] in known)
-    if found != here:
-        log.missing_counters(GPU_AGENT, 0, "gfx942", here, found)
-    return tuple(dict.fromkeys(name.partition(":")[0] for name in found))
+    usable = tuple(name for name in here if name.partition(":")[0] in known)
+    if usable != here:
+        log.missing_counters(GPU_AGENT, 0, "gfx942", here, usable)
+    return tuple(dict.fromkeys(name.partition(":")[0] for name in usable))
 
 
 def _misbehave(failures: Mapping[str, str]) -> None:

@@ -61,20 +61,20 @@ def _bytes_differences(
     before: Capture, after: Capture, places: set[tuple[int, int]]
 ) -> Iterator[BytesDifference]:
     for name in (KERNARG, CODE_OBJECT):
-        if found := _compare(_plain(before.folder / name), _plain(after.folder / name)):
-            yield BytesDifference(name, *found)
+        if changed := _compare(_plain(before.folder / name), _plain(after.folder / name)):
+            yield BytesDifference(name, *changed)
     others = {region.base: region for region in after.regions}
     for region in before.regions:
         if (region.base, region.size) not in places:
             continue
         other = others[region.base]
         pair = (before.path_of(region), region.size), (after.path_of(other), region.size)
-        if found := _compare(*pair):
-            yield BytesDifference(f"region 0x{region.base:x}", region.base + found[0], found[1])
+        if changed := _compare(*pair):
+            yield BytesDifference(f"region 0x{region.base:x}", region.base + changed[0], changed[1])
         kept = before.path_after(region), after.path_after(other)
-        if kept[0] and kept[1] and (found := _compare((kept[0], region.size), (kept[1], region.size))):
+        if kept[0] and kept[1] and (changed := _compare((kept[0], region.size), (kept[1], region.size))):
             yield BytesDifference(
-                f"region 0x{region.base:x} after the launch", region.base + found[0], found[1]
+                f"region 0x{region.base:x} after the launch", region.base + changed[0], changed[1]
             )
     yield from _variable_differences(before, after)
 
@@ -86,8 +86,8 @@ def _variable_differences(before: Capture, after: Capture) -> Iterator[BytesDiff
         if other is None:
             continue
         pair = _plain(before.folder / variable.blob), _plain(after.folder / other.blob)
-        if found := _compare(*pair):
-            yield BytesDifference(f"variable {variable.name}", *found)
+        if changed := _compare(*pair):
+            yield BytesDifference(f"variable {variable.name}", *changed)
 
 
 _Contents = tuple["Path", int]  # a file and how many bytes it stands for

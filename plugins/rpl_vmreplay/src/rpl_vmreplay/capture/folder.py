@@ -113,14 +113,14 @@ def _variables(folder: Path, extras: Extras | None) -> tuple[Variable, ...]:
 
 def _without_repetitions(regions: tuple[Region, ...], folder: Path) -> tuple[Region, ...]:
     """By address. kerncap lists a reservation and the mapping that fills it: the same bytes, twice."""
-    found: list[Region] = []
+    kept: list[Region] = []
     for region in sorted(regions, key=lambda one: (one.base, one.size)):
-        if found and (found[-1].base, found[-1].size) == (region.base, region.size):
+        if kept and (kept[-1].base, kept[-1].size) == (region.base, region.size):
             continue
-        if found and region.base < found[-1].end:
+        if kept and region.base < kept[-1].end:
             raise BadDataError(
-                f"{folder / REGIONS}: the regions at 0x{found[-1].base:x} and 0x{region.base:x} overlap",
+                f"{folder / REGIONS}: the regions at 0x{kept[-1].base:x} and 0x{region.base:x} overlap",
                 cause="the list was changed, or memory was freed and allocated anew while it was written",
             )
-        found.append(region)
-    return tuple(found)
+        kept.append(region)
+    return tuple(kept)

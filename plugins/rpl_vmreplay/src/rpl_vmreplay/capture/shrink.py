@@ -90,9 +90,9 @@ def _require_the_same(
 ) -> None:
     if problem := next(problems_of(smaller), None):
         raise BadDataError(f"what was written is not a whole capture: {problem}")
-    found = accesses_of(smaller, replayer, limit_s)
+    reached = accesses_of(smaller, replayer, limit_s)
     after = logged(replayer, ReplayRequest(smaller.folder, keep=pages, hashes=False, time_limit_s=limit_s))
-    same = (found.read_first, found.written, found.reproduced, after.kept)
+    same = (reached.read_first, reached.written, reached.reproduced, after.kept)
     if same != (accesses.read_first, accesses.written, accesses.reproduced, contents):
         raise BadDataError(
             "the smaller capture does not replay as the whole one does",
@@ -157,11 +157,11 @@ def _told_region(told: list[dict[str, Any]], piece: _Piece) -> dict[str, Any]:
     whole = next(one for one in told if one["base"] <= base < one["base"] + one["size"])
     moved = base - whole["base"]
     changed = None if piece.after is None else piece.after != piece.before
-    found = {**whole, "base": base, "size": piece.region.size, "changed_by_launch": changed}
+    region = {**whole, "base": base, "size": piece.region.size, "changed_by_launch": changed}
     for name in ("in_offset", "host_address"):
-        if found.get(name) is not None:
-            found[name] += moved
-    return found
+        if region.get(name) is not None:
+            region[name] += moved
+    return region
 
 
 def _hashes(content: bytes) -> bytes:

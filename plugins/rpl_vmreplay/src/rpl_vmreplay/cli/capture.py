@@ -84,24 +84,24 @@ def verify(
     session = session_of(context)
     output = session.output
     opened = open_capture(folder)
-    problems, found = list(problems_of(opened)), None
+    problems, told_accesses = list(problems_of(opened)), None
     if accesses and not problems:
         try:
-            found = accesses_told(session, opened, replayer, kernel_timeout)
+            told_accesses = accesses_told(session, opened, replayer, kernel_timeout)
         except BadDataError as error:
             problems = [error.one_line()]
     if as_json:
         told = {"schema_version": "1.0", "whole": not problems, "problems": problems}
-        output.json({**told, **({"accesses": accesses_document(found)} if accesses else {})})
+        output.json({**told, **({"accesses": accesses_document(told_accesses)} if accesses else {})})
     else:
         for problem in problems:
             output.line(problem)
         output.line(
             "NOT whole" if problems else f"whole: {len(opened.regions)} regions, {opened.bytes} bytes"
         )
-        if found is not None:
-            reached = f"{found.bytes} bytes, all of them captured"
-            output.line(f"the launch reaches {reached} ({len(found.read_first)} ranges are read)")
+        if told_accesses is not None:
+            reached = f"{told_accesses.bytes} bytes, all of them captured"
+            output.line(f"the launch reaches {reached} ({len(told_accesses.read_first)} ranges are read)")
         if opened.complete is None and not problems:
             output.note("this layout can't say whether its tool finished")
     return int(ExitCode.BAD_DATA if problems else ExitCode.OK)
@@ -121,12 +121,12 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> in
     from rpl_vmreplay.capture.difference import difference
 
     output = session_of(context).output
-    found = difference(_whole(before), _whole(after))
+    compared = difference(_whole(before), _whole(after))
     if as_json:
-        output.json(_plain_difference(found))
+        output.json(_plain_difference(compared))
     else:
-        _print_difference(output, found)
-    return int(ExitCode.OK if found.alike else ExitCode.NEGATIVE_FINDING)
+        _print_difference(output, compared)
+    return int(ExitCode.OK if compared.alike else ExitCode.NEGATIVE_FINDING)
 
 
 def _whole(folder: Path) -> Capture:
@@ -221,25 +221,25 @@ def _plain(opened: Capture) -> dict[str, Any]:
     }
 
 
-def _print_difference(output: Output, found: Difference) -> None:
-    for name, old, new in found.fields:
+def _print_difference(output: Output, difference: Difference) -> None:
+    for name, old, new in difference.fields:
         output.line(f"{name}: {old} -> {new}")
-    for text in found.only_before:
+    for text in difference.only_before:
         output.line(f"only before: {text}")
-    for text in found.only_after:
+    for text in difference.only_after:
         output.line(f"only after: {text}")
-    for one in found.bytes:
+    for one in difference.bytes:
         output.line(f"{one.name}: {one.count} bytes differ, the first at 0x{one.first:x}")
-    if found.alike:
+    if difference.alike:
         output.line("alike")
 
 
-def _plain_difference(found: Difference) -> dict[str, Any]:
+def _plain_difference(difference: Difference) -> dict[str, Any]:
     return {
         "schema_version": "1.0",
-        "alike": found.alike,
-        "fields": [{"name": name, "before": old, "after": new} for name, old, new in found.fields],
-        "only_before": list(found.only_before),
-        "only_after": list(found.only_after),
-        "bytes": [{"name": one.name, "first": one.first, "count": one.count} for one in found.bytes],
+        "alike": difference.alike,
+        "fields": [{"name": name, "before": old, "after": new} for name, old, new in difference.fields],
+        "only_before": list(difference.only_before),
+        "only_after": list(difference.only_after),
+        "bytes": [{"name": one.name, "first": one.first, "count": one.count} for one in difference.bytes],
     }

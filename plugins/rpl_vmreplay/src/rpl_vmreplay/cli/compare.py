@@ -96,13 +96,13 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     replayer = logging_replayer(session, given.replayer)
     with tempfile.TemporaryDirectory(prefix="rpl-compare-") as place:
         subjects = subjects_of(capture, a, b, Path(place))
-        found, turns = _compared(session, capture, subjects, replayer, given)
+        judgement, turns = _compared(session, capture, subjects, replayer, given)
     if as_json:
-        session.output.json({**document(capture, replayer, found), "times": _times(turns)})
+        session.output.json({**document(capture, replayer, judgement), "times": _times(turns)})
     else:
-        _print(session.output, replayer, found)
+        _print(session.output, replayer, judgement)
         _print_times(session.output, turns)
-    return _exit_code(found)
+    return _exit_code(judgement)
 
 
 def _compared(
@@ -118,7 +118,7 @@ def _compared(
 
     options, limit_s = option_values(session, "full-vm", {}), given.kernel_timeout
     allowance = Allowance(given.ulps, DataType(given.unknown))
-    found = compare_code(
+    judgement = compare_code(
         capture,
         replayer,
         subjects,
@@ -127,14 +127,14 @@ def _compared(
         options=options,
         sanitize=given.sanitize,
     )
-    if not given.pairs or found.verdict is not Verdict.EQUAL or found.yardstick is None:
-        return found, None
+    if not given.pairs or judgement.verdict is not Verdict.EQUAL or judgement.yardstick is None:
+        return judgement, None
     order, cold = drawn_order(given.pairs), given.cold_caches
-    request = TurnsRequest(capture, subjects, found.yardstick, order, limit_s, cold)
+    request = TurnsRequest(capture, subjects, judgement.yardstick, order, limit_s, cold)
     turns = take_turns(request, _with_times(session, replayer, given.replayer), options)
     if turns.different:
-        found = attrs.evolve(found, verdict=Verdict.DIFFERENT, reason=turns.problem or "")
-    return found, turns
+        judgement = attrs.evolve(judgement, verdict=Verdict.DIFFERENT, reason=turns.problem or "")
+    return judgement, turns
 
 
 def _with_times(session: Session, replayer: Replayer, name: str | None) -> Replayer:
@@ -144,37 +144,37 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
 
 
-def _exit_code(found: Judgement) -> int:
+def _exit_code(judgement: Judgement) -> int:
     from rpl_core.exit_codes import ExitCode
     from rpl_vmreplay.compare.judge import Verdict
 
     codes = {Verdict.EQUAL: ExitCode.OK, Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING}
-    return int(codes.get(found.verdict, ExitCode.NO_VERDICT))
+    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
-def _print(output: Output, replayer: Replayer, found: Judgement) -> None:
+def _print(output: Output, replayer: Replayer, judgement: Judgement) -> None:
     from rpl_core.text.safety import readable
 
-    output.line(f"{found.verdict.value.upper()}: {readable(found.reason)}")
-    output.line(f"({COVERS}; replayer {replayer.name}, {found.replays} replays)")
-    rows = [_row(one) for one in found.outputs]
+    output.line(f"{judgement.verdict.value.upper()}: {readable(judgement.reason)}")
+    output.line(f"({COVERS}; replayer {replayer.name}, {judgement.replays} replays)")
+    rows = [_row(one) for one in judgement.outputs]
     output.table(("BEHIND", "TYPE", "BYTES", "DIFFERING", "WORST", "TOLERANCE"), rows, right=(2, 3, 4, 5))
-    for one in found.outputs:
+    for one in judgement.outputs:
         if one.first is not None:
             output.line(f"first at 0x{one.first.address:x}: {one.found} instead of {one.expected}")
-    for outside in found.outside:
+    for outside in judgement.outside:
         output.line(f"written beside: {outside.size} bytes at 0x{outside.address:x}")
-    if found.poisoned_bytes is not None:
-        kept = f"kept, since A reads them first: {found.read_first_bytes}"
-        output.line(f"poisoned: {found.poisoned_bytes} bytes; {kept}")
-    if found.controls:
-        noticed = sum(one.outcome.value in ("noticed", "crashed") for one in found.controls)
-        output.line(f"wrong kernels noticed: {noticed} of {len(found.controls)}")
-    for text in found.findings or ():
+    if judgement.poisoned_bytes is not None:
+        kept = f"kept, since A reads them first: {judgement.read_first_bytes}"
+        output.line(f"poisoned: {judgement.poisoned_bytes} bytes; {kept}")
+    if judgement.controls:
+        noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
+        output.line(f"wrong kernels noticed: {noticed} of {len(judgement.controls)}")
+    for text in judgement.findings or ():
         output.line(f"found: {readable(text)}")
-    for kind in found.usual_findings:
+    for kind in judgement.usual_findings:
         output.line(f"A has it, too, so it does not count: {kind}")
-    for edit in found.survivors:
+    for edit in judgement.survivors:
         output.line(f"not noticed: {readable(edit)}")
 
 
@@ -232,24 +232,24 @@ def _ulps(distance: int) -> int | str:
     return distance if distance < NOT_A_NUMBER else "-"
 
 
-def document(capture: Capture, replayer: Replayer, found: Judgement) -> dict[str, Any]:
+def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict[str, Any]:
     """``ulps`` that are no numbers are null: bytes, or not-a-number against a number."""
     return {
         "schema_version": "1.0",
-        "verdict": found.verdict.value,
-        "reason": found.reason,
+        "verdict": judgement.verdict.value,
+        "reason": judgement.reason,
         "covers": COVERS,
         "kernel": capture.dispatch.demangled_name,
         "replayer": {"name": replayer.name, "origin": replayer.origin.value},
-        "replays": found.replays,
-        "outputs": [_plain(one) for one in found.outputs],
-        "written_beside": [{"address": one.address, "size": one.size} for one in found.outside],
-        "poisoned_bytes": found.poisoned_bytes,
-        "read_first_bytes": found.read_first_bytes,
-        "controls": [{"edit": one.edit, "outcome": one.outcome.value} for one in found.controls],
-        "survivors": list(found.survivors),
-        "findings": None if found.findings is None else list(found.findings),
-        "usual_findings": list(found.usual_findings),
+        "replays": judgement.replays,
+        "outputs": [_plain(one) for one in judgement.outputs],
+        "written_beside": [{"address": one.address, "size": one.size} for one in judgement.outside],
+        "poisoned_bytes": judgement.poisoned_bytes,
+        "read_first_bytes": judgement.read_first_bytes,
+        "controls": [{"edit": one.edit, "outcome": one.outcome.value} for one in judgement.controls],
+        "survivors": list(judgement.survivors),
+        "findings": None if judgement.findings is None else list(judgement.findings),
+        "usual_findings": list(judgement.usual_findings),
         "error": None,
     }
 

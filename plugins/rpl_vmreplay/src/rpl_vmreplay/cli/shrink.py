@@ -76,16 +76,16 @@ def accesses_told(session: Session, capture: Capture, replayer: str | None, limi
     return accesses_of(capture, logging_replayer(session, replayer), limit_s)
 
 
-def accesses_document(found: Accesses | None) -> dict[str, Any] | None:
+def accesses_document(accesses: Accesses | None) -> dict[str, Any] | None:
     """``None`` where the launch did not come to its end."""
-    if found is None:
+    if accesses is None:
         return None
     from rpl_vmreplay.capture.ranges import size_of
 
     return {
-        "read_first_bytes": size_of(found.read_first),
-        "written_bytes": size_of(found.written),
-        "touched_bytes": found.bytes,
-        "reproduced": found.reproduced,
-        "reproduced_reason": found.reproduced_reason,
+        "read_first_bytes": size_of(accesses.read_first),
+        "written_bytes": size_of(accesses.written),
+        "touched_bytes": accesses.bytes,
+        "reproduced": accesses.reproduced,
+        "reproduced_reason": accesses.reproduced_reason,
     }

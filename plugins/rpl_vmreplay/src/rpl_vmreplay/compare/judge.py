@@ -119,16 +119,16 @@ def judge(experiment: Experiment, subjects: Subjects, allowance: Allowance) -> J
         scale = _scale(experiment.capture, baseline, allowance)
     except NoBaselineError as error:
         return Judgement(Verdict.UNDECIDED, str(error), replays=experiment.replays)
-    found = _of_candidate(experiment, subjects.b, baseline, scale)
-    if found.verdict is Verdict.EQUAL and experiment.sanitize:
-        found = _sanitized(experiment, subjects, baseline, found)
+    judgement = _of_candidate(experiment, subjects.b, baseline, scale)
+    if judgement.verdict is Verdict.EQUAL and experiment.sanitize:
+        judgement = _sanitized(experiment, subjects, baseline, judgement)
     controls: tuple[Control, ...] = ()
-    if found.verdict is Verdict.EQUAL:
+    if judgement.verdict is Verdict.EQUAL:
         controls = tuple(_controls(experiment, subjects, baseline, scale))
         if blind := blindness(controls):
-            found = attrs.evolve(found, verdict=Verdict.BLIND, reason=blind)
+            judgement = attrs.evolve(judgement, verdict=Verdict.BLIND, reason=blind)
     return attrs.evolve(
-        found,
+        judgement,
         controls=controls,
         poisoned_bytes=size_of(baseline.writes.poisoned),
         read_first_bytes=size_of(baseline.writes.read_first),
@@ -192,13 +192,13 @@ def _name(output: Output) -> str:
 def _of_candidate(
     experiment: Experiment, code: Path, baseline: Baseline, scale: Sequence[Measure]
 ) -> Judgement:
-    found = Judgement(Verdict.UNDECIDED, "nothing was compared")
+    judgement = Judgement(Verdict.UNDECIDED, "nothing was compared")
     for number, pattern in enumerate((*PATTERNS, PATTERNS[0])):
         answer = experiment.other(code, baseline, pattern, number // len(PATTERNS))
-        found = _compared(answer, baseline, scale)
-        if found.verdict is not Verdict.EQUAL:
-            return found
-    return found
+        judgement = _compared(answer, baseline, scale)
+        if judgement.verdict is not Verdict.EQUAL:
+            return judgement
+    return judgement
 
 
 def _compared(answer: Answer, baseline: Baseline, scale: Sequence[Measure]) -> Judgement:
@@ -221,25 +221,27 @@ def _compared(answer: Answer, baseline: Baseline, scale: Sequence[Measure]) -> J
     return Judgement(Verdict.EQUAL, "all that the baseline writes is the same within the tolerance", outputs)
 
 
-def _sanitized(experiment: Experiment, subjects: Subjects, baseline: Baseline, found: Judgement) -> Judgement:
+def _sanitized(
+    experiment: Experiment, subjects: Subjects, baseline: Baseline, judgement: Judgement
+) -> Judgement:
     """Right results by luck are none: B may have no kind of finding that A has not."""
     try:
         ours = experiment.findings(subjects.a)
         theirs = experiment.findings(subjects.b, SANITIZED_LONGER * baseline.limit_s)
     except NoBaselineError as error:
-        return attrs.evolve(found, verdict=Verdict.UNDECIDED, reason=str(error))
+        return attrs.evolve(judgement, verdict=Verdict.UNDECIDED, reason=str(error))
     if isinstance(ours, Failure):
         reason = f"the baseline does not replay with checks: {ours.fact}"
-        return attrs.evolve(found, verdict=Verdict.UNDECIDED, reason=reason)
+        return attrs.evolve(judgement, verdict=Verdict.UNDECIDED, reason=reason)
     if isinstance(theirs, Failure):
         crashed = theirs.kind in CRASHES
         verdict = Verdict.DIFFERENT if crashed else Verdict.UNDECIDED
         reason = f"the candidate does not end as the baseline does: {theirs.fact}"
-        return attrs.evolve(found, verdict=verdict, reason=reason, crashed=crashed)
+        return attrs.evolve(judgement, verdict=verdict, reason=reason, crashed=crashed)
     usual = {one.kind for one in ours}
     new = tuple(one for one in theirs if one.kind not in usual)
     told = attrs.evolve(
-        found, findings=tuple(dict.fromkeys(one.text for one in new)), usual_findings=tuple(sorted(usual))
+        judgement, findings=tuple(dict.fromkeys(one.text for one in new)), usual_findings=tuple(sorted(usual))
     )
     if not new:
         return told
@@ -249,10 +251,10 @@ def _sanitized(experiment: Experiment, subjects: Subjects, baseline: Baseline, f
 
 
 def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) -> OutputResult:
-    expected, found = one.bytes_of(baseline.contents[0]), one.bytes_of(contents)
-    if len(found) != len(expected):  # other code without the variable
+    expected, given = one.bytes_of(baseline.contents[0]), one.bytes_of(contents)
+    if len(given) != len(expected):  # other code without the variable
         return OutputResult(one.output, one.spread, one.tolerance, 1, NOT_A_NUMBER)
-    apart = distances(one.output.kind, expected, found)
+    apart = distances(one.output.kind, expected, given)
     beyond = (apart > one.tolerance).nonzero()[0]
     worst = int(apart.max())
     if not len(beyond):
@@ -261,7 +263,7 @@ def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) 
 
     first, size = int(beyond[0]), one.output.kind.size
     pair = (
-        values_of(one.output.kind, side[first * size : (first + 1) * size])[0] for side in (expected, found)
+        values_of(one.output.kind, side[first * size : (first + 1) * size])[0] for side in (expected, given)
     )
     place = MemoryRange(one.output.address_of(first), size)
     return OutputResult(one.output, one.spread, one.tolerance, len(beyond), worst, place, *pair)
@@ -290,11 +292,11 @@ def _control(
     place.write_bytes(mutant.code)
     for pattern in PATTERNS:
         answer = experiment.other(place, baseline, pattern)
-        found = _compared(answer, baseline, scale)
+        compared = _compared(answer, baseline, scale)
         if answer.failure is not None:
-            outcome = Noticed.CRASHED if found.verdict is Verdict.DIFFERENT else Noticed.REFUSED
+            outcome = Noticed.CRASHED if compared.verdict is Verdict.DIFFERENT else Noticed.REFUSED
             return Control(mutant.edit, outcome)
-        if found.verdict is Verdict.DIFFERENT:
+        if compared.verdict is Verdict.DIFFERENT:
             return Control(mutant.edit, Noticed.BY_RESULTS)
     return Control(mutant.edit, Noticed.SURVIVED)
 

@@ -112,8 +112,8 @@ def _edits_of(
     code: Sequence[_Words], edit: Callable[[_Words], _Edit | None]
 ) -> Iterator[tuple[_Words, _Edit]]:
     for one in code:
-        if one.words and (found := edit(one)) is not None:
-            yield one, found
+        if one.words and (changed := edit(one)) is not None:
+            yield one, changed
 
 
 def _spread(found: list[tuple[_Words, _Edit]]) -> Iterator[tuple[_Words, _Edit]]:

@@ -46,8 +46,8 @@ class CapturedLaunchCheck(EquivalenceCheck):
         capture = whole_capture(folder)
         subjects, yardstick = self._compared[program]
         turns = TurnsRequest(capture, subjects, yardstick, candidate_first, request.options.time_limit_s)
-        found = take_turns(turns, replayer, options)
-        return KernelPairs(found.pairs, found.origin, found.problem, different=found.different)
+        taken = take_turns(turns, replayer, options)
+        return KernelPairs(taken.pairs, taken.origin, taken.problem, different=taken.different)
 
     def check(self, request: EquivalenceRequest) -> EquivalenceReport:
         try:
@@ -71,16 +71,16 @@ class CapturedLaunchCheck(EquivalenceCheck):
         if _same_kernel(subjects):
             return _not_run(f"both builds have the same machine code of the captured {subjects.kernel}")
         replayer = _replayer()
-        found = compare_code(
+        judgement = compare_code(
             capture,
             replayer,
             subjects,
             time_limit_s=request.options.time_limit_s,
             sanitize=request.options.plugins[SANITIZE],
         )
-        if found.yardstick is not None:
-            self._compared[request.candidate_program] = subjects, found.yardstick
-        return _report(capture, replayer, found)
+        if judgement.yardstick is not None:
+            self._compared[request.candidate_program] = subjects, judgement.yardstick
+        return _report(capture, replayer, judgement)
 
 
 def _same_kernel(subjects: Subjects) -> bool:
@@ -116,7 +116,7 @@ def _timing_replayer() -> tuple[Replayer, Options]:
     return replayer_of(session, DEFAULT_REPLAYER), option_values(session, "full-vm", {})
 
 
-def _report(capture: Capture, replayer: Replayer, found: Judgement) -> EquivalenceReport:
+def _report(capture: Capture, replayer: Replayer, judgement: Judgement) -> EquivalenceReport:
     from rpl_vmreplay.compare.judge import Verdict
 
     verdicts = {
@@ -125,20 +125,24 @@ def _report(capture: Capture, replayer: Replayer, found: Judgement) -> Equivalen
         Verdict.BLIND: EquivalenceVerdict.BLIND,
         Verdict.UNDECIDED: EquivalenceVerdict.NOT_RUN,
     }
-    noticed = sum(one.outcome.value in ("noticed", "crashed") for one in found.controls)
-    shown = f"; {noticed} of {len(found.controls)} wrong kernels noticed" if found.controls else ""
+    noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
+    shown = f"; {noticed} of {len(judgement.controls)} wrong kernels noticed" if judgement.controls else ""
     evidence = (
-        f"{found.reason}; {found.replays} replays of the captured {capture.dispatch.demangled_name} by "
-        f"{replayer.name}{shown}{_looked(found)}; for the captured input only"
+        f"{judgement.reason}; {judgement.replays} replays of the captured {capture.dispatch.demangled_name} "
+        f"by {replayer.name}{shown}{_looked(judgement)}; for the captured input only"
     )
-    return EquivalenceReport(verdicts[found.verdict], evidence, crashed=found.crashed)
+    return EquivalenceReport(verdicts[judgement.verdict], evidence, crashed=judgement.crashed)
 
 
-def _looked(found: Judgement) -> str:
-    if found.findings is None:
+def _looked(judgement: Judgement) -> str:
+    if judgement.findings is None:
         return ""
-    usual = f", but for {' and '.join(found.usual_findings)} of the baseline" if found.usual_findings else ""
-    return "" if found.findings else f"; no race and no read of what nobody wrote{usual}"
+    usual = (
+        f", but for {' and '.join(judgement.usual_findings)} of the baseline"
+        if judgement.usual_findings
+        else ""
+    )
+    return "" if judgement.findings else f"; no race and no read of what nobody wrote{usual}"
 
 
 def _not_run(reason: str) -> EquivalenceReport:

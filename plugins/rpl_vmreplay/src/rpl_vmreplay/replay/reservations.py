@@ -30,14 +30,14 @@ class Verdict(IntEnum):
 
 def ranges_of(capture: Capture) -> tuple[MemoryRange, ...]:
     """Whole pages; those that share one or touch are one range, as the replayer reserves them."""
-    found: list[MemoryRange] = []
+    ranges: list[MemoryRange] = []
     for region in sorted(capture.regions, key=lambda one: one.base):
         begin = region.base // PAGE_BYTES * PAGE_BYTES
         end = -(-region.end // PAGE_BYTES) * PAGE_BYTES
-        if found and begin <= found[-1].address + found[-1].size:
-            begin = found.pop().address
-        found.append(MemoryRange(begin, end - begin))
-    return tuple(found)
+        if ranges and begin <= ranges[-1].address + ranges[-1].size:
+            begin = ranges.pop().address
+        ranges.append(MemoryRange(begin, end - begin))
+    return tuple(ranges)
 
 
 def verdict_of(result: ReserveResult) -> Verdict | None:

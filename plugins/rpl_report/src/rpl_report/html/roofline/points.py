@@ -165,16 +165,16 @@ class PointLabel:
 
 def place_labels(points: Iterable[Point], frame: Frame) -> tuple[PointLabel, ...]:
     """Right of the point, or left of it at the edge; a label that would cover another one is left out."""
-    found: list[PointLabel] = []
+    labels: list[PointLabel] = []
     for point in points:
         text = shorten(point.short, LABEL_LENGTH)
         beside = point.radius + 5
         before = point.x + beside + len(text) * LETTER > frame.x.end
         x = point.x - beside if before else point.x + beside
         label = PointLabel(text, point.level, x, point.y + 4, before)
-        if not any(_cover(label, other) for other in found if other.level == label.level):
-            found.append(label)
-    return tuple(found)
+        if not any(_cover(label, other) for other in labels if other.level == label.level):
+            labels.append(label)
+    return tuple(labels)
 
 
 def _cover(label: PointLabel, other: PointLabel) -> bool:

@@ -108,13 +108,13 @@ def _segments(
     x, y = frame.x.place(left), frame.y.place(left * gbps)
     rise = (frame.y.end - frame.y.start) / (frame.y.high - frame.y.low)
     run = (frame.x.end - frame.x.start) / (frame.x.high - frame.x.low)
-    found: list[MemoryRoof] = []
+    roofs: list[MemoryRoof] = []
     for number, top in enumerate(tops):
         x2 = min(x + (top - y) * run / rise, frame.x.end)
         if x2 <= x:
             continue
         y2 = y + (x2 - x) * rise / run
-        found.append(
+        roofs.append(
             MemoryRoof(
                 label=""
                 if number
@@ -132,7 +132,7 @@ def _segments(
             )
         )
         x, y = x2, y2
-    return found
+    return roofs
 
 
 def compute_roofs(

@@ -92,8 +92,8 @@ def taken(column: IntegerColumn, rows: Int32Column, *, none: int = NOT_RECORDED)
     """``column[rows]``, with -1 where ``rows`` is -1 or the value is ``none``."""
     if not len(column):
         return np.full(len(rows), NOT_RECORDED, np.int64)
-    found = column[rows].astype(np.int64)
-    found[found == none] = NOT_RECORDED
+    taken_rows = column[rows].astype(np.int64)
+    taken_rows[taken_rows == none] = NOT_RECORDED
     if int(rows.min(initial=0)) < 0:
-        found[rows < 0] = NOT_RECORDED
-    return found
+        taken_rows[rows < 0] = NOT_RECORDED
+    return taken_rows

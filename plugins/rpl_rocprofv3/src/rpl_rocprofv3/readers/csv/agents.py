@@ -73,15 +73,15 @@ def read_csv_agents(path: Path | None, node: str) -> CsvAgents:
 
 
 def _from_rows(node: str, rows: Iterable[dict[str, str]], path: Path) -> CsvAgents:
-    found: dict[int, tuple[Agent, int]] = {}
+    agents: dict[int, tuple[Agent, int]] = {}
     for row in rows:
         facts = {str(key).lower(): value for key, value in row.items()}
         index = whole_number(facts.get("node_id"))
-        if index is None or len(found) >= _MOST_AGENTS:
+        if index is None or len(agents) >= _MOST_AGENTS:
             raise BadDataError(f"{path}: a row has no Node_Id, or there are more than {_MOST_AGENTS} agents")
         agent = agent_from_facts(node, index, facts.get("agent_type"), facts, facts.get("name"))
         logical = whole_number(facts.get("logical_node_id"))
-        found.setdefault(index, (agent, index if logical is None else logical))
-    ordered = [found[index] for index in sorted(found)]
+        agents.setdefault(index, (agent, index if logical is None else logical))
+    ordered = [agents[index] for index in sorted(agents)]
     logical_ids = {logical: place for place, (_, logical) in enumerate(ordered)}
     return CsvAgents(node, [agent for agent, _ in ordered], logical_ids, described=True)

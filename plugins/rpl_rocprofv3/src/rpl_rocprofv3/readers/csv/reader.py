@@ -39,8 +39,8 @@ class CsvReader(Reader):
             return ()
         from rpl_rocprofv3.readers.csv.sets import csv_sets
 
-        found = self._sets(csv_sets(files))
-        return (*found, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
+        recorded_sets = self._sets(csv_sets(files))
+        return (*recorded_sets, *(self._foreign(path) for path in sorted(files) if _is_old(path)))
 
     def _sets(self, sets: Sequence[CsvSet]) -> Sequence[InputSet]:
         from rpl_rocprofv3.readers.csv.sets import CSV_FORMAT, described

@@ -155,14 +155,14 @@ class _Builder:
         try:
             return np.fromiter(map(int, values), np.int64, len(values))
         except (ValueError, OverflowError):
-            found = np.fromiter((_integer(value) for value in values), np.int64, len(values))
+            numbers = np.fromiter((_integer(value) for value in values), np.int64, len(values))
             self.rounded[name] += sum("e" in v.lower() for v in values)
             self.averaged[name] += sum(_has_fraction(v) for v in values)
             self.unreadable += sum(
                 number == NOT_RECORDED and bool(value.strip())
-                for number, value in zip(found.tolist(), values, strict=True)
+                for number, value in zip(numbers.tolist(), values, strict=True)
             )
-            return found
+            return numbers
 
     def finished(self) -> CsvColumns:
         def joined(names: dict[str, int], kind: type) -> dict[str, np.ndarray]:

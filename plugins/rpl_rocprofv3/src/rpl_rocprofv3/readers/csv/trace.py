@@ -42,10 +42,10 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
     agents = read_csv_agents(paths.get(AGENTS), CSV_NODE)
     readings = read_csv_counters(paths[COUNTERS], findings) if COUNTERS in paths else None
     if KERNELS in paths:
-        found = read_csv_dispatches(paths[KERNELS], agents, findings)
+        dispatches = read_csv_dispatches(paths[KERNELS], agents, findings)
     else:
         assert readings is not None  # a set without both is refused
-        found = dispatches_of_counters(readings, agents)
+        dispatches = dispatches_of_counters(readings, agents)
     copies = read_csv_copies(paths[COPIES], agents, findings) if COPIES in paths else None
     calls = read_csv_calls(paths[HIP], findings) if HIP in paths else None
     pids = (files.pid, readings.pid if readings else None, calls.pid if calls else None)
@@ -56,10 +56,10 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
         source=TraceSource(reader, CSV_FORMAT, tuple(str(path) for _, path in sorted(paths.items()))),
         processes=(process,),
         agents=tuple(agents.agents),
-        kernels=found.kernels,
-        rows=found.rows,
-        stream_id=found.stream_id,
-        queue_id=found.queue_id,
+        kernels=dispatches.kernels,
+        rows=dispatches.rows,
+        stream_id=dispatches.stream_id,
+        queue_id=dispatches.queue_id,
         copies=copies,
         calls=(calls.values, calls.functions) if calls else None,
         counter_names=readings.names if readings else (),
@@ -68,7 +68,9 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
     )
     trace = assembled(
         parts,
-        lambda ordered: readings.rows(found.rows.dispatch_id, ordered.row_of, findings) if readings else None,
+        lambda ordered: (
+            readings.rows(dispatches.rows.dispatch_id, ordered.row_of, findings) if readings else None
+        ),
         findings,
     )
     return trace if KERNELS in paths else with_flat_geometry(trace)

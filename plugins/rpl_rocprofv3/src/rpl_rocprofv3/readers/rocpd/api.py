@@ -193,24 +193,24 @@ def api_calls(
 
 
 def _arguments(database: Database, part: Part, event_id: IntegerColumn, findings: Findings) -> ApiArguments:
-    found = no_arguments(len(event_id))
+    arguments = no_arguments(len(event_id))
     table = part.table("arg")
     if table is None:
-        return found
+        return arguments
     listed = read_arguments(database, table, (_STREAM, _EVENT, _FLAGS, *_DEVICES))
     unreadable = 0
-    for name, column in ((_STREAM, found.stream_handle), (_EVENT, found.event_handle)):
+    for name, column in ((_STREAM, arguments.stream_handle), (_EVENT, arguments.event_handle)):
         rows, code = _of_calls(listed[name], event_id)
         handles = np.append(handle_values(listed[name].texts), NO_HANDLE)[code]
         unreadable += int((handles == NO_HANDLE).sum())
         column[rows] = handles
-    for name, numbers in ((_FLAGS, found.flags), *((name, found.device) for name in _DEVICES)):
+    for name, numbers in ((_FLAGS, arguments.flags), *((name, arguments.device) for name in _DEVICES)):
         rows, code = _of_calls(listed[name], event_id)
         numbers[rows] = np.append(number_values(listed[name].texts), NOT_RECORDED)[code]
     findings.add(
         "api.unreadable_handle", unreadable, "stream or event arguments are no pointers and count as absent"
     )
-    return found
+    return arguments
 
 
 def _of_calls(texts: ArgumentTexts, event_id: IntegerColumn) -> tuple[Int64Column, Int32Column]:

@@ -76,7 +76,7 @@ def _node(nid: object, hostnames: dict[int, str | None]) -> tuple[str, str | Non
 def read_processes(part: Part) -> Processes:
     """All processes of the part, in order of their row id."""
     hostnames = _node_names(part)
-    found: dict[int, Process] = {}
+    processes: dict[int, Process] = {}
     grouped = False
     columns = ("id", "nid", "pid", "init", "fini", "start", "end", "command", "extdata")
     for row_id, nid, pid, init, fini, start, end, command, extdata in _rows(part, "info_process", *columns):
@@ -84,7 +84,7 @@ def read_processes(part: Part) -> Processes:
             continue
         node, hostname = _node(nid, hostnames)
         grouped = grouped or parsed_facts(extdata).get("group_by_queue") is True
-        found.setdefault(
+        processes.setdefault(
             row_id,
             Process(
                 guid=part.guid,
@@ -96,17 +96,17 @@ def read_processes(part: Part) -> Processes:
                 end_ns=whole_number(fini) or whole_number(end) or None,
             ),
         )
-    if not found:  # a part is one process by design: its rows belong together, whatever was lost
+    if not processes:  # a part is one process by design: its rows belong together, whatever was lost
         node, hostname = _node(min(hostnames, default=None), hostnames)
-        found[NOT_RECORDED] = Process(guid=part.guid, pid=NOT_RECORDED, node=node, hostname=hostname)
-    ids = tuple(sorted(found))
-    return Processes(ids, tuple(found[i] for i in ids), grouped)
+        processes[NOT_RECORDED] = Process(guid=part.guid, pid=NOT_RECORDED, node=node, hostname=hostname)
+    ids = tuple(sorted(processes))
+    return Processes(ids, tuple(processes[i] for i in ids), grouped)
 
 
 def read_agents(part: Part) -> Agents:
     """All agents of the part, in order of their row id."""
     hostnames = _node_names(part)
-    found: dict[int, Agent] = {}
+    agents: dict[int, Agent] = {}
     columns = ("id", "nid", "type", "absolute_index", "uuid", "name", "product_name", "model_name", "extdata")
     for row_id, nid, kind, index, chip, name, product, model, extdata in _rows(part, "info_agent", *columns):
         if not isinstance(row_id, int):
@@ -114,9 +114,9 @@ def read_agents(part: Part) -> Agents:
         facts = {"device_id": chip, "product_name": product or model, **parsed_facts(extdata)}
         node, _ = _node(nid, hostnames)
         number = index if isinstance(index, int) else row_id
-        found.setdefault(row_id, agent_from_facts(node, number, kind, facts, name))
-    ids = tuple(sorted(found))
-    return Agents(ids, tuple(found[i] for i in ids))
+        agents.setdefault(row_id, agent_from_facts(node, number, kind, facts, name))
+    ids = tuple(sorted(agents))
+    return Agents(ids, tuple(agents[i] for i in ids))
 
 
 def read_kernels(part: Part, used: Sequence[int], process_of: dict[int, int]) -> tuple[list[Kernel], int]:
@@ -130,12 +130,12 @@ def read_kernels(part: Part, used: Sequence[int], process_of: dict[int, int]) ->
         *("id", "pid", "code_object_id", "kernel_name", "display_name", "kernarg_segment_size"),
         *("group_segment_size", "sgpr_count", "arch_vgpr_count", "accum_vgpr_count"),
     )
-    found: dict[int, Kernel] = {}
+    by_id: dict[int, Kernel] = {}
     for row in _rows(part, "info_kernel_symbol", *columns):
         row_id, pid, code_object, symbol, name, kernarg, lds, sgpr, vgpr, agpr = row
-        if row_id not in wanted or row_id in found or not (name or symbol):
+        if row_id not in wanted or row_id in by_id or not (name or symbol):
             continue
-        found[row_id] = Kernel(
+        by_id[row_id] = Kernel(
             name=display_name(str(name or symbol)),
             symbol=plain_symbol(_text(symbol)),
             process=process_of.get(pid, NOT_RECORDED),
@@ -146,8 +146,8 @@ def read_kernels(part: Part, used: Sequence[int], process_of: dict[int, int]) ->
             kernarg_bytes=whole_number(kernarg),
             code_object=objects.get(code_object),
         )
-    unknown = [i for i in used if i not in found]
-    kernels = [found.get(i) or Kernel(name=f"unknown kernel (id {i})") for i in used]
+    unknown = [i for i in used if i not in by_id]
+    kernels = [by_id.get(i) or Kernel(name=f"unknown kernel (id {i})") for i in used]
     return kernels, len(unknown)
 
 

@@ -56,11 +56,11 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     tree = host.tree
     raw = read_dispatch_columns(database, part, findings)
     stream_id, queue_id = raw["stream_id"], raw["queue_id"]
-    found = resolve_dispatches(part, raw, events, processes, agents, findings)
+    resolved = resolve_dispatches(part, raw, events, processes, agents, findings)
     del raw  # with millions of rows every column that is done with counts
     copies = read_copies(database, part, events, processes, agents, findings)
     counters = read_counters(database, part, findings)
-    rows = found.rows
+    rows = resolved.rows
     if tree is not None:
         rows = attrs.evolve(rows, correlation_id=tree.launching(rows.correlation_id))
     stream_ids = [stream_id, *([copies[1]] if copies else [])]
@@ -68,7 +68,7 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
         source=TraceSource(reader, form, (str(database.path),)),
         processes=processes.values,
         agents=agents.values,
-        kernels=found.kernels,
+        kernels=resolved.kernels,
         rows=rows,
         stream_id=stream_id,
         queue_id=queue_id,
@@ -82,7 +82,7 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
         origin=_origin(database, part, findings),
     )
     trace = assembled(
-        parts, lambda ordered: counters.rows(found.event_id, ordered) if counters else None, findings
+        parts, lambda ordered: counters.rows(resolved.event_id, ordered) if counters else None, findings
     )
     device_events = read_hip_events(database, part, events, processes, agents, trace.queues, findings)
     return attrs.evolve(trace, device_events=device_events, diagnostics=findings.diagnostics())

@@ -85,8 +85,8 @@ class _RpdFile:
     def _process_of(self, api: Int64Column) -> Int32Column:
         """Process index of the calls; the only process where the call is unknown."""
         pid = taken(self.calls.raw["pid"], positions(api, self.calls.raw["id"]))
-        found = positions(pid, self.pids)
-        return np.maximum(found, 0) if len(self.pids) <= 1 else found
+        rows = positions(pid, self.pids)
+        return np.maximum(rows, 0) if len(self.pids) <= 1 else rows
 
     def _dispatch_rows(self) -> tuple[tuple[Kernel, ...], DispatchRows, Int64Column]:
         chosen = self.operations.is_kernel

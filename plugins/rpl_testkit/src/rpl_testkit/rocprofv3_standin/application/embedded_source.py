@@ -27,9 +27,9 @@ _HEADER: Final = struct.Struct("<IIQQQQ")
 def embedded_source(command: Sequence[str]) -> bytes | None:
     """The sources in the first file that `command` names and that has some; None when no word names such."""
     for word in command:
-        found = shutil.which(word) if word == command[0] else word
-        if found and Path(found).is_file():
-            source = _source_of(Path(found))
+        program = shutil.which(word) if word == command[0] else word
+        if program and Path(program).is_file():
+            source = _source_of(Path(program))
             if source is not None:
                 return source
     return None

@@ -29,8 +29,8 @@ def parse_command_line(
     if "--" in own:
         position = own.index("--")
         own, application = own[:position], own[position + 1 :]
-    found = vars(_parser(release, environment).parse_args(own))
-    return {key: value for key, value in found.items() if value is not None}, application
+    values = vars(_parser(release, environment).parse_args(own))
+    return {key: value for key, value in values.items() if value is not None}, application
 
 
 def _parser(release: EmulatedRocm, environment: Mapping[str, str]) -> argparse.ArgumentParser:
