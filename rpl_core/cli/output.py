@@ -73,9 +73,9 @@ class Output:
         click.echo(f"{severity}: {describe(diagnostic, others)}", err=True)
 
     def table(
-        self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
+        self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
     ) -> None:
-        """An aligned table; ``right`` holds the indices of right-aligned columns."""
+        """An aligned table; ``right`` names right-aligned columns."""
         click.echo(format_table(columns, rows, right=right))
 
     @contextmanager

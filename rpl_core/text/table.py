@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from rpl_core.text.safety import printable
 
 
-def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> str:
     """Columns padded to their widest cell, two spaces apart, without trailing blanks.
 
-    ``right`` holds the indices of right-aligned columns.
+    ``right`` names right-aligned columns.
     """
     cells = [[printable(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    numeric = set(right)
     lines = []
     for row in cells:
         padded = [
-            cell.rjust(width) if i in numeric else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, cell, width in zip(columns, row, widths, strict=True)
         ]
         lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from rpl_core.model.origin import Origin
 from rpl_vmreplay.capture.ranges import common, size_of, union, without
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
 from rpl_vmreplay.compare.experiment import Baseline, Experiment, NoBaselineError
-from rpl_vmreplay.compare.judge import Control, Measure, Noticed, Subjects, Yardstick, blindness
+from rpl_vmreplay.compare.judge import Control, ControlOutcome, Measure, Subjects, Yardstick, blindness
 from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
 from rpl_vmreplay.compare.outputs import Output
 from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
@@ -90,14 +90,24 @@ def _controls(empty, *outcomes):
 @pytest.mark.parametrize(
     ("controls", "words"),
     [
-        (_controls(Noticed.BY_RESULTS, *[Noticed.BY_RESULTS] * 6, *[Noticed.SURVIVED] * 2), None),
-        (_controls(Noticed.SURVIVED, *[Noticed.BY_RESULTS] * 8), "a kernel that does nothing"),
         (
-            _controls(Noticed.BY_RESULTS, *[Noticed.BY_RESULTS] * 9, *[Noticed.SURVIVED] * 3),
+            _controls(
+                ControlOutcome.BY_RESULTS, *[ControlOutcome.BY_RESULTS] * 6, *[ControlOutcome.SURVIVED] * 2
+            ),
+            None,
+        ),
+        (_controls(ControlOutcome.SURVIVED, *[ControlOutcome.BY_RESULTS] * 8), "a kernel that does nothing"),
+        (
+            _controls(
+                ControlOutcome.BY_RESULTS, *[ControlOutcome.BY_RESULTS] * 9, *[ControlOutcome.SURVIVED] * 3
+            ),
             "3 of 12 wrong kernels",
         ),
-        (_controls(Noticed.BY_RESULTS, *[Noticed.BY_RESULTS] * 7, Noticed.REFUSED), "only 7 wrong kernels"),
-        (_controls(Noticed.BY_RESULTS, *[Noticed.CRASHED] * 8), "every wrong kernel crashed"),
+        (
+            _controls(ControlOutcome.BY_RESULTS, *[ControlOutcome.BY_RESULTS] * 7, ControlOutcome.REFUSED),
+            "only 7 wrong kernels",
+        ),
+        (_controls(ControlOutcome.BY_RESULTS, *[ControlOutcome.CRASHED] * 8), "every wrong kernel crashed"),
     ],
 )
 def test_a_comparison_that_misses_wrong_kernels_is_blind(controls, words):

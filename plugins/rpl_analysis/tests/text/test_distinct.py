@@ -66,7 +66,7 @@ def test_random_names_of_few_letters_fit_and_stay_apart():
 
 def test_a_table_keeps_its_rows_apart():
     rows = [(name, "1") for name in GEMMS]
-    table, _ = fit_table(("kernel", "n"), rows, 60, right=(1,), longest_name=40)
+    table, _ = fit_table(("kernel", "n"), rows, 60, right=("n",), longest_name=40)
     lines = table.splitlines()
     assert len(set(lines)) == 1 + len(GEMMS)
     assert max(map(len, lines)) <= 40 + 2 + 1

@@ -126,7 +126,7 @@ def diff(
         output.json(compared.plain())
         return
     figures = [(name, _number(a), _number(b)) for name, (a, b) in compared.figures.items()]
-    output.table(("FIGURE", "BEFORE", "AFTER"), figures, right=(1, 2))
+    output.table(("FIGURE", "BEFORE", "AFTER"), figures, right=("BEFORE", "AFTER"))
     output.line()
     rows = [
         (
@@ -139,7 +139,8 @@ def diff(
         )
         for row in compared.rows[:_SHOWN_CHANGES]
     ]
-    output.table(("CYCLES/WAVE", "BEFORE", "AFTER", "LINE", "LINE", "ISA"), rows, right=range(5))
+    columns = ("CYCLES/WAVE", "BEFORE", "AFTER", "LINE", "LINE", "ISA")
+    output.table(columns, rows, right=columns[:-1])
 
 
 @att.command("export")

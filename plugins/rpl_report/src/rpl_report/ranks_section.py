@@ -57,10 +57,10 @@ def _ranks(told: RanksPart) -> Iterator[Block]:
     gpus = _counted(len(told.gpus) + told.gpus_left_out, "GPU")
     yield Paragraph(f"{ranks} on {gpus}: {duration_ns(told.runtime_ns)} of kernels {makespan}.")
     columns = ("rank", "GPU", "kernels", "makespan")
-    talking = ("collectives", "waiting", "comes last", "beside kernels") if told.collectives else ()
-    columns = (*columns, *talking, "GPU busy", "at once", "process")
+    communicating = ("collectives", "waiting", "comes last", "beside kernels") if told.collectives else ()
+    columns = (*columns, *communicating, "GPU busy", "at once", "process")
     rows = tuple(
-        (*_rank(rank), *(_talk(told, rank) if talking else ()), *_load(told, rank))
+        (*_rank(rank), *(_communication(told, rank) if communicating else ()), *_load(told, rank))
         for rank in told.ranks[:_SHOWN_RANKS]
     )
     yield Table(columns, rows, right=columns)
@@ -89,7 +89,7 @@ def _gpu_of(ranks: RanksPart, rank: RankTimePart) -> GpuTimePart | None:
     return next((gpu for gpu in ranks.gpus if (gpu.node, gpu.agent) == (rank.node, rank.agent)), None)
 
 
-def _talk(ranks: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
+def _communication(ranks: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
     """Time in collectives, the part of it hidden behind other kernels of the GPU, and who waited."""
     gpu = _gpu_of(ranks, rank)
     hidden = gpu.overlapped_ns / gpu.communication_ns if gpu and gpu.communication_ns else None

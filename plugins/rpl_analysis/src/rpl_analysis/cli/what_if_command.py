@@ -133,7 +133,7 @@ def show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) -> 
     if document.alone:
         rows.append(_row("all of these at once", "", document.together))
     columns = ("what if", "faster by", "application", "gain", "speed-up")
-    output.table(columns, rows, right=(1, 2, 3, 4))
+    output.table(columns, rows, right=columns[1:])
     output.line()
     output.line("Modelled: durations do not depend on what runs beside them; launches, host time and")
     output.line("waits stay as recorded.")

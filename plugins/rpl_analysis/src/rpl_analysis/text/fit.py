@@ -24,8 +24,8 @@ def fit_table(
     rows: Sequence[Sequence[str]],
     width: int,
     *,
-    right: Sequence[int] = (),
-    droppable: Sequence[int] = (),
+    right: Sequence[str] = (),
+    droppable: Sequence[str] = (),
     longest_name: int | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """An aligned table of at most ``width`` characters, and the columns that it lost, in their order.
@@ -36,14 +36,14 @@ def fit_table(
     kept = list(range(len(columns)))
     for dropped in (None, *droppable):
         if dropped is not None:
-            kept.remove(dropped)
+            kept.remove(next(i for i in reversed(kept) if columns[i] == dropped))
         room = width - sum(_width(columns, rows, i) + _BETWEEN for i in kept[1:])
         if room >= min(_LEAST_NAME, _width(columns, rows, 0)):
             break
     room = min(max(room, _LEAST_NAME), longest_name or room)
     short = shorten_apart((printable(row[0]) for row in rows), room)
     cells = [[short[printable(row[0])], *(row[i] for i in kept[1:])] for row in rows]
-    table = format_table([columns[i] for i in kept], cells, right=[kept.index(i) for i in right if i in kept])
+    table = format_table([columns[i] for i in kept], cells, right=right)
     return table, tuple(columns[i] for i in range(len(columns)) if i not in kept)
 
 

@@ -74,7 +74,7 @@ def listing_text(chosen: Chosen, order: str = "line", top: int | None = None) ->
             for note in notes.get(entry.line, ())
         ]
     rows += _gap(skipped)
-    return format_table(_COLUMNS, rows, right=range(7))
+    return format_table(_COLUMNS, rows, right=_COLUMNS[:-1])
 
 
 def _totals(chosen: Chosen) -> Totals:

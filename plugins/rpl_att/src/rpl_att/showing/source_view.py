@@ -44,7 +44,7 @@ def source_text(chosen: Chosen) -> str:
         if path not in texts:
             texts[path] = read_source(folder, names, path)
         rows.append((*_figures(line), shorten(line.source, 60), _line_text(texts[path], number)))
-    return format_table(_COLUMNS, rows, right=range(5))
+    return format_table(_COLUMNS, rows, right=_COLUMNS[:-2])
 
 
 def _place(source: str) -> tuple[str, int | None]:

@@ -122,7 +122,8 @@ def _devices(document: AutotuneDocument) -> Iterator[str]:
         for device in document.devices
     ]
     yield ""
-    yield format_table(("device", "evaluations", "reference", "times multiplied by"), rows, right=(1, 2, 3))
+    columns = ("device", "evaluations", "reference", "times multiplied by")
+    yield format_table(columns, rows, right=columns[1:])
 
 
 def _table(document: AutotuneDocument) -> Iterator[str]:
@@ -139,7 +140,8 @@ def _table(document: AutotuneDocument) -> Iterator[str]:
         for item in good[:_SHOWN]
     ]
     if rows:
-        yield format_table(("no.", "time", "predicted", "phase", "configuration"), rows, right=(0, 1, 2))
+        columns = ("no.", "time", "predicted", "phase", "configuration")
+        yield format_table(columns, rows, right=("no.", "time", "predicted"))
     failed = [item for item in document.evaluations if item.state != "ok"]
     for item in failed[:3]:
         yield shorten(f"{item.state}: {configuration_text(item.parameters)}: {item.reason}", 160)

@@ -76,7 +76,7 @@ class _RegressionSearch(Search):
                 break
             chosen.append(proposed)
             if proposed.predicted_ms is not None and len(chosen) < count:
-                training = self._with_belief(training, proposed.index, math.log(proposed.predicted_ms))
+                training = self._with_expected_time(training, proposed.index, math.log(proposed.predicted_ms))
         return chosen
 
     def _seed_size(self) -> int:
@@ -154,7 +154,7 @@ class _RegressionSearch(Search):
         sample = self._generator.choice(free, _MOST_CANDIDATES, replace=False)
         return np.union1d(sample, np.asarray(near, np.intp))
 
-    def _with_belief(self, training: Training, index: int, log_time: float) -> Training:
+    def _with_expected_time(self, training: Training, index: int, log_time: float) -> Training:
         """As if ``index`` had been measured as predicted, so that the next choice looks elsewhere."""
         believed = attrs.evolve(
             training,

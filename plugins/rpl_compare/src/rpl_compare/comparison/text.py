@@ -29,7 +29,7 @@ USUAL_PAIRS = 30
 #: Small kernels beyond these are counted, not listed; the document holds them all (chosen).
 _SMALL_SHOWN = 10
 _COLUMNS = ("", "BASE", "NEW", "change", "interval", "noise", "detectable", "verdict")
-_RIGHT = range(1, len(_COLUMNS) - 1)
+_RIGHT = _COLUMNS[1:-1]
 
 
 def compare_text(document: CompareDocument, form: str = "short") -> str:
@@ -123,7 +123,7 @@ def _one_sided(document: CompareDocument, names: dict[str, str]) -> Iterator[str
             yield format_table(
                 ("kernel", "time", "launches", "share"),
                 [_one_sided_row(k, names[k.name]) for k in kernels[:20]],
-                right=(1, 2, 3),
+                right=("time", "launches", "share"),
             )
 
 
@@ -191,7 +191,7 @@ def history_text(document: HistoryDocument, form: str = "short") -> str:
     names = document_names(document.kernels, form)
     rows = [row for item in items for row in _history_rows(item, names)]
     columns = ("", "at entry", "before", "after", "change", "entries", "")
-    table = format_table(columns, rows, right=(2, 3, 4, 5)) if rows else "no step in any item"
+    table = format_table(columns, rows, right=columns[2:-1]) if rows else "no step in any item"
     first, last = document.entries[0].name, document.entries[-1].name
     work = f", only the ranges {shorten(document.range, 40)!r}" if document.range else ""
     head = f"{len(document.entries)} entries, {one_line(first)} .. {one_line(last)}{one_line(work)}"

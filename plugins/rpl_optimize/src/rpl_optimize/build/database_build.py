@@ -85,7 +85,7 @@ class DatabaseBuilder(TextBuilder):
                 next_step="give the project's own build: --build 'make app'",
             )
         compiler = entry or next(iter(by_file.values()))
-        require_program((_compiler_seen_from_here(compiler),))
+        require_program((_compiler_path(compiler),))
         return cls(
             summary=f"{Path(compiler.compiler).name} as in {database}",
             command=request.command,
@@ -190,7 +190,7 @@ def _overlay_of(text: Path) -> Path:
     return text.with_name(f"{text.name}.overlay.yaml")
 
 
-def _compiler_seen_from_here(entry: Entry) -> str:
+def _compiler_path(entry: Entry) -> str:
     return str(entry.directory / entry.compiler) if os.sep in entry.compiler else entry.compiler
 
 

@@ -109,7 +109,7 @@ def _print_events(output: Output, entries: Sequence[LedgerEntry]) -> None:
     rows = [
         (str(e.sequence), e.time_utc[:19], e.event.value, candidate_of(e), summary_of(e)) for e in entries
     ]
-    output.table(("LINE", "UTC", "EVENT", "CANDIDATE", "WHAT"), rows, right=(0, 3))
+    output.table(("LINE", "UTC", "EVENT", "CANDIDATE", "WHAT"), rows, right=("LINE", "CANDIDATE"))
 
 
 def _event(entry: LedgerEntry) -> dict[str, Any]:

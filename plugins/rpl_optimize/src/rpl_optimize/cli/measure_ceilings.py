@@ -257,4 +257,5 @@ def _show(session: Session, measured: KeptDevice) -> None:
         )
         for one in measured.rates
     ]
-    session.output.table(("KERNEL", "PIPE", "BEST", "SLOWEST", "UNIT", "REFUSED"), rows, right=(2, 3))
+    columns = ("KERNEL", "PIPE", "BEST", "SLOWEST", "UNIT", "REFUSED")
+    session.output.table(columns, rows, right=("BEST", "SLOWEST"))

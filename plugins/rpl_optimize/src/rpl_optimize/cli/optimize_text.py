@@ -19,7 +19,7 @@ def optimize_text(document: OptimizeDocument, root: Path) -> str:
     if document.candidates:
         columns = ("#", "KERNEL", "VERDICT", "KERNEL GAIN", "APP GAIN", "PREDICTED", "CANDIDATE")
         rows = [_row(candidate) for candidate in document.candidates]
-        lines += [format_table(columns, rows, right=(0, 3, 4, 5)), ""]
+        lines += [format_table(columns, rows, right=("#", "KERNEL GAIN", "APP GAIN", "PREDICTED")), ""]
         lines += [_sentence(candidate) for candidate in document.candidates]
         lines.append("")
     end = [f"dominance shift: {sentence}" for sentence in document.dominance_shifts]

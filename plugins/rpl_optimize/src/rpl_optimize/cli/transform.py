@@ -105,7 +105,7 @@ def _show(offers: Offers, output: Output) -> None:
         )
         for offered in offers.candidates
     ]
-    output.table(columns, rows, right=(1,))
+    output.table(columns, rows, right=("LINE",))
     for offered in offers.candidates:
         for line in _refusals(offered):
             output.line(f"{offered.id}: {line}")

@@ -79,7 +79,7 @@ class Ledger:
         ledger = cls(path, descriptor)
         with ledger._closed_on_error():
             _lock(path, descriptor)
-            ledger._go_on()
+            ledger._continue()
         return ledger
 
     @property
@@ -158,7 +158,7 @@ class Ledger:
                 next_step="trust no verdict of this session; start a new one",
             )
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         # All that is complete must be right before anything is cut.
         for entry in read_ledger(self.path, accept_torn=True):
             self._state = self._state.after(entry, len(encode(entry)))

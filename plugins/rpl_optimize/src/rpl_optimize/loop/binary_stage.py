@@ -96,7 +96,7 @@ def guard_binary(
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
     diff = compare_code_objects(before, after, launch=launch, occupancy_of=occupancy_of)
     if limit is not None:
-        diff = _with_promise(diff, kernel, limit)
+        diff = _with_declared_limit(diff, kernel, limit)
     if lds_growth is not None:
         diff = _with_growth(diff, kernel, lds_growth)
     verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)
@@ -139,7 +139,7 @@ def launch_of(profile: ProfileDocument, recorded: str) -> LaunchAssumption:
     return LaunchAssumption()
 
 
-def _with_promise(diff: AbiDiff, kernel: str, limit: LaunchLimit) -> AbiDiff:
+def _with_declared_limit(diff: AbiDiff, kernel: str, limit: LaunchLimit) -> AbiDiff:
     """Without the one difference that the edit means to make: it breaks no launch that keeps the promise."""
 
     def intended(what: str, name: str | None, after: str | None) -> bool:

@@ -132,12 +132,12 @@ def _fitted(
     columns: Sequence[Column], rows: Sequence[tuple[str, ...]], width: int
 ) -> tuple[str, Sequence[str]]:
     """The table in ``width``, and the titles of the columns that had no room."""
-    ranked = sorted((column.dropped, i) for i, column in enumerate(columns) if column.dropped is not None)
+    ranked = sorted((column.dropped, column.title) for column in columns if column.dropped is not None)
     return fit_table(
         [column.title for column in columns],
         rows,
         width,
-        right=[i for i, column in enumerate(columns) if column.right],
-        droppable=[i for _, i in ranked],
+        right=[column.title for column in columns if column.right],
+        droppable=[title for _, title in ranked],
         longest_name=NAME_WIDTH,
     )

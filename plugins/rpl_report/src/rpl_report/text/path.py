@@ -158,7 +158,7 @@ def _what_if(dag: DagDocument, named: _Names, width: int) -> str:
     labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
     rows = [(named.of(forecast), *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
-    table, _ = fit_table(columns, rows, width, right=tuple(range(1, len(columns))))
+    table, _ = fit_table(columns, rows, width, right=labels)
     return f"\n{table}{_shift(dag, named)}"
 
 

@@ -141,7 +141,10 @@ def corrections_section(
     if not rows:
         return ""
     columns = ("FLOPs per launch", "counted", "est.: active lanes", "label then")
-    return fit_table(columns, rows, width, right=(1, 2), droppable=(1,), longest_name=_LONGEST_NAME)[0]
+    droppable = ("counted",)
+    return fit_table(
+        columns, rows, width, right=columns[1:3], droppable=droppable, longest_name=_LONGEST_NAME
+    )[0]
 
 
 def _figure(metric: MetricDoc | None) -> str:

@@ -30,11 +30,12 @@ def _block(block: Block, width: int) -> str:
 
 def _table(table: Table, width: int) -> str:
     """Columns go from the last one on where the width does not allow all of them."""
+    columns = [readable(column) for column in table.columns]
     text, lost = fit_table(
-        [readable(column) for column in table.columns],
+        columns,
         [[readable(cell) for cell in row] for row in table.rows],
         width,
-        right=[i for i, column in enumerate(table.columns) if column in table.right],
-        droppable=range(len(table.columns) - 1, 0, -1),
+        right=[readable(column) for column in table.right],
+        droppable=columns[:0:-1],
     )
     return f"{text}\n(no room for {', '.join(lost)}: use a wider terminal)" if lost else text

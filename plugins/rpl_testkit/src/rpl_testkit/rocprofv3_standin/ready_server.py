@@ -41,11 +41,11 @@ def serve(path: str) -> None:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()
-                _look_after(connection)
+                _serve(connection)
             connection.close()
 
 
-def _look_after(client: socket.socket) -> None:
+def _serve(client: socket.socket) -> None:
     """Run one command line in a process of its own; pass signals on and the end back. Does not return."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()

@@ -158,7 +158,7 @@ def _print_capture(output: Output, opened: Capture) -> None:
     rows = [
         (f"0x{one.base:x}", str(one.size), _kind(opened, one), _note(opened, one)) for one in opened.regions
     ]
-    output.table(("ADDRESS", "BYTES", "KIND", "NOTE"), rows, right=(1,))
+    output.table(("ADDRESS", "BYTES", "KIND", "NOTE"), rows, right=("BYTES",))
 
 
 def _print_extras(output: Output, extras: Extras) -> None:

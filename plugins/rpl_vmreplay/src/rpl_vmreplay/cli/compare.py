@@ -158,7 +158,8 @@ def _print(output: Output, replayer: Replayer, judgement: Judgement) -> None:
     output.line(f"{judgement.verdict.value.upper()}: {readable(judgement.reason)}")
     output.line(f"({COVERS}; replayer {replayer.name}, {judgement.replays} replays)")
     rows = [_row(one) for one in judgement.outputs]
-    output.table(("BEHIND", "TYPE", "BYTES", "DIFFERING", "WORST", "TOLERANCE"), rows, right=(2, 3, 4, 5))
+    columns = ("BEHIND", "TYPE", "BYTES", "DIFFERING", "WORST", "TOLERANCE")
+    output.table(columns, rows, right=columns[2:])
     for one in judgement.outputs:
         if one.first is not None:
             output.line(f"first at 0x{one.first.address:x}: {one.found} instead of {one.expected}")

@@ -77,7 +77,7 @@ def _told(output: Output, request: ReserveRequest, result: ReserveResult, *, as_
             for one in result.reservations
         ]
         if rows:
-            output.table(("REQUESTED", "RETURNED", "BYTES", "EXACT"), rows, right=(2,))
+            output.table(("REQUESTED", "RETURNED", "BYTES", "EXACT"), rows, right=("BYTES",))
         output.line("undecided" if verdict is None else f"{verdict.name.lower()}: {_count(request, result)}")
     if failure is not None:
         said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)

@@ -43,7 +43,7 @@ class Verdict(str, Enum):
     UNDECIDED = "undecided"
 
 
-class Noticed(str, Enum):
+class ControlOutcome(str, Enum):
     BY_RESULTS = "noticed"
     CRASHED = "crashed"
     SURVIVED = "survived"
@@ -68,7 +68,7 @@ class OutputResult:
 @frozen
 class Control:
     edit: str
-    outcome: Noticed
+    outcome: ControlOutcome
 
 
 @frozen
@@ -91,7 +91,7 @@ class Judgement:
 
     @property
     def survivors(self) -> tuple[str, ...]:
-        return tuple(one.edit for one in self.controls if one.outcome is Noticed.SURVIVED)
+        return tuple(one.edit for one in self.controls if one.outcome is ControlOutcome.SURVIVED)
 
 
 @frozen
@@ -282,7 +282,7 @@ def _controls(
             if shown == MUTANTS or tried == _MOST_TRIED:
                 return
             control = _control(experiment, mutant, place, baseline, scale)
-            shown += control.outcome is not Noticed.REFUSED
+            shown += control.outcome is not ControlOutcome.REFUSED
             yield control
 
 
@@ -294,24 +294,26 @@ def _control(
         answer = experiment.other(place, baseline, pattern)
         compared = _compared(answer, baseline, scale)
         if answer.failure is not None:
-            outcome = Noticed.CRASHED if compared.verdict is Verdict.DIFFERENT else Noticed.REFUSED
+            outcome = (
+                ControlOutcome.CRASHED if compared.verdict is Verdict.DIFFERENT else ControlOutcome.REFUSED
+            )
             return Control(mutant.edit, outcome)
         if compared.verdict is Verdict.DIFFERENT:
-            return Control(mutant.edit, Noticed.BY_RESULTS)
-    return Control(mutant.edit, Noticed.SURVIVED)
+            return Control(mutant.edit, ControlOutcome.BY_RESULTS)
+    return Control(mutant.edit, ControlOutcome.SURVIVED)
 
 
 def blindness(controls: Sequence[Control]) -> str | None:
     """Why the comparison can't be believed."""
-    empty, mutated = controls[0], [one for one in controls[1:] if one.outcome is not Noticed.REFUSED]
-    if empty.outcome is not Noticed.BY_RESULTS:
+    empty, mutated = controls[0], [one for one in controls[1:] if one.outcome is not ControlOutcome.REFUSED]
+    if empty.outcome is not ControlOutcome.BY_RESULTS:
         return f"it does not notice a kernel that does nothing ({empty.outcome.value})"
     if len(mutated) < LEAST_MUTANTS:
         return f"only {len(mutated)} wrong kernels could be shown, {LEAST_MUTANTS} are needed"
-    survivors = [one for one in mutated if one.outcome is Noticed.SURVIVED]
+    survivors = [one for one in mutated if one.outcome is ControlOutcome.SURVIVED]
     if len(survivors) > MOST_SURVIVORS:
         return f"{len(survivors)} of {len(mutated)} wrong kernels were not noticed with this input"
-    if not any(one.outcome is Noticed.BY_RESULTS for one in mutated):
+    if not any(one.outcome is ControlOutcome.BY_RESULTS for one in mutated):
         return "every wrong kernel crashed, so nobody knows whether wrong results are noticed"
     return None
 

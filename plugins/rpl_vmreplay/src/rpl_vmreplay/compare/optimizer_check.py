@@ -129,12 +129,12 @@ def _report(capture: Capture, replayer: Replayer, judgement: Judgement) -> Equiv
     shown = f"; {noticed} of {len(judgement.controls)} wrong kernels noticed" if judgement.controls else ""
     evidence = (
         f"{judgement.reason}; {judgement.replays} replays of the captured {capture.dispatch.demangled_name} "
-        f"by {replayer.name}{shown}{_looked(judgement)}; for the captured input only"
+        f"by {replayer.name}{shown}{_sanitizer_words(judgement)}; for the captured input only"
     )
     return EquivalenceReport(verdicts[judgement.verdict], evidence, crashed=judgement.crashed)
 
 
-def _looked(judgement: Judgement) -> str:
+def _sanitizer_words(judgement: Judgement) -> str:
     if judgement.findings is None:
         return ""
     usual = (

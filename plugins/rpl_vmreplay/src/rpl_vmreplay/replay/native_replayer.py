@@ -78,7 +78,7 @@ class _Variable(_Part):
     address: int | None
 
 
-class _Told(_Part):
+class _ReplayDocument(_Part):
     """``Result`` of native/replay/plan/result.h."""
 
     environment: _Environment
@@ -149,7 +149,7 @@ class NativeReplayer(Replayer):
         return (*options[REPLAY_LAUNCHER], str(program))
 
 
-def _run(program: tuple[str, ...], plan: Path, result: Path) -> _Told:
+def _run(program: tuple[str, ...], plan: Path, result: Path) -> _ReplayDocument:
     """Its result, also when the runtime crashes behind it. Raises as ``run_command`` does."""
     from rpl_core.process import ProcessRequest, run_command
     from rpl_core.process.outcome import describe_exit
@@ -161,7 +161,7 @@ def _run(program: tuple[str, ...], plan: Path, result: Path) -> _Told:
     )
     ended = run_command(request, lines.append)
     try:
-        told = _Told.model_validate_json(result.read_bytes())
+        told = _ReplayDocument.model_validate_json(result.read_bytes())
     except (OSError, ValidationError):
         if ended.signal is not None:
             fact = f"the replayer {describe_exit(ended)} without a result"
@@ -184,7 +184,7 @@ class _Replayed:
     request: ReplayRequest
     capture: Capture
     plan: ReplayPlan
-    told: _Told
+    told: _ReplayDocument
     folder: Path
 
     def result(self, wall_ns: int) -> ReplayResult:
