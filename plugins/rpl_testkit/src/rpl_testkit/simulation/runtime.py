@@ -16,15 +16,18 @@ import attrs
 
 from rpl_core.values import frozen
 from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
-from rpl_testkit.simulation.hip_functions import (
+from rpl_testkit.simulation.program import (
     FUNCTIONS,
     OF_EVENT,
     OF_STREAM,
+    OWN_STREAM,
     POLLS,
     WORK,
+    Costs,
+    HostThread,
+    Step,
     function_of,
 )
-from rpl_testkit.simulation.program import OWN_STREAM, Costs, HostThread, Step
 
 __all__ = ["Played", "Work", "play"]
 
