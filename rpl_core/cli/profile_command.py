@@ -42,6 +42,7 @@ class ProfileCall:
     debug: bool
     as_json: bool
     quiet: bool
+    keep: bool
 
     @classmethod
     def of(cls, session: Session, flags: Mapping[str, Any]) -> ProfileCall:
@@ -67,6 +68,7 @@ class ProfileCall:
             debug=flags["debug"],
             as_json=flags["as_json"],
             quiet=flags["quiet"],
+            keep=flags["keep"],
         )
 
     def analysis(self, root: Path | None) -> AnalysisRequest:
@@ -97,7 +99,7 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
             request,
             call.session.host,
             output=lambda: call.output or claim_path(*place),
-            keep=call.flags["keep"],
+            keep=call.keep,
         )
     if call.output is None and directory is not None:
         point_latest(directory)
@@ -114,7 +116,7 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     request = _profile_request(call, application)
     asked = request.analysis
     collector = choose_collector(session.host, call.collector, asked.options, asked.device)
-    if call.flags["keep"]:
+    if call.keep:
         raise UsageError("--keep is for --from", next_step="a recorded run keeps what it recorded")
     if request.roofline and collector.name == TIMING_ONLY:
         raise UsageError(
