@@ -15,8 +15,7 @@ def test_hand_computed_times() -> None:
     begin, end = np.array([30, 0, 5, 40]), np.array([40, 10, 20, 40])
     time = sum_busy_time(begin, end)
     assert (time.total_ns, time.busy_ns, time.makespan_ns) == (35, 30, 40)
-    assert (time.idle_ns, time.overlap_ns, time.busy_fraction) == (10, 5, 0.75)
-    assert time.overlap_fraction == pytest.approx(5 / 35)
+    assert time.idle_ns == 10
     assert time.concurrency == pytest.approx(35 / 30)
     assert time.parallelism(25) == pytest.approx(1.4)
     merged = merge_intervals(begin, end)
@@ -43,7 +42,7 @@ def test_nothing_has_no_fractions() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     time = sum_busy_time(nothing, nothing)
     assert (time.total_ns, time.busy_ns, time.makespan_ns) == (0, 0, 0)
-    assert time.busy_fraction is time.overlap_fraction is time.concurrency is time.parallelism(0) is None
+    assert time.concurrency is time.parallelism(0) is None
     assert merge_intervals(nothing, nothing).gaps().begin_ns.size == 0
 
 

@@ -46,21 +46,6 @@ class BusyTime:
         return self.makespan_ns - self.busy_ns
 
     @property
-    def overlap_ns(self) -> int:
-        """Time hidden by running at once."""
-        return self.total_ns - self.busy_ns
-
-    @property
-    def busy_fraction(self) -> float | None:
-        """``busy / makespan``; None without a makespan."""
-        return self.busy_ns / self.makespan_ns if self.makespan_ns else None
-
-    @property
-    def overlap_fraction(self) -> float | None:
-        """``1 - busy / total``; None without any duration."""
-        return 1 - self.busy_ns / self.total_ns if self.total_ns else None
-
-    @property
     def concurrency(self) -> float | None:
         """``total / busy``: intervals at once, averaged over busy time; None without any."""
         return self.total_ns / self.busy_ns if self.busy_ns else None
