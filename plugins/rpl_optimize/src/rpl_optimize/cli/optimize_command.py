@@ -126,7 +126,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
 def _require_known(session: Session, call: Call, source: Path | None, command: tuple[str, ...]) -> None:
     """Before anything runs: what is misspelt, or could not be measured, needs no run to be refused."""
     from rpl_optimize.hookspecs import PROPOSERS
-    from rpl_optimize.loop.find_source import find_source
+    from rpl_optimize.projects.find_source import find_source
 
     if source is not None:
         find_source(command, source=source)
