@@ -10,6 +10,7 @@ from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
+    from rpl_core.plugins.kinds import ContributionKind
     from rpl_core.plugins.records import PluginRecord
 
 
@@ -79,13 +80,13 @@ def _details(host: PluginHost, record: PluginRecord) -> dict[str, Any]:
 
 def _contributions(host: PluginHost, record: PluginRecord) -> list[dict[str, str]]:
     return [
-        {"hook": kind.hook, "kind": kind.title, "name": kind.identity_of(item), "summary": _summary(item)}
-        for kind, item in host.relay.contributions_of(record.name)
+        {"hook": k.hook, "kind": k.title, "name": k.identity_of(item), "summary": _summary(k, item)}
+        for k, item in host.relay.contributions_of(record.name)
     ]
 
 
-def _summary(item: Any) -> str:
-    texts = (getattr(item, attribute, None) for attribute in ("summary", "explanation", "product"))
+def _summary(kind: ContributionKind[Any], item: Any) -> str:
+    texts = (getattr(item, attribute, None) for attribute in ("product", *kind.required_text))
     return next((text for text in texts if isinstance(text, str)), "")
 
 

@@ -10,14 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_autotune.hookspecs import KINDS as OF_AUTOTUNE
 from rpl_core.cli.main import COMMANDS
 from rpl_core.interfaces.options import OptionForm
 from rpl_core.plugins import kinds, packages
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
-from rpl_optimize.hookspecs import KINDS as OF_THE_OPTIMIZER
-from rpl_report.hookspecs import KINDS as OF_REPORTS
 
 TABLE = json.loads((resources.files("rocm_perf_lab") / "packages.json").read_text(encoding="utf-8"))
 _META = metadata.distribution("rocm-perf-lab")
@@ -64,9 +61,8 @@ def test_devices(host, owner):
 
 @pytest.mark.parametrize("kind", TABLE["kinds"])
 def test_kinds(host, owner, kind):
-    described = next(
-        k for k in (*kinds.KINDS, *OF_THE_OPTIMIZER, *OF_AUTOTUNE, *OF_REPORTS) if k.hook == f"rpl_{kind}"
-    )
+    owned = [k for entry in metadata.entry_points(group="rpl.hookspecs") for k in entry.load().KINDS]
+    described = next(k for k in (*kinds.KINDS, *owned) if k.hook == f"rpl_{kind}")
     contributions = host.catalog.of(described).contributions
     assert TABLE["kinds"][kind] in {owner(contribution) for contribution in contributions}
 
