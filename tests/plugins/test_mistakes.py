@@ -195,6 +195,50 @@ def device(change: str, says: str, **more) -> Mistake:
     return gives("rpl_device_models", f"(made({change}),)", says, before=source, **more)
 
 
+def replayer(body: str, says: str) -> Mistake:
+    source = (
+        "from rpl_core.model.origin import Origin\n"
+        "from rpl_vmreplay.interfaces.replayer import Replayer\n"
+        "class Own(Replayer):\n    name, summary, devices, origin = 'own', 'own', (), Origin.MODELLED\n"
+        "    def replay(self, request):\n        return None\n"
+        f"    def reserve(self, request):\n        {body}\n"
+    )
+    words = ("replay", "reserve-check", "--replayer", "own")
+    return gives("rpl_replayers", "(Own(),)", says, before=source, command=words, code=70)
+
+
+def tuning(hook: str, kind: str, method_: str, says: str) -> Mistake:
+    """An executor or a strategy that ``rpl autotune`` is told to use."""
+    source = (
+        f"from rpl_autotune.interfaces.{kind} import {kind.title()}\n"
+        f"class Own({kind.title()}):\n    name, summary = 'own', 'own'\n"
+        "    def open(self, request):\n        return None\n"
+        "    def start(self, request):\n        return None\n"
+        f"    def {method_}\n"
+    )
+    words = (
+        "autotune",
+        "--space",
+        "{folder}/space.json",
+        "--cmd-template",
+        "true {{N}}",
+        "--no-rocprof",
+        "-o",
+        "{out}",
+    )
+    return gives(hook, "(Own(),)", says, before=source, command=(*words, f"--{kind}", "own"), code=70)
+
+
+def transformation(body: str, says: str) -> Mistake:
+    source = (
+        "from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Transformation\n"
+        "class Own(Transformation):\n    name, summary = 'own', 'own'\n"
+        f"    def propose(self, source):\n        {body}\n"
+    )
+    words = ("transform", "{folder}/source.hip")
+    return gives("rpl_transformations", "(Own(),)", says, before=source, command=words)
+
+
 def named(kind: str, method_: str, body: str, says: str = "", **more) -> Mistake:
     """An exporter or renderer that the user asks for by name."""
     source = (
@@ -263,6 +307,15 @@ MISTAKES = {
     ),
     # rules
     "an unknown label": rule("Rule('r', 'slow', 1, (CONDITION,), 'x')", "slow"),
+    "a label of another plugin": rule(
+        "Rule('r', 'gfx942:slow', 1, (CONDITION,), 'x')", "is of another plugin"
+    ),
+    "advice for an unknown label": gives(
+        "rpl_advice",
+        "(Advice('a', ('slow',), 'do', 'x'),)",
+        "slow",
+        before="from rpl_analysis.interfaces import Advice",
+    ),
     "a rule without conditions": rule("Rule('r', 'careless:slow', 1, (), 'x')", "needs conditions"),
     "a condition as a tuple": rule("Rule('r', 'careless:slow', 1, (('a', '<', 1),), 'x')", "conditions"),
     "a threshold as text": rule(
@@ -500,6 +553,23 @@ MISTAKES = {
         code=70,
     ),
     "an option whose parse is none": option("(CommandOption('own', ('analyze',), 'int', 1, 'x'),)", "parse"),
+    # of other distributions: replayers, executors, strategies, transformations
+    "a replayer of nothing": replayer("return None", "ReserveResult was expected"),
+    "a replayer that raises": replayer("raise LookupError('gone')", "gone"),
+    "an executor of nothing": tuning(
+        "rpl_executors", "executor", "open(self, request):\n        return None", "Workers"
+    ),
+    "a strategy that can't be asked": tuning(
+        "rpl_strategies", "strategy", "missing(self):\n        return 1 / 0", "ZeroDivisionError"
+    ),
+    "candidates as text": transformation("return 'abc'", "a tuple was expected"),
+    "a candidate of text": transformation("return ('abc',)", "returned str"),
+    "a candidate whose verdict is text": transformation(
+        "return (EditCandidate('c', 'k', 1, 'changes', (Edit(0, 0, b' '),), ('fine',)),)", "AttributeError"
+    ),
+    "a candidate that declares text": transformation(
+        "return (EditCandidate('c', 'k', 1, 'changes', (Edit(0, 0, b' '),), declares=('all',)),)", "declares"
+    ),
     # what the user asks for by name: there is nothing else to show
     "an export of text": named("Exporter", "export", "return 'text'", "bytes were expected", **EXPORT),
     "an export of nothing": named("Exporter", "export", "return None", "bytes were expected", **EXPORT),
@@ -531,6 +601,8 @@ def material(tmp_path_factory):
     launches = [Launch("kernel_a", 0, 1000), Launch("kernel_b", 2000, 5000)]
     recording = RocpdBuilder(folder / "recording")(launches)
     (folder / "recording" / "beside.own").write_text("own\n")
+    (folder / "recording" / "space.json").write_text('{"parameters": {"N": [1, 2]}}')
+    (folder / "recording" / "source.hip").write_text("__global__ void k() {}\n")
     assert run(["analyze", str(recording), "-o", str(folder / "run"), "--quiet"]) == 0
     return {"recording": recording, "folder": folder / "recording", "run": folder / "run"}
 

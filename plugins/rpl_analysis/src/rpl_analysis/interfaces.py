@@ -49,6 +49,12 @@ def _label(value: BottleneckLabel | str) -> BottleneckLabel | str:
         return value
 
 
+def _is_label(value: object) -> bool:
+    return isinstance(value, BottleneckLabel) or (
+        isinstance(value, str) and bool(_OF_PLUGIN.fullmatch(value))
+    )
+
+
 class Comparison(str, Enum):
     AT_LEAST = ">="
     BELOW = "<"
@@ -90,9 +96,7 @@ class Rule:
 
     @label.validator
     def _known_or_namespaced(self, _attribute: object, value: BottleneckLabel | str) -> None:
-        if not isinstance(value, BottleneckLabel) and not (
-            isinstance(value, str) and _OF_PLUGIN.fullmatch(value)
-        ):
+        if not _is_label(value):
             raise ValueError(f"the label {value!r} is neither one of the frozen ones nor plugin:label")
 
     @conditions.validator
@@ -123,7 +127,7 @@ class Advice:
     """
 
     id: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] = attrs.field()
     text: str
     source: str
     rules: tuple[str, ...] = ()
@@ -133,6 +137,12 @@ class Advice:
     command: str | None = None
     state: AdviceState | None = None
     figure: str | None = None
+
+    @labels.validator
+    def _known_labels(self, _attribute: object, value: tuple[str, ...]) -> None:
+        for label in value if isinstance(value, tuple) else ():
+            if label != "application" and not _is_label(_label(label)):
+                raise ValueError(f"the label {label!r} is neither one of the frozen ones nor plugin:label")
 
 
 class CollectiveWait(str, Enum):

@@ -153,9 +153,9 @@ def test_nothing_configured_runs_nothing(desk) -> None:
         (ValueError("boom"), "boom"),
         (SystemExit(0), "sys.exit"),
         (MissingError("no disk"), "no disk"),
-        ("equal", "no report"),
-        (EquivalenceReport("equal", "trust me"), "no report"),
-        (EquivalenceReport(EquivalenceVerdict.EQUAL, None), "no report"),
+        ("equal", "EquivalenceReport"),
+        (EquivalenceReport("equal", "trust me"), "EquivalenceReport"),
+        (EquivalenceReport(EquivalenceVerdict.EQUAL, None), "EquivalenceReport"),
     ],
 )
 def test_a_check_that_fails_is_not_run(desk, answer, evidence: str) -> None:

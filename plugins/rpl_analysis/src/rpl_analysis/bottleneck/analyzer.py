@@ -11,11 +11,14 @@ from rpl_analysis.bottleneck.classify import classify
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
 from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
 from rpl_analysis.hookspecs import RULES
+from rpl_analysis.interfaces import label_name
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import distinct_values
+from rpl_core.plugins.catalog import NamedContributions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rpl_analysis.bottleneck.model import Classification
     from rpl_analysis.interfaces import Rule
@@ -41,7 +44,7 @@ class BottleneckAnalyzer(Analyzer):
         quantities = facts.get(KERNEL_QUANTITIES) or {}
         rooflines = facts[ROOFLINE].kernels
         no_lds = _kernels_without_lds(context.recording)
-        rules = tuple(context.offered(RULES))
+        rules, refused = _own_labels_only(context.offered(RULES))
         classifications = {}
         for name, time in facts[KERNEL_TIMES].items():
             evidence = KernelEvidence(
@@ -56,7 +59,30 @@ class BottleneckAnalyzer(Analyzer):
             classifications[name] = _with_active_lanes(
                 classify(name, figures, rules), evidence, figures, rules
             )
-        return AnalysisOutcome({BOTTLENECKS: classifications})
+        return AnalysisOutcome({BOTTLENECKS: classifications}, refused)
+
+
+def _own_labels_only(offered: Iterable[Rule]) -> tuple[tuple[Rule, ...], tuple[Diagnostic, ...]]:
+    """Without rules that give the label of another plugin, which would say what that plugin never said."""
+    kept, refused = [], []
+    for rule in offered:
+        label = label_name(rule.label)
+        plugin = offered.plugin_of(rule.id) if isinstance(offered, NamedContributions) else None
+        if plugin is None or ":" not in label or label.partition(":")[0] in _name_spaces(plugin):
+            kept.append(rule)
+            continue
+        fact = (
+            f"the rule {rule.id!r} of plugin {plugin!r} is left out: its label {label!r} is of another plugin"
+        )
+        remedy = f"begin its label with {_name_spaces(plugin)[0]!r} and a colon"
+        refused.append(Diagnostic("rule.foreign_label", fact, remedy=remedy, where=f"plugin {plugin}"))
+    return tuple(kept), tuple(refused)
+
+
+def _name_spaces(plugin: str) -> tuple[str, ...]:
+    """What labels of ``plugin`` may begin with; a module named with ``-p`` is a plugin by its dotted name."""
+    name = plugin.lower()
+    return (name.partition(".")[0], name.replace("_", "-"), name.replace("-", "_"))
 
 
 def _with_active_lanes(

@@ -182,11 +182,13 @@ class AutotuneCall:
         from rpl_autotune.hookspecs import EXECUTORS, STRATEGIES
         from rpl_autotune.interfaces.executor import ExecutorRequest
         from rpl_autotune.search.request import TuningTools
+        from rpl_core.plugins.boundary import plugin_boundary
 
         catalog, settings = self.session.host.catalog, self.settings
         strategies, executors = catalog.of(STRATEGIES), catalog.of(EXECUTORS)
         strategy = strategies.get(settings.strategy)
-        missing = strategy.missing()
+        with plugin_boundary(strategies.plugin_of(strategy.name), f"strategy {strategy.name!r}"):
+            missing = strategy.missing()
         if missing is not None:
             raise MissingError(missing)
         executor = executors.get(self._executor_name())

@@ -72,13 +72,18 @@ def _search(
 
 
 def _measured(tuning: Tuning) -> Any:
+    from rpl_autotune.interfaces.executor import Workers
     from rpl_autotune.search.final import measure_finally, without_final
+    from rpl_autotune.search.workers import GuardedWorkers
     from rpl_core.plugins.boundary import plugin_boundary
 
     tools = tuning.tools
-    with plugin_boundary(tools.executor_plugin, f"executor {tools.executor.name!r}"):
-        workers = tools.executor.open(tools.executor_request)
-    with workers:
+    what = f"executor {tools.executor.name!r}"
+    with plugin_boundary(tools.executor_plugin, what):
+        opened: object = tools.executor.open(tools.executor_request)
+        if not isinstance(opened, Workers):
+            raise TypeError(f"Workers were expected, not {type(opened).__name__}")
+    with GuardedWorkers(opened, tools.executor_plugin, what) as workers:
         end = tuning.run(workers)
         if tools.cache is None and tools.executor_request.recording is not None:
             return end, without_final(tuning, "nothing runs in a recorded space")
@@ -118,7 +123,9 @@ def _write_report(session: Session, request: TuningRequest, document: AutotuneDo
     from rpl_autotune.search.final import KEPT_RUN
     from rpl_core.files.atomic import write_atomic
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
+    from rpl_core.model.value_checks import require_value
     from rpl_core.pipeline import AnalysisRequest, analyse_paths
+    from rpl_core.plugins.boundary import plugin_boundary
     from rpl_core.run_directory.layout import is_run_directory
 
     run = request.scratch / KEPT_RUN
@@ -130,13 +137,13 @@ def _write_report(session: Session, request: TuningRequest, document: AutotuneDo
     analysis = AnalysisRequest(device=request.timing.device)
     documents, _ = analyse_paths((run,), analysis, session.host)
     sections = session.host.catalog.report_sections().contributions
-    page = renderers.get("html").render(
-        RenderRequest(
-            {**documents.by_name(), "autotune": document},
-            sections=tuple(SectionOf(c.plugin, c.value) for c in sections),
-            timeline_reason="see `rpl report --format html` for the timeline of this run",
-        )
+    asked = RenderRequest(
+        {**documents.by_name(), "autotune": document},
+        sections=tuple(SectionOf(c.plugin, c.value) for c in sections),
+        timeline_reason="see `rpl report --format html` for the timeline of this run",
     )
+    with plugin_boundary(renderers.plugin_of("html"), "renderer 'html'"):
+        page = require_value(renderers.get("html").render(asked), str)
     write_atomic(request.scratch / "report.html", page)
     session.output.note(f"report: {request.scratch / 'report.html'}")
 

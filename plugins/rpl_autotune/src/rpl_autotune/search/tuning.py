@@ -16,6 +16,7 @@ from rpl_autotune.interfaces.strategy import Evaluated, Proposed, StrategyReques
 from rpl_autotune.search.devices import Devices
 from rpl_compare.statistics.robust import median
 from rpl_core.errors import ApplicationError, BadDataError, PluginError
+from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 
@@ -123,10 +124,11 @@ class Tuning:
         with plugin_boundary(self.tools.strategy_plugin, f"strategy {name!r}"):
             if self._search is None:
                 self._search = self.tools.strategy.start(self._strategy_request())
-            found = tuple(self._search.propose(tuple(self.history), tuple(waiting), room))
+            answer = tuple(self._search.propose(tuple(self.history), tuple(waiting), room))
+            found = [require_value(proposed, Proposed) for proposed in answer]
         new: dict[int, Proposed] = {}
         for proposed in found:
-            if not isinstance(proposed, Proposed) or not 0 <= proposed.index < len(self.request.space):
+            if not 0 <= proposed.index < len(self.request.space):
                 raise PluginError(
                     self.tools.strategy_plugin, f"strategy {name!r}", f"it proposed {proposed!r:.80}"
                 )

@@ -68,4 +68,6 @@ def _asked(offered: Contribution[BuildSystem], request: BuildRequest) -> Builder
         answer: object = offered.value.builder(request)
     if answer is not None and not isinstance(answer, Builder):
         raise PluginError(offered.plugin, where, f"returned {type(answer).__name__}")
+    if answer is not None and not isinstance(getattr(answer, "summary", None), str):
+        raise PluginError(offered.plugin, where, "its builder has no text in 'summary'")
     return answer

@@ -9,6 +9,7 @@ import attrs
 
 from rpl_core.errors import MissingError, PluginError, RplError
 from rpl_core.files.digest import sha256_of
+from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.build.separate_compile import HOST_CODE
@@ -58,10 +59,13 @@ class ProgramBuilder:
                 if original is None
                 else self.builder.build_candidate(text, original, directory)
             )
+        if not isinstance(answer, (Build, BuildFailure)) or value_violation(answer):
+            problem = value_violation(answer) or "no build"
+            raise PluginError(
+                self.plugin, where, f"returned {answer!r:.80} where a build was expected: {problem}"
+            )
         if isinstance(answer, BuildFailure):
             return answer
-        if not isinstance(answer, Build) or not isinstance(answer.binary, Path):
-            raise PluginError(self.plugin, where, f"returned {answer!r:.80} where a build was expected")
         if not answer.binary.absolute().is_relative_to(directory.absolute()) or not answer.binary.is_file():
             raise PluginError(self.plugin, where, f"there is no {answer.binary} in the build's directory")
         host_code = None if original is None else self._host_code(answer)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import UsageError
+from rpl_core.model.value_checks import require_value
+from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, METRICS, PROPOSERS, TRANSFORMATIONS
 
 if TYPE_CHECKING:
@@ -246,7 +248,14 @@ def _runner(
     metric: Contribution[Metric] | None, options: Options
 ) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
     """What makes of a command the words that run it on the session's device."""
-    return (lambda words: words) if metric is None else lambda words: metric.value.command(words, options)
+    if metric is None:
+        return lambda words: words
+
+    def run_by_model(words: tuple[str, ...]) -> tuple[str, ...]:
+        with plugin_boundary(metric.plugin, f"metric {metric.value.name!r}"):
+            return tuple(require_value(word, str) for word in metric.value.command(words, options))
+
+    return run_by_model
 
 
 def approval(output: Output, *, automatic: bool) -> Callable[[str, str], bool]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CheckPart, ControlPart
@@ -127,14 +128,14 @@ class EquivalenceStage:
             for folder in (request.baseline_directory, request.candidate_directory):
                 folder.mkdir(parents=True, exist_ok=True)
             with plugin_boundary(self._checks.plugin_of(name), f"equivalence check {name}"):
-                timed: object = self._checks.get(name).time_kernel(request, candidate_first)
+                pairs = self._checks.get(name).time_kernel(request, candidate_first)
+                return require_value(pairs or KernelPairs(problem="it gave no pairs"), KernelPairs)
         except InterruptedRunError:
             raise
         except RplError as error:
             return KernelPairs(problem=error.one_line())
         except OSError as error:
             return KernelPairs(problem=f"no directory to work in: {error}")
-        return timed if isinstance(timed, KernelPairs) else KernelPairs(problem="it gave no pairs")
 
     def _with_controls(
         self,
@@ -201,22 +202,13 @@ class EquivalenceStage:
             for folder in (request.baseline_directory, request.candidate_directory):
                 folder.mkdir(parents=True, exist_ok=True)
             with plugin_boundary(self._checks.plugin_of(name), f"equivalence check {name}"):
-                report: object = self._checks.get(name).check(request)
+                return require_value(self._checks.get(name).check(request), EquivalenceReport)
         except InterruptedRunError:
             raise
         except RplError as error:
             return _not_run(error.one_line())
         except OSError as error:
             return _not_run(f"no directory to work in: {error}")
-        return report if _is_report(report) else _not_run("it gave no report with a verdict and evidence")
-
-
-def _is_report(answer: object) -> TypeGuard[EquivalenceReport]:
-    return (
-        isinstance(answer, EquivalenceReport)
-        and isinstance(answer.verdict, EquivalenceVerdict)
-        and isinstance(answer.evidence, str)
-    )
 
 
 def _blindness(shown: list[_Shown]) -> str | None:

@@ -11,6 +11,7 @@ import attrs
 
 from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import ModelledPart
@@ -75,7 +76,7 @@ class ModelStage:
         )
         what = f"metric {self.metric.value.name!r}"
         with self.around(directory), plugin_boundary(self.metric.plugin, what):
-            return self.metric.value.value(asked)
+            return require_value(self.metric.value.value(asked), MetricValue)
 
 
 def best_by_model(candidates: tuple[CandidatePart, ...]) -> CandidatePart | None:

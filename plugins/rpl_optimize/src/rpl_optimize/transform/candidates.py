@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError, PluginError, UsageError
+from rpl_core.model.value_checks import value_violation
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform.ask import able_to_read, ask
@@ -117,4 +118,4 @@ def candidate_problem(candidate: Any, source: KernelSource) -> str | None:
         return "workgroup_limit is no whole number"
     if candidate.lds_growth is not None and not isinstance(candidate.lds_growth, int):
         return "lds_growth is no whole number"
-    return edits_problem(candidate.edits, len(source.text))
+    return edits_problem(candidate.edits, len(source.text)) or value_violation(candidate)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import PluginError
+from rpl_core.model.value_checks import require_value
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 from rpl_optimize.transform.ask import ask
@@ -53,8 +54,4 @@ def judge_edit(
 
 
 def _verdicts(one: InstalledTransformation, source: KernelSource, after: bytes) -> tuple[GuardVerdict, ...]:
-    answer = tuple(one.transformation.invariance(source, after))
-    for verdict in answer:
-        if not isinstance(verdict, GuardVerdict) or not isinstance(verdict.passed, bool):
-            raise TypeError(f"returned {verdict!r:.80} where a verdict was expected")
-    return answer
+    return tuple(require_value(v, GuardVerdict) for v in one.transformation.invariance(source, after))

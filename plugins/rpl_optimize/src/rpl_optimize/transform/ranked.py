@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, PluginError, RplError
+from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.interfaces.proposer import Proposer
-from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, GuardVerdict, Screening
+from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, Screening
 from rpl_optimize.transform.ask import ask
 from rpl_optimize.transform.candidates import OfferedCandidate, candidate_problem, collect_offers
 
@@ -174,8 +175,7 @@ def _evidence(
     if not isinstance(answer, Mapping):
         raise TypeError(f"returned {type(answer).__name__} where a mapping was expected")
     for identity, evidence in answer.items():
-        if not isinstance(evidence, Evidence) or not isinstance(evidence.preference, int):
-            raise TypeError(f"returned no evidence for candidate {identity!r}")
+        require_value(evidence, Evidence)
         least, most = (0.0, 0.0) if evidence.expected_gain is None else evidence.expected_gain
         if not 0 <= least <= most <= 1:
             raise ValueError(f"candidate {identity!r} is expected to gain {least} to {most}, not 0 to 1")
@@ -184,9 +184,7 @@ def _evidence(
 
 def _screening(offered: OfferedCandidate, request: ProposalRequest) -> Screening:
     answer = offered.by.transformation.screen(request.source, offered.candidate, request.documents)
-    if not isinstance(answer, Screening) or not all(isinstance(v, GuardVerdict) for v in answer.verdicts):
-        raise TypeError(f"returned {type(answer).__name__} where verdicts were expected")
-    return answer
+    return require_value(answer, Screening)
 
 
 def _rank(candidate: EditCandidate, who: str) -> tuple[object, ...]:
