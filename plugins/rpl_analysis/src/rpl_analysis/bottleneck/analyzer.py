@@ -75,7 +75,7 @@ def _own_labels_only(offered: Iterable[Rule]) -> tuple[tuple[Rule, ...], tuple[D
             f"the rule {rule.id!r} of plugin {plugin!r} is left out: its label {label!r} is of another plugin"
         )
         remedy = f"begin its label with {_name_spaces(plugin)[0]!r} and a colon"
-        refused.append(Diagnostic("rule.foreign_label", fact, remedy=remedy, where=f"plugin {plugin}"))
+        refused.append(Diagnostic("plugin.foreign_label", fact, remedy=remedy, where=f"plugin {plugin}"))
     return tuple(kept), tuple(refused)
 
 
