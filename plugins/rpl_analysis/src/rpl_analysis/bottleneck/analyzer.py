@@ -68,7 +68,9 @@ def _own_labels_only(offered: Iterable[Rule]) -> tuple[tuple[Rule, ...], tuple[D
     for rule in offered:
         label = label_name(rule.label)
         plugin = offered.plugin_of(rule.id) if isinstance(offered, NamedContributions) else None
-        if plugin is None or ":" not in label or label.partition(":")[0] in _name_spaces(plugin):
+        space, colon, _ = label.partition(":")
+        # A module that was named with ``-p`` has no name of a plugin yet.
+        if plugin is None or not colon or "." in plugin or space in _name_spaces(plugin):
             kept.append(rule)
             continue
         fact = (
@@ -80,9 +82,10 @@ def _own_labels_only(offered: Iterable[Rule]) -> tuple[tuple[Rule, ...], tuple[D
 
 
 def _name_spaces(plugin: str) -> tuple[str, ...]:
-    """What labels of ``plugin`` may begin with; a module named with ``-p`` is a plugin by its dotted name."""
-    name = plugin.lower()
-    return (name.partition(".")[0], name.replace("_", "-"), name.replace("-", "_"))
+    """What labels of ``plugin`` may begin with: its name as a plugin, distribution or module."""
+    name = plugin.lower().replace("_", "-").removeprefix("rpl-")
+    spellings = (name, f"rpl-{name}")
+    return (*spellings, *(spelling.replace("-", "_") for spelling in spellings))
 
 
 def _with_active_lanes(
