@@ -13,9 +13,11 @@ from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_vmreplay.capture.ranges import common, size_of, union, without
+from rpl_vmreplay.compare import judge
 from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
 from rpl_vmreplay.compare.experiment import Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.judge import Control, ControlOutcome, Measure, Subjects, Yardstick, blindness
+from rpl_vmreplay.compare.mutants import can_be_changed
 from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
 from rpl_vmreplay.compare.outputs import Output
 from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
@@ -108,11 +110,21 @@ def _controls(empty, *outcomes):
             "only 7 wrong kernels",
         ),
         (_controls(ControlOutcome.BY_RESULTS, *[ControlOutcome.CRASHED] * 8), "every wrong kernel crashed"),
+        ((), "no wrong kernels are known"),
     ],
 )
 def test_a_comparison_that_misses_wrong_kernels_is_blind(controls, words):
     found = blindness(controls)
     assert found is words if words is None else words in found
+
+
+@pytest.mark.parametrize(("architecture", "known"), [("gfx942", True), ("gfx1100", False)])
+def test_wrong_kernels_are_made_only_of_words_that_are_known(architecture, known):
+    """No instruction of gfx11 is edited as if it were encoded as on gfx9."""
+    code = SimpleNamespace(architecture=architecture)
+    assert can_be_changed(code) is known
+    if not known:
+        assert list(judge._controls(None, Subjects(None, None, code, "kernel"), None, ())) == []
 
 
 PLACE = MemoryRange(4096, 8)

@@ -272,8 +272,10 @@ def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) 
 def _controls(
     experiment: Experiment, subjects: Subjects, baseline: Baseline, scale: Sequence[Measure]
 ) -> Iterable[Control]:
-    from rpl_vmreplay.compare.mutants import empty_kernel, mutants
+    from rpl_vmreplay.compare.mutants import can_be_changed, empty_kernel, mutants
 
+    if not can_be_changed(subjects.a_code):
+        return
     shown = 0
     with tempfile.TemporaryDirectory(prefix="rpl-mutants-") as folder:
         place = Path(folder) / "mutant.hsaco"
@@ -305,6 +307,8 @@ def _control(
 
 def blindness(controls: Sequence[Control]) -> str | None:
     """Why the comparison can't be believed."""
+    if not controls:
+        return "no wrong kernels are known for code of this GPU: whether one would be noticed is unknown"
     empty, mutated = controls[0], [one for one in controls[1:] if one.outcome is not ControlOutcome.REFUSED]
     if empty.outcome is not ControlOutcome.BY_RESULTS:
         return f"it does not notice a kernel that does nothing ({empty.outcome.value})"

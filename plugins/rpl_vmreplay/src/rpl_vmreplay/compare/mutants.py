@@ -24,6 +24,8 @@ _NOP, _END = 0xBF800000, 0xBF810000
 #: "Preloaded Kernel Arguments").
 _PRELOADED_ENTRY = 0x100
 _WORD = 4
+#: Other architectures have other words for the same: s_endpgm, VOP3 and the opcodes of gfx11 are not these.
+_ENCODING = "gfx9"
 
 
 @frozen
@@ -44,6 +46,11 @@ class _Words:
 
 
 _Edit = tuple[str, tuple[int, ...]]
+
+
+def can_be_changed(code_object: CodeObject) -> bool:
+    """Whether the words of its instructions are those that are known here."""
+    return code_object.architecture.startswith(_ENCODING)
 
 
 def empty_kernel(code_object: CodeObject, kernel: str) -> Mutant:
