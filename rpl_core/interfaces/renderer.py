@@ -12,8 +12,6 @@ from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from rpl_core.interfaces.section import ReportSection
 
 
@@ -35,7 +33,7 @@ class RenderRequest:
     ``command`` is the application's, ``recorded`` when and by what, ``files`` a name for what was analysed.
     """
 
-    documents: Mapping[str, BaseModel]
+    documents: Mapping[str, Any]
     path_first: bool = False
     timeline: Any = None
     timeline_reason: str | None = None

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 
 @frozen
@@ -39,13 +36,13 @@ Block: TypeAlias = "Paragraph | Table"
 
 @frozen
 class SectionRequest:
-    """The validated documents by name, and how many characters a line of text may have.
+    """The documents by name, their fields as attributes, and how many characters a line of text may have.
 
     ``short_names`` maps a kernel's name to the form in which the report shows it, ``anchors`` to the id of
     its place on the HTML page, if it has one there.
     """
 
-    documents: Mapping[str, BaseModel]
+    documents: Mapping[str, Any]
     width: int = 100
     short_names: Mapping[str, str] = attrs.field(factory=dict)
     anchors: Mapping[str, str] = attrs.field(factory=dict)
