@@ -95,8 +95,8 @@ class RecordQuirks:
 
     With ``vgprs_may_be_halved`` some profiler releases record half of the allocated vector registers and no
     accumulation registers: a record without them says nothing, and one count that is no multiple of
-    ``vgpr_granule`` discredits all of its recording. ``wave_counter`` must equal the number of waves
-    launched; dispatches for which it does not are not used. ``pass_local_counters`` are prefixes of counters
+    ``vgpr_granule`` discredits all of its recording. ``wave_counter`` counts the waves
+    launched; launches for which it is 1 % off are not used. ``pass_local_counters`` are prefixes of counters
     that mean another quantity in every pass, and can't be joined with those of other passes.
     """
 

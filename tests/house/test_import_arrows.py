@@ -207,3 +207,17 @@ def test_no_plugin_is_imported_by_name_in_a_string():
                     ):
                         wrong.add(f"{path.relative_to(ROOT)}: {node.value!r}")
     assert not wrong
+
+
+def test_only_the_core_imports_by_strings():
+    """It imports what entry points name; a plugin that puts a module's name together would hide an arrow."""
+    wrong = [
+        str(path.relative_to(ROOT))
+        for package in set(PACKAGES) - {"rpl_core", "rpl_testkit"}
+        for path in PACKAGES[package].rglob("*.py")
+        for node in ast.walk(_tree(path))
+        if isinstance(node, (ast.Name, ast.Attribute, ast.alias))
+        and {"import_module", "__import__"}
+        & {getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")}
+    ]
+    assert wrong == []
