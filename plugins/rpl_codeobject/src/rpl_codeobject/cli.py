@@ -94,7 +94,7 @@ def _compare_isa(
     from rpl_codeobject.instructions.disassembly import disassemble
     from rpl_codeobject.instructions.isa_diff import compare_instructions
 
-    found = {}
+    diffs = {}
     newer = {code_object.target: code_object for code_object in reversed(after)}
     for old in before:
         new = newer.get(old.target)
@@ -104,8 +104,8 @@ def _compare_isa(
         for record in old.kernels:
             if kernel in {None, record.name, record.symbol} and record.name in right:
                 key = f"{record.name} ({old.architecture})"
-                found[key] = compare_instructions(left[record.name], right[record.name])
-    return found
+                diffs[key] = compare_instructions(left[record.name], right[record.name])
+    return diffs
 
 
 def _show(diff: AbiDiff, instructions: dict[str, IsaDiff], output: Output) -> None:

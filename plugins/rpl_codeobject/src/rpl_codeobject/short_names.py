@@ -138,7 +138,7 @@ def _declarator(text: str, tops: Sequence[tuple[int, str]]) -> tuple[int, int]:
 
 def _top_level(text: str) -> list[tuple[int, str]] | None:
     """Opening brackets, spaces, commas and scopes outside of brackets; ``None`` where those don't match."""
-    found: list[tuple[int, str]] = []
+    parts: list[tuple[int, str]] = []
     stack: list[str] = []
     place = 0
     while place < len(text):
@@ -147,7 +147,7 @@ def _top_level(text: str) -> list[tuple[int, str]] | None:
             continue
         sign = text[place]
         if not stack and (sign in "(< ," or text.startswith("::", place)):
-            found.append((place, sign))
+            parts.append((place, sign))
         if sign in "([{" or (sign == "<" and not _is_comparison(text, place, stack)):
             stack.append(sign)
         elif (sign in ")]}" or (sign == ">" and stack[-1:] == ["<"])) and (
@@ -155,7 +155,7 @@ def _top_level(text: str) -> list[tuple[int, str]] | None:
         ):
             return None
         place += 2 if sign == ":" and text.startswith("::", place) else 1
-    return None if stack else found
+    return None if stack else parts
 
 
 def _word(text: str, place: int) -> int:

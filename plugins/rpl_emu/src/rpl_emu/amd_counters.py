@@ -22,7 +22,7 @@ def counter_map() -> dict[str, Any]:
 
 def amd_counters(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The counters of a launch, each with whether its classification is proven."""
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for name, rule in counter_map()["counters"].items():
         if rule["of"] == "waves":
             value = int(document["waves"])
@@ -32,5 +32,5 @@ def amd_counters(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
                 for class_, counts in document["classes"].items()
                 if any(fnmatchcase(class_, pattern) for pattern in rule["classes"])
             )
-        found[name] = {"value": value, "status": rule["status"]}
-    return found
+        by_name[name] = {"value": value, "status": rule["status"]}
+    return by_name

@@ -53,18 +53,18 @@ def compare_programs(emulated: Path, recorded: Path) -> tuple[Compared, ...]:
     only are left out; nothing in common raises ``BadDataError``.
     """
     ours, theirs = _emulated_sums(emulated), _recorded_sums(recorded)
-    found = tuple(
+    programs = tuple(
         Compared(name, value, theirs[kernel][name], kernel)
         for kernel, counters in sorted(ours.items())
         for name, value in counters.items()
         if name in theirs.get(kernel, {})
     )
-    if not found:
+    if not programs:
         raise BadDataError(
             f"{emulated} and {recorded} have no counter of a kernel in common",
             cause=f"kernels of the one: {', '.join(sorted(ours))}; of the other: {', '.join(sorted(theirs))}",
         )
-    return found
+    return programs
 
 
 def _emulated_sums(run: Path) -> dict[str, dict[str, int]]:

@@ -41,8 +41,8 @@ class AdviceSection(ReportSection):
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         analysis: Any = request.documents.get("analysis")
-        found = next((entry for entry in getattr(analysis, "kernels", ()) if entry.kernel == kernel), None)
-        steps = found.next_steps if found is not None else ()
+        label = next((entry for entry in getattr(analysis, "kernels", ()) if entry.kernel == kernel), None)
+        steps = label.next_steps if label is not None else ()
         return tuple(block for number, step in enumerate(steps, 1) for block in _explained(number, step))
 
 

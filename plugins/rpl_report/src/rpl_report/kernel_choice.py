@@ -34,13 +34,13 @@ def chosen_kernels(
     Kernels without the figure come last; equal ones keep the document's order, which is by time.
     """
     pattern = re.compile(options[KERNEL] or "")
-    found = [k for k in kernels if pattern.search(k.name) or pattern.search(names.get(k.name, ""))]
+    chosen = [k for k in kernels if pattern.search(k.name) or pattern.search(names.get(k.name, ""))]
     if options[SORT] == "name":
-        return sorted(found, key=lambda kernel: names.get(kernel.name, kernel.name))
+        return sorted(chosen, key=lambda kernel: names.get(kernel.name, kernel.name))
     figure = _FIGURES[options[SORT]]
 
     def rank(kernel: KernelProfile) -> tuple[bool, float]:
         value = figure(kernel)
         return value is None, -(value or 0.0)
 
-    return sorted(found, key=rank)
+    return sorted(chosen, key=rank)

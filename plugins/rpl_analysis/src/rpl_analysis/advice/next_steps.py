@@ -183,9 +183,9 @@ def _priorities(
     figures = _application_figures(graph, known.ranks, makespan)
     for forecast in graph.forecasts:
         gain = next((s.application_gain_ns for s in forecast.speedups if s.speedup == 2.0), 0)
-        found = known.classifications.get(forecast.name)
-        if forecast.kind == "kernel" and gain > 0 and found is not None:
-            label = label_name(found.label)
+        classification = known.classifications.get(forecast.name)
+        if forecast.kind == "kernel" and gain > 0 and classification is not None:
+            label = label_name(classification.label)
             steps = kernels.get(forecast.name, ())
             yield PriorityPart(forecast.name, "kernel", label, gain, gain / makespan, steps)
     for name, ns in figures.items():

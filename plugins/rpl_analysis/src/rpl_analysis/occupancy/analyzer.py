@@ -85,7 +85,7 @@ def _compiled(
     codes = context.facts.get(KERNEL_CODE) or ()
     if not codes or architecture is None:
         return {}
-    found = {}
+    compiled = {}
     for name in times:
         symbols = {
             kernel.symbol
@@ -96,8 +96,8 @@ def _compiled(
         own = [code for code in code_of(name, symbols, codes) if code.architecture == architecture.name]
         stated = [code.metadata for code in own if code.metadata is not None]
         if stated and all(_same_resources(stated[0], other) for other in stated[1:]):
-            found[name] = stated[0]
-    return found
+            compiled[name] = stated[0]
+    return compiled
 
 
 def _same_resources(one: Kernel, other: Kernel) -> bool:

@@ -71,12 +71,12 @@ def rows_in_ranges(trace: Trace, ranges: Iterable[Place], rows: Dispatches | Cop
 def ranges_by_name(trace: Trace) -> dict[str, list[Place]]:
     """(process, thread, begin, end) of the ranges by name."""
     process = {(p.guid, p.pid): number for number, p in enumerate(trace.processes)}
-    found: dict[str, list[Place]] = {}
+    by_name: dict[str, list[Place]] = {}
     for item in trace.extras.get(RANGES, ()):
         if isinstance(item, HostRange) and (item.guid, item.pid) in process:
             place = process[item.guid, item.pid], item.thread_id, item.begin_ns, item.end_ns
-            found.setdefault(item.name, []).append(place)
-    return found
+            by_name.setdefault(item.name, []).append(place)
+    return by_name
 
 
 def _merged(ranges: Iterable[Place]) -> dict[tuple[int, int], Int64Column]:

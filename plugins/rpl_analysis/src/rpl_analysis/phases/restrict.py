@@ -71,13 +71,13 @@ def _said(name: str, left_out: int) -> tuple[Diagnostic, ...]:
     fact = (
         f"only the work that ranges called {shown} launched is analysed; between them the GPU counts as idle"
     )
-    found = [Diagnostic("phases.restricted", fact, severity=Severity.INFO)]
+    diagnostics = [Diagnostic("phases.restricted", fact, severity=Severity.INFO)]
     if left_out:
         told = f"{left_out} passes hold no range {shown} and are not used"
-        found.append(
+        diagnostics.append(
             Diagnostic("phases.passes_left_out", told, remedy="record all passes with --marker-trace")
         )
-    return tuple(found)
+    return tuple(diagnostics)
 
 
 def _only(trace: Trace, ranges: list[Place]) -> Trace:

@@ -173,15 +173,15 @@ def _from_code(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) 
     if trace.code is None:
         return {}
     edges = trace.waves.flow.edges if trace.waves else None
-    found = {
+    fields = {
         "hot_instructions": hot_instructions(trace.code, totals),
         "hot_lines": hot_lines(trace.code, totals),
     }
     if trace.level is Level.STATS:
         unavailable["loops"] = "loops are looked for in code tables and wave files only"
     else:
-        found["loops"] = loops(trace.code, totals, edges)
-    return found
+        fields["loops"] = loops(trace.code, totals, edges)
+    return fields
 
 
 def _from_waves(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) -> dict[str, Any]:

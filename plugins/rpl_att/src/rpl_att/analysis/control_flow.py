@@ -59,7 +59,7 @@ def _static(code: CodeTable, totals: Totals) -> dict[tuple[int, int], int | None
     for row in range(len(code)):
         if not code.isa[row].startswith("; "):
             row_at[int(code.code_object[row]), int(code.vaddr[row])] = row
-    found: dict[tuple[int, int], int | None] = {}
+    edges: dict[tuple[int, int], int | None] = {}
     for row, kind in enumerate(totals.kinds):
         match = _OPERAND.match(code.isa[row]) if kind is InstructionClass.BRANCH else None
         if match is None or not totals.hit[row]:
@@ -69,8 +69,8 @@ def _static(code: CodeTable, totals: Totals) -> dict[tuple[int, int], int | None
         address = int(code.vaddr[row]) + _BRANCH_BYTES * (1 + words)
         target = row_at.get((int(code.code_object[row]), address))
         if target is not None and target <= row:
-            found[row, target] = None
-    return found
+            edges[row, target] = None
+    return edges
 
 
 def _by_header(back: Mapping[tuple[int, int], int | None]) -> list[_Range]:

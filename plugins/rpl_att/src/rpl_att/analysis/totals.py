@@ -74,8 +74,8 @@ def totals_of(trace: ThreadTrace) -> Totals | None:
     if trace.code is None and trace.waves is None:
         return None
     kinds = tuple(classify(isa) for isa in trace.code.isa) if trace.code else ()
-    found = _from_waves(trace, kinds) if trace.waves else _from_code(trace, kinds)
-    return found if found.hits else None
+    totals = _from_waves(trace, kinds) if trace.waves else _from_code(trace, kinds)
+    return totals if totals.hits else None
 
 
 def _from_waves(trace: ThreadTrace, kinds: tuple[InstructionClass, ...]) -> Totals:

@@ -17,11 +17,11 @@ _VECTOR_MEMORY = ("vmcnt", "loadcnt")
 
 
 def waits(
-    code: CodeTable, totals: Totals, found: Mapping[int, WaitTotals], limit: int | None
+    code: CodeTable, totals: Totals, waited: Mapping[int, WaitTotals], limit: int | None
 ) -> tuple[AttWait, ...]:
     """Waits by descending latency, then by line."""
-    rows = sorted(found, key=lambda row: (-int(totals.latency[row]), row))
-    return tuple(_wait(row, code, totals, found[row]) for row in rows[:limit])
+    rows = sorted(waited, key=lambda row: (-int(totals.latency[row]), row))
+    return tuple(_wait(row, code, totals, waited[row]) for row in rows[:limit])
 
 
 def _wait(row: int, code: CodeTable, totals: Totals, waited: WaitTotals) -> AttWait:
@@ -60,9 +60,9 @@ def memory_latencies(found: Mapping[str, Counter[int]]) -> dict[str, AttLatency]
     return {counter: _latency(values) for counter, values in sorted(found.items()) if values}
 
 
-def vector_memory_latency(found: Mapping[str, AttLatency]) -> float | None:
+def vector_memory_latency(latencies: Mapping[str, AttLatency]) -> float | None:
     """The mean for loads of vector memory, or ``None`` when no wait waited for one."""
-    return next((found[name].mean for name in _VECTOR_MEMORY if name in found), None)
+    return next((latencies[name].mean for name in _VECTOR_MEMORY if name in latencies), None)
 
 
 def _latency(values: Counter[int]) -> AttLatency:

@@ -69,7 +69,7 @@ def read_loads(trace: Path) -> tuple[Load, ...]:
     path = trace.parent / f"{process_prefix(trace.name)}results.json"
     if path.is_symlink() or not path.is_file():
         return ()
-    found = []
+    loads = []
     with path.open("rb") as stream:
         try:
             for number, entry in enumerate(ijson.items(stream, _LOADED, use_float=True)):
@@ -77,10 +77,10 @@ def read_loads(trace: Path) -> tuple[Load, ...]:
                     raise BadDataError(f"{path.name} names more than {_MAX_LOADED} code objects")
                 load = _load(entry)
                 if load is not None:
-                    found.append(load)
+                    loads.append(load)
         except (ijson.JSONError, ValueError, RecursionError) as error:
             raise BadDataError(f"{path.name} is not valid JSON: {error}") from None
-    return tuple(sorted(found))
+    return tuple(sorted(loads))
 
 
 def _load(entry: object) -> Load | None:

@@ -44,13 +44,13 @@ class Listing:
 
 def read_table(path: Path) -> Listing:
     """``{"0x1600": ["s_nop 0", 4], ...}``: hexadecimal address to text and size in bytes."""
-    found = {}
+    instructions = {}
     for key, value in mapping(parse_json(path.read_bytes(), path), path, "the document").items():
         entry = rows(value, path, key)
         if len(entry) != 2:
             raise BadDataError(f"{path}: {key[:60]!r} has not a text and a size")
-        found[_address(key, path)] = Instruction(text(entry[0], path, key), whole(entry[1], path, key))
-    return Listing(dict(sorted(found.items())), {})
+        instructions[_address(key, path)] = Instruction(text(entry[0], path, key), whole(entry[1], path, key))
+    return Listing(dict(sorted(instructions.items())), {})
 
 
 def _address(key: str, path: Path) -> int:

@@ -188,14 +188,14 @@ class StateChanges:
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """File name -> content, for each state that occurred."""
-        found = {}
+        tables_by_name = {}
         for state in _STATES:
             if not sum(map(len, self._begins[state])):
                 continue
             clocks, counts = self._steps(state)
             name = f"wstates{state}.json"
-            found[name] = {"name": name, "time": clocks.tolist(), "state": counts.tolist()}
-        return found
+            tables_by_name[name] = {"name": name, "time": clocks.tolist(), "state": counts.tolist()}
+        return tables_by_name
 
     def _steps(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         begins, ends = np.concatenate(self._begins[state]), np.concatenate(self._ends[state])

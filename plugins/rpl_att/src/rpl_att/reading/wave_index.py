@@ -82,12 +82,12 @@ def _waves(tree: Any, path: Path) -> Iterator[WaveFile]:
 def _items(tree: Any, path: Path) -> list[tuple[int, Any]]:
     if tree is None:
         return []
-    found = []
+    items = []
     for key, value in mapping(tree, path, "wave_filenames").items():
         if not key.isascii() or not key.isdigit() or len(key) > 9:
             raise BadDataError(f"{path}: {key[:60]!r} is no number of a shader engine, SIMD, slot or wave")
-        found.append((int(key), value))
-    return found
+        items.append((int(key), value))
+    return items
 
 
 def _wave(place: tuple[int, int, int, int], entry: Any, path: Path) -> WaveFile:

@@ -24,7 +24,7 @@ class StateSteps:
 
 def read_state_steps(folder: TraceFolder) -> tuple[StateSteps, ...]:
     """The states for which a file exists, in the order idle, exec, wait, stall."""
-    found = []
+    steps = []
     for number, name in STATE_NAMES.items():
         file = f"wstates{number}.json"
         table = folder.table(file)
@@ -36,5 +36,5 @@ def read_state_steps(folder: TraceFolder) -> tuple[StateSteps, ...]:
         counts = [whole(v, path, "state") for v in rows(document.get("state"), path, "state")]
         if len(clocks) != len(counts):
             raise BadDataError(f"{path}: time and state differ in length")
-        found.append(StateSteps(name, tuple(clocks), tuple(counts)))
-    return tuple(found)
+        steps.append(StateSteps(name, tuple(clocks), tuple(counts)))
+    return tuple(steps)

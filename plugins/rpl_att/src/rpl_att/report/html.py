@@ -154,8 +154,8 @@ def _facts(part: AttPart) -> Iterable[tuple[str, str]]:
     if part.headroom_fraction is not None:
         yield "Headroom", f"{q.share(part.headroom_fraction)} (memory wait + idle)"
     if part.mfma_utilization is not None and part.mfma_utilization.value is not None:
-        found = part.mfma_utilization
-        yield "MFMA utilisation", f"{q.share(found.value)} ({found.origin})"
+        utilization = part.mfma_utilization
+        yield "MFMA utilisation", f"{q.share(utilization.value)} ({utilization.origin})"
 
 
 def _shares(part: AttPart) -> tuple[Share, ...]:
@@ -210,13 +210,13 @@ def _stacked(timelines: Sequence[AttTimeline]) -> list[tuple[AttTimeline, AttTim
         return []
     clocks = np.unique(np.concatenate([timeline.clocks for timeline in drawn]))
     below = np.zeros(clocks.size, dtype=np.int64)
-    found = []
+    pairs = []
     for timeline in drawn:
         place = np.searchsorted(timeline.clocks, clocks, side="right") - 1
         below = below + np.where(place >= 0, np.asarray(timeline.values)[np.maximum(place, 0)], 0)
         summed = {"clocks": tuple(clocks.tolist()), "values": tuple(below.tolist())}
-        found.append((timeline, timeline.model_copy(update=summed)))
-    return found[::-1]
+        pairs.append((timeline, timeline.model_copy(update=summed)))
+    return pairs[::-1]
 
 
 def _chart(curves: Sequence[tuple[AttTimeline, AttTimeline]]) -> Chart | None:

@@ -71,11 +71,11 @@ def checked_pattern(text: str) -> str:
 def _observed(run: TimedRun, timing: Timing) -> float:
     """Wall time of one process, or the last number that it prints behind the pattern."""
     pattern = re.compile(timing.pattern) if timing.pattern is not None else None
-    found: list[str] = []
+    printed: list[str] = []
 
     def look(line: str) -> None:
         if pattern is not None and (match := pattern.search(line)) is not None:
-            found[:] = [match.group(pattern.groups)]
+            printed[:] = [match.group(pattern.groups)]
 
     request = ProcessRequest(run.command, time_limit_s=run.time_limit_s, working_directory=run.place)
     result = run_command(request, look)
@@ -83,7 +83,7 @@ def _observed(run: TimedRun, timing: Timing) -> float:
         raise ApplicationExitError(result)
     if timing.source == "wall":
         return result.wall_s * 1000.0
-    return _number(found, timing)
+    return _number(printed, timing)
 
 
 def _number(printed: list[str], timing: Timing) -> float:

@@ -158,13 +158,13 @@ class _DaskWorkers(Workers):
         """Jobs for devices that are gone: Dask would wait for them for ever."""
         present = set(self.devices())
         gone = {address for name, address in self._addresses.items() if name not in present}
-        found = []
+        outcomes = []
         for future, sent in list(self._sent.items()):
             if sent.address in gone:
                 del self._sent[future]
                 future.cancel()
-                found.append(_lost_outcome(sent.job, "its worker is gone"))
-        return tuple(found)
+                outcomes.append(_lost_outcome(sent.job, "its worker is gone"))
+        return tuple(outcomes)
 
     def close(self) -> None:
         for future in self._sent:

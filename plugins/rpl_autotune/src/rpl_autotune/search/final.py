@@ -129,13 +129,13 @@ def _measured(
 ) -> list[MeasuredPart]:
     space = tuning.request.space
     roles = {"best": winner, "runner_up": runner_up, "default": space.default}
-    found = []
+    parts = []
     known = {item.index: item.runtime_ms for item in tuning.history}
     for role, index in roles.items():
         if index is None or index not in readings:
             continue
         reading = readings[index]
-        found.append(
+        parts.append(
             MeasuredPart.model_validate(
                 {
                     "role": role,
@@ -147,7 +147,7 @@ def _measured(
                 }
             )
         )
-    return found
+    return parts
 
 
 def compare_times(best: Sequence[float], other: Sequence[float]) -> ComparisonPart:

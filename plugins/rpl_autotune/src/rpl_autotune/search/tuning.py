@@ -204,8 +204,8 @@ class Tuning:
         binary = self._binary(variant)
         if binary is None:
             return None
-        found = cache.find(self._key(variant, binary, device), self.request.time_limit_s)
-        return None if found is None else found.model_copy(update={"index": index})
+        kept = cache.find(self._key(variant, binary, device), self.request.time_limit_s)
+        return None if kept is None else kept.model_copy(update={"index": index})
 
     def _binary(self, variant: Variant) -> str | None:
         assert self.tools.cache is not None

@@ -41,7 +41,7 @@ def abi_differences(before: Kernel, after: Kernel) -> list[Difference]:
 
 
 def _arguments(before: Kernel, after: Kernel) -> list[Difference]:
-    found = []
+    differences = []
     for what, hidden in (("arguments", False), ("hidden_arguments", True)):
         old = [a for a in before.arguments if a.hidden is hidden]
         new = [a for a in after.arguments if a.hidden is hidden]
@@ -52,8 +52,8 @@ def _arguments(before: Kernel, after: Kernel) -> list[Difference]:
                 reason = (
                     "the kernarg layout differs" if not hidden else "the runtime fills other hidden slots"
                 )
-                found.append(_breaking(before, f"{what}[{index}]", left, right, reason))
-    return found
+                differences.append(_breaking(before, f"{what}[{index}]", left, right, reason))
+    return differences
 
 
 def _slot(argument: KernelArgument) -> str:
@@ -69,13 +69,13 @@ def _descriptor(before: Kernel, after: Kernel) -> list[Difference]:
         there, here = before.descriptor is not None, after.descriptor is not None
         reason = "only one side has a kernel descriptor"
         return [_breaking(before, "descriptor", _text(there), _text(here), reason)]
-    found = []
+    differences = []
     for what in ("kernarg_bytes", "wavefront_size32"):
         old, new = getattr(before.descriptor, what), getattr(after.descriptor, what)
         if old != new:
             reason = "the packet processor would set up the wave otherwise"
-            found.append(_breaking(before, f"descriptor.{what}", _text(old), _text(new), reason))
-    return found
+            differences.append(_breaking(before, f"descriptor.{what}", _text(old), _text(new), reason))
+    return differences
 
 
 def _stack(kernel: Kernel) -> bool:

@@ -54,16 +54,16 @@ def _architecture(key: _Key) -> str:
 
 
 def _by_key(objects: Iterable[CodeObject], name: str | None) -> dict[_Key, Kernel]:
-    found: dict[_Key, Kernel] = {}
+    by_key: dict[_Key, Kernel] = {}
     seen: Counter[tuple[str, str]] = Counter()
     for code_object in objects:
         for kernel in code_object.kernels:
             if name is not None and name not in {kernel.name, kernel.symbol}:
                 continue
             place = (code_object.target, kernel.symbol)
-            found[place + (seen[place],)] = kernel  # noqa: RUF005 - Python 3.10 has no star in an index
+            by_key[place + (seen[place],)] = kernel  # noqa: RUF005 - Python 3.10 has no star in an index
             seen[place] += 1
-    return found
+    return by_key
 
 
 def _one_sided(key: _Key, before: Kernel | None) -> Difference:

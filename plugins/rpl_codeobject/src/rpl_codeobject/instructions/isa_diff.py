@@ -58,13 +58,13 @@ def compare_instructions(before: Sequence[Instruction], after: Sequence[Instruct
 
 def _unmatched(loops: Sequence[MachineLoop], others: Sequence[MachineLoop]) -> tuple[MachineLoop, ...]:
     available = Counter(loop.shape for loop in others)
-    found = []
+    unmatched = []
     for loop in loops:
         if available[loop.shape]:
             available[loop.shape] -= 1
         else:
-            found.append(loop)
-    return tuple(found)
+            unmatched.append(loop)
+    return tuple(unmatched)
 
 
 def _plain(instructions: Sequence[Instruction]) -> list[tuple[str, str, int | None]]:

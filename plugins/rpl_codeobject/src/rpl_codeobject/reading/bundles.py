@@ -43,7 +43,7 @@ def split_bundle(data: bytes, where: str) -> tuple[BundledCode, ...]:
         data = unpack_bundle(data, where, MAX_UNPACKED_BYTES).data
     if not data.startswith(BUNDLE_MAGIC):
         raise ForeignFileError(f"{where}: neither a code object nor an offload bundle")
-    found = []
+    bundled = []
     entries = _entries(data, 0, where)
     if sum(size for _, size, _ in entries) > len(data):
         raise BadDataError(f"{where}: the bundle's entries are larger than it", cause="a truncated file")
@@ -53,8 +53,8 @@ def split_bundle(data: bytes, where: str) -> tuple[BundledCode, ...]:
         code = data[offset : offset + size]
         if len(code) != size:
             raise BadDataError(f"{where}: entry {entry} ends beyond the file", cause="a truncated file")
-        found.append(BundledCode(entry, code))
-    return tuple(found)
+        bundled.append(BundledCode(entry, code))
+    return tuple(bundled)
 
 
 def split_section(data: bytes, where: str) -> tuple[BundledCode, ...]:

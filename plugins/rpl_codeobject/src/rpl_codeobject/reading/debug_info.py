@@ -38,11 +38,11 @@ def kernel_sources(code_objects: Iterable[CodeObject]) -> Mapping[str, SourcePla
 
     Kernels without debug information, and code objects whose debug information can't be read, are left out.
     """
-    found: dict[str, SourcePlace] = {}
+    places: dict[str, SourcePlace] = {}
     for code in code_objects:
         for symbol, place in _read("-", code.elf).get("kernels", {}).items():
-            found.setdefault(symbol, SourcePlace(Path(place[0]), int(place[1])))
-    return found
+            places.setdefault(symbol, SourcePlace(Path(place[0]), int(place[1])))
+    return places
 
 
 def source_lines(code: CodeObject, addresses: Sequence[int]) -> Mapping[int, SourcePlace]:
@@ -52,12 +52,12 @@ def source_lines(code: CodeObject, addresses: Sequence[int]) -> Mapping[int, Sou
     """
     rows = sorted(_read("-", code.elf, "lines").get("lines", ()))
     begins = [row[0] for row in rows]
-    found = {}
+    places = {}
     for address in addresses:
         begin, end, path, line = rows[bisect_right(begins, address) - 1] if rows else (0, 0, "", 0)
         if begin <= address < end:
-            found[address] = SourcePlace(Path(path), line)
-    return found
+            places[address] = SourcePlace(Path(path), line)
+    return places
 
 
 def unit_sources(program: Path) -> tuple[Path, ...]:

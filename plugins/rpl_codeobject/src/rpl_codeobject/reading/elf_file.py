@@ -178,7 +178,7 @@ class Sections(dict[int, Any]):
 
 
 def _descriptors(elf: Any, where: str) -> dict[str, KernelDescriptor]:
-    found: dict[str, KernelDescriptor] = {}
+    descriptors: dict[str, KernelDescriptor] = {}
     sections = Sections(elf)
     for table in elf.iter_sections():
         if not isinstance(table, SymbolTableSection):
@@ -186,8 +186,8 @@ def _descriptors(elf: Any, where: str) -> dict[str, KernelDescriptor]:
         for symbol in table.iter_symbols():
             if symbol.name.endswith(".kd") and isinstance(symbol["st_shndx"], int):
                 content = sections.part(symbol, DESCRIPTOR_BYTES)
-                found[symbol.name] = decode_descriptor(content, f"{where}: {symbol.name}")
-    return found
+                descriptors[symbol.name] = decode_descriptor(content, f"{where}: {symbol.name}")
+    return descriptors
 
 
 def guarded(read: Callable[[], _T], where: str) -> _T:

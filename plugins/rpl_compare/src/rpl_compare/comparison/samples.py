@@ -59,20 +59,20 @@ def _kernels(trace: Trace, statistic: Statistic) -> Mapping[str, KernelObservati
     damaged = np.bincount(numbers[dispatches.kernel[known & ~usable]], minlength=len(names))
     groups = group_durations(numbers[dispatches.kernel[usable]], dispatches.duration_ns()[usable], len(names))
     sums = group_sums(groups)
-    found = {}
+    observed = {}
     for number, name in enumerate(names):
         durations = groups.group(number)
         if durations.size == 0 and damaged[number] == 0:
             continue
         total = int(sums[number])
         by_median = statistic is Statistic.MEDIAN and durations.size > 0
-        found[name] = KernelObservation(
+        observed[name] = KernelObservation(
             time_ns=median(durations.tolist()) if by_median else float(total),
             sum_ns=total,
             launches=int(durations.size),
             damaged=int(damaged[number]),
         )
-    return found
+    return observed
 
 
 def kernel_names(runs: Sequence[RunObservation]) -> frozenset[str]:
@@ -83,11 +83,11 @@ def kernel_names(runs: Sequence[RunObservation]) -> frozenset[str]:
 def samples_of(runs: Sequence[RunObservation]) -> Mapping[ItemKey, Sample]:
     """All items of one side."""
     kinds = [kind for kind in APPLICATION_KINDS if any(kind in run.application for run in runs)]
-    found = {ItemKey(kind, kind.value): _application_sample(runs, kind) for kind in kinds}
+    samples = {ItemKey(kind, kind.value): _application_sample(runs, kind) for kind in kinds}
     whole = sum(run.runtime_ns or 0.0 for run in runs)
     for name in sorted(kernel_names(runs)):
-        found[ItemKey(Kind.KERNEL, name)] = _kernel_sample(runs, name, whole)
-    return found
+        samples[ItemKey(Kind.KERNEL, name)] = _kernel_sample(runs, name, whole)
+    return samples
 
 
 def _application_sample(runs: Sequence[RunObservation], kind: Kind) -> Sample:

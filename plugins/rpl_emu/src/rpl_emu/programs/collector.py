@@ -105,7 +105,7 @@ def _offered(counters: tuple[str, ...]) -> list[str]:
 
 
 def _findings(request: CollectRequest) -> list[Diagnostic]:
-    found = [
+    diagnostics = [
         Diagnostic(
             code="collect.emulated",
             fact="kernels ran in the emulator: exact counts, modelled bounds for times, nothing measured",
@@ -115,14 +115,14 @@ def _findings(request: CollectRequest) -> list[Diagnostic]:
     ]
     lacking = sorted(set(request.counters) - set(_offered(request.counters)))
     if lacking:
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 code="collect.counters_not_emulated",
                 fact=f"the emulator has no {', '.join(lacking)}",
                 remedy="record on a GPU for what depends on time or caches",
             )
         )
-    return found
+    return diagnostics
 
 
 def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:

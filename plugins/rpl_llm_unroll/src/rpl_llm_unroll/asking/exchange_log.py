@@ -57,19 +57,19 @@ def _read(path: Path, *, torn_line_is_error: bool) -> tuple[Exchange, ...]:
     except UnicodeDecodeError:
         raise BadDataError(f"{path} holds no recorded exchanges: it is not ASCII") from None
     last = len(lines) - 1  # behind the last line feed: empty, or torn
-    found = []
+    exchanges = []
     for number, line in enumerate(lines):
         if not line.strip():
             continue
         try:
-            found.append(parse_exchange(line, f"{path}, line {number + 1}"))
+            exchanges.append(parse_exchange(line, f"{path}, line {number + 1}"))
         except BadDataError:
             # A torn line stays in the file when the session went on behind it.
             if torn_line_is_error and number == last:
                 raise
             if number != last and not _is_torn(line):
                 raise
-    return tuple(found)
+    return tuple(exchanges)
 
 
 def _is_torn(line: str) -> bool:

@@ -65,12 +65,12 @@ class Secret:
 
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """At most one finding per line, in order."""
-    found = []
+    secrets = []
     for number, line in enumerate(text.split("\n"), 1):
         kind = _kind_of(line)
         if kind is not None:
-            found.append(Secret(number, kind))
-    return tuple(found)
+            secrets.append(Secret(number, kind))
+    return tuple(secrets)
 
 
 def _kind_of(line: str) -> str | None:

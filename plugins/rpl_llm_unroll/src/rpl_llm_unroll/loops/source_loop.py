@@ -95,9 +95,9 @@ def _loops(name: str, kernel: KernelNode, function: Node) -> list[SourceLoop]:
 
 def _numbered(loops: list[SourceLoop]) -> list[SourceLoop]:
     seen: Counter[str] = Counter()
-    found = []
+    numbered = []
     for loop in loops:
         seen[loop.id] += 1
         suffix = f".{seen[loop.id]}" if seen[loop.id] > 1 else ""
-        found.append(SourceLoop(loop.id + suffix, loop.kernel, loop.function, loop.node))
-    return found
+        numbered.append(SourceLoop(loop.id + suffix, loop.kernel, loop.function, loop.node))
+    return numbered

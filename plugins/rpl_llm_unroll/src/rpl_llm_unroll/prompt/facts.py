@@ -70,8 +70,8 @@ class RunFacts:
     @property
     def origin(self) -> str | None:
         """Whether the figures of the run are measured, modelled or synthetic."""
-        found = self.profile.provenance if self.profile is not None else None
-        return found.origin if found is not None else None
+        provenance = self.profile.provenance if self.profile is not None else None
+        return provenance.origin if provenance is not None else None
 
     @property
     def architecture(self) -> str | None:

@@ -76,10 +76,10 @@ def _symbol(code: CodeObject, shown: dict[str, str] | object, facts: RunFacts) -
 
 def _hot_texts(facts: RunFacts) -> Counter[str]:
     """Instruction text -> cycles, as far as a plugin traced them."""
-    found: Counter[str] = Counter()
+    weights: Counter[str] = Counter()
     for text, cycles in hot_instructions({} if facts.timing is None else facts.timing.model_dump()):
-        found[" ".join(text.split())] += cycles
-    return found
+        weights[" ".join(text.split())] += cycles
+    return weights
 
 
 def _extract(code: _Code, hot: Counter[str]) -> str:

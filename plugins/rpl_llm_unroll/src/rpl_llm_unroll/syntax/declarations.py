@@ -48,11 +48,11 @@ def declared_names(scope: Node, *, skip: Collection[str] = ()) -> tuple[Declared
 
     Nodes of a type in ``skip`` are not entered.
     """
-    found = []
+    declared = []
     for node in walk(scope, skip=skip):
         if node.type in _DECLARING:
-            found.extend(_of_declaration(node))
-    return tuple(found)
+            declared.extend(_of_declaration(node))
+    return tuple(declared)
 
 
 def file_scope_names(root: Node) -> tuple[Declared, ...]:
@@ -69,15 +69,15 @@ def _of_declaration(node: Node) -> list[Declared]:
     )
     template = node.parent is not None and node.parent.type == "template_parameter_list"
     value = node.child_by_field_name("default_value")
-    found = []
+    declared = []
     for declarator in node.children_by_field_name("declarator"):
         name, own_value, indirect = _unwrap(declarator)
         if name is not None:
             type_text = text_of(kind) if kind is not None else ""
-            found.append(
+            declared.append(
                 Declared(text_of(name), node, type_text, specifiers, own_value or value, indirect, template)
             )
-    return found
+    return declared
 
 
 def _unwrap(declarator: Node) -> tuple[Node | None, Node | None, bool]:

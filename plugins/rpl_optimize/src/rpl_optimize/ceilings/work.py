@@ -129,12 +129,12 @@ def rates_of(
 
 
 def _durations(recording: Recording) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    durations: dict[str, list[int]] = {}
     for trace in recording.timing_runs:
         lasted = trace.dispatches.duration_ns().tolist()
         for kernel, duration in zip(trace.dispatches.kernel.tolist(), lasted, strict=True):
-            found.setdefault(trace.kernels[kernel].name.partition("(")[0], []).append(duration)
-    return {name: [one for one in lasted if one > 0] for name, lasted in found.items()}
+            durations.setdefault(trace.kernels[kernel].name.partition("(")[0], []).append(duration)
+    return {name: [one for one in lasted if one > 0] for name, lasted in durations.items()}
 
 
 def _rate(one: Benchmark, durations: list[int], sizes: Sizes, device: DeviceModel) -> Rate:

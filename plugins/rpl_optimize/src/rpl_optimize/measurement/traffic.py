@@ -95,14 +95,14 @@ def _traffic(
     if not joined.kernels:
         raise _UnknownTrafficError(f"the counter passes of {label} hold no usable dispatch")
     origin = Origin.weakest([trace.origin for trace in recording.counter_passes])
-    found = {}
+    by_kernel = {}
     for name, kernel in joined.kernels.items():
         quantities, _ = derive_quantities(kernel, device, origin)
         metrics = [quantities.per_launch(part) for part in _PARTS]
         traffic = _sum([metric for metric in metrics if metric is not None], kernel.launches)
         if traffic is not None:
-            found[name] = traffic
-    return found
+            by_kernel[name] = traffic
+    return by_kernel
 
 
 def _counters(device: DeviceModel) -> tuple[str, ...]:

@@ -83,15 +83,15 @@ def launches_of(recording: Recording) -> Iterator[Launches]:
 
 def mapped_files(log: Path) -> dict[int, list[str]]:
     """Per process, what the linker says that it mapped, by the names that it used."""
-    found: dict[int, list[str]] = {}
+    mapped: dict[int, list[str]] = {}
     for path in sorted(log.parent.glob(f"{log.name}.*")):
         pid = path.name.rpartition(".")[2]
         if pid.isdecimal():
             with path.open("rb") as file:
                 lines = file.read(_MOST_LOG_BYTES).decode("utf-8", "surrogateescape").splitlines()
             names = (match[1] for line in lines if (match := _MAPPED.match(line)))
-            found[int(pid)] = list(dict.fromkeys(names))
-    return found
+            mapped[int(pid)] = list(dict.fromkeys(names))
+    return mapped
 
 
 def choose_file(

@@ -64,8 +64,8 @@ def find_program(command: Sequence[str], binary: Path | None, place: Path) -> Pr
         raise UsageError(f"several words of the command hold device code: {names}", next_step=_NAME_IT)
     if not others and _runs_others(first):
         raise UsageError(f"{first} holds no device code, so it is not what is built", next_step=_NAME_IT)
-    found = _absolute(others.pop(), place) if others else first
-    return Program(found, _words(command, found, place))
+    chosen = _absolute(others.pop(), place) if others else first
+    return Program(chosen, _words(command, chosen, place))
 
 
 def names_program(command: Sequence[str], place: Path) -> bool:

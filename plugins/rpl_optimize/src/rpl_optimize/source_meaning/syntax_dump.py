@@ -153,12 +153,12 @@ class SyntaxDump:
 
     def _parsed(self, begin: int, end: int) -> Node:
         try:
-            found = json.loads(b"{" + self._text[begin:end] + b"}")
+            node = json.loads(b"{" + self._text[begin:end] + b"}")
         except (ValueError, RecursionError) as error:
             raise NotJudgedError(f"the compiler's syntax tree can't be read: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(node, dict):
             raise NotJudgedError("the compiler's syntax tree has no declarations")
-        return found
+        return node
 
 
 @attrs.define

@@ -68,7 +68,7 @@ def process_tracks(processes: tuple[Process, ...]) -> list[ProcessTrack]:
 
     The mark of synthetic recordings stays.
     """
-    found = []
+    tracks = []
     for number, process in enumerate(processes):
         command = process.command or ""
         plain = command.removeprefix(SYNTHETIC_COMMAND_MARK)
@@ -76,8 +76,8 @@ def process_tracks(processes: tuple[Process, ...]) -> list[ProcessTrack]:
         program = PurePath(words[0]).name if words else ""
         if plain != command:
             program = f"{program} [synthetic]".lstrip()
-        found.append(ProcessTrack(number, process.pid, printable(encodable(program))))
-    return found
+        tracks.append(ProcessTrack(number, process.pid, printable(encodable(program))))
+    return tracks
 
 
 def path_track(work: TimedWork, shift_ns: Int64Column) -> SliceTrack:
@@ -141,10 +141,10 @@ def api_tracks(work: TimedWork, shift_ns: Int64Column, first_name: int) -> list[
     key = np.lexsort((calls.begin_ns[usable], calls.thread_id[usable], calls.process[usable]))
     rows = usable[key]
     changes = (np.diff(calls.thread_id[rows]) != 0) | (np.diff(calls.process[rows]) != 0)
-    found = []
+    tracks = []
     for part in np.split(rows, np.flatnonzero(changes) + 1):
-        found += _thread_tracks(work, calls, part, shift_ns, first_name)
-    return found
+        tracks += _thread_tracks(work, calls, part, shift_ns, first_name)
+    return tracks
 
 
 def range_tracks(
@@ -176,11 +176,11 @@ def _thread_tracks(
     process, thread = int(calls.process[rows[0]]), int(calls.thread_id[rows[0]])
     api = _api_name(work.trace)
     shift = int(shift_ns[_machine(work, process)])
-    found = []
+    tracks = []
     for number, part in enumerate(split_overlaps(calls.begin_ns[rows], calls.end_ns[rows])):
         own = rows[part]
         label = f"{api} calls of thread {thread}"
-        found.append(
+        tracks.append(
             SliceTrack(
                 label=label if number == 0 else f"{label} (overlapping {number})",
                 process=process,
@@ -193,4 +193,4 @@ def _thread_tracks(
                 flow=_flow(calls.process[own], calls.correlation_id[own]),
             )
         )
-    return found
+    return tracks

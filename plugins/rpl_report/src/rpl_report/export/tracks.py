@@ -37,14 +37,14 @@ def work_tracks(work: TimedWork) -> list[WorkTrack]:
     nodes = work.nodes
     by_lane = np.argsort(nodes.lane, kind="stable")
     bounds = np.searchsorted(nodes.lane[by_lane], np.arange(len(nodes.lanes) + 1))
-    found = []
+    tracks = []
     for lane in range(len(nodes.lanes)):
         rows = by_lane[bounds[lane] : bounds[lane + 1]]
         identity = identify_lane(work, lane)
         for number, part in enumerate(split_overlaps(nodes.begin_ns[rows], nodes.end_ns[rows])):
             label = identity.label() if number == 0 else f"{identity.label()} (overlapping {number})"
-            found.append(WorkTrack(label, identity.process, rows[part]))
-    return found
+            tracks.append(WorkTrack(label, identity.process, rows[part]))
+    return tracks
 
 
 def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:

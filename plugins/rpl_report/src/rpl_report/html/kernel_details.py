@@ -75,11 +75,11 @@ def kernel_details(
     labels = {entry.kernel: entry for entry in analysis.kernels}
     symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
     rooflines = {entry.name: entry for entry in roofline.kernels}
-    found = []
+    details = []
     for rank, (name, identity) in enumerate(names.ids.items()):
         label = labels.get(name)
         entry = rooflines.get(name)
-        found.append(
+        details.append(
             KernelDetail(
                 id=identity,
                 css=f"c{colours.of(name)}",
@@ -97,7 +97,7 @@ def kernel_details(
                 metrics_left_out=entry is not None and rank >= DETAILED_KERNELS,
             )
         )
-    return tuple(found)
+    return tuple(details)
 
 
 def _headroom(label: KernelAnalysis | None) -> str:

@@ -87,10 +87,10 @@ def light_view(
     if roofline.status != "available":
         how = f" Next: {roofline.how_to_collect}" if roofline.how_to_collect else ""
         return LightView(readable(f"{roofline.reason or roofline.status}.{how}", 500))
-    found = {entry.name: entry for entry in roofline.kernels}
-    timed = [kernel for kernel in by_time(profile) if kernel.name in found]
+    placed = {entry.name: entry for entry in roofline.kernels}
+    timed = [kernel for kernel in by_time(profile) if kernel.name in placed]
     pictures = tuple(
-        _picture(rank, kernel, found[kernel.name], roofline.ceilings, names, colours)
+        _picture(rank, kernel, placed[kernel.name], roofline.ceilings, names, colours)
         for rank, kernel in enumerate(timed[:_SHOWN])
     )
     return LightView(None, pictures, len(timed) - len(pictures))
@@ -149,10 +149,10 @@ def _unit(each: TypeWorkPart, peak: tuple[float, str] | None) -> LightBox:
 
 
 def _levels(work: KernelRooflineDoc) -> Iterator[LightBox]:
-    found = {level.level: level for level in work.levels}
+    traffic = {level.level: level for level in work.levels}
     for name, title, cache in _LEVELS:
-        if name in found:
-            yield _level(name, title, found[name], work.caches.get(cache or ""))
+        if name in traffic:
+            yield _level(name, title, traffic[name], work.caches.get(cache or ""))
         else:
             reason = "the device's counters do not tell"
             yield LightBox(name, title, "unknown", None, False, (), reason, "")

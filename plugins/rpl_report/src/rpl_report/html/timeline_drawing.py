@@ -106,7 +106,7 @@ def _range_boxes(timeline: Timeline, scale: Scale) -> tuple[RangeBox, ...]:
     """The longest ones, cut at the ends of the drawing."""
     ranges = timeline.ranges
     longest = sorted((-ranges.duration_ns).argsort(kind="stable")[:_MOST_RANGES].tolist())
-    found = []
+    boxes = []
     for i in longest:
         begin, length = int(ranges.begin_ns[i]), int(ranges.duration_ns[i])
         x = scale(max(begin, 0))
@@ -115,8 +115,8 @@ def _range_boxes(timeline: Timeline, scale: Scale) -> tuple[RangeBox, ...]:
         letters = int((width - 6) / _LETTER)
         text = "" if letters < _FEWEST_LETTERS else shorten(name, letters)
         y = _TOP + int(ranges.lane[i]) * (_LANE + _GAP)
-        found.append(RangeBox(x, y, width, text, f"{name}: {duration(length)}"))
-    return tuple(found)
+        boxes.append(RangeBox(x, y, width, text, f"{name}: {duration(length)}"))
+    return tuple(boxes)
 
 
 def _level(timeline: Timeline) -> BinLevel:

@@ -91,11 +91,11 @@ def describe_lanes(work: TimedWork, choice: LaneChoice, pieces: LanePieces) -> t
     on_path = np.bincount(nodes.lane[path], weights=nodes.duration_ns()[path], minlength=len(lanes))
     busy = np.bincount(pieces.lane, weights=pieces.end_ns - pieces.begin_ns, minlength=choice.shown.size)
     first, last = pieces.extent(choice.shown.size)
-    found = []
+    described = []
     for place, lane in enumerate(choice.shown.tolist()):
         identity = identify_lane(work, lane)
         process = trace.processes[identity.process]
-        found.append(
+        described.append(
             TimelineLane(
                 machine=process.node,
                 process=process.pid,
@@ -110,7 +110,7 @@ def describe_lanes(work: TimedWork, choice: LaneChoice, pieces: LanePieces) -> t
                 end_ns=int(last[place]),
             )
         )
-    return tuple(found)
+    return tuple(described)
 
 
 def identify_lane(work: TimedWork, lane: int) -> LaneIdentity:

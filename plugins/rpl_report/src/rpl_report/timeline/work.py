@@ -48,9 +48,9 @@ class TimedWork:
 
     def on_path(self) -> NDArray[np.bool_]:
         """Whether each row lies on the critical path."""
-        found = np.zeros(len(self.nodes), dtype=np.bool_)
-        found[self.path_rows] = True
-        return found
+        marked = np.zeros(len(self.nodes), dtype=np.bool_)
+        marked[self.path_rows] = True
+        return marked
 
     def begin_ns(self) -> Int64Column:
         """Begin after the first begin on the row's machine."""

@@ -115,15 +115,15 @@ def differing(regions: Ranges, before: Sequence[bytes], after: Sequence[bytes]) 
     """Which bytes are not the same; no range leads from one region into the next."""
     import numpy as np
 
-    found = []
+    ranges = []
     for region, old, new in zip(regions, before, after, strict=True):
         if old == new:
             continue
         changed = np.frombuffer(old, np.uint8) != np.frombuffer(new, np.uint8)
         steps = np.flatnonzero(np.diff(np.concatenate(([False], changed, [False])).astype(np.int8)))
         pairs = zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True)
-        found += [MemoryRange(region.address + begin, end - begin) for begin, end in pairs]
-    return tuple(found)
+        ranges += [MemoryRange(region.address + begin, end - begin) for begin, end in pairs]
+    return tuple(ranges)
 
 
 def whole_words(ranges: Ranges, regions: Ranges) -> Ranges:

@@ -51,13 +51,13 @@ class LogAxis:
     def ticks(self) -> tuple[Tick, ...]:
         """Decades with their label, and 2 to 9 between them."""
         label = giga_label if self.giga else plain_label
-        found = []
+        marks = []
         for exponent in range(floor(self.low), ceil(self.high) + 1):
             for digit in range(1, 10):
                 value = digit * 10.0**exponent
                 if self.holds(value):
-                    found.append(Tick(self.place(value), label(exponent), major=digit == 1))
-        return tuple(found)
+                    marks.append(Tick(self.place(value), label(exponent), major=digit == 1))
+        return tuple(marks)
 
 
 @frozen

@@ -74,7 +74,7 @@ def memory_roofs(
     top = min((roof.y for roof in compute if roof.shown), default=frame.y.end)
     highest = min((roof.y for roof in compute), default=frame.y.end)
     seen: Counter[tuple[str, str]] = Counter()
-    found = []
+    roofs = []
     for members in _by_bandwidth(ceilings):
         first = members[0]
         shown = (first.level, first.origin) not in seen
@@ -82,8 +82,8 @@ def memory_roofs(
         along = 0.05 + 0.16 * len({level for level, _ in seen} - {first.level})
         along = min(along + _APART * seen[first.level, first.origin], 0.8)
         seen.update((member.level, member.origin) for member in members)
-        found += _segments(members, along, (top, highest) if shown else (highest,), frame, shown=shown)
-    return tuple(found)
+        roofs += _segments(members, along, (top, highest) if shown else (highest,), frame, shown=shown)
+    return tuple(roofs)
 
 
 def _by_bandwidth(ceilings: CeilingsPart) -> list[list[MemoryCeilingDoc]]:
@@ -178,7 +178,7 @@ def _types(members: Iterable[ComputeCeilingDoc]) -> str:
 def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
     """Labels from top to bottom, each at least a line's height below the one before."""
     placed: dict[bool, float] = {}
-    found = []
+    apart = []
     for roof in roofs:
         wanted = roof.y + 4
         # Labels of extra roofs must also stand clear of the others, which are always there.
@@ -187,5 +187,5 @@ def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
         )
         at = max(wanted, last + _LABEL_HEIGHT)
         placed[roof.shown] = at
-        found.append(attrs.evolve(roof, label_y=at))
-    return tuple(found)
+        apart.append(attrs.evolve(roof, label_y=at))
+    return tuple(apart)

@@ -43,25 +43,25 @@ def handle_values(texts: Iterable[object]) -> UInt64Column:
     """Pointers, ``NO_HANDLE`` where a text is none. Each distinct text is parsed once."""
     seen: dict[object, int] = {}
     none = int(NO_HANDLE)
-    found = []
+    values = []
     for text in texts:
         value = seen.get(text)
         if value is None:
             parsed = handle_value(text)
             value = seen[text] = none if parsed is None else parsed
-        found.append(value)
-    return np.array(found, np.uint64)
+        values.append(value)
+    return np.array(values, np.uint64)
 
 
 def number_values(texts: Iterable[object]) -> Int64Column:
     """Decimal or hexadecimal numbers, -1 where a text is none."""
     seen: dict[object, int] = {}
-    found = []
+    numbers = []
     for text in texts:
         value = seen.get(text)
         if value is None:
             parsed = _integer(str(text)) if text is not None else None
             usable = parsed is not None and 0 <= parsed < _NUMBER_LIMIT
             value = seen[text] = parsed if usable and parsed is not None else NOT_RECORDED
-        found.append(value)
-    return np.array(found, np.int64)
+        numbers.append(value)
+    return np.array(numbers, np.int64)

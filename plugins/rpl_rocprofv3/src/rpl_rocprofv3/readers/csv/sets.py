@@ -86,15 +86,15 @@ class CsvSet:
 
 def csv_sets(files: Iterable[Path]) -> tuple[CsvSet, ...]:
     """The sets among ``files``, ordered by folder and prefix. Looks at names only."""
-    found: dict[tuple[Path, str], dict[str, Path]] = {}
+    by_place: dict[tuple[Path, str], dict[str, Path]] = {}
     for path in sorted(files):
         match = _NAME.fullmatch(path.name)
         if match and path.is_file():
             kind = _SAME_KIND.get(match["kind"], match["kind"])
-            found.setdefault((path.parent, match["prefix"] or ""), {}).setdefault(kind, path)
+            by_place.setdefault((path.parent, match["prefix"] or ""), {}).setdefault(kind, path)
     return tuple(
         CsvSet(folder, prefix, kinds)
-        for (folder, prefix), kinds in sorted(found.items())
+        for (folder, prefix), kinds in sorted(by_place.items())
         if not kinds.keys() <= {MARKERS, *_UNUSED}
     )
 

@@ -58,8 +58,8 @@ class CsvColumns:
 
     def integer(self, name: str) -> Int64Column:
         """An integer column, all -1 where the file has none."""
-        found = self.integers.get(name.lower())
-        return np.full(self.row_count, NOT_RECORDED, np.int64) if found is None else found
+        column = self.integers.get(name.lower())
+        return np.full(self.row_count, NOT_RECORDED, np.int64) if column is None else column
 
 
 class _Lines(io.TextIOWrapper):

@@ -138,10 +138,10 @@ def marked_ranges(part: Part, calls: HostCalls, processes: Processes) -> Iterato
 
 def _message(text: object) -> str | None:
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        document = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-    message = found.get("message") if isinstance(found, dict) else None
+    message = document.get("message") if isinstance(document, dict) else None
     return message if isinstance(message, str) and message else None
 
 

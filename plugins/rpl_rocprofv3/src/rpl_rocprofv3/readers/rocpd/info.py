@@ -172,11 +172,11 @@ def read_strings(part: Part, ids: Int64Column) -> dict[int, str]:
         known = set(wanted.tolist())
         rows = table.rows(part.connection, ("id", "string"))
         return {row[0]: str(row[1]) for row in rows if row[0] in known}
-    found: dict[int, str] = {}
+    strings: dict[int, str] = {}
     for number in wanted.tolist():
         for row in table.rows(part.connection, ("string",), f"id = {number:d}"):
-            found.setdefault(number, str(row[0]))
-    return found
+            strings.setdefault(number, str(row[0]))
+    return strings
 
 
 # Up to this many strings are fetched one by one by their row id.

@@ -107,10 +107,10 @@ def user_ranges(calls: RpdCalls, guid: str, strings: Mapping[int, str]) -> Itera
 
 def _handles(text_id: Int64Column, strings: Mapping[int, str], pattern: re.Pattern[str]) -> UInt64Column:
     used = distinct_ids(text_id)
-    found = np.full(len(used) + 1, NO_HANDLE, np.uint64)
+    handles = np.full(len(used) + 1, NO_HANDLE, np.uint64)
     for index, number in enumerate(used.tolist()):
         match = pattern.search(strings.get(number, ""))
         value = handle_value(match[1]) if match else None
         if value is not None:
-            found[index] = value
-    return found[positions(text_id, used)]
+            handles[index] = value
+    return handles[positions(text_id, used)]
