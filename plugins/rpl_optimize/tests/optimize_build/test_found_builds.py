@@ -24,7 +24,7 @@ from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
 from rpl_optimize.projects.compile_lines import compilations
-from rpl_optimize.running.launched import Found, Launches, choose_file, mapped_files
+from rpl_optimize.running.launched import KernelFile, Launches, choose_file, mapped_files
 from rpl_optimize.running.mounts import why_no_mounts
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places
 from rpl_testkit.requirements import require
@@ -228,7 +228,7 @@ def test_the_file_that_a_command_maps_is_found(scale, tmp_path):
     both = Launches(1, named.kernels | add.kernels, frozenset({program, library}))
     with pytest.raises(UsageError, match=r"several files hold kernels .*scale_app, .*libscale.so"):
         choose_file((both,), {}, place, None)
-    assert choose_file((Launches(1, frozenset({"rtc"}), frozenset()),), {}, place, None) == Found(
+    assert choose_file((Launches(1, frozenset({"rtc"}), frozenset()),), {}, place, None) == KernelFile(
         None, ("rtc",)
     )
 

@@ -55,9 +55,9 @@ def _producer(row: int, code: CodeTable, waited: WaitTotals) -> AttProducer:
     )
 
 
-def memory_latencies(found: Mapping[str, Counter[int]]) -> dict[str, AttLatency]:
+def memory_latencies(samples: Mapping[str, Counter[int]]) -> dict[str, AttLatency]:
     """Mean, median, maximum and number of samples by counter."""
-    return {counter: _latency(values) for counter, values in sorted(found.items()) if values}
+    return {counter: _latency(values) for counter, values in sorted(samples.items()) if values}
 
 
 def vector_memory_latency(latencies: Mapping[str, AttLatency]) -> float | None:

@@ -44,7 +44,7 @@ class Launches:
 
 
 @frozen
-class Found:
+class KernelFile:
     """``path`` is the file with the kernels, ``None`` where no file holds ``kernels``."""
 
     path: Path | None
@@ -57,7 +57,7 @@ def find_launched(
     source: bytes | None,
     scratch: Path,
     record: Callable[[tuple[str, ...]], Recording],
-) -> Found:
+) -> KernelFile:
     """``record`` runs and records a command once; with ``source`` only kernels that it names count.
 
     Raises ``UsageError`` where several files hold launched kernels, or none was launched.
@@ -96,7 +96,7 @@ def mapped_files(log: Path) -> dict[int, list[str]]:
 
 def choose_file(
     processes: Sequence[Launches], mapped: dict[int, list[str]], place: Path, source: bytes | None
-) -> Found:
+) -> KernelFile:
     """The one file that holds kernels of ``processes``; see ``find_launched``."""
     launched = {name for process in processes for name in process.kernels}
     wanted = {name for name in launched if source is None or source_name(name).encode() in source}
@@ -117,8 +117,8 @@ def choose_file(
         if len(holding) > 1:
             raise _several(holding)
         if holding:
-            return Found(holding[0], tuple(sorted(wanted)))
-    return Found(None, tuple(sorted(wanted)))
+            return KernelFile(holding[0], tuple(sorted(wanted)))
+    return KernelFile(None, tuple(sorted(wanted)))
 
 
 def _existing(names: Iterable[str], place: Path) -> Iterator[Path]:
