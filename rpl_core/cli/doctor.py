@@ -54,12 +54,8 @@ def _run(offered: Contribution[DoctorCheck]) -> DoctorReport:
 
 
 def _plain(report: DoctorReport) -> dict[str, str | None]:
-    return {
-        "status": report.status.value,
-        "found": report.fact,
-        "needed_for": report.needed_for or None,
-        "remedy": report.remedy,
-    }
+    told = {"status": report.status.value, "found": report.fact}
+    return {**told, "needed_for": report.needed_for or None, "remedy": report.remedy}
 
 
 def _advice(name: str, report: DoctorReport) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.text.safety import harmless_json, printable, shorten
+from rpl_core.text.safety import encodable, harmless_json, printable, shorten
 from rpl_core.text.table import format_table
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Exactly one JSON document as the result."""
-        click.echo(harmless_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
+        whole = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        click.echo(harmless_json(encodable(whole)))
 
     def raw(self, text: str) -> None:
         """A result that must not be touched, such as source code or a rendered report."""

@@ -91,12 +91,10 @@ def settle_exit_code(code: int) -> int:
 
 def discard_output() -> None:
     """Let what is still buffered for stdout go nowhere."""
-    try:
+    with suppress(OSError, ValueError, AttributeError):  # stdout is closed, or no file at all
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())
         os.close(descriptor)
-    except (OSError, ValueError, AttributeError):
-        return  # stdout is closed, or no file at all
 
 
 def say(line: str) -> None:

@@ -41,7 +41,7 @@ def protect(trace: Trace) -> None:
 def problems_of(trace: Trace) -> Iterator[str]:
     """Columns of different lengths, indices that point nowhere, times that no clock shows."""
     sizes = _sizes(trace)
-    for name in ("dispatches", "copies", "api_calls", "device_events", "counters"):
+    for name in ("dispatches", "copies", "api_calls", "device_events", "counters", "shapes"):
         table = getattr(trace, name, None)
         if table is None:
             continue

@@ -307,6 +307,10 @@ MISTAKES = {
     ),
     # rules
     "an unknown label": rule("Rule('r', 'slow', 1, (CONDITION,), 'x')", "slow"),
+    "a condition that works in its own way": rule(
+        "Rule('r', 'careless:slow', 1, (type('Odd', (Condition,), {})(*attrs.astuple(CONDITION)),), 'x')",
+        "of the class Condition",
+    ),
     "a label of another plugin": rule(
         "Rule('r', 'gfx942:slow', 1, (CONDITION,), 'x')", "is of another plugin"
     ),
@@ -406,6 +410,9 @@ MISTAKES = {
     "a report section of a list of text": report_section("return ['x']", "Paragraph"),
     "a report section of text": report_section("return 'x'", "str"),
     "a report section that raises": report_section("raise RuntimeError('boom')", "boom"),
+    "a section of text that no report can hold": report_section(
+        "return (Paragraph(chr(0xD800)),)", "surrogates"
+    ),
     "a row of another length": report_section("return (Table(('a', 'b'), (('x',),)),)", "row"),
     # readers
     "claimed paths": reader("return list(files)", "return ()", "InputSet was expected"),
@@ -448,6 +455,9 @@ MISTAKES = {
     "rows out of order": dispatches(
         "begin_ns=trace.dispatches.begin_ns[::-1].copy(), end_ns=trace.dispatches.end_ns[::-1].copy()",
         "order",
+    ),
+    "shapes with three axes in a row": trace(
+        "attrs.evolve(trace, shapes=attrs.evolve(trace.shapes, grid=trace.shapes.grid.ravel()))", "shapes"
     ),
     "a column with a mask": dispatches("begin_ns=np.ma.array(trace.dispatches.begin_ns)", "MaskedArray"),
     "a name that nobody can write": trace(

@@ -103,6 +103,8 @@ class Rule:
     def _has_conditions(self, _attribute: object, value: tuple[Condition, ...]) -> None:
         if not value:
             raise ValueError("a rule needs conditions, or it would always win")
+        if any(isinstance(one, Condition) and type(one) is not Condition for one in value):
+            raise ValueError("conditions are of the class Condition, and of none made from it")
 
 
 class AdviceState(str, Enum):

@@ -73,6 +73,7 @@ def _check(own: object, blocks: object) -> None:
     """Raises ``TypeError`` for what no report can draw."""
     if own is not None and not isinstance(own, str):
         raise TypeError(f"text or None was expected, not {type(own).__name__}")
+    (own or "").encode()  # halves of surrogate pairs can't be written
     if not isinstance(blocks, (tuple, list)):
         raise TypeError(f"a tuple of blocks was expected, not {type(blocks).__name__}")
     for block in blocks:
@@ -80,6 +81,8 @@ def _check(own: object, blocks: object) -> None:
             _check_table(block)
         elif not isinstance(block, Paragraph) or not isinstance(block.text, str):
             raise TypeError(f"a Paragraph of text or a Table was expected, not {block!r:.60}")
+        else:
+            block.text.encode()
 
 
 def _check_table(table: Table) -> None:
@@ -88,3 +91,4 @@ def _check_table(table: Table) -> None:
     for row in table.rows:
         if len(row) != len(table.columns) or not all(isinstance(cell, str) for cell in row):
             raise TypeError(f"a row must hold {len(table.columns)} texts, not {row!r:.60}")
+        "".join(row).encode()
