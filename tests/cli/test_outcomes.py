@@ -69,10 +69,13 @@ def test_application_killed_by_a_signal(profiled, program):
 
 def test_time_limit_ends_the_whole_process_group(profiled, workplace, program):
     sleeper = program("#!/bin/sh\nsleep 300 &\necho $! > child\nwait\n")
-    outcome = profiled("--time-limit", "1", sleeper).assert_exit(124)
-    assert "did not end within 1 s" in outcome.stderr
-    child = int((workplace / "child").read_text())
-    assert not _is_alive(child)
+    child = workplace / "child"
+    for seconds in (1, 5, 25):  # on a busy machine the first one ends before the program begins
+        outcome = profiled("--time-limit", str(seconds), sleeper).assert_exit(124)
+        assert f"did not end within {seconds} s" in outcome.stderr
+        if child.is_file() and child.read_text():
+            break
+    assert not _is_alive(int(child.read_text()))
 
 
 def test_time_limit_in_a_later_run_keeps_the_first(
