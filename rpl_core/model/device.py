@@ -39,6 +39,10 @@ class ComputeCeiling:
     origin: CeilingOrigin
     source: str
 
+    def impossible(self) -> str | None:
+        """Why no GPU has this ceiling; plugins that give it are told."""
+        return None if self.peak_gflops > 0 else f"peak_gflops is {self.peak_gflops}, which is no rate"
+
 
 @frozen
 class MemoryCeiling:
@@ -52,6 +56,10 @@ class MemoryCeiling:
     origin: CeilingOrigin
     source: str
     on_engine_clock: bool = False
+
+    def impossible(self) -> str | None:
+        """Why no GPU has this ceiling; plugins that give it are told."""
+        return None if self.peak_gbps > 0 else f"peak_gbps is {self.peak_gbps}, which is no rate"
 
 
 @frozen

@@ -1,8 +1,8 @@
 """Check values that plugins return against the annotations of their classes.
 
 Plugins are checked at the boundary, so that a wrong value names its plugin instead of breaking what uses it
-later. Only what annotations say is checked: attrs classes field by field, containers item by item (of large
-ones the first items), numpy columns by type.
+later. What annotations say is checked: attrs classes field by field, containers item by item (of large
+ones the first items), numpy columns by type; and what a class itself calls ``impossible()``.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def _fields_violation(value: Any, depth: int) -> str | None:
     if not hints or _sound.get(id(value)) is value:
         return None
     problem = _hinted_violation(value, hints, depth + 1)
+    if problem is None and hasattr(owner, "impossible"):
+        problem = value.impossible()
     if problem is None:
         with suppress(TypeError):  # a class may allow no weak references
             _sound[id(value)] = value  # attrs values are frozen here, so they stay sound

@@ -29,7 +29,7 @@ from rpl_core.interfaces.renderer import Renderer
 from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 from rpl_core.model.architecture import Architecture
-from rpl_core.model.device import CeilingOrigin, ComputeCeiling, Pipe
+from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
@@ -293,6 +293,12 @@ MISTAKES = {
         "rpl_ceilings",
         "(ComputeCeiling('F64', Pipe.VALU, float('nan'), CeilingOrigin.SPEC, 'here'),)",
         "peak_gflops is nan",
+        arguments="device",
+    ),
+    "a ceiling below zero": gives(
+        "rpl_ceilings",
+        "(MemoryCeiling('hbm', -1.0, CeilingOrigin.SPEC, 'here'),)",
+        "peak_gbps is -1.0, which is no rate",
         arguments="device",
     ),
     "a clock without end": device(
