@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Each of the many processes would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
+# Each fresh environment would ask the index for a newer pip, and wait long for one that does not answer.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 STAMP := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 

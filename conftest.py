@@ -31,7 +31,11 @@ def pytest_sessionstart() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Ceilings that were measured on the GPU of a developer are theirs, not those of the tests."""
+    """Ceilings that were measured on the GPU of a developer are theirs, not those of the tests.
+
+    Nor does pip ask the index for a newer pip in each fresh environment: minutes, if nobody answers.
+    """
     with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
         environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
         yield

@@ -93,6 +93,7 @@ class Struck:
             assert self.loop.cli("ledger", "show", str(self.loop.root)).exit_code == 0
 
 
+@pytest.mark.long
 def test_one_session_struck_in_every_way(loop) -> None:
     loop.script("wrong results")
     struck = Struck(loop, loop.CHECKED)
