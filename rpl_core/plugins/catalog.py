@@ -136,12 +136,13 @@ class Catalog:
         kept: dict[str, Contribution[T]] = {}
         for contribution in offered:
             name = kind.identity_of(contribution.value)
-            first = kept.get(name, contribution)
-            by_stranger = _is_of_stranger(first.plugin) and not _is_of_stranger(contribution.plugin)
-            kept[name], second = (contribution, first) if by_stranger else (first, contribution)
-            if first is not contribution:
-                self._refuse(second.plugin, f"{kind.noun} {name!r}", kept[name].plugin)
-        failures = (f"{f.fact}" for f in self._relay.failures if f.hook == kind.hook)
+            first, second = kept.setdefault(name, contribution), contribution
+            if first is second:
+                continue  # nobody else has the name: who is a stranger costs a search of all metadata
+            if _is_of_stranger(first.plugin) and not _is_of_stranger(second.plugin):
+                kept[name], second = second, first
+            self._refuse(second.plugin, f"{kind.noun} {name!r}", kept[name].plugin)
+        failures = (failure.fact for failure in self._relay.failures if failure.hook == kind.hook)
         return NamedContributions(kind.noun, kept.items(), "; ".join(failures) or None)
 
     def _refuse(self, plugin: str, what: str, owner: str) -> None:
