@@ -83,14 +83,14 @@ class GuardedCollector(Collector):
 
 def _sound_plan(plan: object) -> CollectionPlan:
     """``plan`` if its passes can be told apart. Raises ``TypeError`` or ``ValueError`` otherwise."""
-    passes = require_value(plan, CollectionPlan).passes
-    names = [one.name for one in passes]
+    sound = require_value(plan, CollectionPlan)
+    names = [one.name for one in sound.passes]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"a plan needs passes, each with a name of its own, not {names}")
-    for place in (*names, *(one.directory for one in passes)):
+    for place in (*names, *(one.directory for one in sound.passes)):
         if not _is_inside(place):
             raise ValueError(f"{place!r} is no place in the run directory")
-    return require_value(plan, CollectionPlan)
+    return sound
 
 
 def _is_inside(path: str) -> bool:
