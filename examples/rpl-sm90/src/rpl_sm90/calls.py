@@ -16,7 +16,7 @@ from rpl_core.model.trace import NO_HANDLE, ApiCalls
 from rpl_sm90.cuda_api import ON_DEVICE, STREAM_TABLE, plain_name
 
 if TYPE_CHECKING:
-    from rpl_sm90.export import Columns, Export
+    from rpl_sm90.export import Columns, Tables
 
 #: CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING, and that of null streams, which nobody creates.
 _NON_BLOCKING, _NULL = 2, 3
@@ -41,7 +41,7 @@ class Numbers(Protocol):
     def copied_on_device(self) -> set[tuple[int, int]]: ...
 
 
-def api_calls(export: Export, session: Numbers) -> tuple[ApiCalls | None, tuple[str, ...]]:
+def api_calls(export: Tables, session: Numbers) -> tuple[ApiCalls | None, tuple[str, ...]]:
     """The calls in the order of their begin, and the names of their functions; ``None`` without any."""
     rows = export.integers(
         "CUPTI_ACTIVITY_KIND_RUNTIME", "start", "end", "globalTid", "correlationId", "nameId"
@@ -104,7 +104,7 @@ def _handle(session: Numbers, process: int, context: int, stream: int) -> int | 
 
 
 def _subjects(
-    export: Export, session: Numbers
+    export: Tables, session: Numbers
 ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
     """(Process, correlation) -> stream and event of the call."""
     streams: dict[tuple[int, int], int] = {}
@@ -127,7 +127,7 @@ def _subjects(
     return streams, events
 
 
-def _created_streams(export: Export, session: Numbers) -> list[tuple[int, int, int]]:
+def _created_streams(export: Tables, session: Numbers) -> list[tuple[int, int, int]]:
     """(Process, handle, flags) of streams that the program created: does the null stream wait for them?"""
     index = {pid: i for i, pid in enumerate(session.pids)}
     found = []

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,17 @@ _STEPS_PER_BYTE, _STEPS_AT_LEAST, _STEPS_PER_CHECK = 50, 100_000_000, 1_000_000
 _LONGEST_TEXT = 4 << 20
 
 Columns = dict[str, NDArray[np.int64]]
+
+
+class Tables(Protocol):
+    """What a session is read from: rows by the names of Nsight's tables and columns."""
+
+    path: Path
+    tables: set[str]
+
+    def rows(self, table: str, *names: str) -> list[tuple[Any, ...]]: ...
+
+    def integers(self, table: str, *names: str) -> Columns: ...
 
 
 class Export:

@@ -1,4 +1,4 @@
-"""What this distribution offers to rpl: two devices, how to recognise them, and a reader."""
+"""What this distribution offers to rpl: two devices, how to recognise them, readers, and a way to record."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.reader import Reader
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
@@ -30,6 +31,13 @@ def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
 
 @hookimpl
 def rpl_readers() -> tuple[Reader, ...]:
-    from rpl_sm90.reader import NsightReader
+    from rpl_sm90.reader import CuptiReader, NsightReader
 
-    return (NsightReader(),)
+    return (NsightReader(), CuptiReader())
+
+
+@hookimpl
+def rpl_collectors() -> tuple[Collector, ...]:
+    from rpl_sm90.collector import CuptiCollector
+
+    return (CuptiCollector(),)

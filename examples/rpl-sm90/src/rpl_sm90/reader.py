@@ -1,4 +1,4 @@
-"""The reader of SQLite exports of Nsight Systems."""
+"""The readers: SQLite exports of Nsight Systems, and what this plugin's own collector records by CUPTI."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import Trace
 
 _FORMAT = "Nsight Systems SQLite export"
+_RECORDING = "CUPTI activity recording"
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 #: Tables that exports have and other databases do not.
 _OWN = ("TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_CUDA_STREAM", "ENUM_NSYS_EVENT_TYPE", _KERNELS)
@@ -47,6 +48,34 @@ class NsightReader(Reader):
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
         with open_export(inputs.paths[0]) as export:
             return (read_export(export, self.name, _FORMAT),)
+
+
+class CuptiReader(Reader):
+    """Reads what the collector ``cupti`` records; one file is one process."""
+
+    name = "cupti"
+    summary = "recordings of the collector cupti: kernels, copies, CUDA calls, streams, events"
+    priority = 20
+
+    def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
+        return [InputSet(self.name, _RECORDING, (path,)) for path in files if _begins_as_recording(path)]
+
+    def read(self, inputs: InputSet) -> tuple[Trace, ...]:
+        from rpl_sm90.activity import ActivityFile
+        from rpl_sm90.trace import read_export
+
+        recording = ActivityFile(inputs.paths[0])
+        return (read_export(recording, self.name, _RECORDING, recording.diagnostics()),)
+
+
+def _begins_as_recording(path: Path) -> bool:
+    from rpl_sm90.activity import MAGIC
+
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def _tables(path: Path) -> set[str]:

@@ -7,7 +7,7 @@ has a clock of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from rpl_core.model.trace import (
 )
 from rpl_sm90.calls import api_calls
 from rpl_sm90.cuda_api import CUDA, meaning
-from rpl_sm90.export import Columns, Export, column_text
+from rpl_sm90.export import Columns, Tables, column_text
 from rpl_sm90.products import REGISTER_GRANULE, RESERVED_SHARED_BYTES
 
 Ints = NDArray[np.int64]
@@ -56,15 +56,17 @@ def pid_of(serialized: Ints) -> Ints:
     return np.where(serialized < 0, -1, serialized // _FIELDS % _FIELDS)
 
 
-def read_export(export: Export, reader: str, form: str) -> Trace:
-    """Read a whole export. Raises ``BadDataError`` where nothing of it can be used."""
-    return _Session(export).trace(TraceSource(reader, form, (str(export.path),)))
+def read_export(export: Tables, reader: str, form: str, known: Sequence[Diagnostic] = ()) -> Trace:
+    """Read a whole export, of which ``known`` was said before. Raises ``BadDataError`` for nothing usable."""
+    session = _Session(export)
+    session.diagnostics.extend(known)
+    return session.trace(TraceSource(reader, form, (str(export.path),)))
 
 
 class _Session:
     """The tables of one session, and the numbers that everything in it gets."""
 
-    def __init__(self, export: Export) -> None:
+    def __init__(self, export: Tables) -> None:
         self.export = export
         self.diagnostics: list[Diagnostic] = []
         self.strings = column_text(export.rows("StringIds", "id", "value"))
