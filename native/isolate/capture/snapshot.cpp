@@ -92,6 +92,15 @@ const char* kind_name(const CapturedRegion& region) {
   return "";
 }
 
+// Of the files with the hashes, so that the seal of capture.json covers them.
+json seals_of(const CapturedRegion& region) {
+  const auto seal = [](const std::vector<uint64_t>& hashes) {
+    if (hashes.empty()) return json();
+    return json(hex16(xxh3({reinterpret_cast<const std::byte*>(hashes.data()), hashes.size() * sizeof(uint64_t)})));
+  };
+  return {{"pre", seal(region.before)}, {"post", seal(region.after)}};
+}
+
 json or_null(std::optional<bool> value) { return value ? json(*value) : json(); }
 json unless_zero(uint64_t value) { return value != 0 ? json(value) : json(); }
 
@@ -292,7 +301,8 @@ json told(const CapturedRegion& region, const std::vector<AgentDescription>& age
             {"address", one.base},
             {"size", one.size},
             {"file", region.file + ".bin"},
-            {"changed_by_launch", or_null(region.changed())}};
+            {"changed_by_launch", or_null(region.changed())},
+            {"hashes", seals_of(region)}};
   }
   const bool vmem = one.kind == Kind::kVmem;
   return {{"base", one.base},
@@ -308,6 +318,7 @@ json told(const CapturedRegion& region, const std::vector<AgentDescription>& age
           {"permissions", vmem ? json(one.permissions) : json()},
           {"host_address", unless_zero(one.host)},
           {"changed_by_launch", or_null(region.changed())},
+          {"hashes", seals_of(region)},
           {"written_by_host", or_null(region.written_by_host)}};
 }
 

@@ -228,10 +228,13 @@ std::vector<VariableChange> Session::keep_variables(const LoadedCode& code, cons
     std::vector<char> before = bytes_of(variable.file);
     before.resize(variable.size);
     const uint64_t address = code.address_of(variable);
-    const std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
-    const bool copy = variable.address && bytes_at(*variable.address, variable.size) != before;
-    changes.push_back(
-        {variable.name, own != before || copy, address == 0 ? std::nullopt : std::optional(address)});
+    std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
+    // What was reached by a captured pointer lies at the old address.
+    if (variable.address) {
+      const std::vector<char> copy = bytes_at(*variable.address, variable.size);
+      for (size_t i = 0; i < own.size(); ++i) own[i] = own[i] == before[i] ? copy[i] : own[i];
+    }
+    changes.push_back({variable.name, own != before, address == 0 ? std::nullopt : std::optional(address)});
     kept.write(own.data(), static_cast<std::streamsize>(own.size()));
   }
   if (!file.empty() && !kept.flush()) throw Failure("internal", "variables can't be written");

@@ -93,7 +93,7 @@ class EmulatedReplayer(Replayer):
         same, reason, differing = (
             (None, "hashes were not asked for", ())
             if hashes is None
-            else reproduction(memory.capture, request, hashes)
+            else reproduction(memory.capture, request, hashes, _variables_left(memory, told, written))
         )
         return ReplayResult(
             self.name,
@@ -178,14 +178,25 @@ def _kept(memory: PlainMemory, layers: tuple[list[Change], ...], wanted: MemoryR
 
 
 def _variables(memory: PlainMemory, told: Any, written: list[Change]) -> tuple[KeptVariable, ...]:
+    """Those that the code has."""
+    there = {one["name"]: one["address"] for one in told["variables"]}
+    left = _variables_left(memory, told, written)
+    return tuple(
+        KeptVariable(one.name, left[one.blob], there[one.name])
+        for one in memory.capture.variables
+        if one.blob in left
+    )
+
+
+def _variables_left(memory: PlainMemory, told: Any, written: list[Change]) -> dict[str, bytes]:
+    """The bytes of each variable that the code has after the launch, by the captured file."""
     capture = memory.capture
     there = {one["name"]: MemoryRange(one["address"], one["size"]) for one in told["variables"]}
-    return tuple(
-        KeptVariable(one.name, _changed(content, (written,), place), place.address)
+    return {
+        one.blob: _changed((capture.folder / one.blob).read_bytes(), (written,), place)
         for one in capture.variables
         if (place := there.get(one.name)) is not None
-        for content in ((capture.folder / one.blob).read_bytes(),)
-    )
+    }
 
 
 def _changed(before: bytes, layers: tuple[list[Change], ...], wanted: MemoryRange) -> bytes:

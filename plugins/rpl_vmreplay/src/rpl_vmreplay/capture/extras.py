@@ -111,6 +111,13 @@ class Drain(Part):
     undrained: bool
 
 
+class HashFiles(Part):
+    """XXH3 of the ``.xxh3`` files themselves, so that the seal of this file covers them."""
+
+    pre: _Hash | None = None
+    post: _Hash | None = None
+
+
 class MemoryAgent(Part):
     name: Name
     node: Count | None = None
@@ -129,6 +136,7 @@ class MemoryRegion(Part):
     host_address: Address | None = None
     changed_by_launch: bool | None = None
     written_by_host: bool | None = None
+    hashes: HashFiles = HashFiles()
 
 
 class Shrunk(Part):
@@ -158,6 +166,7 @@ class ModuleVariable(Part):
     size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
     file: VariableFile
     changed_by_launch: bool | None = None
+    hashes: HashFiles = HashFiles()
 
 
 class Extras(Part):

@@ -238,10 +238,13 @@ class _Replayed:
     def _variables(self, name: str, told: tuple[_Variable, ...]) -> tuple[KeptVariable, ...]:
         if not self.request.keep_variables or self.told.failure is not None:
             return ()
-        with (self.folder / name).open("rb") as stream:
-            contents = [stream.read(one.size) for one in self.capture.variables]
-        pairs = zip(told, contents, strict=True)
+        pairs = zip(told, self._left(name), strict=True)
         return tuple(KeptVariable(one.name, data, one.address) for one, data in pairs if one.address)
+
+    def _left(self, name: str) -> list[bytes]:
+        """Of each captured variable, what the launch left of it, by name or by a captured pointer."""
+        with (self.folder / name).open("rb") as stream:
+            return [stream.read(one.size) for one in self.capture.variables]
 
     def _reproduction(
         self, hashes: tuple[RegionHashes, ...] | None
@@ -253,19 +256,8 @@ class _Replayed:
             return None, "hashes were not asked for" if ended else "the launch did not end", ()
         if self.plan.patched:
             return None, "hidden arguments were zeroed", ()
-        same, reason, differing = reproduction(self.capture, self.request, hashes)
-        if same and (name := self._wrong_variable()):
-            return False, f"the variable {name} changed otherwise than in the captured launch", ()
-        return same, reason, differing
-
-    def _wrong_variable(self) -> str | None:
-        """Of variables only is known whether the captured launch changed them."""
-        extras = self.capture.extras
-        told = {one.name: one.changed for one in self.told.variables}
-        for one in () if extras is None else extras.module_variables:
-            if one.changed_by_launch is not None and told.get(one.name) not in (None, one.changed_by_launch):
-                return one.name
-        return None
+        left = dict(zip((one.blob for one in self.capture.variables), self._left(VARIABLES), strict=True))
+        return reproduction(self.capture, self.request, hashes, left)
 
     def _notes(self) -> list[str]:
         notes = list(self.told.notes)

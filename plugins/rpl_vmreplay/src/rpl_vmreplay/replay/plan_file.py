@@ -138,14 +138,13 @@ class ReplayPlan:
         return max((nodes[1] or 0) - (nodes[0] or 0) + extras.agent.number, 0)
 
     def _variables(self) -> list[dict[str, Any]]:
-        extras, folder = self._capture.extras, self._capture.folder.absolute()
-        addresses = {} if extras is None else {one.name: one.address for one in extras.module_variables}
+        folder, told = self._capture.folder.absolute(), self._capture.told_variables
         return [
             {
                 "name": one.name,
                 "size": one.size,
                 "file": str(folder / one.blob),
-                "address": addresses.get(one.name),
+                "address": told[one.blob].address if one.blob in told else None,
             }
             for one in self._capture.variables
         ]
