@@ -132,8 +132,9 @@ def hsa_program(compiled: Compile, hsa_runtime: Path) -> Callable[[str], Path]:
     def build(name: str) -> Path:
         options = ["-std=c++20", "-O1", "-I", hsa_runtime / "usr" / "include", PROGRAMS / f"{name}.cpp"]
         library = ["-L", hsa_runtime / LIBRARIES, "-l:libhsa-runtime64.so.1", "-Wl,--allow-shlib-undefined"]
-        seen = "-Wl,--export-dynamic-symbol=rename"  # by the capture, in capture_scenarios.cpp
-        return compiled(name, [require("g++"), *options, *library, seen])
+        # By the capture, in capture_scenarios.cpp.
+        seen = [f"-Wl,--export-dynamic-symbol={one}" for one in ("rename", "pwrite")]
+        return compiled(name, [require("g++"), *options, *library, *seen])
 
     return build
 

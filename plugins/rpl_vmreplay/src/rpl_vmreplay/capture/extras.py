@@ -139,6 +139,15 @@ class MemoryRegion(Part):
     hashes: HashFiles = HashFiles()
 
 
+class LeftOut(Part):
+    """Host memory that could not be read: the program gave it back while the GPU kept its access."""
+
+    base: Address
+    size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
+    kind: Name
+    host_address: Address | None = None
+
+
 class Shrunk(Part):
     """``rpl capture shrink`` kept the touched pages; so many regions and bytes there were before."""
 
@@ -157,6 +166,7 @@ class Memory(Part):
     bytes_stored: _Size | None = None
     copy_ns: _Nanoseconds | None = None
     shrunk: Shrunk | None = None
+    left_out: Annotated[tuple[LeftOut, ...], Field(strict=False), FailFast()] = ()
     regions: Annotated[tuple[MemoryRegion, ...], Field(strict=False), FailFast()]
 
 
