@@ -68,6 +68,7 @@ Plan Plan::read(const std::string& file) {
   const json object = json::parse(stream);
   Plan plan;
   plan.isa = object.value("isa", "");
+  plan.captured_isa = object.value("captured_isa", "");
   plan.gpu = object.value("gpu", 0U);
   if (const auto ranges = object.find("reserve"); ranges != object.end()) {
     plan.reserve_only = true;

@@ -49,6 +49,7 @@ struct Plan {
   bool reserve_only = false;
   std::vector<Range> ranges;  // to reserve, when that is all
   std::string isa;            // of the GPU that the launch was on; empty: any
+  std::string captured_isa;   // of the captured code object
   uint32_t gpu = 0;           // its number
   uint32_t iterations = 1;
   uint32_t warm_ups = 0;

@@ -20,6 +20,7 @@ from rpl_vmreplay.capture.extras import (
     chunk_hash,
 )
 from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, Region, read_json
+from rpl_vmreplay.capture.isa import isa_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +104,8 @@ def _disagreements(capture: Capture) -> Iterator[str]:
     files = [one.file for one in extras.module_variables]
     if len(set(files)) != len(files):
         yield f"{EXTRAS}: two variables are said to be in one file"
+    if extras.agent.isa and (difference := isa_difference(capture.dispatch.isa_name, extras.agent.isa)):
+        yield f"{EXTRAS} and {DISPATCH} name different instruction sets: {difference}"
     launched = extras.dispatch.group_segment
     if launched is not None and launched.launched != capture.dispatch.group_segment_size:
         yield f"{EXTRAS} and {DISPATCH} tell different bytes of LDS"
@@ -110,6 +113,9 @@ def _disagreements(capture: Capture) -> Iterator[str]:
 
 def _content_problems(capture: Capture) -> Iterator[str]:
     yield from _seal_problems(capture.folder)
+    told = capture.extras.code_object.xxh3 if capture.extras is not None else None
+    if told is not None and _hash_of(capture.folder / CODE_OBJECT) != told:
+        yield f"{CODE_OBJECT} is not the code object that {EXTRAS} tells of"
     for part in (*capture.regions, *capture.variables):
         try:
             yield from _hash_problems(capture, part)

@@ -29,7 +29,7 @@ class ReplayPlan:
     def __init__(self, request: ReplayRequest, memory: PlainMemory, folder: Path) -> None:
         self._request, self._memory, self._folder = request, memory, folder
         self._capture = memory.capture
-        own = captured_code(self._capture)
+        own = self._own = captured_code(self._capture)
         override = request.code_object
         self._code = own if override is None else other_code(self._capture, override)
         self._against = None if request.against is None else other_code(self._capture, request.against)
@@ -54,6 +54,7 @@ class ReplayPlan:
             "recopy": request.recopy,
             "time_limit_ns": None if limit is None else round(limit * 1e9),
             "isa": capture.dispatch.isa_name,
+            "captured_isa": self._own.code.target,
             "gpu": 0 if capture.extras is None else capture.extras.agent.number or 0,
             "cold_caches": request.cold_caches,
             "kernel": self._kernel(self._code, captured=request.code_object is None),
