@@ -232,6 +232,15 @@ def test_what_fails_is_told_by_kind(in_place, replay, faults, code, kind):
     assert "Next:" in ran.stderr or "Likely cause:" in ran.stderr
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_one_deadline_holds_for_the_whole_replay(in_place, replay, number):
+    """A completion that is lost while the runtime prepares: it waits for ever, inside of its own functions."""
+    ran = replay(in_place, "--kernel-timeout", "0.5", faults=f"lost={number}")
+    assert (ran.exit_code, ran.kind) == (124, "time_limit"), ran.stderr
+    assert "raise --kernel-timeout" in ran.stderr
+    assert ran.document["reproduced"] is None
+
+
 def test_memory_that_is_not_in_the_capture_is_a_fault_of_the_gpu(in_place, replay, tmp_path):
     """And no hang: the region that the kernel writes is left out."""
     folder = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / "holes")

@@ -13,15 +13,6 @@
 namespace rpl::replay {
 namespace {
 
-// Preloaded where tests stand in for a GPU's driver.
-bool over_software_kfd() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("/libsoftkfd.so") != std::string::npos) return true;
-  }
-  return false;
-}
-
 bool contains(const Range& range, uint64_t address, uint64_t size) {
   return range.address <= address && address - range.address <= range.size &&
          size <= range.size - (address - range.address);
@@ -34,7 +25,16 @@ std::vector<char> bytes_of(const std::string& file) {
 
 }  // namespace
 
-Session::Session(Plan plan, Result& result) : plan_(std::move(plan)), result_(result) {}
+bool over_software_kfd() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libsoftkfd.so") != std::string::npos) return true;
+  }
+  return false;
+}
+
+Session::Session(Plan plan, Result& result, Deadline& deadline)
+    : plan_(std::move(plan)), result_(result), deadline_(deadline) {}
 
 void Session::start() {
   hsa_ = std::make_unique<HsaLibrary>();
@@ -74,6 +74,7 @@ void Session::refuse_what_shadows_would_run() const {
 
 void Session::reserve(const std::vector<Pages>& pages, HeldPages& held) {
   start();
+  deadline_.during("while addresses were reserved");
   std::vector<Pages> there = pages;
   for (Pages& one : there) {
     if (one.gpu >= gpus_->size()) one.gpu = gpu_;
@@ -124,18 +125,22 @@ uint64_t Session::launch(const Subject& subject) {
 }
 
 void Session::replay() {
+  deadline_.during("while captured memory was put in its place");
   memory_->map();
   copier_ = std::make_unique<Copier>(*hsa_, *gpus_, events_);
   const uint64_t kernarg = place_kernarg();
   for (const Content& region : plan_.regions) copier_->write(region);
   restorer_ = std::make_unique<Restorer>(plan_, *copier_);
+  deadline_.during("while the code was loaded");
   load(plan_.kernel, kernarg);
   if (plan_.other) load(*plan_.other, kernarg);
   launcher_ = std::make_unique<Launcher>(*hsa_, gpus_->at(gpu_).agent, events_);
   if (plan_.cold_caches) result_.flushed_bytes = gpus_->bytes_that_flush(gpu_);
+  deadline_.during("while launches ran and memory was restored for them");
   launch_all();
   if (!restorer_->rest_is_untouched()) {
     restorer_->forget();
+    deadline_.again();
     all_each_time_ = true;
     for (auto* times : {&result_.warm_up_ns, &result_.times_ns, &result_.other_times_ns}) times->clear();
     result_.restored_bytes.reset();
@@ -143,6 +148,7 @@ void Session::replay() {
         "launches change different memory: for a second trial all was restored each time");
     launch_all();
   }
+  deadline_.during("while it was looked at what launches left");
   if (!plan_.other) {
     look_at_memory();
     return;

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _RESULT = "result.json"
 _HOST_KINDS = ("host_pool", "svm", "locked_host", "hsa_memory")
 _LAST_LINES = 3
+_GRACE_S = 10.0
 
 
 class _Part(BaseModel):
@@ -133,7 +134,9 @@ class NativeReplayer(Replayer):
             folder = Path(name)
             capture = open_capture(request.capture)
             plan = ReplayPlan(request, PlainMemory(capture, folder), folder)
-            told = _run(program, plan.write(), folder / _RESULT)
+            deadline = plan.deadline_s
+            limit = None if deadline is None else 2 * deadline + _GRACE_S  # a second trial takes as long
+            told = _run(program, plan.write(), folder / _RESULT, limit)
             return _Replayed(request, capture, plan, told, folder).result(time.monotonic_ns() - begin)
 
     def reserve(self, request: ReserveRequest) -> ReserveResult:
@@ -149,15 +152,21 @@ class NativeReplayer(Replayer):
         return (*options[REPLAY_LAUNCHER], str(program))
 
 
-def _run(program: tuple[str, ...], plan: Path, result: Path) -> _ReplayDocument:
-    """Its result, also when the runtime crashes behind it. Raises as ``run_command`` does."""
+def _run(program: tuple[str, ...], plan: Path, result: Path, limit_s: float | None = None) -> _ReplayDocument:
+    """Its result, also when the runtime crashes behind it. Raises as ``run_command`` does.
+
+    The program ends by itself at its deadline; ``limit_s`` is for what lies before it, such as a launcher.
+    """
     from rpl_core.process import ProcessRequest, run_command
     from rpl_core.process.outcome import describe_exit
 
     lines: deque[str] = deque(maxlen=_LAST_LINES)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RPL_REPLAY_")}
     request = ProcessRequest(
-        command=(*program, str(plan), str(result)), environment=environment, what="the replayer"
+        command=(*program, str(plan), str(result)),
+        environment=environment,
+        what="the replayer",
+        time_limit_s=limit_s,
     )
     ended = run_command(request, lines.append)
     try:

@@ -21,6 +21,8 @@ HASHES = "hashes"
 KEPT, KEPT_AGAINST = "kept.bin", "kept-against.bin"
 VARIABLES, VARIABLES_AGAINST = "variables.bin", "variables-against.bin"
 PLAN = "plan.json"
+#: Bytes in a second (chosen): a fourth of one lane of PCI Express 3.0.
+_SLOWEST_COPY = 256 << 20
 
 
 class ReplayPlan:
@@ -38,6 +40,21 @@ class ReplayPlan:
         self.patched = self.stale if request.patch_hidden_args else ()
         self._zeroed = [stale[name] for name in self.patched]
 
+    @property
+    def deadline_s(self) -> float | None:
+        """Of the whole replay: each launch has its limit, and so have preparation and end together.
+
+        Beside them there is time for copies, of all memory before each launch and of twice as much around
+        them, at a rate that the slowest link exceeds.
+        """
+        request = self._request
+        if request.time_limit_s is None:
+            return None
+        pairs = 1 if request.against is None else 2
+        launches = (request.iterations + request.warm_ups + pairs - 1) * pairs
+        rounds = 2 + (launches if request.recopy else 1)
+        return request.time_limit_s * (launches + 1) + rounds * self._capture.bytes / _SLOWEST_COPY
+
     def write(self) -> Path:
         """The plan. Raises what reading the capture raises."""
         (self._folder / HASHES).mkdir()
@@ -53,6 +70,7 @@ class ReplayPlan:
             "warm_ups": request.warm_ups,
             "recopy": request.recopy,
             "time_limit_ns": None if limit is None else round(limit * 1e9),
+            "deadline_ns": None if self.deadline_s is None else round(self.deadline_s * 1e9),
             "isa": capture.dispatch.isa_name,
             "captured_isa": self._own.code.target,
             "gpu": 0 if capture.extras is None else capture.extras.agent.number or 0,
