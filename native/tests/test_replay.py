@@ -234,7 +234,7 @@ def test_what_fails_is_told_by_kind(in_place, replay, faults, code, kind):
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_one_deadline_holds_for_the_whole_replay(in_place, replay, number):
-    """A completion that is lost while the runtime prepares: it waits for ever, inside of its own functions."""
+    """A completion is lost while the runtime prepares: it waits for ever, inside of its own functions."""
     ran = replay(in_place, "--kernel-timeout", "0.5", faults=f"lost={number}")
     assert (ran.exit_code, ran.kind) == (124, "time_limit"), ran.stderr
     assert "raise --kernel-timeout" in ran.stderr
