@@ -200,9 +200,7 @@ def _tell(folder: Path, progress: Progress) -> None:
     say(f"  export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
     if launcher := os.environ.get("RPL_REPLAY_LAUNCHER"):
         say(f"  export RPL_REPLAY_LAUNCHER={shlex.quote(launcher)}")
-        say(
-            f"\nThen these run without a GPU: rpl replay reserve-check; rpl replay full-vm {folder / 'capture'}"
-        )
+        say(f"\nThen these run without a GPU: rpl replay reserve-check, rpl replay full-vm {folder}/capture")
 
 
 def _launcher(runtime: Path) -> str:

@@ -71,6 +71,8 @@ def shrink(capture: Capture, replayer: Replayer, target: Path, limit_s: float | 
             _require_the_same(open_capture(folder), replayer, accesses, after.kept, pages, limit_s)
             folder.rename(target)
     except OSError as error:
+        if error.filename is not None and Path(error.filename).is_relative_to(capture.folder):
+            raise BadDataError(f"cannot read {error.filename}: {error.strerror}") from error
         raise storage_error(target, error) from error
     return Shrunk(open_capture(target), accesses)
 
