@@ -31,7 +31,7 @@ OPTIMIZED = Path("examples/optimize/smooth.hip")
 #: The first is what the tests use; the others know gfx942, too, and bring an LLVM that the emulator can use.
 COMPILERS = ("22", "21", "20", "19")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL = "rpl-emu", "softkfd", "rpl_isolate"
+EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER = "rpl-emu", "softkfd", "rpl_isolate", "rpl-replay"
 #: Lines of output that show where a command failed.
 _LAST_LINES = 15
 _LONGEST_WORD = 120
@@ -107,8 +107,9 @@ def _demo(folder: Path, without_rocr: bool) -> Progress:
 
 def _whole(folder: Path, compiler: str, runtime: Path) -> Progress:
     progress = Progress(7)
-    with progress.step("build the emulator, the software GPU and the capture tool", prepares=True):
-        _build(EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL)
+    with progress.step("build the emulator, the software GPU, the capture tool and replayer", prepares=True):
+        _build(EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
+    os.environ["RPL_REPLAY_LAUNCHER"] = _launcher(runtime)
     with progress.step(f"build the testbed by {compiler}", prepares=True):
         compile_words = _compile_words(compiler, runtime)
         programs = _testbed(compile_words)
@@ -125,6 +126,9 @@ def _whole(folder: Path, compiler: str, runtime: Path) -> Progress:
         show(rpl(*words, "--", _rpl(), "emu", "run", "--", *application))
     with progress.step("replay it without its program, and compare the memory that it leaves"):
         show(rpl("replay", "full-vm", folder / "capture", "--device", "gfx942-emu"))
+        say("      The same by ROCr, at the captured addresses, over a software driver:")
+        show(rpl("replay", "reserve-check", folder / "capture"))
+        show(rpl("replay", "full-vm", folder / "capture"))
     with progress.step(
         f"optimize a kernel of {OPTIMIZED} by a model: nothing can be measured, so nothing is accepted"
     ):
@@ -194,6 +198,15 @@ def _tell(folder: Path, progress: Progress) -> None:
     say("\nTo go on in your shell, with rpl by its name and what was built here:\n")
     say(f"  . {Path(sys.prefix, 'bin', 'activate')}")
     say(f"  export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
+    if launcher := os.environ.get("RPL_REPLAY_LAUNCHER"):
+        say(f"  export RPL_REPLAY_LAUNCHER={shlex.quote(launcher)}")
+        say(f"\nThen these run without a GPU: rpl replay reserve-check, rpl replay full-vm {folder}/capture")
+
+
+def _launcher(runtime: Path) -> str:
+    """What stands for a GPU's driver where rpl's replayer runs."""
+    program = BUILD.absolute() / "native" / SOFTWARE_GPU / "softkfd-run"
+    return shlex.join([str(program), "--executor", "emu", "--runtime", str(runtime)])
 
 
 def _compiler() -> str:

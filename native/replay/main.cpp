@@ -61,7 +61,19 @@ std::vector<Pages> wanted_pages(const Plan& plan) {
   return pages_of(std::move(contents));
 }
 
-void run(const Plan& plan, Result& result, std::unique_ptr<Session>& session) {
+// In another thread, while the replay hangs in the runtime: nothing of it can be given back.
+void end_late(const std::string& result_file, uint32_t attempts, const char* during) {
+  Result result;
+  result.attempts = attempts;
+  result.software_kfd = over_software_kfd();
+  result.failure = Failure("time_limit", "the replay did not end in time",
+                           std::string("it was ended ") + during, "raise --kernel-timeout");
+  if (!result.write(result_file)) std::fprintf(stderr, "rpl-replay: %s can't be written\n", result_file.c_str());
+  _exit(result.exit_code());
+}
+
+void run(const Plan& plan, Result& result, std::unique_ptr<Deadline>& deadline,
+         std::unique_ptr<Session>& session, const std::string& result_file) {
   const std::vector<Pages> pages = wanted_pages(plan);
   HeldPages held(pages);
   if (held.taken()) {
@@ -70,7 +82,10 @@ void run(const Plan& plan, Result& result, std::unique_ptr<Session>& session) {
     throw Failure("layout_clash", "the replaying process itself lies where captured memory was", occupant,
                   "capture with low addresses, which rpl isolate does unless told not to");
   }
-  session = std::make_unique<Session>(plan, result);
+  deadline = std::make_unique<Deadline>(plan.deadline_ns, [result_file, attempts = result.attempts](const char* during) {
+    end_late(result_file, attempts, during);
+  });
+  session = std::make_unique<Session>(plan, result, *deadline);
   session->reserve(pages, held);
   if (!plan.reserve_only) session->replay();
 }
@@ -84,22 +99,26 @@ bool leaves_gpu_busy(const Result& result) {
 int replay(const std::string& plan_file, const std::string& result_file) {
   Result result;
   result.attempts = earlier_attempts() + 1;
+  std::unique_ptr<Deadline> deadline;
   std::unique_ptr<Session> session;
   Plan plan;
   try {
     plan = Plan::read(plan_file);
-    run(plan, result, session);
+    run(plan, result, deadline, session, result_file);
   } catch (const Failure& failure) {
     result.failure = failure;
   } catch (const std::exception& error) {
     result.failure = Failure("internal", error.what());
   }
+  deadline.reset();  // what is known by now counts
   // Before anything is given back: runtimes were seen to crash then.
   if (!result.write(result_file)) {
     std::fprintf(stderr, "rpl-replay: %s can't be written\n", result_file.c_str());
     return EX_CANTCREAT;
   }
   if (leaves_gpu_busy(result)) _exit(result.exit_code());
+  constexpr unsigned kTeardownSeconds = 30;
+  alarm(kTeardownSeconds);  // the result is written: a runtime that does not end is ended
   session.reset();
   return result.exit_code();
 }

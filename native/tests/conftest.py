@@ -132,8 +132,9 @@ def hsa_program(compiled: Compile, hsa_runtime: Path) -> Callable[[str], Path]:
     def build(name: str) -> Path:
         options = ["-std=c++20", "-O1", "-I", hsa_runtime / "usr" / "include", PROGRAMS / f"{name}.cpp"]
         library = ["-L", hsa_runtime / LIBRARIES, "-l:libhsa-runtime64.so.1", "-Wl,--allow-shlib-undefined"]
-        seen = "-Wl,--export-dynamic-symbol=rename"  # by the capture, in capture_scenarios.cpp
-        return compiled(name, [require("g++"), *options, *library, seen])
+        # By the capture, in capture_scenarios.cpp.
+        seen = [f"-Wl,--export-dynamic-symbol={one}" for one in ("rename", "pwrite")]
+        return compiled(name, [require("g++"), *options, *library, *seen])
 
     return build
 
@@ -324,6 +325,7 @@ def isolated_command(native_build: Path, shadows: Path, tmp_path: Path) -> Calla
         gpus: int = 1,
         faults: str = "",
         options: tuple[str, ...] = (),
+        executor: str = "shadow",
     ) -> Command:
         place = Path(tempfile.mkdtemp(dir=tmp_path))
         known = place / "known"
@@ -332,13 +334,13 @@ def isolated_command(native_build: Path, shadows: Path, tmp_path: Path) -> Calla
             "KNOWN": str(known),
             "SOFTKFD_GPUS": str(gpus),
             "SOFTKFD_FAULTS": faults,
-            "SOFTKFD_SHADOWS": str(shadows),
+            "SOFTKFD_SHADOWS": str(shadows) if executor == "shadow" else "",
         }
         launcher = native_build / "native" / "softkfd" / "softkfd-run"
         folder = place / "out"
         words = ["isolate", "--native-folder", native_build, "--kernel", kernel, "--dispatch", dispatch]
         words += ["--after", "bytes", "-o", folder, "--time-limit", 100, *options, "--"]
-        words += [launcher, "--runtime", runtime, program, *arguments]
+        words += [launcher, "--executor", executor, "--runtime", runtime, program, *arguments]
         return [str(word) for word in words], {**os.environ, **settings}, folder
 
     return command
@@ -398,6 +400,20 @@ def module_state(compiled: Compile) -> Callable[[int], Path]:
         command = [require("clang++-22"), *DEVICE, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3"]
         source = PROGRAMS / "module_state.hip"
         return compiled(f"module-state-{number}.hsaco", [*command, f"-DVERSION={number}", source])
+
+    return version
+
+
+@pytest.fixture(scope="session")
+def module_pointers(compiled: Compile) -> Callable[[int], Path]:
+    """``module_pointers(1)``: that version of the kernels in module_pointers.hip; 0 is the one that is
+    captured."""
+
+    def version(number: int) -> Path:
+        require("ld.lld-22")
+        command = [require("clang++-22"), *DEVICE, "-nogpulib", "-nogpuinc", CODE_OBJECT, "-O3"]
+        source = PROGRAMS / "module_pointers.hip"
+        return compiled(f"module-pointers-{number}.hsaco", [*command, f"-DVERSION={number}", source])
 
     return version
 
@@ -551,6 +567,8 @@ def change_the_hash() -> Callable[[Captured], None]:
             kept.unlink()
         told = capture.extras
         told["memory"]["post"] = "hashes"
+        for one in told["memory"]["regions"]:
+            one["hashes"] = {}
         (capture.folder / "capture.json").write_text(json.dumps(told))
         _seal_again(capture.folder)
 

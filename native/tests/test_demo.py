@@ -46,6 +46,13 @@ def test_with_a_runtime_it_does_everything(tmp_path, emulator, hip_runtime):
     assert (tmp_path / "demo" / "optimize" / "smooth_opt.hip").exists()
     for document in documents(tmp_path / "demo" / "attention"):
         assert document["provenance"]["origin"] == "modelled"
+    exports = "\n".join(line for line in told.splitlines() if line.startswith(("  . ", "  export ")))
+    (tmp_path / "isolate_capture").symlink_to(tmp_path / "demo" / "capture")
+    for command in ("replay reserve-check", "replay full-vm", "replay full-vm --iterations 2 --no-recopy"):
+        done = subprocess.run(
+            ["bash", "-c", f"{exports}\nrocm-perf {command}"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.long

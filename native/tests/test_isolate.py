@@ -133,3 +133,50 @@ def test_a_capture_that_was_killed_is_known_to_be_cut_short(
     ran = rpl_cli("capture", "verify", str(folder))
     assert ran.exit_code in (65, 69)
     assert "cut short" in ran.stdout + ran.stderr
+
+
+def test_host_memory_that_the_program_freed_is_left_out_and_named(
+    isolated, hip_runtime, hip_program, rpl_cli, replay
+):
+    """HIP keeps what it copied from locked, as a cache, after the program has freed it."""
+    program = hip_program("freed_copies", hip_runtime)
+    ran = isolated(hip_runtime, program, kernel="add_in_place")
+    assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
+    left = ran.capture.extras["memory"]["left_out"]
+    assert [one["kind"] for one in left] == ["locked_host"] * len(left)
+    assert sorted(one["size"] for one in left)[0] == 4096  # of the array that was given back in part
+    assert sum(one["size"] for one in left) >= 8 << 20
+    for one in left:
+        assert f"warning: {one['size']} bytes of host memory at 0x{one['base']:x} are left out" in ran.stderr
+    captured = [(one["base"], one["size"]) for one in ran.capture.extras["memory"]["regions"]]
+    (hole,) = (one for one in left if one["size"] == 4096)
+    assert any(base + size == hole["base"] for base, size in captured)
+    assert any(base == hole["base"] + 4096 for base, size in captured)
+    assert rpl_cli("capture", "verify", str(ran.capture.folder)).exit_code == 0
+    again = replay(ran.capture)
+    assert (again.exit_code, again.document["reproduced"]) == (0, True), again.stderr
+
+
+def test_unreadable_memory_to_which_nothing_leads_is_no_matter(isolated, hip_runtime, hip_program):
+    program = hip_program("freed_copies", hip_runtime)
+    ran = isolated(hip_runtime, program, kernel="add_in_place", options=("--regions", "referenced"))
+    assert (ran.exit_code, ran.capture.extras["memory"]["left_out"]) == (0, []), ran.stderr
+
+
+def test_a_full_disk_is_said_to_be_one_with_the_size_that_is_needed(capture_scenario, monkeypatch):
+    """Writing fails in the program as the kernel says it: a disk that is full cannot be had in a test."""
+    monkeypatch.setenv("FULL_AFTER", "2000")
+    ran = capture_scenario("in_place", kernel="add_in_place", dispatch=1)
+    assert (ran.exit_code, ran.said) == (69, "right 1"), ran.stderr
+    assert "there is no space left for it. Likely cause: the capture takes up to" in ran.stderr
+    needed = int(ran.stderr.partition("takes up to ")[2].split()[0])
+    assert needed >= 2 * 4000
+    assert "are free in" in ran.stderr
+    monkeypatch.delenv("FULL_AFTER")
+
+
+def test_a_failed_read_is_not_called_a_failed_write(capture_scenario):
+    ran = capture_scenario("in_place", kernel="add_in_place", dispatch=1, faults="copy=2")
+    assert ran.exit_code in (70, 75, 76), ran.stderr
+    assert "written" not in ran.stderr
+    assert "write" not in ran.stderr

@@ -232,6 +232,15 @@ def test_what_fails_is_told_by_kind(in_place, replay, faults, code, kind):
     assert "Next:" in ran.stderr or "Likely cause:" in ran.stderr
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_one_deadline_holds_for_the_whole_replay(in_place, replay, number):
+    """A completion is lost while the runtime prepares: it waits for ever, inside of its own functions."""
+    ran = replay(in_place, "--kernel-timeout", "0.5", faults=f"lost={number}")
+    assert (ran.exit_code, ran.kind) == (124, "time_limit"), ran.stderr
+    assert "raise --kernel-timeout" in ran.stderr
+    assert ran.document["reproduced"] is None
+
+
 def test_memory_that_is_not_in_the_capture_is_a_fault_of_the_gpu(in_place, replay, tmp_path):
     """And no hang: the region that the kernel writes is left out."""
     folder = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / "holes")
@@ -276,6 +285,45 @@ def test_code_for_another_gpu_is_refused_before_anything_runs(in_place, replay, 
     ran = replay(in_place, "--hsaco", str(compiled_for("gfx90a")), executor="emu")
     assert (ran.exit_code, ran.kind) == (5, "isa_mismatch"), ran.stderr
     assert (ran.document["timing"]["raw"], ran.document["reservations"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("layout", "said", "code", "exit_code"),
+    [
+        ("rocm-perf-lab", "gfx90a", "gfx942", 5),
+        ("rocm-perf-lab", "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack+", "gfx942", 5),
+        ("rocm-perf-lab", "amdgcn-amd-amdhsa--gfx942", "gfx90a", 5),
+        ("rocm-perf-lab", "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", "gfx942", 0),
+        ("kerncap", "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx942", 5),
+        ("rpl", "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx942", 65),
+        ("rpl", "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", "gfx90a", 65),
+    ],
+)
+def test_file_code_and_gpu_agree_on_the_instruction_set_in_each_replayer(
+    in_place, replay, rpl_cli, tmp_path, compiled_for, seal_again, monkeypatch, native_build, emulator,
+    layout, said, code, exit_code,
+):  # fmt: skip
+    """Files that contradict each other are no capture; the public tools' own have nothing to contradict."""
+    del emulator
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    folder = in_place.folder
+    if layout != "rpl":
+        folder = _as_the_first_rocm_perf_lab_wrote_it(in_place, tmp_path / layout)
+    if layout == "kerncap":
+        (folder / "metadata.json").write_text("{}")
+        (folder / "capture_complete").write_text("")
+    dispatch = json.loads((folder / "dispatch.json").read_text())
+    (folder / "dispatch.json").write_text(json.dumps({**dispatch, "isa_name": said}))
+    if code != "gfx942":
+        shutil.copy(compiled_for(code), folder / "kernel.hsaco")
+    if layout == "rpl":
+        seal_again(folder)
+    by_gpu = replay(folder, executor="emu")
+    by_emulator = rpl_cli("replay", "full-vm", str(folder), "--device", "gfx942-emu", "--json")
+    assert (by_gpu.exit_code, by_emulator.exit_code) == (exit_code, exit_code), by_gpu.stderr
+    if exit_code == 5:
+        assert (by_gpu.kind, by_emulator.json()["error"]["kind"]) == ("isa_mismatch",) * 2
+        assert by_gpu.document["reservations"] == []
 
 
 def test_other_code_leaves_the_same_or_something_else(in_place, replay, compiled_for, emulator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -43,6 +44,25 @@ def test_memory_of_every_kind_is_reached_where_it_lies(emulated, hsa_runtime, hs
     """Of a region, locked and shared: the GPU's addresses are not always the program's."""
     ran = emulated(hsa_runtime, hsa_program("hsa_scenarios"), "other_memory", kernels)
     assert (ran.status, ran.stdout) == (0, "wrong 0 0 0\n"), ran.stderr
+
+
+def test_a_log_that_can_not_be_written_ends_the_program(native_build, hsa_runtime, hsa_program, kernels):
+    """Launches that are not in it would be taken for launches that never were."""
+    launcher = native_build / "native" / "softkfd" / "softkfd-run"
+    words = [
+        "--executor",
+        "emu",
+        "--runtime",
+        hsa_runtime,
+        hsa_program("hsa_scenarios"),
+        "arithmetic",
+        kernels,
+    ]
+    done = subprocess.run(
+        [launcher, *words], env={**os.environ, "SOFTKFD_LOG": "/dev/full"}, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 74
+    assert "softkfd: its log can't be written: No space left on device" in done.stderr
 
 
 def test_an_address_that_no_gpu_maps_is_the_fault_that_it_is_on_hardware(

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "capture/chunk.h"
 #include "capture/json_text.h"
@@ -59,11 +60,18 @@ class Session {
     return false;
   }
   bool failed(const std::string& reason) { return give_up("failed", reason); }
+  bool failed(const Snapshot& snapshot) {
+    return snapshot.no_space() ? full(snapshot.error(), snapshot.needed()) : failed(snapshot.error());
+  }
+  // As errno says.
+  bool failed_to_write(const std::string& name);
+  bool full(const std::string& reason, uint64_t needed);
   bool drain();
   bool make_folder();
   bool write_arguments(Snapshot& snapshot);
   bool write_code();
   bool submit();
+  void warn_of_left_out(const Snapshot& snapshot);
   bool write_documents(Snapshot& snapshot);
   bool put(const std::string& name, Bytes bytes);
   bool put(const std::string& name, const json& document) {
@@ -104,19 +112,31 @@ bool Session::run() {
   if (settings_.compression == Compression::kZstd && !can_compress()) return failed("this build has no zstd");
   if (!drain() || !make_folder()) return false;
   Snapshot snapshot(api_, settings_, agents_, launch_.queue->agent);
-  if (!snapshot.error().empty()) return failed(snapshot.error());
+  if (!snapshot.error().empty()) return failed(snapshot);
   snapshot.find_regions(process_.memory, process_.registry);
-  if (!write_arguments(snapshot)) return failed(snapshot.error());
+  if (!write_arguments(snapshot)) return false;
   const auto start = Clock::now();
-  if (!snapshot.write_before(arguments_)) return failed(snapshot.error());
+  if (!snapshot.write_before(arguments_)) return failed(snapshot);
   copy_ns_ = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-  if (!write_code()) return failed("kernel.hsaco could not be written");
-  if (!snapshot.look_for_host_writers()) return failed(snapshot.error());
+  if (!write_code()) return false;
+  if (!snapshot.look_for_host_writers()) return failed(snapshot);
   if (!submit()) return give_up("not_finished", "the launch did not end in time");
-  if (!snapshot.write_after()) return failed(snapshot.error());
-  if (!write_documents(snapshot)) return failed("the documents could not be written");
-  return true;
+  if (!snapshot.write_after()) return failed(snapshot);
+  return write_documents(snapshot);
+}
+
+bool Session::failed_to_write(const std::string& name) {
+  const int why = errno;
+  const std::string reason = settings_.output + "/" + name + " could not be written: " + std::strerror(why);
+  return is_full(why) ? full(reason, 0) : failed(reason);
+}
+
+bool Session::full(const std::string& reason, uint64_t needed) {
+  std::error_code error;
+  const auto space = std::filesystem::space(settings_.output, error);
+  process_.status.set_full(reason, needed, error ? 0 : space.available);
+  return false;
 }
 
 bool Session::drain() {
@@ -154,20 +174,22 @@ bool Session::make_folder() {
 
 bool Session::put(const std::string& name, Bytes bytes) {
   files_[name] = {{"size", bytes.size()}, {"xxh3", hex16(xxh3(bytes))}};
-  return write_file(settings_.output + "/" + name, bytes);
+  return write_file(settings_.output + "/" + name, bytes) || failed_to_write(name);
 }
 
 bool Session::write_arguments(Snapshot& snapshot) {
   if (launch_.packet.kernarg_address == 0 || launch_.kernel->kernarg_size == 0)
     return put("kernarg.bin", Bytes{});
-  return snapshot.read(launch_.packet.kernarg_address, launch_.kernel->kernarg_size, arguments_) &&
-         put("kernarg.bin", Bytes(arguments_));
+  if (!snapshot.read(launch_.packet.kernarg_address, launch_.kernel->kernarg_size, arguments_))
+    return failed(snapshot);
+  return put("kernarg.bin", Bytes(arguments_));
 }
 
 bool Session::write_code() {
   const CodeObject& code = *launch_.kernel->code;
   const MappedFile file = process_.registry.bytes_of(code);
-  if (file.bytes().empty() || !put("kernel.hsaco", file.bytes())) return false;
+  if (file.bytes().empty()) return failed("the code object of the kernel could not be read back");
+  if (!put("kernel.hsaco", file.bytes())) return false;
   code_part_ = {{"size", code.size},
                 {"source", code.from_file ? "file" : "memory"},
                 {"xxh3", files_["kernel.hsaco"]["xxh3"]},
@@ -204,13 +226,32 @@ bool Session::submit() {
   return true;
 }
 
+void Session::warn_of_left_out(const Snapshot& snapshot) {
+  constexpr size_t kMostNamed = 8;
+  const auto& left = snapshot.left_out();
+  for (size_t i = 0; i < std::min(left.size(), kMostNamed); ++i) {
+    const Allocation& one = left[i].allocation;
+    std::ostringstream text;
+    text << one.size << " bytes of host memory at 0x" << std::hex << one.base
+         << " are left out: they could not be read, the program gave them back while the GPU kept access;"
+            " a launch that reaches them faults when it is replayed";
+    warnings_.push_back(text.str());
+  }
+  if (left.size() > kMostNamed) {
+    warnings_.push_back("so are " + std::to_string(left.size() - kMostNamed) +
+                        " more ranges, which memory.left_out of capture.json names");
+  }
+}
+
 bool Session::write_documents(Snapshot& snapshot) {
   if (!has_time_) warnings_.emplace_back("the runtime gave no times of the launch");
+  warn_of_left_out(snapshot);
   return put("dispatch.json", dispatch_document()) &&
          put("memory_regions.json", regions_document(snapshot)) &&
          put("capture.json", capture_document(snapshot)) &&
-         write_file(settings_.output + "/rpl_capture_complete",
-                    text_of({{"schema_version", kSchemaVersion}, {"files", files_}}));
+         (write_file(settings_.output + "/rpl_capture_complete",
+                     text_of({{"schema_version", kSchemaVersion}, {"files", files_}})) ||
+          failed_to_write("rpl_capture_complete"));
 }
 
 const AgentDescription& Session::agent() const {
@@ -308,6 +349,8 @@ json Session::memory_part(Snapshot& snapshot) const {
     stored += one.stored;
     regions.push_back(told(one, agents_));
   }
+  json left_out = json::array();
+  for (const CapturedRegion& one : snapshot.left_out()) left_out.push_back(told(one, agents_));
   constexpr std::array kPosts = {"hashes", "bytes", "none"};
   return {{"mode", settings_.regions == Regions::kFull ? "full" : "referenced"},
           {"hash", settings_.hash == Hash::kXxh3 ? "xxh3" : "none"},
@@ -317,6 +360,7 @@ json Session::memory_part(Snapshot& snapshot) const {
           {"bytes", bytes},
           {"bytes_stored", stored},
           {"copy_ns", copy_ns_},
+          {"left_out", left_out},
           {"regions", regions}};
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace rpl::isolate {
 namespace {
@@ -119,6 +120,36 @@ bool MemoryReader::read_by_cpu(uint64_t base, uint64_t size, const Take& take) {
     if (!take(Bytes(memory_, wanted))) return false;
   }
   return true;
+}
+
+std::vector<MemoryReader::Run> MemoryReader::runs_of(uint64_t base, uint64_t size) {
+  constexpr uint64_t kPage = 4096;
+  constexpr size_t kAtOnce = 1024;  // IOV_MAX of Linux
+  std::array<char, kAtOnce> bytes{};
+  std::array<iovec, kAtOnce> from{};
+  std::vector<Run> runs;
+  const auto add = [&runs](uint64_t length, bool readable) {
+    if (runs.empty() || runs.back().readable != readable) runs.push_back({0, readable});
+    runs.back().size += length;
+  };
+  const uint64_t end = base + size;
+  for (uint64_t at = base; at < end;) {
+    size_t count = 0;
+    for (uint64_t page = at; page < end && count < kAtOnce; page = (page / kPage + 1) * kPage) {
+      from[count++] = {reinterpret_cast<void*>(page), 1};
+    }
+    const iovec to{bytes.data(), count};
+    const ssize_t got = process_vm_readv(getpid(), &to, 1, from.data(), count, 0);
+    // Where nobody may ask, memory is taken to be there, as it mostly is.
+    const size_t readable = got < 0 ? (errno == EFAULT ? 0 : count) : static_cast<size_t>(got);
+    const auto behind = [&](size_t pages) {
+      return pages == 0 ? at : std::min((at / kPage + pages) * kPage, end);
+    };
+    if (readable > 0) add(behind(readable) - at, true);
+    if (readable < count) add(behind(readable + 1) - behind(readable), false);
+    at = behind(std::min(readable + 1, count));
+  }
+  return runs;
 }
 
 }  // namespace rpl::isolate

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "capture/runtime.h"
 #include "code/elf.h"
@@ -32,6 +33,14 @@ class MemoryReader {
   bool read(uint64_t base, uint64_t size, const Take& take);
   // By the CPU: memory that only the program's own page table has.
   bool read_by_cpu(uint64_t base, uint64_t size, const Take& take);
+  void forget_error() { error_.clear(); }
+
+  // Memory of the program, cut where it begins and ceases to be readable; nothing is between the runs.
+  struct Run {
+    uint64_t size;
+    bool readable;
+  };
+  static std::vector<Run> runs_of(uint64_t base, uint64_t size);
 
  private:
   bool start(size_t block, uint64_t base, uint64_t size);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <vector>
 
@@ -24,7 +25,9 @@ class File {
     file_ = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode);
   }
   ~File() {
+    const int why = errno;
     if (file_ >= 0) close(file_);
+    errno = why;
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -33,6 +36,8 @@ class File {
   [[nodiscard]] bool write(Bytes bytes, uint64_t offset) const {
     while (!bytes.empty()) {
       const ssize_t written = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written == 0) errno = EIO;
       if (written <= 0) return false;
       bytes = bytes.subspan(static_cast<size_t>(written));
       offset += static_cast<uint64_t>(written);
@@ -109,6 +114,7 @@ class CompressedFile : public RegionFile {
     for (;;) {
       ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
       const size_t left = ZSTD_compressStream2(context_.get(), &out, &in, mode);
+      if (ZSTD_isError(left) != 0) errno = ENOMEM;
       if (ZSTD_isError(left) != 0 || !file_.write(Bytes(buffer_).first(out.pos), written_)) return false;
       written_ += out.pos;
       if (mode == ZSTD_e_continue ? in.pos == in.size : left == 0) return true;
@@ -144,6 +150,8 @@ bool can_compress() {
   return false;
 #endif
 }
+
+bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
 
 bool write_file(const std::string& name, Bytes bytes) {
   const std::string fresh = name + ".tmp";

@@ -12,7 +12,7 @@ namespace rpl::isolate {
 class RegionFile {
  public:
   virtual ~RegionFile() = default;
-  // In order. False: it could not be written.
+  // In order. False: it could not be written, errno says why.
   virtual bool append(Bytes bytes) = 0;
   // Bytes that the file takes.
   virtual bool finish(uint64_t& stored) = 0;
@@ -24,7 +24,10 @@ class RegionFile {
 // Whether this build can compress.
 bool can_compress();
 
-// A whole small file, replaced atomically.
+// Whether the number of an error says that there is no space left, for all or for this user.
+bool is_full(int error);
+
+// A whole small file, replaced atomically. False: errno says why.
 bool write_file(const std::string& name, Bytes bytes);
 bool write_file(const std::string& name, const std::string& text);
 

@@ -1,7 +1,10 @@
 #include "capture/snapshot.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -92,6 +95,15 @@ const char* kind_name(const CapturedRegion& region) {
   return "";
 }
 
+// Of the files with the hashes, so that the seal of capture.json covers them.
+json seals_of(const CapturedRegion& region) {
+  const auto seal = [](const std::vector<uint64_t>& hashes) {
+    if (hashes.empty()) return json();
+    return json(hex16(xxh3({reinterpret_cast<const std::byte*>(hashes.data()), hashes.size() * sizeof(uint64_t)})));
+  };
+  return {{"pre", seal(region.before)}, {"post", seal(region.after)}};
+}
+
 json or_null(std::optional<bool> value) { return value ? json(*value) : json(); }
 json unless_zero(uint64_t value) { return value != 0 ? json(value) : json(); }
 
@@ -117,6 +129,21 @@ bool Snapshot::fail(const std::string& reason) {
   return false;
 }
 
+// As errno says.
+bool Snapshot::fail_to_write(const std::string& name) {
+  no_space_ = no_space_ || is_full(errno);
+  return fail(name + " could not be written: " + std::strerror(errno));
+}
+
+uint64_t Snapshot::needed() const {
+  uint64_t bytes = 0;
+  for (const CapturedRegion& one : regions_) {
+    const bool twice = settings_.post == Post::kBytes && !one.variable;
+    if (one.wanted && !one.unreadable) bytes += one.allocation.size * (twice ? 2 : 1);
+  }
+  return bytes;
+}
+
 void Snapshot::find_regions(MemoryMap& memory, const KernelRegistry& registry) {
   for (const Allocation& one : memory.reachable_by(gpu_.handle)) {
     CapturedRegion region;
@@ -126,6 +153,7 @@ void Snapshot::find_regions(MemoryMap& memory, const KernelRegistry& registry) {
     region.allocation_size = one.size;
     if (is_reachable(region)) regions_.push_back(std::move(region));
   }
+  cut_out_unreadable();
   size_t number = 0;
   for (const Variable& one : registry.variables_of(gpu_.handle)) {
     CapturedRegion region;
@@ -167,13 +195,53 @@ bool Snapshot::is_reachable(CapturedRegion& region) const {
                              [this](hsa::Agent agent) { return agent.handle == gpu_.handle; });
 }
 
-bool Snapshot::stream(const CapturedRegion& region, const MemoryReader::Take& take) {
+// HIP keeps what it copied from locked, as a cache: programs free it all the same.
+void Snapshot::cut_out_unreadable() {
+  std::vector<CapturedRegion> found;
+  for (const CapturedRegion& whole : regions_) {
+    const Allocation& one = whole.allocation;
+    const bool of_program = one.kind == Kind::kSvm || (one.kind == Kind::kLockedHost && one.host != 0);
+    const auto runs = of_program ? MemoryReader::runs_of(one.kind == Kind::kSvm ? one.base : one.host, one.size)
+                                 : std::vector<MemoryReader::Run>{{one.size, true}};
+    uint64_t offset = 0;
+    for (const MemoryReader::Run& run : runs) {
+      CapturedRegion part = whole;
+      part.allocation.base += offset;
+      part.allocation.size = run.size;
+      if (one.host != 0) part.allocation.host += offset;
+      part.file = "memory/" + region_name(part.allocation.base);
+      part.unreadable = !run.readable;
+      part.torn = runs.size() > 1;
+      offset += run.size;
+      found.push_back(std::move(part));
+    }
+  }
+  regions_ = std::move(found);
+}
+
+void Snapshot::drop_unreadable() {
+  for (CapturedRegion& region : regions_) {
+    if (!region.unreadable || !region.wanted) continue;
+    for (const char* suffix : {".bin", ".bin.zst", ".pre.xxh3", ".post.xxh3"}) {
+      unlink((path(region.file) + suffix).c_str());
+      unlink((path("memory_after/" + region_name(region.allocation.base)) + suffix).c_str());
+    }
+    left_out_.push_back(region);
+  }
+  std::erase_if(regions_, [](const CapturedRegion& region) { return region.unreadable; });
+}
+
+bool Snapshot::stream(CapturedRegion& region, const MemoryReader::Take& take) {
   const Allocation& one = region.allocation;
-  const bool shared = one.kind == Kind::kSvm || is_shared_lock(one);
-  const bool read =
-      shared ? reader_.read_by_cpu(one.base, one.size, take) : reader_.read(one.base, one.size, take);
-  return read ||
-         fail(reader_.error().empty() ? "a file of the capture could not be written" : reader_.error());
+  const bool by_cpu = one.kind == Kind::kSvm || is_shared_lock(one) || region.torn;
+  const uint64_t from = by_cpu && one.host != 0 ? one.host : one.base;
+  if (by_cpu ? reader_.read_by_cpu(from, one.size, take) : reader_.read(from, one.size, take)) return true;
+  if (error_.empty() && by_cpu) {  // given back since it was looked at
+    region.unreadable = true;
+    reader_.forget_error();
+    return false;
+  }
+  return fail(reader_.error());
 }
 
 bool Snapshot::read(uint64_t base, uint64_t size, std::vector<std::byte>& bytes) {
@@ -188,8 +256,11 @@ bool Snapshot::write_before(Bytes roots) {
   const bool everything = settings_.regions == Regions::kFull;
   for (CapturedRegion& region : regions_) region.wanted = everything || region.variable.has_value();
   if (everything) {
-    return std::ranges::all_of(regions_,
-                               [this](CapturedRegion& region) { return write_region(region, false); });
+    for (CapturedRegion& region : regions_) {
+      if (!write_region(region, false)) return false;
+    }
+    drop_unreadable();
+    return true;
   }
   scan(roots);
   for (CapturedRegion& region : regions_) {
@@ -199,6 +270,7 @@ bool Snapshot::write_before(Bytes roots) {
     if (!write_region(regions_[to_visit_.front()], true)) return false;
   }
   std::erase_if(regions_, [](const CapturedRegion& region) { return !region.wanted; });
+  drop_unreadable();
   return true;
 }
 
@@ -227,18 +299,19 @@ void Snapshot::scan(Bytes bytes) {
 }
 
 bool Snapshot::write_region(CapturedRegion& region, bool scan_it) {
+  if (region.unreadable) return true;
   const std::string name = path(region.file + ".bin");
   const auto file = RegionFile::create(name, region.variable ? Compression::kNone : settings_.compression);
-  if (!file) return fail(name + " could not be made: " + std::strerror(errno));
+  if (!file) return fail_to_write(name);
   ChunkHasher hasher;
   const bool hash = settings_.hash == Hash::kXxh3;
   const bool streamed = stream(region, [&](Bytes block) {
     if (hash) hasher.add(block);
     if (scan_it) scan(block);
-    return file->append(block);
+    return file->append(block) || fail_to_write(name);
   });
-  if (!streamed) return false;
-  if (!file->finish(region.stored)) return fail(name + " could not be written: " + std::strerror(errno));
+  if (!streamed) return region.unreadable;
+  if (!file->finish(region.stored)) return fail_to_write(name);
   region.before = hasher.hashes();
   return !hash || write_hashes(region, region.before, ".pre.xxh3");
 }
@@ -247,7 +320,7 @@ bool Snapshot::write_hashes(const CapturedRegion& region, const std::vector<uint
                             const char* suffix) {
   const Bytes bytes(reinterpret_cast<const std::byte*>(hashes.data()), hashes.size() * sizeof(uint64_t));
   const std::string name = path(region.file + suffix);
-  return write_file(name, bytes) || fail(name + " could not be written");
+  return write_file(name, bytes) || fail_to_write(name);
 }
 
 bool Snapshot::look_for_host_writers() {
@@ -255,9 +328,11 @@ bool Snapshot::look_for_host_writers() {
   for (CapturedRegion& region : regions_) {
     if (!region.on_host) continue;
     ChunkHasher again;
-    if (!stream(region, [&again](Bytes block) { return again.add(block), true; })) return false;
+    const bool read = stream(region, [&again](Bytes block) { return again.add(block), true; });
+    if (!read && !region.unreadable) return false;
     region.written_by_host = again.hashes() != region.before;
   }
+  drop_unreadable();
   return true;
 }
 
@@ -266,22 +341,24 @@ bool Snapshot::write_after() {
   const bool hash = settings_.hash == Hash::kXxh3;
   for (CapturedRegion& region : regions_) {
     ChunkHasher hasher;
+    const std::string name = path("memory_after/" + region_name(region.allocation.base) + ".bin");
     std::unique_ptr<RegionFile> file;
     if (settings_.post == Post::kBytes && !region.variable) {
-      const std::string name = path("memory_after/" + region_name(region.allocation.base) + ".bin");
       file = RegionFile::create(name, settings_.compression);
-      if (!file) return fail(name + " could not be made: " + std::strerror(errno));
+      if (!file) return fail_to_write(name);
     }
     const bool streamed = stream(region, [&](Bytes block) {
       if (hash) hasher.add(block);
-      return !file || file->append(block);
+      return !file || file->append(block) || fail_to_write(name);
     });
+    if (!streamed && region.unreadable) continue;
     uint64_t stored = 0;
-    if (!streamed || (file && !file->finish(stored)))
-      return fail("the memory after the launch could not be written");
+    if (!streamed) return false;
+    if (file && !file->finish(stored)) return fail_to_write(name);
     region.after = hasher.hashes();
     if (hash && !write_hashes(region, region.after, ".post.xxh3")) return false;
   }
+  drop_unreadable();
   return true;
 }
 
@@ -292,7 +369,8 @@ json told(const CapturedRegion& region, const std::vector<AgentDescription>& age
             {"address", one.base},
             {"size", one.size},
             {"file", region.file + ".bin"},
-            {"changed_by_launch", or_null(region.changed())}};
+            {"changed_by_launch", or_null(region.changed())},
+            {"hashes", seals_of(region)}};
   }
   const bool vmem = one.kind == Kind::kVmem;
   return {{"base", one.base},
@@ -308,6 +386,7 @@ json told(const CapturedRegion& region, const std::vector<AgentDescription>& age
           {"permissions", vmem ? json(one.permissions) : json()},
           {"host_address", unless_zero(one.host)},
           {"changed_by_launch", or_null(region.changed())},
+          {"hashes", seals_of(region)},
           {"written_by_host", or_null(region.written_by_host)}};
 }
 

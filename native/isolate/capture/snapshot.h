@@ -26,6 +26,8 @@ struct CapturedRegion {
   uint64_t allocation_size = 0;
   bool on_host = false;
   bool wanted = true;
+  bool unreadable = false;  // host memory that the program gave back while it was locked or shared
+  bool torn = false;        // its neighbours are: a copy engine could not read it either
   uint64_t stored = 0;
   std::vector<uint64_t> before, after;
   std::optional<bool> written_by_host;
@@ -40,6 +42,9 @@ class Snapshot {
 
   // Why it can't go on; empty while all is well.
   [[nodiscard]] const std::string& error() const { return error_; }
+  // It is for want of space; `needed` bytes are the most that the capture takes.
+  [[nodiscard]] bool no_space() const { return no_space_; }
+  [[nodiscard]] uint64_t needed() const;
 
   void find_regions(MemoryMap& memory, const KernelRegistry& registry);
   // The arguments, as the GPU would read them.
@@ -51,14 +56,20 @@ class Snapshot {
   bool write_after();
 
   [[nodiscard]] std::vector<CapturedRegion>& regions() { return regions_; }
+  // Of those that would have been captured.
+  [[nodiscard]] const std::vector<CapturedRegion>& left_out() const { return left_out_; }
 
  private:
   [[nodiscard]] bool is_reachable(CapturedRegion& region) const;
-  bool stream(const CapturedRegion& region, const MemoryReader::Take& take);
+  void cut_out_unreadable();
+  void drop_unreadable();
+  // False: `error` says why, or it is the region that became unreadable.
+  bool stream(CapturedRegion& region, const MemoryReader::Take& take);
   bool write_region(CapturedRegion& region, bool scan);
   bool write_hashes(const CapturedRegion& region, const std::vector<uint64_t>& hashes, const char* suffix);
   void scan(Bytes bytes);
   bool fail(const std::string& reason);
+  bool fail_to_write(const std::string& name);
   [[nodiscard]] std::string path(const std::string& name) const { return settings_.output + "/" + name; }
 
   const hsa::ApiTables& api_;
@@ -67,7 +78,9 @@ class Snapshot {
   hsa::Agent gpu_;
   MemoryReader reader_;
   std::string error_;
+  bool no_space_ = false;
   std::vector<CapturedRegion> regions_;
+  std::vector<CapturedRegion> left_out_;
   std::deque<size_t> to_visit_;  // regions that were found by a pointer
 };
 

@@ -36,6 +36,12 @@ void Status::set(const std::string& state, const std::string& reason) {
   write();
 }
 
+void Status::set_full(const std::string& reason, uint64_t needed, uint64_t free) {
+  needed_ = needed;
+  free_ = free;
+  set("failed", reason);
+}
+
 void Status::end() {
   const std::scoped_lock lock(mutex_);
   if (state_ == "loaded") state_ = "ended";
@@ -52,6 +58,8 @@ void Status::write() {
       {"output", output_.empty() ? nlohmann::json() : nlohmann::json(output_)},
       {"matches", matches.load()},
       {"launches", launches.load()},
+      {"needed_bytes", needed_ ? nlohmann::json(*needed_) : nlohmann::json()},
+      {"free_bytes", free_ ? nlohmann::json(*free_) : nlohmann::json()},
   };
   write_file(file_, text_of(text));
 }

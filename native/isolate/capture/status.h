@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "capture/settings.h"
@@ -15,6 +16,8 @@ class Status {
 
   // Replaces <pid>.json. `captured`, `not_drained`, `not_finished` and `failed` are last words.
   void set(const std::string& state, const std::string& reason = {});
+  // `failed` for want of space: the capture takes `needed` bytes at most, and `free` are left.
+  void set_full(const std::string& reason, uint64_t needed, uint64_t free);
   // Once more with the numbers of now.
   void end();
   // One line in <pid>.kernels.
@@ -30,6 +33,7 @@ class Status {
   std::string file_, kernels_, log_, output_;
   std::mutex mutex_;
   std::string state_, reason_;
+  std::optional<uint64_t> needed_, free_;
 };
 
 }  // namespace rpl::isolate

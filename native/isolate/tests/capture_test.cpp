@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "capture/memory_reader.h"
 #include "made_up_code.h"
 #include "made_up_runtime.h"
 #include "tool/hooks.h"
@@ -232,6 +234,30 @@ TEST_CASE("memory that was freed before the launch is not read") {
   CHECK(program.runtime.table(hsa::amd::kPoolFree)(gone) == hsa::kError);
   program.runtime.submit({program.packet(kAdd), program.packet(kAdd)});
   CHECK(program.document("out/memory_regions.json")["regions"].size() == 2);
+}
+
+TEST_CASE("memory of the program is cut where pages of it are gone") {
+  constexpr uint64_t kPage = 4096;
+  constexpr uint64_t kPages = 3000;  // more than are asked for at once
+  auto* const memory = static_cast<char*>(
+      mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const auto base = reinterpret_cast<uint64_t>(memory);
+  for (const uint64_t gone : {0, 1, 1023, 1024, 2500, 2999}) munmap(memory + gone * kPage, kPage);
+  struct {
+    uint64_t pages;
+    bool readable;
+  } const expected[] = {{2, false}, {1021, true}, {2, false}, {1475, true}, {1, false}, {498, true}, {1, false}};
+  const auto runs = isolate::MemoryReader::runs_of(base, kPages * kPage);
+  REQUIRE(runs.size() == std::size(expected));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    CHECK(runs[i].size == expected[i].pages * kPage);
+    CHECK(runs[i].readable == expected[i].readable);
+  }
+  const auto inside = isolate::MemoryReader::runs_of(base + 2 * kPage + 100, 1021 * kPage + 50);
+  REQUIRE(inside.size() == 2);
+  CHECK(inside[0].size == 1021 * kPage - 100);
+  CHECK(inside[1].size == 150);
+  munmap(memory, kPages * kPage);
 }
 
 TEST_CASE("a setting that can't be used stops captures, not programs") {

@@ -13,15 +13,6 @@
 namespace rpl::replay {
 namespace {
 
-// Preloaded where tests stand in for a GPU's driver.
-bool over_software_kfd() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("/libsoftkfd.so") != std::string::npos) return true;
-  }
-  return false;
-}
-
 bool contains(const Range& range, uint64_t address, uint64_t size) {
   return range.address <= address && address - range.address <= range.size &&
          size <= range.size - (address - range.address);
@@ -34,7 +25,16 @@ std::vector<char> bytes_of(const std::string& file) {
 
 }  // namespace
 
-Session::Session(Plan plan, Result& result) : plan_(std::move(plan)), result_(result) {}
+bool over_software_kfd() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libsoftkfd.so") != std::string::npos) return true;
+  }
+  return false;
+}
+
+Session::Session(Plan plan, Result& result, Deadline& deadline)
+    : plan_(std::move(plan)), result_(result), deadline_(deadline) {}
 
 void Session::start() {
   hsa_ = std::make_unique<HsaLibrary>();
@@ -74,6 +74,7 @@ void Session::refuse_what_shadows_would_run() const {
 
 void Session::reserve(const std::vector<Pages>& pages, HeldPages& held) {
   start();
+  deadline_.during("while addresses were reserved");
   std::vector<Pages> there = pages;
   for (Pages& one : there) {
     if (one.gpu >= gpus_->size()) one.gpu = gpu_;
@@ -124,18 +125,22 @@ uint64_t Session::launch(const Subject& subject) {
 }
 
 void Session::replay() {
+  deadline_.during("while captured memory was put in its place");
   memory_->map();
   copier_ = std::make_unique<Copier>(*hsa_, *gpus_, events_);
   const uint64_t kernarg = place_kernarg();
   for (const Content& region : plan_.regions) copier_->write(region);
   restorer_ = std::make_unique<Restorer>(plan_, *copier_);
+  deadline_.during("while the code was loaded");
   load(plan_.kernel, kernarg);
   if (plan_.other) load(*plan_.other, kernarg);
   launcher_ = std::make_unique<Launcher>(*hsa_, gpus_->at(gpu_).agent, events_);
   if (plan_.cold_caches) result_.flushed_bytes = gpus_->bytes_that_flush(gpu_);
+  deadline_.during("while launches ran and memory was restored for them");
   launch_all();
   if (!restorer_->rest_is_untouched()) {
     restorer_->forget();
+    deadline_.again();
     all_each_time_ = true;
     for (auto* times : {&result_.warm_up_ns, &result_.times_ns, &result_.other_times_ns}) times->clear();
     result_.restored_bytes.reset();
@@ -143,6 +148,7 @@ void Session::replay() {
         "launches change different memory: for a second trial all was restored each time");
     launch_all();
   }
+  deadline_.during("while it was looked at what launches left");
   if (!plan_.other) {
     look_at_memory();
     return;
@@ -228,10 +234,13 @@ std::vector<VariableChange> Session::keep_variables(const LoadedCode& code, cons
     std::vector<char> before = bytes_of(variable.file);
     before.resize(variable.size);
     const uint64_t address = code.address_of(variable);
-    const std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
-    const bool copy = variable.address && bytes_at(*variable.address, variable.size) != before;
-    changes.push_back(
-        {variable.name, own != before || copy, address == 0 ? std::nullopt : std::optional(address)});
+    std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
+    // What was reached by a captured pointer lies at the old address.
+    if (variable.address) {
+      const std::vector<char> copy = bytes_at(*variable.address, variable.size);
+      for (size_t i = 0; i < own.size(); ++i) own[i] = own[i] == before[i] ? copy[i] : own[i];
+    }
+    changes.push_back({variable.name, own != before, address == 0 ? std::nullopt : std::optional(address)});
     kept.write(own.data(), static_cast<std::streamsize>(own.size()));
   }
   if (!file.empty() && !kept.flush()) throw Failure("internal", "variables can't be written");

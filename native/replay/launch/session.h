@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "launch/deadline.h"
 #include "launch/launcher.h"
 #include "launch/loaded_code.h"
 #include "memory/copier.h"
@@ -11,9 +12,12 @@
 
 namespace rpl::replay {
 
+// Preloaded where tests stand in for a GPU's driver.
+bool over_software_kfd();
+
 class Session {
  public:
-  Session(Plan plan, Result& result);
+  Session(Plan plan, Result& result, Deadline& deadline);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -47,6 +51,7 @@ class Session {
 
   Plan plan_;
   Result& result_;
+  Deadline& deadline_;
   std::unique_ptr<HsaLibrary> hsa_;
   bool started_ = false;
   Events events_;

@@ -68,6 +68,7 @@ Plan Plan::read(const std::string& file) {
   const json object = json::parse(stream);
   Plan plan;
   plan.isa = object.value("isa", "");
+  plan.captured_isa = object.value("captured_isa", "");
   plan.gpu = object.value("gpu", 0U);
   if (const auto ranges = object.find("reserve"); ranges != object.end()) {
     plan.reserve_only = true;
@@ -78,6 +79,7 @@ Plan Plan::read(const std::string& file) {
   plan.warm_ups = object.at("warm_ups").get<uint32_t>();
   plan.recopy = object.at("recopy").get<bool>();
   plan.time_limit_ns = maybe<uint64_t>(object, "time_limit_ns");
+  plan.deadline_ns = maybe<uint64_t>(object, "deadline_ns");
   plan.cold_caches = object.value("cold_caches", false);
   plan.kernel = kernel_of(object.at("kernel"));
   if (const auto other = object.find("other"); other != object.end() && !other->is_null()) {

@@ -49,11 +49,13 @@ struct Plan {
   bool reserve_only = false;
   std::vector<Range> ranges;  // to reserve, when that is all
   std::string isa;            // of the GPU that the launch was on; empty: any
+  std::string captured_isa;   // of the captured code object
   uint32_t gpu = 0;           // its number
   uint32_t iterations = 1;
   uint32_t warm_ups = 0;
   bool recopy = true;
-  std::optional<uint64_t> time_limit_ns;
+  std::optional<uint64_t> time_limit_ns;  // of one launch
+  std::optional<uint64_t> deadline_ns;    // of everything, from the start of the program
   bool cold_caches = false;  // evicted before each launch
   Kernel kernel;
   std::optional<Kernel> other;    // takes turns with it: `iterations` pairs

@@ -91,13 +91,24 @@ std::string Gpus::difference(uint32_t number, const std::string& isa) const {
 }
 
 uint32_t Gpus::choose(const Plan& plan) const {
-  const std::string& isa = plan.kernel.isa.empty() ? plan.isa : plan.kernel.isa;
+  // What the capture says, its code, and what takes its place: all of them fit the GPU, or nothing runs.
+  const std::array<std::pair<const char*, std::string>, 4> parts = {
+      {{"the launch was on another GPU: ", plan.isa},
+       {"the captured code: ", plan.captured_isa},
+       {"", plan.kernel.isa},
+       {"", plan.other ? plan.other->isa : ""}}};
+  const auto problem_of = [&](uint32_t number) {
+    for (const auto& [what, isa] : parts) {
+      const std::string problem = isa.empty() ? "" : difference(number, isa);
+      if (!problem.empty()) return what + problem;
+    }
+    return std::string();
+  };
   const uint32_t own = plan.gpu < size() ? plan.gpu : 0;
-  if (isa.empty()) return own;
-  const std::string problem = difference(own, isa);
+  const std::string problem = problem_of(own);
   if (problem.empty()) return own;
   for (uint32_t number = 0; number < size(); ++number) {
-    if (difference(number, isa).empty()) return number;
+    if (problem_of(number).empty()) return number;
   }
   throw Failure("isa_mismatch", problem, "the capture is of another kind of GPU",
                 "replay it on a GPU of its kind");

@@ -1,10 +1,12 @@
 #include "queue/log.h"
 
 #include <fcntl.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 namespace softkfd {
 
@@ -16,7 +18,13 @@ Log::Log(const std::string& file)
 void Log::line(const std::string& text) const {
   if (file_ < 0) return;
   const std::string whole = text + "\n";
-  [[maybe_unused]] const ssize_t written = write(file_, whole.data(), whole.size());
+  const ssize_t written = write(file_, whole.data(), whole.size());
+  if (std::cmp_equal(written, whole.size())) return;
+  // A log that lacks something would be read as if that had never been done.
+  const int why = written < 0 ? errno : ENOSPC;
+  const std::string said = "softkfd: its log can't be written: " + std::generic_category().message(why) + "\n";
+  static_cast<void>(write(STDERR_FILENO, said.data(), said.size()) < 0);
+  _exit(EX_IOERR);
 }
 
 void Log::done_line(const std::string& text) const {

@@ -2,9 +2,11 @@
 // down what it knows of its memory before and after that launch (known.h), runs to its end whether it is
 // captured or not, and checks its own result. Exit: 0 right, 1 wrong, 70 a call of the runtime failed.
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -344,6 +346,20 @@ int host_writer(HsaSession& session, const std::string& code) {
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (written_meanwhile != nullptr) ++*written_meanwhile;
   return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+// A disk on which $FULL_AFTER more bytes of memory can be written.
+extern "C" ssize_t pwrite(int file, const void* bytes, size_t count, off_t offset) noexcept {
+  static const char* const full = std::getenv("FULL_AFTER");
+  static long left = full == nullptr ? 0 : std::atol(full);
+  char name[4096] = {};
+  if (full != nullptr && readlink(("/proc/self/fd/" + std::to_string(file)).c_str(), name, sizeof(name) - 1) > 0 &&
+      std::strstr(name, "/memory/region") != nullptr && (left -= static_cast<long>(count)) < 0) {
+    errno = ENOSPC;
+    return -1;
+  }
+  const iovec part{const_cast<void*>(bytes), count};
+  return pwritev(file, &part, 1, offset);
 }
 
 int main(int, char** arguments) {

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
-from rpl_core.errors import BadDataError
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.interfaces.collector import PlannedPass
+from rpl_core.model.trace import TraceRole
+from rpl_emu.programs.collector import EmulatedCollector
 from rpl_emu.programs.launches import read_work
 from rpl_emu.programs.rocpd_file import write_rocpd
 
@@ -108,6 +112,36 @@ def test_the_recording_says_everywhere_that_it_is_modelled(laid_out, tmp_path, r
     assert profile["runtime_ms"] == pytest.approx(230e-6)
     assert profile["stability"]["cv"] is None
     assert profile["provenance"]["device"] == "gfx942-emu"
+
+
+def test_a_full_disk_is_told_with_the_size_of_the_recording(laid_out, tmp_path, monkeypatch):
+    """SQLite says it in the same way where a file may have no more pages."""
+    laid_out(launch("a", 1, 500))
+    work, path, connect = read_work(tmp_path / "log")[7], tmp_path / "1_results.db", sqlite3.connect
+
+    def limited(name, **options):
+        connection = connect(name, **options)
+        if name != ":memory:":
+            connection.execute("PRAGMA max_page_count = 10")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", limited)
+    with pytest.raises(MissingError, match="no space left to write") as told:
+        write_rocpd(path, 7, "app", work, ())
+    assert list(tmp_path.glob("*results.db*")) == []
+    monkeypatch.undo()
+    write_rocpd(path, 7, "app", work, ())
+    assert f"{path.stat().st_size} bytes are needed" in str(told.value.cause)
+
+
+def test_a_log_that_could_not_be_written_ends_the_collection_and_says_so(tmp_path):
+    said = "softkfd: its log can't be written: No space left on device"
+    planned = PlannedPass(
+        "run_1", TraceRole.TIMING, "run_1", ("sh", "-c", f'echo "{said}" >&2; exit 74'), (), None
+    )
+    with pytest.raises(MissingError, match="No space left on device") as told:
+        EmulatedCollector().run(planned, tmp_path, lambda line: None)
+    assert "more than the 0 bytes" in str(told.value.cause)
 
 
 def test_a_barrier_between_queues_is_a_certain_edge_of_the_graph(laid_out, tmp_path, rpl_cli):

@@ -102,7 +102,13 @@ def _extras(dispatch: dict[str, Any], sizes: dict[int, int], changed: dict[int, 
             "regions": regions,
         },
         "module_variables": [
-            {"name": "table", "address": BASE - 4096, "size": 8, "file": "module_variables/0.bin"}
+            {
+                "name": "table",
+                "address": BASE - 4096,
+                "size": 8,
+                "file": "module_variables/0.bin",
+                "changed_by_launch": False,
+            },
         ],
         "host_writers": False,
         "warnings": [],
@@ -135,6 +141,9 @@ def write_rpl_capture(tmp_path: Path) -> Callable[..., Path]:
         extras["memory"]["compression"] = "zstd" if packed else "none"
         (folder / "module_variables").mkdir()
         (folder / "module_variables" / "0.bin").write_bytes(b"t" * 8)
+        for moment in ("pre", "post"):
+            (folder / "module_variables" / f"0.{moment}.xxh3").write_bytes(_hashes(b"t" * 8))
+        _tell_hashes(folder, extras)
         (folder / "dispatch.json").write_text(json.dumps(dispatch))
         (folder / "memory_regions.json").write_text(json.dumps({"regions": _regions(*sizes.items())}))
         (folder / "kernarg.bin").write_bytes(bytes(range(16)))
@@ -144,6 +153,17 @@ def write_rpl_capture(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return write
+
+
+def _tell_hashes(folder: Path, extras: dict[str, Any]) -> None:
+    """Of the hash files, as ``capture.json`` seals them."""
+    parts = [(one, f"memory/region_{one['base']:x}") for one in extras["memory"]["regions"]]
+    parts += [(one, one["file"].removesuffix(".bin")) for one in extras["module_variables"]]
+    for part, stem in parts:
+        part["hashes"] = {
+            moment: xxhash.xxh3_64_hexdigest((folder / f"{stem}.{moment}.xxh3").read_bytes())
+            for moment in ("pre", "post")
+        }
 
 
 def _write_sparsely(path: Path, content: bytes) -> None:

@@ -97,7 +97,7 @@ def test_the_tool_is_told_what_was_asked_for(isolate, tmp_path, monkeypatch):
         ("not_drained", 0, 75, "work in flight did not end in time. Likely cause: told"),
         ("not_finished", 0, 75, "the captured launch did not end in time"),
         ("capturing", 0, 75, "ended while its memory was being captured"),
-        ("failed", 0, 70, "could not write the capture. Likely cause: told"),
+        ("failed", 0, 70, "the capture tool failed. Likely cause: told"),
         ("refused", 0, 69, "does not know this ROCr runtime"),
         ("none", 0, 69, "never loaded the capture tool"),
         ("captured", 3, 76, "exited with status 3 (the capture is whole and kept)"),

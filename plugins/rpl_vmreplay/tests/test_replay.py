@@ -35,6 +35,31 @@ json.dump(result, open(sys.argv[2], "w"))
 """
 
 
+#: Plays it where there is no GPU.
+NO_GPU = """#!{python} -S
+import json, os, sys
+environment = dict.fromkeys(("device", "product", "isa", "runtime", "runtime_version", "interface_version"))
+failure = {{"kind": "{kind}", "fact": "none", "cause": None, "next_step": "rpl doctor", "address": None}}
+json.dump({{"environment": {{**environment, "pid": 1}}, "software_kfd": False, "attempts": 1,
+           "warm_up_ns": [], "times_ns": [], "notes": [], "failure": failure, "variables": [],
+           "other_variables": [], "other_times_ns": [], "flushed_bytes": 0, "restored_bytes": None,
+           "reservations": []}}, open(sys.argv[2], "w"))
+"""
+
+
+class NoPlan:
+    """In place of one that reads code objects."""
+
+    stale, patched, deadline_s = (), (), None
+
+    def __init__(self, request, memory, folder):
+        self._path = folder / "plan.json"
+
+    def write(self):
+        self._path.write_text("{}")
+        return self._path
+
+
 @pytest.fixture
 def reserve_check(rpl_cli, tmp_path, monkeypatch):
     """``reserve_check("--json")`` in an empty folder."""
@@ -119,6 +144,46 @@ def test_without_the_native_part_it_says_what_to_do(rpl_cli, monkeypatch, tmp_pa
     assert ran.exit_code == 69
     assert "the replayer is not installed: rpl-native is absent. Next: pip install rpl-native" in ran.stderr
     assert rpl_cli("replay", "--help").exit_code == 0
+
+
+def test_without_a_gpu_or_its_program_the_emulated_device_is_offered(
+    rpl_cli, monkeypatch, tmp_path, write_rpl_capture
+):
+    folder = write_rpl_capture()
+    monkeypatch.setitem(sys.modules, "rpl_native", None)
+    ran = rpl_cli("replay", "full-vm", str(folder), "--json")
+    assert (ran.exit_code, ran.json()["error"]["kind"]) == (69, "missing")
+    assert "Next: run it without a GPU: --device gfx942-emu" in ran.stderr
+    program = tmp_path / "build" / "rpl-replay"
+    program.parent.mkdir()
+    for kind in ("no_runtime", "no_device"):
+        program.write_text(NO_GPU.format(python=sys.executable, kind=kind))
+        program.chmod(0o755)
+        monkeypatch.setattr("rpl_vmreplay.replay.plan_file.ReplayPlan", NoPlan)
+        ran = rpl_cli("replay", "full-vm", str(folder), "--native-folder", str(program.parent), "--json")
+        assert (ran.exit_code, ran.json()["error"]["kind"]) == (69, kind), ran.stderr
+        assert ran.json()["error"]["next_step"].startswith("run it without a GPU: --device gfx942-emu")
+        assert ran.json()["error"]["next_step"].endswith("or rpl doctor")
+
+
+@pytest.mark.parametrize(
+    ("variable", "words", "said"),
+    [
+        ("gfx942-emu", (), "the replayer emulator takes no addresses"),
+        ("gfx942-emu", ("--device", "hsa"), "rpl-native is absent"),
+        ("gfx942", (), "rpl-native is absent"),
+        ("MI300X", (), "rpl-native is absent"),
+        ("", (), "rpl-native is absent"),
+        ("gfx", (), "unknown replayer 'gfx'"),
+    ],
+)
+def test_the_device_of_the_settings_is_where_it_runs(rpl_cli, monkeypatch, tmp_path, variable, words, said):
+    monkeypatch.setitem(sys.modules, "rpl_native", None)
+    monkeypatch.chdir(tmp_path)
+    if variable:
+        monkeypatch.setenv("RPL_DEVICE", variable)
+    ran = rpl_cli("replay", "reserve-check", *words)
+    assert (ran.exit_code, said in ran.stderr) == (69, True), ran.stderr
 
 
 @pytest.mark.parametrize("name", ["rpl", "rocm-perf", "rocm-perf-lab"])

@@ -8,9 +8,12 @@ import pytest
 import xxhash
 import zstandard
 
+from rpl_core.errors import BadDataError, MissingError
+
 BASE = 0x7F0000200000
 CHUNK = 1 << 20
 REGION = f"memory/region_{BASE:x}"
+VARIABLE = "module_variables/0"
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -68,6 +71,15 @@ def _more_lds(data):
         (lambda folder: _flip(folder / "kernarg.bin", 3), "kernarg.bin was changed"),
         (lambda folder: (folder / "rpl_capture_complete").unlink(), "cut short"),
         (lambda folder: (folder / "capture.json").unlink(), "capture.json is absent"),
+        (lambda folder: _flip(folder / f"{REGION}.post.xxh3", 25), "post.xxh3 was changed"),
+        (lambda folder: _flip(folder / f"{VARIABLE}.bin", 3), f"{VARIABLE}.bin does not match its hash"),
+        (lambda folder: _flip(folder / f"{VARIABLE}.pre.xxh3", 3), f"{VARIABLE}.bin does not match its hash"),
+        (lambda folder: _flip(folder / f"{VARIABLE}.post.xxh3", 3), "changed the variable table"),
+        (lambda folder: os.truncate(folder / f"{VARIABLE}.pre.xxh3", 7), "0.pre.xxh3 has 7 bytes"),
+        (lambda folder: os.truncate(folder / f"{VARIABLE}.post.xxh3", 9), "0.post.xxh3 has 9 bytes"),
+        (lambda folder: (folder / f"{VARIABLE}.pre.xxh3").unlink(), "0.pre.xxh3 is absent"),
+        (lambda folder: (folder / f"{VARIABLE}.post.xxh3").unlink(), "0.post.xxh3 is absent"),
+        (lambda folder: os.truncate(folder / f"{VARIABLE}.bin", 7), "0.bin has 7 bytes"),
     ],
 )
 def test_verify_names_what_is_not_as_it_was_written(rpl_cli, write_rpl_capture, damage, reason):
@@ -152,6 +164,32 @@ def test_packed_memory_of_another_size_is_refused(
     if hashed:
         reason += "|does not match its hash"
     assert any(part in problem for part in reason.split("|") for problem in problems), problems
+
+
+def test_every_flipped_bit_of_a_file_is_found(rpl_cli, write_rpl_capture):
+    """In each file of a capture but the sentinel: 40 places each, the same ones every time."""
+    import random
+
+    from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.capture.wholeness import problems_of
+
+    folder, places = write_rpl_capture(), random.Random(26)
+    files = sorted(folder.rglob("*.*"))
+    assert len(files) == 14
+    for path in files:
+        content = path.read_bytes()
+        for _ in range(4 if len(content) > CHUNK else 40):
+            changed = bytearray(content)
+            place = places.randrange(8 * len(content))
+            changed[place // 8] ^= 1 << place % 8
+            path.write_bytes(changed)
+            try:
+                found = next(problems_of(open_capture(folder)), None)
+            except (BadDataError, MissingError) as error:
+                found = error.fact
+            assert found is not None, (path, place)
+        path.write_bytes(content)
+    assert rpl_cli("capture", "verify", str(folder)).exit_code == 0
 
 
 def test_hashes_are_those_of_the_public_algorithm():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.model.origin import Origin
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_vmreplay.hookspecs import REPLAYERS
@@ -51,6 +52,34 @@ def replayer_of(session: Session, name: str) -> Replayer:
             return GuardedReplayer(contribution)
     wanted = offered.get(name)
     return GuardedReplayer(next(one for one in offered.contributions if one.value is wanted))
+
+
+def chosen_replayer(session: Session, name: str | None) -> Replayer:
+    """What was named, else the device of rpl's settings (``RPL_DEVICE``), else a GPU of ROCr.
+
+    A device that no replayer stands for by its name is a GPU. Raises as the catalogue does for unknown names,
+    and ``UsageError`` for a setting that can't be.
+    """
+    wanted = session.configuration.resolve("device", name).value
+    if wanted is None:
+        return replayer_of(session, DEFAULT_REPLAYER)
+    offered, devices = session.host.catalog.of(REPLAYERS), session.host.catalog.devices()
+    known = {*offered.names, *(one for part in offered.contributions for one in part.value.devices)}
+    if wanted in known:
+        return replayer_of(session, wanted)
+    gpus = {text.casefold() for one in devices for text in (one.name, one.architecture)}
+    return replayer_of(session, DEFAULT_REPLAYER if wanted.casefold() in gpus else wanted)
+
+
+def without_gpu(session: Session, used: Replayer, isa: str) -> str | None:
+    """What to say where ``used`` lacks a GPU, a runtime or its program: another one that needs none of it."""
+    for one in session.host.catalog.of(REPLAYERS).contributions:
+        other, processor = one.value, isa.rpartition("--")[2].partition(":")[0]
+        fits = [device for device in other.devices if processor and device.startswith(processor)]
+        if other.name != used.name and other.origin is not Origin.MEASURED and fits:
+            absent = "" if other.missing() is None else ", once rpl-native is there"
+            return f"run it without a GPU: --device {fits[0]}{absent}"
+    return None
 
 
 def logging_replayer(session: Session, name: str | None = None) -> Replayer:

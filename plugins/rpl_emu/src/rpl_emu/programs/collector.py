@@ -13,7 +13,7 @@ from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.storage import make_directory
+from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_emu.programs.device import DEVICE
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _TIMING_FOLDER = ".rocpd_profile"
 LAUNCHES = "software_kfd.log"
+#: native/softkfd/queue/log.cpp: the program was ended, since what it does would be lost.
+_LOG_LOST = "softkfd: its log can't be written: "
 
 
 class EmulatedCollector(Collector):
@@ -83,7 +85,21 @@ class EmulatedCollector(Collector):
             time_limit_s=planned.time_limit_s,
             what=what,
         )
-        result = run_command(request, log)
+        lost: list[str] = []
+
+        def sink(line: str) -> None:
+            if line.startswith(_LOG_LOST):
+                lost.append(line.removeprefix(_LOG_LOST))
+            log(line)
+
+        result = run_command(request, sink)
+        if lost:
+            size = launches.stat().st_size if launches.is_file() else 0
+            raise MissingError(
+                f"what the application launched could not be written to {launches}: {lost[0]}",
+                cause=f"it takes more than the {size} bytes that were written",
+                next_step="free some space, or choose another place with -o DIR",
+            )
         if not result.succeeded:
             raise ApplicationExitError(result, what=what, next_step=f"see {log_path}, or add --debug")
         files = _recordings(launches, folder, planned)
@@ -151,5 +167,8 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
         files.append(path)
         if planned.role is TraceRole.TIMING:
             files.append(folder / f"{pid}{SUFFIX}")
-            write_heat(files[-1], work.launches, planned.command)
+            try:
+                write_heat(files[-1], work.launches, planned.command)
+            except OSError as error:
+                raise storage_error(files[-1], error) from error
     return files

@@ -7,14 +7,17 @@ The file says in its metadata, in the command line and in the agent's name that 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import RplError
 from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.process.storage import storage_error
 from rpl_emu.amd_counters import amd_counters
 from rpl_emu.programs.device import DEVICE, PRODUCT
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
     from rpl_emu.programs.launches import EmulatedLaunch, EmulatedWork
 
+#: How SQLite says it (https://sqlite.org/rescode.html#full); Python 3.10 tells no number.
+_DISK_IS_FULL = "database or disk is full"
 COMMAND_MARK = "[modelled, emulated by rpl] "
 #: What native/softkfd/topology/device.h tells the runtime; docs/reference/devices.md, 1.1.
 _GPU = {
@@ -89,11 +94,25 @@ def write_rocpd(path: Path, pid: int, command: str, work: EmulatedWork, counters
             _File(connection, guid).write(pid, command, work, counters)
             connection.execute("COMMIT")
         temporary.replace(path)
-    except (sqlite3.Error, OSError) as error:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise RplError(
-            f"can't write {path}: {error}", next_step="check free space and permissions"
-        ) from error
+        raise storage_error(path, error) from error
+    except sqlite3.Error as error:
+        temporary.unlink(missing_ok=True)
+        if _DISK_IS_FULL not in str(error):
+            raise RplError(f"can't write {path}: {error}", next_step="check the file system") from error
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise storage_error(path, full, _size_of(pid, command, work, counters)) from error
+
+
+def _size_of(pid: int, command: str, work: EmulatedWork, counters: Sequence[str]) -> int:
+    """Bytes that the file takes."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        _File(connection, _guid(pid, command, work.launches, counters)).write(pid, command, work, counters)
+        pages, bytes_of_page = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size")
+        )
+        return pages * bytes_of_page
 
 
 def _guid(pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]) -> str:

@@ -26,11 +26,12 @@ from rpl_vmreplay.interfaces.replayer import (
 
 if TYPE_CHECKING:
     from rpl_emu.native_program import Answer
+    from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
 DEVICE = "gfx942-emu"
-_ISA = "gfx942"
+_ISA = "gfx942:sramecc+:xnack-"
 _NOT_ASKED = "it was not asked for"
 
 
@@ -57,9 +58,13 @@ class EmulatedReplayer(Replayer):
 
         begin = time.monotonic_ns()
         capture = open_capture(request.capture)
-        if _ISA not in capture.dispatch.isa_name:
-            fact = f"the launch is for {capture.dispatch.isa_name}, and the emulator runs {_ISA} only"
-            return self._failed(Failure(ReplayError.ISA_MISMATCH, fact))
+        try:
+            fact = _isa_problem(capture, request)
+        except BadDataError as error:
+            return self._failed(_failure(ReplayError.BAD_CODE, error))
+        if fact is not None:
+            next_step = "replay it on a GPU of its kind"
+            return self._failed(Failure(ReplayError.ISA_MISMATCH, fact, next_step=next_step))
         if request.against is not None:
             fact = "the emulator knows no time, so kernels take no turns there"
             return self._failed(Failure(ReplayError.UNSUPPORTED, fact))
@@ -93,7 +98,7 @@ class EmulatedReplayer(Replayer):
         same, reason, differing = (
             (None, "hashes were not asked for", ())
             if hashes is None
-            else reproduction(memory.capture, request, hashes)
+            else reproduction(memory.capture, request, hashes, _variables_left(memory, told, written))
         )
         return ReplayResult(
             self.name,
@@ -119,6 +124,20 @@ class EmulatedReplayer(Replayer):
             notes=tuple(_notes(memory, told)),
             findings=tuple(map(_finding, told["findings"])) if request.sanitize else None,
         )
+
+
+def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
+    """Which of the capture's word, its code and what takes its place is not for the emulator."""
+    from rpl_vmreplay.capture.isa import isa_problem
+    from rpl_vmreplay.replay.captured_code import captured_code, target_of
+
+    parts = [
+        ("the launch", capture.dispatch.isa_name),
+        ("the captured code", captured_code(capture).code.target),
+    ]
+    if request.code_object is not None:
+        parts.append(("the code object", target_of(capture, request.code_object)))
+    return isa_problem(parts, _ISA)
 
 
 def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
@@ -178,14 +197,25 @@ def _kept(memory: PlainMemory, layers: tuple[list[Change], ...], wanted: MemoryR
 
 
 def _variables(memory: PlainMemory, told: Any, written: list[Change]) -> tuple[KeptVariable, ...]:
+    """Those that the code has."""
+    there = {one["name"]: one["address"] for one in told["variables"]}
+    left = _variables_left(memory, told, written)
+    return tuple(
+        KeptVariable(one.name, left[one.blob], there[one.name])
+        for one in memory.capture.variables
+        if one.blob in left
+    )
+
+
+def _variables_left(memory: PlainMemory, told: Any, written: list[Change]) -> dict[str, bytes]:
+    """The bytes of each variable that the code has after the launch, by the captured file."""
     capture = memory.capture
     there = {one["name"]: MemoryRange(one["address"], one["size"]) for one in told["variables"]}
-    return tuple(
-        KeptVariable(one.name, _changed(content, (written,), place), place.address)
+    return {
+        one.blob: _changed((capture.folder / one.blob).read_bytes(), (written,), place)
         for one in capture.variables
         if (place := there.get(one.name)) is not None
-        for content in ((capture.folder / one.blob).read_bytes(),)
-    )
+    }
 
 
 def _changed(before: bytes, layers: tuple[list[Change], ...], wanted: MemoryRange) -> bytes:

@@ -63,12 +63,22 @@ def accesses_of(capture: Capture, replayer: Replayer, time_limit_s: float | None
 def logged(replayer: Replayer, request: ReplayRequest) -> ReplayResult:
     result = replayer.replay(request)
     if result.failure is not None:
-        raise _error(result.failure)
+        raise _error(result.failure, request)
     return result
 
 
-def _error(failure: Failure) -> RplError:
+def _error(failure: Failure, request: ReplayRequest) -> RplError:
     if failure.kind is ReplayError.GPU_FAULT:
+        from rpl_vmreplay.capture.folder import open_capture
+
+        extras = open_capture(request.capture).extras
+        if extras is not None and extras.memory.mode == "full" and extras.memory.left_out:
+            return BadDataError(
+                f"the launch reaches memory that the capture does not hold: {failure.fact}",
+                cause="host memory was left out because the program had freed it"
+                f" ({len(extras.memory.left_out)} ranges, which capture.json names)",
+                next_step="keep that memory until the launch is over, and capture again",
+            )
         return BadDataError(
             f"the launch reaches memory that the capture does not hold: {failure.fact}",
             cause="it was captured with --regions referenced, and the arguments do not lead there",

@@ -111,6 +111,13 @@ class Drain(Part):
     undrained: bool
 
 
+class HashFiles(Part):
+    """XXH3 of the ``.xxh3`` files themselves, so that the seal of this file covers them."""
+
+    pre: _Hash | None = None
+    post: _Hash | None = None
+
+
 class MemoryAgent(Part):
     name: Name
     node: Count | None = None
@@ -129,6 +136,16 @@ class MemoryRegion(Part):
     host_address: Address | None = None
     changed_by_launch: bool | None = None
     written_by_host: bool | None = None
+    hashes: HashFiles = HashFiles()
+
+
+class LeftOut(Part):
+    """Host memory that could not be read: the program gave it back while the GPU kept its access."""
+
+    base: Address
+    size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
+    kind: Name
+    host_address: Address | None = None
 
 
 class Shrunk(Part):
@@ -149,6 +166,7 @@ class Memory(Part):
     bytes_stored: _Size | None = None
     copy_ns: _Nanoseconds | None = None
     shrunk: Shrunk | None = None
+    left_out: Annotated[tuple[LeftOut, ...], Field(strict=False), FailFast()] = ()
     regions: Annotated[tuple[MemoryRegion, ...], Field(strict=False), FailFast()]
 
 
@@ -158,6 +176,7 @@ class ModuleVariable(Part):
     size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
     file: VariableFile
     changed_by_launch: bool | None = None
+    hashes: HashFiles = HashFiles()
 
 
 class Extras(Part):

@@ -120,6 +120,10 @@ class Variable(Part):
     size: Annotated[int, Field(gt=0, lt=ADDRESSES)]
     blob: VariableFile
 
+    @property
+    def file_name(self) -> str:
+        return self.blob
+
 
 class Variables(Part):
     """``module_variables.json``."""

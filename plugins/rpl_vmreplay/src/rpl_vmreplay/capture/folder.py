@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.contents import PACKED_SUFFIX
-from rpl_vmreplay.capture.extras import AFTER_FOLDER, EXTRAS, SENTINEL, Extras, MemoryRegion
+from rpl_vmreplay.capture.extras import (
+    AFTER_FOLDER,
+    EXTRAS,
+    SENTINEL,
+    Extras,
+    MemoryRegion,
+    ModuleVariable,
+)
 from rpl_vmreplay.capture.files import (
     DISPATCH,
     KERNCAP_COMPLETE,
@@ -44,6 +51,8 @@ class Capture:
     extras: Extras | None = None
     #: The same of single regions, by address: there may be half a million.
     told: Mapping[int, MemoryRegion] = MappingProxyType({})
+    #: The same of variables, by their files.
+    told_variables: Mapping[str, ModuleVariable] = MappingProxyType({})
 
     @property
     def bytes(self) -> int:
@@ -64,16 +73,19 @@ class Capture:
         packed = self.extras is not None and self.extras.memory.compression == "zstd"
         return PACKED_SUFFIX if packed else ""
 
-    def hashes_of(self, region: Region, moment: str) -> Path | None:
+    def hashes_of(self, part: Region | Variable, moment: str) -> Path | None:
         """Where the hashes of ``"pre"`` or ``"post"`` are, when they were kept."""
         if self.extras is None or self.extras.memory.hash == "none":
             return None
         if moment == "post" and self.extras.memory.post == "none":
             return None
-        return self.folder / f"{region.file_name.removesuffix('.bin')}.{moment}.xxh3"
+        return self.folder / f"{part.file_name.removesuffix('.bin')}.{moment}.xxh3"
 
     def extras_of(self, region: Region) -> MemoryRegion | None:
         return self.told.get(region.base)
+
+    def extras_of_variable(self, variable: Variable) -> ModuleVariable | None:
+        return self.told_variables.get(variable.blob)
 
 
 def open_capture(folder: Path) -> Capture:
@@ -95,6 +107,7 @@ def open_capture(folder: Path) -> Capture:
         complete=(folder / sentinel).exists() if sentinel else None,
         extras=extras,
         told={} if extras is None else {one.base: one for one in extras.memory.regions},
+        told_variables={} if extras is None else {one.file: one for one in extras.module_variables},
     )
 
 

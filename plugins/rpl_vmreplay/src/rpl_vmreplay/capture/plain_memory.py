@@ -11,10 +11,10 @@ from rpl_vmreplay.capture.extras import HASH_BYTES, chunk_hash
 from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from rpl_vmreplay.capture.files import Region
+    from rpl_vmreplay.capture.files import Region, Variable
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
@@ -109,9 +109,16 @@ def _put(block: bytearray, offset: int, data: bytes) -> None:
 
 
 def reproduction(
-    capture: Capture, request: ReplayRequest, hashes: Sequence[RegionHashes]
+    capture: Capture,
+    request: ReplayRequest,
+    hashes: Sequence[RegionHashes],
+    variables: Mapping[str, bytes],
 ) -> tuple[bool | None, str | None, tuple[MemoryRange, ...]]:
-    """Whether the memory is what it was after the captured launch, why nobody can say, and what differs."""
+    """Whether the memory is what it was after the captured launch, why nobody can say, and what differs.
+
+    ``variables`` are the bytes of each captured variable of a module after the launch, by its file; those
+    that this code does not have are absent.
+    """
     if reason := _nothing_to_say(capture, request):
         return None, reason, ()
     found = {one.base: one.chunks for one in hashes}
@@ -121,7 +128,33 @@ def reproduction(
         if expected is None or region.base not in found:
             return None, "the capture has no hashes of the memory after the launch", ()
         differing += _differing_chunks(region, expected.read_bytes(), found[region.base])
+    wrong, unknown = _wrong_variables(capture, variables)
+    if wrong and not differing:
+        names = ", ".join(one.name for one in wrong)
+        return False, f"variables of the module are not what the captured launch left: {names}", ()
+    if unknown is not None and not differing:
+        return None, unknown, ()
     return not differing, None, tuple(differing)
+
+
+def _wrong_variables(capture: Capture, found: Mapping[str, bytes]) -> tuple[list[Variable], str | None]:
+    """Those that are not as the captured launch left them, and why nobody can say so of all."""
+    wrong, unknown = [], None
+    for variable in capture.variables:
+        expected, told = capture.hashes_of(variable, "post"), capture.extras_of_variable(variable)
+        if expected is None:
+            unknown = f"the capture has no hash of the variable {variable.name} after the launch"
+        elif variable.blob in found:
+            if _hashes_of(found[variable.blob]) != expected.read_bytes():
+                wrong.append(variable)
+        elif told is None or told.changed_by_launch is not False:
+            unknown = f"the captured launch changed the variable {variable.name}, which this code has not"
+    return wrong, unknown
+
+
+def _hashes_of(content: bytes) -> bytes:
+    blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
+    return b"".join(map(chunk_hash, blocks))
 
 
 def _nothing_to_say(capture: Capture, request: ReplayRequest) -> str | None:

@@ -22,6 +22,7 @@ from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
 
 if TYPE_CHECKING:
     from rpl_vmreplay.capture.accesses import Accesses
+    from rpl_vmreplay.capture.files import Variable
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.ranges import Ranges
     from rpl_vmreplay.interfaces.replayer import Replayer
@@ -70,6 +71,8 @@ def shrink(capture: Capture, replayer: Replayer, target: Path, limit_s: float | 
             _require_the_same(open_capture(folder), replayer, accesses, after.kept, pages, limit_s)
             folder.rename(target)
     except OSError as error:
+        if error.filename is not None and Path(error.filename).is_relative_to(capture.folder):
+            raise BadDataError(f"cannot read {error.filename}: {error.strerror}") from error
         raise storage_error(target, error) from error
     return Shrunk(open_capture(target), accesses)
 
@@ -108,6 +111,7 @@ def _write(capture: Capture, folder: Path, pages: Ranges, after: tuple[bytes | N
     for variable in capture.variables:
         (folder / variable.blob).parent.mkdir(exist_ok=True)
         shutil.copyfile(capture.folder / variable.blob, folder / variable.blob)
+        _write_variable_hashes(capture, variable, folder)
     regions = [_region(capture, page) for page in pages]
     (folder / REGIONS).write_text(_json({"regions": [one.model_dump(mode="json") for one in regions]}))
     with tempfile.TemporaryDirectory(prefix="rpl-shrink-") as scratch:
@@ -120,6 +124,17 @@ def _write(capture: Capture, folder: Path, pages: Ranges, after: tuple[bytes | N
         (folder / piece.region.file_name).write_bytes(piece.before)
     if capture.extras is not None:
         _write_extras(capture, folder, pieces)
+
+
+def _write_variable_hashes(capture: Capture, variable: Variable, folder: Path) -> None:
+    """What the whole capture says of it; a capture without hashes gets those before the launch."""
+    if capture.extras is None:
+        return
+    stem = str(folder / variable.blob).removesuffix(".bin")
+    Path(f"{stem}.pre.xxh3").write_bytes(_hashes((capture.folder / variable.blob).read_bytes()))
+    after = capture.hashes_of(variable, "post")
+    if after is not None:
+        shutil.copyfile(after, f"{stem}.post.xxh3")
 
 
 def _region(capture: Capture, page: MemoryRange) -> Region:
@@ -148,6 +163,10 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
         "shrunk": {"page_bytes": PAGE_BYTES, "regions": len(capture.regions), "bytes": capture.bytes},
         "regions": [_told_region(told["memory"]["regions"], one) for one in pieces],
     }
+    for region in told["memory"]["regions"]:
+        region["hashes"] = _seals(folder, f"memory/region_{region['base']:x}")
+    for variable in told["module_variables"]:
+        variable["hashes"] = _seals(folder, variable["file"].removesuffix(".bin"))
     (folder / EXTRAS).write_text(_json(told))
     _seal(folder)
 
@@ -162,6 +181,17 @@ def _told_region(told: list[dict[str, Any]], piece: _Piece) -> dict[str, Any]:
         if region.get(name) is not None:
             region[name] += moved
     return region
+
+
+def _seals(folder: Path, stem: str) -> dict[str, str | None]:
+    """Hashes of the hash files of a region or variable."""
+    import xxhash
+
+    paths = {moment: folder / f"{stem}.{moment}.xxh3" for moment in ("pre", "post")}
+    return {
+        moment: xxhash.xxh3_64_hexdigest(path.read_bytes()) if path.exists() else None
+        for moment, path in paths.items()
+    }
 
 
 def _hashes(content: bytes) -> bytes:

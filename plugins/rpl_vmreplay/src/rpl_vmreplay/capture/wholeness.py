@@ -19,13 +19,15 @@ from rpl_vmreplay.capture.extras import (
     Sentinel,
     chunk_hash,
 )
-from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, read_json
+from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, Region, read_json
+from rpl_vmreplay.capture.isa import isa_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rpl_vmreplay.capture.files import Region
+    from rpl_vmreplay.capture.extras import MemoryRegion, ModuleVariable
+    from rpl_vmreplay.capture.files import Variable
     from rpl_vmreplay.capture.folder import Capture
 
 ELF_MAGIC = b"\x7fELF"
@@ -57,6 +59,7 @@ def _outer_problems(capture: Capture) -> Iterator[str]:
         yield from _region_problems(capture, region)
     for variable in capture.variables:
         yield from _file_problems(capture.folder, variable.blob, variable.size)
+        yield from _hash_file_problems(capture, variable)
     if 0 in capture.dispatch.grid or 0 in capture.dispatch.block:
         yield f"{DISPATCH}: a launch of no work-items"
     if capture.extras is not None:
@@ -75,9 +78,14 @@ def _region_problems(capture: Capture, region: Region) -> Iterator[str]:
     chunks = -(-region.size // BLOCK_BYTES)
     if capture.extras is not None and chunks * HASH_BYTES > _LARGEST_HASHES:
         yield f"the region at 0x{region.base:x} is larger than the memory of any GPU"
+    yield from _hash_file_problems(capture, region)
+
+
+def _hash_file_problems(capture: Capture, part: Region | Variable) -> Iterator[str]:
     for moment in ("pre", "post"):
-        if hashes := capture.hashes_of(region, moment):
-            yield from _file_problems(capture.folder, _name(capture, hashes), chunks * HASH_BYTES)
+        if hashes := capture.hashes_of(part, moment):
+            size = -(-part.size // BLOCK_BYTES) * HASH_BYTES
+            yield from _file_problems(capture.folder, _name(capture, hashes), size)
 
 
 def _name(capture: Capture, path: Path) -> str:
@@ -93,6 +101,11 @@ def _disagreements(capture: Capture) -> Iterator[str]:
     if listed != told:
         base = min(base for base, _ in listed ^ told)
         yield f"{EXTRAS} and {REGIONS} list different regions, the first at 0x{base:x}"
+    files = [one.file for one in extras.module_variables]
+    if len(set(files)) != len(files):
+        yield f"{EXTRAS}: two variables are said to be in one file"
+    if extras.agent.isa and (difference := isa_difference(capture.dispatch.isa_name, extras.agent.isa)):
+        yield f"{EXTRAS} and {DISPATCH} name different instruction sets: {difference}"
     launched = extras.dispatch.group_segment
     if launched is not None and launched.launched != capture.dispatch.group_segment_size:
         yield f"{EXTRAS} and {DISPATCH} tell different bytes of LDS"
@@ -100,9 +113,12 @@ def _disagreements(capture: Capture) -> Iterator[str]:
 
 def _content_problems(capture: Capture) -> Iterator[str]:
     yield from _seal_problems(capture.folder)
-    for region in capture.regions:
+    told = capture.extras.code_object.xxh3 if capture.extras is not None else None
+    if told is not None and _hash_of(capture.folder / CODE_OBJECT) != told:
+        yield f"{CODE_OBJECT} is not the code object that {EXTRAS} tells of"
+    for part in (*capture.regions, *capture.variables):
         try:
-            yield from _hash_problems(capture, region)
+            yield from _hash_problems(capture, part)
         except BadDataError as error:
             yield error.fact
 
@@ -128,25 +144,35 @@ def _hash_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _hash_problems(capture: Capture, region: Region) -> Iterator[str]:
-    """The bytes against the hashes; what is unchanged after the launch against what is said of it."""
-    places = ((capture.path_of(region), "pre"), (capture.path_after(region), "post"))
-    for path, moment in places:
-        hashes = capture.hashes_of(region, moment)
+def _hash_problems(capture: Capture, part: Region | Variable) -> Iterator[str]:
+    """The bytes against the hashes, these against the seal, and whether anything changed against both."""
+    told: MemoryRegion | ModuleVariable | None
+    after: Path | None = None
+    if isinstance(part, Region):
+        before, after = capture.path_of(part), capture.path_after(part)
+        told, base, name = capture.extras_of(part), part.base, f"0x{part.base:x}"
+    else:
+        before, told, base = capture.folder / part.blob, capture.extras_of_variable(part), 0
+        name = f"the variable {part.name}"
+    for path, moment in ((before, "pre"), (after, "post")):
+        hashes = capture.hashes_of(part, moment)
+        if hashes is not None and told is not None:
+            sealed = told.hashes.pre if moment == "pre" else told.hashes.post
+            if sealed is not None and _hash_of(hashes) != sealed:
+                yield f"{_name(capture, hashes)} was changed since it was written"
         if path is None:
             continue
         if hashes is None:
             if path.suffix == PACKED_SUFFIX:  # else its size says all that can be known
-                for _ in blocks_with_data(path, region.size):
+                for _ in blocks_with_data(path, part.size):
                     pass
-        elif (wrong := _first_wrong_chunk(path, region.size, hashes.read_bytes())) is not None:
-            yield f"{_name(capture, path)} does not match its hash in the chunk at 0x{region.base + wrong:x}"
-    told = capture.extras_of(region)
-    before, after = capture.hashes_of(region, "pre"), capture.hashes_of(region, "post")
-    if told is None or told.changed_by_launch is None or before is None or after is None:
+        elif (wrong := _first_wrong_chunk(path, part.size, hashes.read_bytes())) is not None:
+            yield f"{_name(capture, path)} does not match its hash in the chunk at 0x{base + wrong:x}"
+    pre, post = capture.hashes_of(part, "pre"), capture.hashes_of(part, "post")
+    if told is None or told.changed_by_launch is None or pre is None or post is None:
         return
-    if told.changed_by_launch != (before.read_bytes() != after.read_bytes()):
-        yield f"{EXTRAS} and the hashes disagree whether the launch changed 0x{region.base:x}"
+    if told.changed_by_launch != (pre.read_bytes() != post.read_bytes()):
+        yield f"{EXTRAS} and the hashes disagree whether the launch changed {name}"
 
 
 def _first_wrong_chunk(path: Path, size: int, hashes: bytes) -> int | None:

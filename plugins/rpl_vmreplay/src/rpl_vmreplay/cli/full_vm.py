@@ -40,7 +40,7 @@ def _failure_document(error: RplError) -> dict[str, Any]:
 @click.option("--hsaco", type=_FOLDER, metavar="FILE", help="Run this code object's kernel instead.")
 @click.option("--patch-hidden-args", is_flag=True, help="Zero hidden arguments that lead into the program.")
 @timeout_option("Seconds for one launch")
-@replayer_option("Where to run it: a replayer, or the device that it replays on (default: hsa).")
+@replayer_option("Where to run it: a replayer, or a device (default: RPL_DEVICE, else hsa: a GPU).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
@@ -60,7 +60,7 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
 
     session = session_of(context)
     capture, request = _request(session, flags)
-    result = _run(session, flags, request)
+    result = _run(session, flags, capture, request)
     if as_json:
         session.output.json(replay_document(capture, request, result))
     return _told(session.output, capture, request, result, as_json=as_json)
@@ -87,10 +87,29 @@ def _request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRe
     return capture, request
 
 
-def _run(session: Session, flags: dict[str, Any], request: ReplayRequest) -> ReplayResult:
-    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+def _run(session: Session, flags: dict[str, Any], capture: Capture, request: ReplayRequest) -> ReplayResult:
+    """Where there is no GPU, or nothing to drive one, the remedy that needs none comes first."""
+    import attrs
 
-    return replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).replay(request)
+    from rpl_core.errors import MissingError
+    from rpl_vmreplay.interfaces.replayer import ReplayError
+    from rpl_vmreplay.replayers import chosen_replayer, without_gpu
+
+    replayer = chosen_replayer(session, flags["replayer"])
+
+    def remedy(usual: str | None) -> str | None:
+        other = without_gpu(session, replayer, capture.dispatch.isa_name)
+        return usual if other is None else f"{other}{f'; or {usual}' if usual else ''}"
+
+    try:
+        result = replayer.replay(request)
+    except MissingError as error:
+        error.next_step = remedy(error.next_step)
+        raise
+    failure = result.failure
+    if failure is None or failure.kind not in (ReplayError.NO_RUNTIME, ReplayError.NO_DEVICE):
+        return result
+    return attrs.evolve(result, failure=attrs.evolve(failure, next_step=remedy(failure.next_step)))
 
 
 def _told(

@@ -30,7 +30,7 @@ def _failure_document(error: RplError) -> dict[str, Any]:
 @click.command("reserve-check", cls=JsonPluginOptionsCommand, failure=_failure_document)
 @click.argument("capture", type=_FOLDER, required=False)
 @click.option("--capture-dir", type=_FOLDER, help="The same as CAPTURE (default: ./isolate_capture).")
-@replayer_option("Whom to ask: a replayer, or the device that it replays on (default: hsa).")
+@replayer_option("Whom to ask: a replayer, or a device (default: RPL_DEVICE, else hsa: a GPU).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int:
@@ -41,11 +41,11 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
     Exit code 0: all were given exactly; 1: a reservation failed; 2: other addresses were given.
     """
     from rpl_vmreplay.cli.captures import named_folder
-    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+    from rpl_vmreplay.replayers import chosen_replayer
 
     session = session_of(context)
     request = _request(session, named_folder(flags["capture"], flags["capture_dir"]), flags)
-    result = replayer_of(session, flags["replayer"] or DEFAULT_REPLAYER).reserve(request)
+    result = chosen_replayer(session, flags["replayer"]).reserve(request)
     return _told(session.output, request, result, as_json=as_json)
 
 

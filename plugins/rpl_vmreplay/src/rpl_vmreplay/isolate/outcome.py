@@ -132,4 +132,12 @@ def _failure(status: ProcessStatus) -> RplError:
             cause="it exits in another thread without waiting for its kernels",
             next_step="capture an earlier launch",
         )
-    return RplError("the capture tool could not write the capture", cause=reason)
+    if status.needed_bytes is not None:
+        needed = f"the capture takes up to {status.needed_bytes} bytes" if status.needed_bytes else reason
+        return MissingError(
+            "nothing was captured: there is no space left for it",
+            cause=f"{needed}, {status.free_bytes or 0} are free in {status.output}",
+            next_step="free some space, choose another place with -o, or take less: --regions referenced,"
+            " --compress, --after hashes",
+        )
+    return RplError("nothing was captured: the capture tool failed", cause=reason)

@@ -37,6 +37,9 @@ class ProcessStatus(BaseModel):
     output: str | None = None
     matches: Annotated[int, Field(ge=0)] = 0
     launches: Annotated[int, Field(ge=0)] = 0
+    #: Both of a capture that failed for want of space: 0 where nothing more is known.
+    needed_bytes: Annotated[int, Field(ge=0)] | None = None
+    free_bytes: Annotated[int, Field(ge=0)] | None = None
 
 
 def read_statuses(folder: Path) -> tuple[ProcessStatus, ...]:

@@ -71,6 +71,11 @@ def _code_in(path: Path, name: str) -> LaunchCode:
     raise BadDataError(f"{path} has no kernel {name}", next_step="the kernel must keep its name")
 
 
+def target_of(capture: Capture, path: Path) -> str:
+    """For what ``path``, which takes the place of the captured code, is compiled. Raises BadDataError."""
+    return _code_in(path, kernel_name(capture)).code.target
+
+
 def stale_arguments(capture: Capture, code: LaunchCode) -> dict[str, tuple[int, int]]:
     """Hidden arguments that hold an address in the captured process: name -> offset and size."""
     arguments = (capture.folder / KERNARG).read_bytes()

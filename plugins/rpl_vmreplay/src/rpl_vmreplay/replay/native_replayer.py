@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _RESULT = "result.json"
 _HOST_KINDS = ("host_pool", "svm", "locked_host", "hsa_memory")
 _LAST_LINES = 3
+_GRACE_S = 10.0
 
 
 class _Part(BaseModel):
@@ -133,7 +134,9 @@ class NativeReplayer(Replayer):
             folder = Path(name)
             capture = open_capture(request.capture)
             plan = ReplayPlan(request, PlainMemory(capture, folder), folder)
-            told = _run(program, plan.write(), folder / _RESULT)
+            deadline = plan.deadline_s
+            limit = None if deadline is None else 2 * deadline + _GRACE_S  # a second trial takes as long
+            told = _run(program, plan.write(), folder / _RESULT, limit)
             return _Replayed(request, capture, plan, told, folder).result(time.monotonic_ns() - begin)
 
     def reserve(self, request: ReserveRequest) -> ReserveResult:
@@ -149,15 +152,21 @@ class NativeReplayer(Replayer):
         return (*options[REPLAY_LAUNCHER], str(program))
 
 
-def _run(program: tuple[str, ...], plan: Path, result: Path) -> _ReplayDocument:
-    """Its result, also when the runtime crashes behind it. Raises as ``run_command`` does."""
+def _run(program: tuple[str, ...], plan: Path, result: Path, limit_s: float | None = None) -> _ReplayDocument:
+    """Its result, also when the runtime crashes behind it. Raises as ``run_command`` does.
+
+    The program ends by itself at its deadline; ``limit_s`` is for what lies before it, such as a launcher.
+    """
     from rpl_core.process import ProcessRequest, run_command
     from rpl_core.process.outcome import describe_exit
 
     lines: deque[str] = deque(maxlen=_LAST_LINES)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RPL_REPLAY_")}
     request = ProcessRequest(
-        command=(*program, str(plan), str(result)), environment=environment, what="the replayer"
+        command=(*program, str(plan), str(result)),
+        environment=environment,
+        what="the replayer",
+        time_limit_s=limit_s,
     )
     ended = run_command(request, lines.append)
     try:
@@ -238,10 +247,13 @@ class _Replayed:
     def _variables(self, name: str, told: tuple[_Variable, ...]) -> tuple[KeptVariable, ...]:
         if not self.request.keep_variables or self.told.failure is not None:
             return ()
-        with (self.folder / name).open("rb") as stream:
-            contents = [stream.read(one.size) for one in self.capture.variables]
-        pairs = zip(told, contents, strict=True)
+        pairs = zip(told, self._left(name), strict=True)
         return tuple(KeptVariable(one.name, data, one.address) for one, data in pairs if one.address)
+
+    def _left(self, name: str) -> list[bytes]:
+        """Of each captured variable, what the launch left of it, by name or by a captured pointer."""
+        with (self.folder / name).open("rb") as stream:
+            return [stream.read(one.size) for one in self.capture.variables]
 
     def _reproduction(
         self, hashes: tuple[RegionHashes, ...] | None
@@ -253,19 +265,8 @@ class _Replayed:
             return None, "hashes were not asked for" if ended else "the launch did not end", ()
         if self.plan.patched:
             return None, "hidden arguments were zeroed", ()
-        same, reason, differing = reproduction(self.capture, self.request, hashes)
-        if same and (name := self._wrong_variable()):
-            return False, f"the variable {name} changed otherwise than in the captured launch", ()
-        return same, reason, differing
-
-    def _wrong_variable(self) -> str | None:
-        """Of variables only is known whether the captured launch changed them."""
-        extras = self.capture.extras
-        told = {one.name: one.changed for one in self.told.variables}
-        for one in () if extras is None else extras.module_variables:
-            if one.changed_by_launch is not None and told.get(one.name) not in (None, one.changed_by_launch):
-                return one.name
-        return None
+        left = dict(zip((one.blob for one in self.capture.variables), self._left(VARIABLES), strict=True))
+        return reproduction(self.capture, self.request, hashes, left)
 
     def _notes(self) -> list[str]:
         notes = list(self.told.notes)

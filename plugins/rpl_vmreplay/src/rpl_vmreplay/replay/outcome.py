@@ -196,7 +196,8 @@ def reservation_document(one: Reservation) -> dict[str, Any]:
 
 
 def capture_hash(capture: Capture) -> str:
-    """XXH3 over launch, arguments, code and all memory before it; equal captures have equal ones."""
+    """XXH3 over launch, arguments, code, all memory and variables before it; equal captures have equal
+    ones."""
     import xxhash
 
     from rpl_vmreplay.capture.contents import BLOCK_BYTES, blocks_with_data
@@ -213,4 +214,6 @@ def capture_hash(capture: Capture) -> str:
         for offset, block in blocks_with_data(capture.path_of(region), region.size):
             if any(block):
                 digest.update(offset.to_bytes(8, "little") + block[:BLOCK_BYTES])
+    for variable in capture.variables:
+        digest.update(variable.name.encode() + b"\0" + (capture.folder / variable.blob).read_bytes())
     return f"xxh3:{digest.hexdigest()}"

@@ -21,6 +21,8 @@ HASHES = "hashes"
 KEPT, KEPT_AGAINST = "kept.bin", "kept-against.bin"
 VARIABLES, VARIABLES_AGAINST = "variables.bin", "variables-against.bin"
 PLAN = "plan.json"
+#: Bytes in a second (chosen): a fourth of one lane of PCI Express 3.0.
+_SLOWEST_COPY = 256 << 20
 
 
 class ReplayPlan:
@@ -29,7 +31,7 @@ class ReplayPlan:
     def __init__(self, request: ReplayRequest, memory: PlainMemory, folder: Path) -> None:
         self._request, self._memory, self._folder = request, memory, folder
         self._capture = memory.capture
-        own = captured_code(self._capture)
+        own = self._own = captured_code(self._capture)
         override = request.code_object
         self._code = own if override is None else other_code(self._capture, override)
         self._against = None if request.against is None else other_code(self._capture, request.against)
@@ -37,6 +39,21 @@ class ReplayPlan:
         self.stale = tuple(stale)
         self.patched = self.stale if request.patch_hidden_args else ()
         self._zeroed = [stale[name] for name in self.patched]
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Of the whole replay: each launch has its limit, and so have preparation and end together.
+
+        Beside them there is time for copies, of all memory before each launch and of twice as much around
+        them, at a rate that the slowest link exceeds.
+        """
+        request = self._request
+        if request.time_limit_s is None:
+            return None
+        pairs = 1 if request.against is None else 2
+        launches = (request.iterations + request.warm_ups + pairs - 1) * pairs
+        rounds = 2 + (launches if request.recopy else 1)
+        return request.time_limit_s * (launches + 1) + rounds * self._capture.bytes / _SLOWEST_COPY
 
     def write(self) -> Path:
         """The plan. Raises what reading the capture raises."""
@@ -53,7 +70,9 @@ class ReplayPlan:
             "warm_ups": request.warm_ups,
             "recopy": request.recopy,
             "time_limit_ns": None if limit is None else round(limit * 1e9),
+            "deadline_ns": None if self.deadline_s is None else round(self.deadline_s * 1e9),
             "isa": capture.dispatch.isa_name,
+            "captured_isa": self._own.code.target,
             "gpu": 0 if capture.extras is None else capture.extras.agent.number or 0,
             "cold_caches": request.cold_caches,
             "kernel": self._kernel(self._code, captured=request.code_object is None),
@@ -138,14 +157,13 @@ class ReplayPlan:
         return max((nodes[1] or 0) - (nodes[0] or 0) + extras.agent.number, 0)
 
     def _variables(self) -> list[dict[str, Any]]:
-        extras, folder = self._capture.extras, self._capture.folder.absolute()
-        addresses = {} if extras is None else {one.name: one.address for one in extras.module_variables}
+        folder, told = self._capture.folder.absolute(), self._capture.told_variables
         return [
             {
                 "name": one.name,
                 "size": one.size,
                 "file": str(folder / one.blob),
-                "address": addresses.get(one.name),
+                "address": told[one.blob].address if one.blob in told else None,
             }
             for one in self._capture.variables
         ]
