@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import LoopHints
+from rpl_optimize.source_meaning.accesses import moved_accesses
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
 from rpl_optimize.source_meaning.effects import Effects
 from rpl_optimize.source_meaning.functions import canonical, digest, events_of
@@ -68,10 +69,17 @@ class Compared:
             yield Difference("declared", f"the compiler sees {found} new hints, {expected} are declared")
         if not self.declared and not _is_kernel(before):
             yield Difference("declaration", "only a declared change may touch a function that is no kernel")
-        yield from _cooperation(
-            Effects(self.before, self.text).steps(tuple(events_of(before)), own_text=True),
-            Effects(self.after, self.edited).steps(tuple(events_of(after)), own_text=True),
+        old, new = Effects(self.before, self.text), Effects(self.after, self.edited)
+        different = list(
+            _cooperation(
+                old.steps(tuple(events_of(before)), own_text=True),
+                new.steps(tuple(events_of(after)), own_text=True),
+            )
         )
+        yield from different
+        if not different and not self.declared:
+            moved = moved_accesses((old, before), (new, after))
+            yield from (Difference("cooperation", what) for what in moved)
 
     def _old(self) -> list[Node]:
         return [one.node for one in versions(self.before, self.span.begin, self.span.end)]
