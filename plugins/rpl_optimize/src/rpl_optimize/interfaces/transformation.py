@@ -25,12 +25,16 @@ class Edit:
 
 @frozen
 class GuardVerdict:
-    """What one guard says about a candidate; a refusal names the line and the reason."""
+    """What one guard says about a candidate; a refusal names the line and the reason.
+
+    ``asks``: it passes, and yet something got worse that only a measurement can weigh (registers, LDS).
+    """
 
     guard: str
     passed: bool
     reason: str
     line: int | None = None
+    asks: bool = False
 
 
 @frozen

@@ -90,16 +90,20 @@ def guard_binary(
     occupancy_of: OccupancyOf,
     must_change_loop: bool,
     allow_occupancy_loss: bool = False,
+    measured: bool = True,
     limit: LaunchLimit | None = None,
     lds_growth: int | None = None,
 ) -> tuple[GuardPart, ...]:
-    """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
+    """All guards. ``kernel`` is the source name of the one that may change, with all its instances.
+
+    ``measured``: the candidate's time will be measured, which resources leave to it.
+    """
     diff = compare_code_objects(before, after, launch=launch, occupancy_of=occupancy_of)
     if limit is not None:
         diff = _with_declared_limit(diff, kernel, limit)
     if lds_growth is not None:
         diff = _with_growth(diff, kernel, lds_growth)
-    verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)
+    verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss, measured=measured)
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
         parts.append(limit.guard())

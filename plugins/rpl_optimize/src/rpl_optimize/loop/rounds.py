@@ -67,7 +67,7 @@ class OptimizeLoop:
         self._records = SessionRecords(session, tools.proposer.value.name)
         self._confinement = Confinement(self._request, tools, session.root, self._records.told)
         measuring = MeasureStage(
-            self._request, tools, session.root, self._time_left, self._confinement.around
+            self._request, tools, session.root, self._time_left, self._confinement.around, state
         )
         self._evaluation = Evaluation(
             self._request,
@@ -130,6 +130,10 @@ class OptimizeLoop:
             return Ending("time_budget", f"the time budget of {limits.time_budget_s:g} s is used up")
         if state.misses >= limits.patience:
             return Ending("no_improvement", f"{state.misses} candidates in a row were not accepted")
+        if state.begun >= limits.candidates > state.tried:
+            shared = f"the error that {limits.candidates} candidates (--max-iters) share"
+            detail = f"interrupted measurements used up {shared}"
+            return Ending("candidates_exhausted" if state.accepted else "no_improvement", detail)
         if state.tried >= limits.candidates:
             if not state.accepted:
                 return Ending("no_improvement", f"none of {state.tried} candidates was accepted")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
 _OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
 _OF_LAUNCHES = frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr", "AMDGPUWavesPerEUAttr"))
+_NAMES_OF_TYPES = frozenset(("VarDecl", "ParmVarDecl", "FieldDecl", "TypedefDecl", "TypeAliasDecl"))
 _WORDS = ("storageClass", "inline", "constexpr", "virtual", "pure", "explicitlyDeleted", "variadic")
 
 
@@ -132,6 +133,10 @@ def _attributes_inside(before: Node, after: Node) -> Iterator[Difference]:
     for kind in new - old:
         if kind not in _OF_BODIES:
             yield Difference("attributes", f"the body got an attribute: {kind.removesuffix('Attr')}")
+    were, are = ([*_restricted(_body(node))] for node in (before, after))
+    if len(are) > len(were):
+        added = min((Counter(are) - Counter(were)).elements())
+        yield Difference("attributes", f"{added} got __restrict__, which promises what nobody checked")
 
 
 def _inside(nodes: list[Node]) -> Iterator[str]:
@@ -140,6 +145,16 @@ def _inside(nodes: list[Node]) -> Iterator[str]:
         if kind.endswith("Attr"):
             yield kind
         yield from _inside([child for child in node.get("inner", ()) if isinstance(child, dict)])
+
+
+def _restricted(nodes: list[Node]) -> Iterator[str]:
+    """Pointers that a body declares as the only way to their memory; not the copies that a lambda keeps."""
+    for node in nodes:
+        kind = node.get("kind", "")
+        declares = kind in _NAMES_OF_TYPES and not node.get("isImplicit")
+        if declares and "__restrict" in "".join(str(text) for text in node.get("type", {}).values()):
+            yield str(node.get("name") or "a pointer")
+        yield from _restricted([child for child in node.get("inner", ()) if isinstance(child, dict)])
 
 
 def hints(function: Node) -> int:

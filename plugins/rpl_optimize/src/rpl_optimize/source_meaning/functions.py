@@ -5,8 +5,8 @@ atomic operations, volatile accesses, assembly, objects that come and go (their 
 may do any of it), and jumps. Each stands below a *path*: the control statements around it, heads included.
 Which calls matter is known only when the whole unit was read (``effects``).
 
-What stands in an operand that nobody evaluates (``decltype``, ``sizeof``, an unselected ``_Generic``) does not
-happen. So the path goes through every part of the tree that is not on the list of those known to be evaluated
+What stands in an operand that nobody evaluates (``decltype``, ``sizeof``, an unselected ``_Generic``) does
+not happen. So the path goes through every part of the tree that is not known to be evaluated
 (``_EVALUATED``): an event there equals none that is done, and one that was there before equals itself.
 """
 
@@ -74,7 +74,8 @@ _EVALUATED = frozenset(
 #: Builtins that evaluate what they are given. Others may look at its type or form only
 #: (``__builtin_constant_p``, ``__builtin_object_size``, ``__builtin_assume``, ``__noop``).
 _EVALUATES = re.compile(
-    r"__(?:builtin_(?:amdgcn_(?!is_invocable|processor_is)|r600_|nontemporal_|elementwise_|reduce_|mem|str|expect|addressof|launder"
+    r"__(?:builtin_(?:amdgcn_(?!is_invocable|processor_is)|r600_|nontemporal_|elementwise_|reduce_|mem|str|expect"
+    r"|addressof|launder"
     r"|assume_aligned|(?:add|sub|mul)_overflow|[su](?:add|sub|mul)l*_overflow|popcount|clz|ctz|ffs|bswap"
     r"|bitreverse|rotate|bit_cast|isnan|isinf|isfinite|isnormal|signbit|fpclassify|trap|unreachable"
     r"|readcyclecounter"
