@@ -210,8 +210,7 @@ class OptimizeLoop:
         return None
 
     def _proposals(self, target: Target, baseline: Baseline) -> ProposalStage:
-        if self._meaning is None or self._meaning.baseline != baseline.number:
-            self._meaning = SessionMeaning(self._request.build, baseline)
+        meaning = self._meaning_of(baseline)
 
         def record_proposal(proposed: Proposed) -> None:
             self._records.proposal(proposed, target.kernel, self._state.text)
@@ -224,10 +223,15 @@ class OptimizeLoop:
             tools.builder,
             self._session.root,
             self._session.original,
-            self._meaning.judge,
+            meaning.judge,
             record_proposal,
             self._records.build,
         )
+
+    def _meaning_of(self, baseline: Baseline) -> SessionMeaning:
+        if self._meaning is None or self._meaning.baseline != baseline.number:
+            self._meaning = SessionMeaning(self._request.build, baseline)
+        return self._meaning
 
     def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:
         host = self._tools.host
@@ -240,6 +244,7 @@ class OptimizeLoop:
                 baseline.text,
                 target.kernel,
                 architectures(None, host)(name) if name is not None else None,
+                self._meaning_of(baseline).reading,
             ),
             documents=baseline.plain_documents(),
             attempts=self._state.tried_for(target.kernel),

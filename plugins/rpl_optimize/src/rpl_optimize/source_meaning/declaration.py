@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,9 @@ def _rest(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iter
     old, new = (canonical(_body(node), types=not typed) for node in (before, after))
     if old != new:
         yield Difference("declared", "the body differs by more than what was declared")
+    for name, was, now in _resized(_body(before), _body(after)):
+        if len(was) != len(now) or any(a > b for a, b in zip(was, now, strict=True)):
+            yield Difference("declared", f"{name} got smaller: {was} became {now}")
     resized = {change.name for change in declared if isinstance(change, ResizedArray)}
     changed = set(_retyped(_body(before), _body(after)))
     if changed != resized:
@@ -117,6 +121,14 @@ def _rest(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iter
 def _retyped(before: list[Node], after: list[Node]) -> Iterator[str]:
     old, new = _variables(before), _variables(after)
     return (b[0] for a, b in zip(old, new) if a != b and "__restrict" not in b[1])  # noqa: B905 - same bodies
+
+
+def _resized(before: list[Node], after: list[Node]) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Arrays whose type changed: name, extents before and after."""
+    for old, new in zip(_variables(before), _variables(after)):  # noqa: B905 - same bodies
+        was, now = ([int(one) for one in re.findall(r"\[(\d+)\]", text)] for _, text in (old, new))
+        if old != new and "__restrict" not in new[1]:
+            yield new[0], was, now
 
 
 def _variables(nodes: list[Node]) -> list[tuple[str, str]]:
