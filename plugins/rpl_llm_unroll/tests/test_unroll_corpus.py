@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import subprocess
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+import rpl_testkit
+from rpl_codeobject.instructions.cooperation import Cooperation, cooperation_changes, cooperation_of
+from rpl_codeobject.instructions.disassembly import disassemble
+from rpl_codeobject.reading.read import read_code_objects
 from rpl_llm_unroll.transformation import Unroll
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform.edits import apply_edits
@@ -18,6 +23,7 @@ from rpl_optimize.transform.edits import apply_edits
 from .unroll_corpus import BODIES, FORMS, HOSTILE, kernels, program, source
 
 _QUICK_FACTOR = 4
+_HEADERS = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"
 
 
 @cache
@@ -67,6 +73,35 @@ def test_the_comparison_notices_a_changed_result(rpl_require, tmp_path):
     compiler = rpl_require("clang++-22")
     before, after = (_results(compiler, version, tmp_path) for version in (text, changed))
     assert sum(a != b for a, b in zip(before, after, strict=True)) == 1
+
+
+@pytest.mark.clang
+@pytest.mark.long
+def test_no_unrolled_kernel_looks_as_if_it_had_lost_a_barrier(rpl_require, tmp_path):
+    """All of them by machine code for gfx942: what the guard on the build says of right edits."""
+    compiler = rpl_require("clang++-22")
+    rpl_require("llvm-objdump-22")
+    head = b"#include <hip/hip_runtime.h>\n#pragma clang force_cuda_host_device begin\n"
+    text = head + source().encode()
+    candidates = [c for c in Unroll().propose(KernelSource("corpus.hip", text)) if c.allowed]
+    assert len(candidates) >= 688
+
+    def structure(version: bytes) -> dict[str, Cooperation]:
+        path, built = tmp_path / "kernels.hip", tmp_path / "kernels.co"
+        path.write_bytes(version)
+        options = ("-x", "hip", "--offload-arch=gfx942", "-nogpuinc", "-nogpulib", "-I", _HEADERS, "-w")
+        device = ("-O3", "--cuda-device-only", "--no-gpu-bundle-output")
+        subprocess.run([compiler, *options, *device, path, "-o", built], check=True, capture_output=True)
+        (code,) = read_code_objects(built)
+        return {name: cooperation_of(one) for name, one in disassemble(code).items()}
+
+    before = structure(text)
+    for factor in (2, 4, 8):
+        edits = [c.edits[0] for c in candidates if c.id.endswith(f"pragma{factor}")]
+        after = structure(apply_edits(text, edits))
+        for unrolled in (True, False):
+            changes = {n: cooperation_changes(before[n], after[n], unrolled=unrolled) for n in before}
+            assert {name: change for name, change in changes.items() if change} == {}
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ import pytest
 
 import rpl_testkit
 from rpl_analysis.interfaces import Rule
+from rpl_optimize.interfaces.declared_change import ResizedArray
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
+from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform.edits import apply_edits
 from rpl_optimize.transform.ranked import RankedProposer
 from rpl_testkit.contracts import assert_transformation
@@ -51,8 +55,23 @@ def all_distinct() -> dict[str, Transformation]:
     return transformations(**{"distinct-pointers": ["*"]})
 
 
+@cache
+def reading(text: bytes) -> CompilerReading:
+    """Clang's reading of a program, with the stand-in's headers."""
+    folder = Path(tempfile.mkdtemp(prefix="rpl-transforms-"))
+    headers = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"
+    words = ("-x", "hip", "--offload-arch=gfx942", "-nogpuinc", "-nogpulib", "-I", str(headers))
+    source = folder / "a.hip"
+    source.write_bytes(text)
+    return CompilerReading(FrontEnd(("clang++-22", *words), source, source, folder), text)
+
+
+def read(text: bytes = PROGRAM) -> KernelSource:
+    return KernelSource("a.hip", text, "blur", reading=reading(text))
+
+
 def proposed(name: str, text: bytes = PROGRAM) -> EditCandidate:
-    (candidate,) = all_distinct()[name].propose(KernelSource("a.hip", text, "blur"))
+    (candidate,) = all_distinct()[name].propose(read(text))
     return candidate
 
 
@@ -62,17 +81,17 @@ def refusals(candidate: EditCandidate) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_keep_the_contract(name: str) -> None:
-    assert_transformation(all_distinct()[name], KernelSource("a.hip", PROGRAM))
+    assert_transformation(all_distinct()[name], read())
+
+
+@pytest.fixture(autouse=True)
+def _compiler(rpl_require) -> None:
+    rpl_require("clang++-22")
 
 
 @pytest.fixture
-def judge(tmp_path: Path, rpl_require) -> MeaningJudge:
-    """Clang's reading of the program, with the stand-in's headers."""
-    headers = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"
-    words = ("-x", "hip", "--offload-arch=gfx942", "-nogpuinc", "-nogpulib", "-I", str(headers))
-    source = tmp_path / "a.hip"
-    source.write_bytes(PROGRAM)
-    return MeaningJudge(FrontEnd((str(rpl_require("clang++-22")), *words), source, source, tmp_path), PROGRAM)
+def judge() -> MeaningJudge:
+    return MeaningJudge(reading(PROGRAM).front_end, PROGRAM)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +99,7 @@ def judge(tmp_path: Path, rpl_require) -> MeaningJudge:
     [
         ("threads-per-block", b"void __launch_bounds__(256) blur("),
         ("restrict", b"(const float *__restrict__ in, float *__restrict__ out, int n)"),
-        ("vector-loads", b"float d = rpl_in_7.w;"),
+        ("vector-loads", b"float d = rpl_in_7[3];"),
         ("lds-padding", b"tile[32][32 + 1];"),
     ],
 )
@@ -125,8 +144,7 @@ def test_what_is_doubtful_is_refused(name: str, old: bytes, new: bytes, guard: s
 )
 def test_where_there_is_nothing_to_mend_nothing_is_proposed(name: str, old: bytes, new: bytes) -> None:
     assert old in PROGRAM
-    source = KernelSource("a.hip", PROGRAM.replace(old, new), "blur")
-    assert all_distinct()[name].propose(source) == ()
+    assert all_distinct()[name].propose(read(PROGRAM.replace(old, new))) == ()
 
 
 def test_pointers_are_restricted_by_the_users_word_only() -> None:
@@ -163,8 +181,7 @@ def documents(bottleneck: str, scratch: int, conflicts: float) -> dict[str, Any]
 )
 def test_the_order_follows_the_facts(facts, first: str, most: float, fact: tuple[str, object]) -> None:
     offered = tuple(InstalledTransformation("transforms", one) for one in all_distinct().values())
-    source = KernelSource("a.hip", PROGRAM, "blur")
-    request = ProposalRequest(source, documents(*facts), transformations=offered)
+    request = ProposalRequest(read(), documents(*facts), transformations=offered)
     candidate = RankedProposer().propose(request)
     assert candidate is not None
     assert candidate.summary.startswith(first)
@@ -177,7 +194,7 @@ def test_the_order_follows_the_facts(facts, first: str, most: float, fact: tuple
 
 def test_without_documents_nothing_is_expected() -> None:
     for one in all_distinct().values():
-        source = KernelSource("a.hip", PROGRAM, "blur")
+        source = read()
         (found,) = one.evidence(source, one.propose(source), {}).values()
         assert found.expected_gain is None
 
@@ -186,3 +203,48 @@ def test_measured_conflicts_come_into_the_documents_by_a_rule() -> None:
     (rule,) = rpl_classifier_rules()
     assert isinstance(rule, Rule)
     assert rule.conditions[0].quantity == "lds_bank_conflicts_per_access"
+
+
+@pytest.mark.parametrize("name", ["vector-loads", "lds-padding"])
+def test_without_a_compiler_nothing_is_proven_and_nothing_offered(name: str) -> None:
+    for without in (None, CompilerReading("no HIP compiler is installed", PROGRAM)):
+        source = KernelSource("a.hip", PROGRAM, "blur", reading=without)
+        (candidate,) = all_distinct()[name].propose(source)
+        assert not candidate.allowed
+        assert candidate.edits == ()
+
+
+_SQUARE = b"tile[threadIdx.y][threadIdx.x] = a; __syncthreads(); out[i] = tile[threadIdx.x][threadIdx.y];"
+_LAUNCH = b"blur<<<1, dim3(32, 32)>>>(in, out, 1024);"
+
+
+@pytest.mark.parametrize(
+    ("launch", "offered"),
+    [
+        (_LAUNCH, True),
+        (b"dim3 block(32, 8); blur<<<1, block>>>(in, out, 1024);", True),
+        (b"blur<<<1, dim3(64, 8)>>>(in, out, 1024);", False),
+        (b"blur<<<1, dim3(in ? 32 : 64, 8)>>>(in, out, 1024);", False),
+        (_LAUNCH + b" auto f = blur;", False),
+    ],
+)
+def test_work_items_are_bounded_by_the_launches_of_a_whole_program(launch: bytes, offered: bool) -> None:
+    text = PROGRAM.replace(b"__syncthreads();", _SQUARE).replace(b"threadIdx.x / 32]", b"threadIdx.y]")
+    text = text.replace(b"threadIdx.x % 32]", b"threadIdx.x]").replace(
+        b"blur<<<1, kThreads>>>(in, out, 1024);", launch
+    )
+    candidate = proposed("lds-padding", text)
+    assert candidate.allowed is offered, candidate.guards
+    if offered:
+        judged = MeaningJudge(reading(text).front_end, text)
+        assert judged.judge(apply_edits(text, candidate.edits), candidate.declares).passed
+
+
+def test_a_strangers_resized_array_is_proven_by_the_judge(judge: MeaningJudge) -> None:
+    """Whoever declares the change: the judge asks what the built-in one asks."""
+    flat = PROGRAM.replace(b"__syncthreads();", b"__syncthreads(); out[1] = tile[0][i];")
+    other = MeaningJudge(reading(flat).front_end, flat)
+    for one, text, allowed in ((judge, PROGRAM, True), (other, flat, False)):
+        for extent, larger in ((b"[32][40]", True), (b"[32][16]", False), (b"[31][33]", False)):
+            meaning = one.judge(text.replace(b"[32][32]", extent), (ResizedArray("tile"),))
+            assert meaning.passed is (allowed and larger)

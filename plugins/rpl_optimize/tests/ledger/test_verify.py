@@ -321,3 +321,23 @@ def test_show_stops_at_damage(notes: Path, rpl_cli) -> None:
     assert result.exit_code == 65
     assert "note 1" in result.stdout
     assert "note 3" not in result.stdout
+
+
+def test_more_measurements_than_share_the_error_are_told(tmp_path: Path) -> None:
+    """One that was interrupted and begun anew counts like any other."""
+    from rpl_optimize.measurement.rule import rule_for
+    from rpl_optimize.measurement.times import rule_part
+
+    rule = rule_for(0.02, 0.8, 3, 0.01)
+    assert rule is not None
+    planned = {"candidate": 1, "stage": "measurement", "rule": rule_part(rule), "fewest_runs": 8}
+    for begun in (2, 3):
+        path = tmp_path / f"{begun}.jsonl"
+        with Ledger.create(path) as ledger:
+            ledger.append(Event.SESSION_STARTED, {**STARTED, "options": {"max_iters": 2}})
+            for _ in range(begun):
+                ledger.append(
+                    Event.PLANNED, {**planned, "seed": seed_after(ledger.last_sha256), "most_runs": 9}
+                )
+        problems = [problem for _, problem in verify_ledger(path).problems]
+        assert problems == (["3 measurements were begun, and 2 share the error"] if begun == 3 else [])

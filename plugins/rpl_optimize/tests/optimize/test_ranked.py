@@ -211,3 +211,15 @@ def test_proposers_that_join_are_ranked_with_the_transformations():
     again = proposer.repair(offered, joining[0].proposer.answer, "it failed")
     assert again.summary == "strong repaired: it failed"
     assert proposer.repair(offered, Adds("a").propose(SOURCE)[0], "it failed") is None
+
+
+def test_what_costs_more_resources_comes_behind_what_does_not():
+    class Costs(Adds):
+        def screen(self, source, candidate, documents):
+            return Screening((GuardVerdict("binary-occupancy", True, "4 -> 2", asks=True),))
+
+    offered = request(Costs("a", (0.5, 0.9)), Adds("b", (0.0, 0.1)))
+    first = RankedProposer().propose(offered)
+    assert first.summary == "b 0"
+    tried = (Attempt(first.summary, "rejected", "slower"),)
+    assert RankedProposer().propose(attrs.evolve(offered, attempts=tried)).summary == "a 0"

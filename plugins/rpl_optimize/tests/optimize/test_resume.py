@@ -164,6 +164,16 @@ def test_what_the_measurement_did_not_refuse_goes_on(story) -> None:
     assert story.resumed().open_end.unfinished is not None
 
 
+def test_every_measurement_that_was_begun_is_counted(story) -> None:
+    """The third was killed before it ended: it took its part of the error as the others did."""
+    rule = measured(0.06).rule
+    plan = {"candidate": 1, "rule": rule, "seed": 1, "fewest_runs": 8, "most_runs": 82}
+    story.proposed(1)
+    for stage in ("kernel_alone", "measurement", "measurement", "remeasurement", "measurement"):
+        story.ledger.append(LedgerEvent.PLANNED, {**plan, "stage": stage})
+    assert story.resumed().state.begun == 3
+
+
 def test_who_dominated_is_remembered(story) -> None:
     for number, dominant in enumerate(("a", "a", "b"), 1):
         data = {"number": number, "directory": "d", "source_sha256": HASH, "dominant": dominant}

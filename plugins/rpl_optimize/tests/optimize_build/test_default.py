@@ -39,7 +39,7 @@ def test_the_architecture_is_that_of_the_users_program_with_its_features(hipcc, 
 
 
 def test_clang_takes_over_where_there_is_no_hipcc(project, monkeypatch):
-    monkeypatch.setattr(default_build, "_HIPCC", ())
+    monkeypatch.setattr(default_build, "HIPCC", ())
     monkeypatch.setattr(default_build, "CLANG", ("clang++-22",))
     summary = project.builder(architecture="gfx942", link_flags=("libx.a",)).summary
     assert "-x hip -c scale.hip -o scale.o; clang++-22" in summary
@@ -49,7 +49,7 @@ def test_clang_takes_over_where_there_is_no_hipcc(project, monkeypatch):
 
 
 def test_without_any_compiler_it_says_what_to_install(project, monkeypatch):
-    monkeypatch.setattr(default_build, "_HIPCC", ())
+    monkeypatch.setattr(default_build, "HIPCC", ())
     monkeypatch.setattr(default_build, "CLANG", ())
     with pytest.raises(MissingError, match="no HIP compiler") as caught:
         project.builder(architecture="gfx942")

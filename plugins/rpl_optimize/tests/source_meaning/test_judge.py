@@ -149,7 +149,7 @@ def test_a_changed_operation_is_refused(judged, old, new):
         ("attributes", b"[[clang::noinline]] " + _LOOP),
         ("judged", b"p[i] += unknown(i);"),
         ("judged", b"p[i] += i / 0;"),
-        ("outside", b"p[i] += __COUNTER__;\n\n"),
+        ("outside", b"p[i] += 1;\n\n"),
     ],
 )
 def test_what_reaches_beyond_the_body_is_refused(judged, guard, new):
@@ -317,3 +317,46 @@ def test_instances_that_other_sources_make_are_judged_by_the_program(front_end: 
     (refused,) = (guard.guard for guard in meaning.judge(twice, ()) if not guard.passed)
     assert refused == "cooperation", "what waits is done once more in one instance"
     assert instances_of("last", build.code_objects) == {}
+
+
+@pytest.mark.parametrize(
+    ("guard", "new"),
+    [
+        ("directives", b"p[i] += __TIME__[7] == '3';"),
+        ("directives", b"p[i] += __DA\\\nTE__[0];"),
+        ("directives", b"p[i] += __TIMESTAMP__[0];"),
+        ("directives", b"p[i] += __COUNTER__;"),
+        ("directives", b"p[i] += __FILE__[0] + __LINE__;"),
+        ("directives", b"p[i] += __builtin_LINE();"),
+        ("judged", b"p[i] += NOW[7] == '3';"),
+    ],
+)
+def test_an_edit_may_not_ask_when_or_where_it_is_compiled(front_end, judge_of, guard, new):
+    """``-w`` of the user's build hides nothing from the judge."""
+    text = _SOURCE.replace(b"#define CLOSE }", b"#define CLOSE }\n#define NOW __TIME__")
+    front_end.source.write_bytes(text)
+    judge = MeaningJudge(attrs.evolve(front_end, words=(*front_end.words, "-w")), text)
+    assert guard in _refused(judge.judge(text.replace(_LOOP, new)))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        b"{ float* __restrict__ r = p; r[i] += a::f(i) * tile[i][0]; }",
+        b"{ using R = float* __restrict; R r = p; r[i] += a::f(i) * tile[i][0]; }",
+        b"[&](float* __restrict__ r) { r[i] += a::f(i) * tile[i][0]; }(p);",
+        b"{ struct { float* __restrict__ r; } s{p}; s.r[i] += a::f(i) * tile[i][0]; }",
+    ],
+)
+def test_a_pointer_of_the_body_gets_no_restrict(judged, new):
+    assert "attributes" in _refused(judged(_LOOP, new))
+
+
+def test_a_restrict_that_was_there_may_stay(judge_of):
+    text = _SOURCE.replace(
+        b"volatile float* seen = p;", b"volatile float* seen = p; float* __restrict__ r = p;"
+    )
+    text = text.replace(b"k(float* p,", b"k(float* __restrict__ p,")
+    changed = text.replace(_LOOP, b"[=] { r[i] += (i + 1) * p[i]; }();")
+    assert changed != text
+    assert _refused(judge_of(text).judge(changed)) == {}

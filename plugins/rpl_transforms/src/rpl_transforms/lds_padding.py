@@ -11,10 +11,12 @@ from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVer
 from rpl_transforms.evidence import padding_evidence
 from rpl_transforms.proposal import KernelTransformation
 from rpl_transforms.syntax import line_of, text_of, walk
+from rpl_transforms.threads_per_block import largest_block
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from rpl_optimize.interfaces.source_reading import SourceReading
     from rpl_optimize.interfaces.transformation import Evidence
     from rpl_transforms.evidence import KernelFacts
     from rpl_transforms.syntax import Kernel, Source
@@ -32,6 +34,7 @@ class Tile:
     """A two-dimensional array: ``rows`` of ``columns``; ``extent`` is the node of the latter."""
 
     name: str
+    begin: int  # of its name, in bytes
     rows: int
     columns: int
     element_bytes: int
@@ -39,18 +42,21 @@ class Tile:
 
 
 class LdsPadding(KernelTransformation):
-    """One column more, where a row fills all banks. The array must be used element by element only."""
+    """One column more, where a row fills all banks and the compiler proves that no use knows its length."""
 
     name = "lds-padding"
     summary = "Pad rows of static shared arrays so that a column does not lie in one bank."
 
-    def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
+    def of_kernel(
+        self, file: Source, kernel: Kernel, reading: SourceReading | None
+    ) -> Iterator[EditCandidate]:
         for node in walk(kernel.body):
             tile = _tile(file, node) if node.type == "declaration" else None
             if tile is None or tile.columns * tile.element_bytes % (_BANKS * _BANK_BYTES):
                 continue
             grown = tile.rows * tile.element_bytes
-            guards = (_used_by_element(kernel, tile), _fits(tile, grown))
+            block = largest_block(file, kernel.name)
+            guards = (_used_by_element(reading, tile, block), _fits(tile, grown))
             allowed = all(guard.passed for guard in guards)
             end = tile.extent.end_byte
             yield EditCandidate(
@@ -61,7 +67,7 @@ class LdsPadding(KernelTransformation):
                 edits=(Edit(end, end, b" + 1"),) if allowed else (),
                 guards=guards,
                 lds_growth=grown,
-                declares=(ResizedArray(tile.name),),
+                declares=(ResizedArray(tile.name, block),),
             )
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
@@ -81,29 +87,15 @@ def _tile(file: Source, declaration: Node) -> Tile | None:
     rows, columns = file.integer(text_of(outer)), file.integer(text_of(extent))
     if name is None or name.type != "identifier" or rows is None or columns is None:
         return None
-    return Tile(text_of(name), rows, columns, element, extent)
+    return Tile(text_of(name), name.start_byte, rows, columns, element, extent)
 
 
-def _used_by_element(kernel: Kernel, tile: Tile) -> GuardVerdict:
-    """Each use has two subscripts and takes no address: nobody then relies on where a row lies."""
-    name = "used-by-element"
-    for node in walk(kernel.body):
-        if node.type != "identifier" or text_of(node) != tile.name or _declares(node):
-            continue
-        row = node.parent
-        element = None if row is None else row.parent
-        whole = row is not None and element is not None
-        subscripts = whole and row.type == element.type == "subscript_expression"  # type: ignore[union-attr]
-        above = element.parent if element is not None else None
-        address = above is not None and above.type == "pointer_expression"
-        if not subscripts or address:
-            what = f"{tile.name} is used other than as {tile.name}[i][j]"
-            return GuardVerdict(name, False, what, line_of(node))
-    return GuardVerdict(name, True, f"every use of {tile.name} has two subscripts")
-
-
-def _declares(node: Node) -> bool:
-    return node.parent is not None and node.parent.type == "array_declarator"
+def _used_by_element(
+    reading: SourceReading | None, tile: Tile, block: tuple[int, ...] | None
+) -> GuardVerdict:
+    if reading is None:
+        return GuardVerdict("used-by-element", False, "no compiler has read the source, so nothing is proven")
+    return reading.used_by_element(tile.begin, block)
 
 
 def _fits(tile: Tile, grown: int) -> GuardVerdict:

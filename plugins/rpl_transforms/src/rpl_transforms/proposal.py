@@ -11,6 +11,7 @@ from rpl_transforms.evidence import KernelFacts
 from rpl_transforms.syntax import Kernel, Source
 
 if TYPE_CHECKING:
+    from rpl_optimize.interfaces.source_reading import SourceReading
     from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 
 
@@ -22,11 +23,15 @@ class KernelTransformation(Transformation):
     def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         file = Source.read(source.text)
         return tuple(
-            found for kernel in file.kernels(source.kernel) for found in self.of_kernel(file, kernel)
+            found
+            for kernel in file.kernels(source.kernel)
+            for found in self.of_kernel(file, kernel, source.reading)
         )
 
     @abstractmethod
-    def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
+    def of_kernel(
+        self, file: Source, kernel: Kernel, reading: SourceReading | None
+    ) -> Iterator[EditCandidate]:
         """Candidates of one kernel, refused ones included."""
 
     def evidence(

@@ -18,6 +18,7 @@ from rpl_transforms.syntax import text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from rpl_optimize.interfaces.source_reading import SourceReading
     from rpl_optimize.interfaces.transformation import Evidence
     from rpl_transforms.evidence import KernelFacts
     from rpl_transforms.syntax import Kernel, Source
@@ -34,8 +35,10 @@ class Restrict(KernelTransformation):
     def __init__(self, distinct: frozenset[str] = frozenset()) -> None:
         self._distinct = distinct
 
-    def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
-        _ = file
+    def of_kernel(
+        self, file: Source, kernel: Kernel, reading: SourceReading | None
+    ) -> Iterator[EditCandidate]:
+        _ = (file, reading)
         pointers = [pointer for node in kernel.parameters() if (pointer := _pointer(node)) is not None]
         open_ones = [(name, place) for name, place, restricted in pointers if not restricted]
         if len(pointers) < 2 or not open_ones:

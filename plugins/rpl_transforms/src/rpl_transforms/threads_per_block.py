@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from rpl_transforms.proposal import KernelTransformation
 from rpl_transforms.syntax import text_of, walk
 
 if TYPE_CHECKING:
+    from rpl_optimize.interfaces.source_reading import SourceReading
     from rpl_optimize.interfaces.transformation import Evidence
     from rpl_transforms.evidence import KernelFacts
     from rpl_transforms.syntax import Kernel, Launch, Source
@@ -31,7 +33,10 @@ class ThreadsPerBlock(KernelTransformation):
     name = "threads-per-block"
     summary = "Promise the compiler the largest block that the program launches (__launch_bounds__)."
 
-    def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
+    def of_kernel(
+        self, file: Source, kernel: Kernel, reading: SourceReading | None
+    ) -> Iterator[EditCandidate]:
+        _ = reading
         head = text_of(kernel.function).partition("{")[0]
         if any(word in head for word in _BOUNDS):
             return
@@ -87,17 +92,27 @@ def _sizes_known(launches: tuple[Launch, ...], sizes: list[int | None]) -> Guard
 
 def _threads(file: Source, launch: Launch) -> int | None:
     """The product over the dimensions, where the file settles it."""
-    block = launch.block
-    if block is None:
+    block = _block(file, launch)
+    return None if block is None else math.prod(block)
+
+
+def _block(file: Source, launch: Launch) -> tuple[int, ...] | None:
+    if launch.block is None:
         return None
-    written = _DIM3.fullmatch(block) or _DIM3.fullmatch(_declared_dim3(file, block))
-    total = 1
-    for part in (block if written is None else written[1]).split(","):
-        size = file.integer(part.strip())
-        if size is None:
-            return None
-        total *= size
-    return total
+    written = _DIM3.fullmatch(launch.block) or _DIM3.fullmatch(_declared_dim3(file, launch.block))
+    parts = (launch.block if written is None else written[1]).split(",")
+    sizes = [file.integer(part.strip()) for part in parts]
+    return None if None in sizes else tuple(size for size in sizes if size is not None)
+
+
+def largest_block(file: Source, kernel: str) -> tuple[int, ...] | None:
+    """What every launch has at most in x, y and z, where the file is a whole program that settles it."""
+    launches = file.launches(kernel)
+    blocks = [_block(file, launch) for launch in launches or ()]
+    known = [(*block, 1, 1)[:3] for block in blocks if block is not None]
+    if not known or len(known) != len(blocks) or not _launched_here(file, launches).passed:
+        return None
+    return tuple(max(sizes) for sizes in zip(*known, strict=True))
 
 
 def _declared_dim3(file: Source, name: str) -> str:

@@ -16,13 +16,13 @@ from rpl_transforms.syntax import line_of, text_of, walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from rpl_optimize.interfaces.source_reading import SourceReading
     from rpl_optimize.interfaces.transformation import Evidence
     from rpl_transforms.evidence import KernelFacts
     from rpl_transforms.syntax import Kernel, Source
 
 #: Element type -> how many of them a load of 16 bytes brings.
 _VECTORS = {"float": 4, "int": 4, "double": 2}
-_FIELDS = "xyzw"
 _OFFSET = re.compile(r"(.*?)(?:\s*\+\s*(\d+))?", re.DOTALL)
 #: Nothing in an index may do anything or be read twice with another result.
 _PLAIN_INDEX = re.compile(r"[\w\s+*()]*")
@@ -50,8 +50,9 @@ class VectorLoads(KernelTransformation):
     name = "vector-loads"
     summary = "Load neighbouring elements at once where their address is aligned."
 
-    def of_kernel(self, file: Source, kernel: Kernel) -> Iterator[EditCandidate]:
-        _ = file
+    def of_kernel(
+        self, file: Source, kernel: Kernel, reading: SourceReading | None
+    ) -> Iterator[EditCandidate]:
         readonly = dict(_read_only(kernel))
         for block in walk(kernel.body):
             if block.type != "compound_statement":
@@ -60,7 +61,7 @@ class VectorLoads(KernelTransformation):
             for begin in range(len(loads)):
                 group = _group(loads[begin:])
                 if group:
-                    yield _candidate(kernel, group)
+                    yield _candidate(file, kernel, group, reading)
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
         return vector_load_evidence(facts)
@@ -110,7 +111,9 @@ def _group(loads: list[Load | None]) -> tuple[Load, ...]:
     return group if same and in_turn and not named else ()
 
 
-def _candidate(kernel: Kernel, group: tuple[Load, ...]) -> EditCandidate:
+def _candidate(
+    file: Source, kernel: Kernel, group: tuple[Load, ...], reading: SourceReading | None
+) -> EditCandidate:
     first = group[0]
     width, name = _VECTORS[first.element], f"rpl_{first.pointer}_{line_of(first.node)}"
     vector = f"{name}_vector"
@@ -123,14 +126,39 @@ def _candidate(kernel: Kernel, group: tuple[Load, ...]) -> EditCandidate:
         f"? *reinterpret_cast<const {vector}*>({place}) : {vector}{{{elements}}}; "
     )
     begin = first.node.start_byte
+    guards = (_proven(reading, group), _names_free(reading, text, group[0], text_of(file.root)))
     edits = [Edit(begin, begin, text.encode())]
     for number, load in enumerate(group):
-        edits.append(Edit(load.value.start_byte, load.value.end_byte, f"{name}.{_FIELDS[number]}".encode()))
+        edits.append(Edit(load.value.start_byte, load.value.end_byte, f"{name}[{number}]".encode()))
     return EditCandidate(
         id=f"{kernel.name}-{first.pointer}-L{line_of(first.node)}",
         kernel=kernel.name,
         line=line_of(first.node),
         summary=f"load {width} elements of {first.pointer} at once in line {line_of(first.node)}",
-        edits=tuple(edits),
-        guards=(GuardVerdict("aligned", True, "the wide load stands behind a test of its address"),),
+        edits=tuple(edits) if all(guard.passed for guard in guards) else (),
+        guards=(
+            GuardVerdict("aligned", True, "the wide load stands behind a test of its address"),
+            *guards,
+        ),
     )
+
+
+def _proven(reading: SourceReading | None, group: tuple[Load, ...]) -> GuardVerdict:
+    if reading is None:
+        what = "no compiler has read the source, so nothing is proven"
+        return GuardVerdict("neighbouring-loads", False, what)
+    return reading.neighbouring_loads([(load.value.start_byte, load.value.end_byte) for load in group])
+
+
+def _names_free(reading: SourceReading | None, text: str, load: Load, source: str) -> GuardVerdict:
+    """Nothing of the new text may mean something else in this source; the load's own words are proven."""
+    macros = None if reading is None else reading.macros()
+    if macros is None:
+        return GuardVerdict("names-free", False, "the macros of the source are not known")
+    own = {load.pointer, *re.findall(r"\w+", load.index)}
+    new = set(re.findall(r"[A-Za-z_]\w*", text)) - own
+    in_source = set(re.findall(r"rpl_\w+", source))
+    taken = sorted(new & (macros | in_source))
+    if taken:
+        return GuardVerdict("names-free", False, f"{taken[0]} means something else here")
+    return GuardVerdict("names-free", True, "no macro has a name of the new text")

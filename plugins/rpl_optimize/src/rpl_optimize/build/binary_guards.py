@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_codeobject.comparing.difference import AbiDiff, Difference
     from rpl_codeobject.instructions.isa_diff import IsaDiff
 
-#: Guard -> the compared properties that it refuses when they get worse.
+#: Guard -> the compared properties that it looks at.
 _RESOURCES = {
     "binary-lds": ("lds_bytes",),
     "binary-scratch": ("scratch_bytes",),
@@ -22,9 +22,18 @@ _RESOURCES = {
 
 
 def binary_guards(
-    diff: AbiDiff, isa: IsaDiff | None = None, *, allow_occupancy_loss: bool = False
+    diff: AbiDiff,
+    isa: IsaDiff | None = None,
+    *,
+    allow_occupancy_loss: bool = False,
+    measured: bool = True,
 ) -> tuple[GuardVerdict, ...]:
-    """Verdicts of all binary guards. A comparison that could not be made refuses: it saw no data."""
+    """Verdicts of all binary guards. A comparison that could not be made refuses: it saw no data.
+
+    What a kernel costs decides nothing about its results, and its time is what counts: a build that ends
+    spills may well lose waves. So a resource that got worse asks for the measurement, and refuses only where
+    nothing will be measured.
+    """
     verdicts = [_compared(diff), _abi(diff)]
     for guard, properties in _RESOURCES.items():
         worse = [d for d in diff.of(Severity.REGRESSION) if d.what in properties]
@@ -32,7 +41,9 @@ def binary_guards(
         if guard == "binary-occupancy" and allow_occupancy_loss:
             verdicts.append(GuardVerdict(guard, True, "a loss of occupancy is allowed on request"))
         elif worse:
-            verdicts.append(GuardVerdict(guard, False, "; ".join(_describe(d) for d in worse)))
+            what = "; ".join(_describe(d) for d in worse)
+            reason = f"{what}: for the measurement to weigh" if measured else what
+            verdicts.append(GuardVerdict(guard, measured, reason, asks=measured))
         elif unknown:
             verdicts.append(GuardVerdict(guard, False, f"not comparable: {'; '.join(unknown)}"))
         else:

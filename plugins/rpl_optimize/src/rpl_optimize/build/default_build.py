@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 #: In order of preference: the user's ROCm first, then a plain clang.
-_HIPCC = ("hipcc", "/opt/rocm/bin/hipcc")
+HIPCC = ("hipcc", "/opt/rocm/bin/hipcc")
 CLANG = ("amdclang++", "/opt/rocm/llvm/bin/clang++", "clang++-22", "clang++")
 
 
@@ -140,7 +140,7 @@ def offload_architectures(program: Path, architecture: str | None) -> tuple[str,
 
 
 def _compiler(architectures: tuple[str, ...]) -> Compiler:
-    hipcc, clang = first_installed(_HIPCC), first_installed(CLANG)
+    hipcc, clang = first_installed(HIPCC), first_installed(CLANG)
     if hipcc is not None:
         return Compiler(hipcc)
     if clang is None:

@@ -35,7 +35,10 @@ def transform(
     rpl transform kernel.hip
     rpl transform kernel.hip --apply ID > changed.hip
     """
+    import attrs
+
     from rpl_core.errors import UsageError
+    from rpl_optimize.source_meaning.reading import reading_without_build
     from rpl_optimize.transform.ask import installed
     from rpl_optimize.transform.candidates import collect_offers, require_transformations
     from rpl_optimize.transform.source_file import read_source
@@ -44,6 +47,7 @@ def transform(
         raise UsageError("--apply prints source code, so it can't be combined with --json")
     session = session_of(context)
     source = read_source(file, kernel)
+    source = attrs.evolve(source, reading=reading_without_build(file, source.text))
     transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     require_transformations(source, transformations)
     offers = collect_offers(source, transformations)

@@ -42,6 +42,11 @@ class RestrictedParameter(DeclaredChange):
 
 @frozen
 class ResizedArray(DeclaredChange):
-    """The array variable ``name``, declared in the body, gets other extents."""
+    """The array variable ``name``, declared in the body, gets larger extents.
+
+    The judge proves that nothing depends on where its rows lie (``SourceReading.used_by_element``); ``block``
+    says how many work-items every launch has at most in x, y and z, where that is known.
+    """
 
     name: str
+    block: tuple[int, ...] | None = None

@@ -12,6 +12,7 @@ import attrs
 from rpl_core.model.architecture import Architecture
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import DeclaredChange
+from rpl_optimize.interfaces.source_reading import SourceReading
 
 
 @frozen
@@ -25,12 +26,16 @@ class Edit:
 
 @frozen
 class GuardVerdict:
-    """What one guard says about a candidate; a refusal names the line and the reason."""
+    """What one guard says about a candidate; a refusal names the line and the reason.
+
+    ``asks``: it passes, and yet something got worse that only a measurement can weigh (registers, LDS).
+    """
 
     guard: str
     passed: bool
     reason: str
     line: int | None = None
+    asks: bool = False
 
 
 @frozen
@@ -88,13 +93,15 @@ class EditCandidate:
 class KernelSource:
     """One source file as bytes. ``kernel`` limits proposals to one kernel by name.
 
-    ``architecture`` is what the installed plugins know of the GPU that the program ran on.
+    ``architecture`` is what the installed plugins know of the GPU that the program ran on. ``reading`` says
+    what the user's compiler can prove of the text; without one (``None``) nothing is proven.
     """
 
     path: str
     text: bytes
     kernel: str | None = None
     architecture: Architecture | None = attrs.field(default=None, eq=False, repr=False)
+    reading: SourceReading | None = attrs.field(default=None, eq=False, repr=False)
 
 
 class Transformation(ABC):
@@ -108,7 +115,7 @@ class Transformation(ABC):
     def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         """All candidates in the file, refused ones included with their guard verdicts.
 
-        Reads nothing but ``source`` and runs nothing.
+        Reads nothing but ``source``, and runs nothing but what ``source.reading`` asks the compiler.
         """
 
     def controls(self, source: KernelSource) -> tuple[EditCandidate, ...]:

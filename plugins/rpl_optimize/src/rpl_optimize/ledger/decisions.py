@@ -15,6 +15,7 @@ from rpl_optimize.contracts.ledger import (
     AcceptedData,
     FinishedData,
     JudgedData,
+    PlannedData,
     ProposedData,
     RolledBackData,
     SessionStartedData,
@@ -134,16 +135,23 @@ class SharedError:
     Takes every event in order. Sessions that did not record their options are not judged by them."""
 
     _candidates: int = 1
+    _limited: bool = False  # the session recorded how many
     _min_improvement: float = 0.0
     _targets: dict[str, TargetChosenData] = attrs.field(factory=dict)
+    _begun: int = 0
 
     def take(self, data: Part) -> Iterator[str]:
         if isinstance(data, SessionStartedData):
             most, least = data.options.get("max_iters"), data.options.get("min_improvement")
             self._candidates = most if isinstance(most, int) else 1
+            self._limited = isinstance(most, int)
             self._min_improvement = least if isinstance(least, float) else 0.0
         elif isinstance(data, TargetChosenData) and data.kernel is not None:
             self._targets[data.kernel] = data
+        elif isinstance(data, PlannedData) and data.stage == "measurement":
+            self._begun += 1
+            if self._limited and self._begun > self._candidates:
+                yield f"{self._begun} measurements were begun, and {self._candidates} share the error"
         elif isinstance(data, JudgedData):
             evidence, placed = data.evidence, data.evidence.placement
             shifts = () if placed is None else tuple(shift.measurement for shift in placed.shifts)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.comparing.other_code import other_code_changes, position_free
-from rpl_codeobject.instructions.cooperation import cooperation_kinds
+from rpl_codeobject.instructions.cooperation import cooperation_changes, cooperation_of
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
@@ -90,22 +90,24 @@ def guard_binary(
     occupancy_of: OccupancyOf,
     must_change_loop: bool,
     allow_occupancy_loss: bool = False,
+    measured: bool = True,
     limit: LaunchLimit | None = None,
     lds_growth: int | None = None,
 ) -> tuple[GuardPart, ...]:
-    """All guards. ``kernel`` is the source name of the one that may change, with all its instances."""
+    """All guards. ``kernel`` is the source name of the one that may change, with all its instances.
+
+    ``measured``: the candidate's time will be measured, which resources leave to it.
+    """
     diff = compare_code_objects(before, after, launch=launch, occupancy_of=occupancy_of)
     if limit is not None:
         diff = _with_declared_limit(diff, kernel, limit)
     if lds_growth is not None:
         diff = _with_growth(diff, kernel, lds_growth)
-    verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss)
+    verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss, measured=measured)
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
         parts.append(limit.guard())
-    code = _code_guards(before, after, kernel, must_change_loop=must_change_loop)
-    # A workgroup of one wave needs no barrier, so the compiler drops it where launches promise that.
-    return (*parts, *(guard for guard in code if limit is None or guard.guard != COOPERATION))
+    return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
 
 
 def why_not_moved(plain: Sequence[CodeObject], shifted: Sequence[CodeObject], kernel: str) -> str | None:
@@ -175,13 +177,22 @@ def _code_guards(
         return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in names)
     both = sorted(old.keys() & new.keys())
     own = [compare_instructions(old[key], new[key]) for key in both if is_instance(key[1], kernel)]
-    kinds = [
-        (cooperation_kinds(old[key]), cooperation_kinds(new[key]))
+    sizes = {
+        (one.target, k.name): (k.max_workgroup_size, k.wavefront_size) for one in after for k in one.kernels
+    }
+    changes = [
+        change
         for key in both
         if is_instance(key[1], kernel)
+        for change in cooperation_changes(
+            cooperation_of(old[key]),
+            cooperation_of(new[key]),
+            one_wave=sizes[key][0] <= sizes[key][1],
+            unrolled=must_change_loop,
+        )
     ]
     isa = _changed(own, kernel, must_change_loop=must_change_loop)
-    return (isa, _cooperation(kinds), _others(changed))
+    return (isa, _cooperation(changes), _others(changed))
 
 
 def _code(objects: Sequence[CodeObject], kernel: str) -> Code:
@@ -204,15 +215,10 @@ def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool) -> 
     return GuardPart(guard="binary-isa", passed=best.verdict in wanted, reason=best.sentence())
 
 
-def _cooperation(kinds: Sequence[tuple[frozenset[str], frozenset[str]]]) -> GuardPart:
-    """The last look at what the syntax tree was asked before: no kind of it came or went."""
-    different = sorted({kind for old, new in kinds for kind in old ^ new})
-    if different:
-        reason = f"kinds of cooperation came or went: {', '.join(different)}"
-        return GuardPart(guard=COOPERATION, passed=False, reason=reason)
-    return GuardPart(
-        guard=COOPERATION, passed=True, reason="the same kinds of barriers and atomics as before"
-    )
+def _cooperation(changes: Sequence[str]) -> GuardPart:
+    """The last look at what the syntax tree was asked before."""
+    reason = "; ".join(dict.fromkeys(changes)) or "barriers, atomics and fences on the same paths as before"
+    return GuardPart(guard=COOPERATION, passed=not changes, reason=reason)
 
 
 def _others(changed: Sequence[str]) -> GuardPart:

@@ -108,6 +108,7 @@ class Evaluation:
             occupancy_of=installed_occupancy(self.tools.host),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
+            measured=self.modelling is None,
             limit=self._limit(trial),
             lds_growth=trial.built.proposed.candidate.lds_growth,
         )
@@ -170,6 +171,7 @@ class Evaluation:
         plan = self.measuring.plan(trial, self.draw_seed())
         if isinstance(plan, PlannedData):
             self.record(LedgerEvent.PLANNED, plan.model_dump())
+            self.measuring.begin()
             directories = [fresh(trial.directory, "measure")]
             measurement = self.measuring.measure(trial, plan, directories[0])
         else:

@@ -21,6 +21,7 @@ from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.session_layout import is_session_directory
 from rpl_optimize.source_meaning.front_end import front_end_of
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
+from rpl_optimize.source_meaning.reading import CompilerReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +47,7 @@ class SessionMeaning:
         front_end = _front_end(request, baseline)
         self._unknown = front_end if isinstance(front_end, str) else None
         self._judge = MeaningJudge(front_end, baseline.text)
+        self.reading = CompilerReading(front_end, baseline.text)
         self._code_objects = baseline.build.code_objects
         self._of_templates: dict[str, tuple[MeaningJudge, frozenset[str]]] = {}
 

@@ -36,11 +36,16 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.evaluate import Trial
     from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.loop.state import LoopState
 
 
 #: Time limit of one run without --time-limit: times the baseline's longest, and at least so many seconds.
 RUN_LIMIT_FACTOR = 10.0
 LEAST_RUN_LIMIT_S = 60.0
+_NO_ERROR_LEFT = (
+    "the error that {} candidates (--max-iters) share is used up: measurements were interrupted, "
+    "and each one that was begun took its part"
+)
 _OUT_OF_REACH = "no gain of this kernel can be large enough for the application or stand out of its noise"
 
 
@@ -56,6 +61,7 @@ class MeasureStage:
     root: Path
     time_left: Callable[[], float | None]
     around: Callable[[Path], AbstractContextManager[None]] = lambda _: nullcontext()
+    state: LoopState | None = None
 
     def plan(self, trial: Trial, seed: int) -> PlannedData | MeasurementPart:
         """What the measurement that decides will be, or why there will be none."""
@@ -67,6 +73,8 @@ class MeasureStage:
         left_s = self.time_left()
         if left_s is not None and left_s <= 0:
             return _unmeasured(trial, "the time budget was used up before it could be measured")
+        if self.state is not None and self.state.begun >= limits.candidates:
+            return _unmeasured(trial, _NO_ERROR_LEFT.format(limits.candidates))
         fewest, most = measurement_runs(rule)
         return PlannedData(
             candidate=trial.number,
@@ -84,6 +92,11 @@ class MeasureStage:
         if not isinstance(plan, PlannedData):
             return None
         return plan.model_copy(update={"stage": "kernel_alone", "run_s": None})
+
+    def begin(self) -> None:
+        """Charge a measurement when it is planned: one that is interrupted has used its part of the error."""
+        if self.state is not None:
+            self.state.begun += 1
 
     def measure(self, trial: Trial, plan: PlannedData, directory: Path) -> MeasurementPart:
         """Pairs until a look decides."""

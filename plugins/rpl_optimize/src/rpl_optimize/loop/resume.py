@@ -15,6 +15,7 @@ from rpl_optimize.contracts.ledger import (
     BaselineProfiledData,
     FinishedData,
     JudgedData,
+    PlannedData,
     ProposedData,
     RolledBackData,
     SessionStartedData,
@@ -124,6 +125,8 @@ class _Folding:
         elif isinstance(data, ProposedData):
             self._proposed, self._judged = data, None
             self._resumed.finished = None
+        elif isinstance(data, PlannedData):
+            self._resumed.state.begun += data.stage == "measurement"
         elif isinstance(data, JudgedData):
             self._judged = data
         elif isinstance(data, AcceptedData):

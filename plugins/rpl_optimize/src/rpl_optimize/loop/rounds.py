@@ -67,7 +67,7 @@ class OptimizeLoop:
         self._records = SessionRecords(session, tools.proposer.value.name)
         self._confinement = Confinement(self._request, tools, session.root, self._records.told)
         measuring = MeasureStage(
-            self._request, tools, session.root, self._time_left, self._confinement.around
+            self._request, tools, session.root, self._time_left, self._confinement.around, state
         )
         self._evaluation = Evaluation(
             self._request,
@@ -130,6 +130,10 @@ class OptimizeLoop:
             return Ending("time_budget", f"the time budget of {limits.time_budget_s:g} s is used up")
         if state.misses >= limits.patience:
             return Ending("no_improvement", f"{state.misses} candidates in a row were not accepted")
+        if state.begun >= limits.candidates > state.tried:
+            shared = f"the error that {limits.candidates} candidates (--max-iters) share"
+            detail = f"interrupted measurements used up {shared}"
+            return Ending("candidates_exhausted" if state.accepted else "no_improvement", detail)
         if state.tried >= limits.candidates:
             if not state.accepted:
                 return Ending("no_improvement", f"none of {state.tried} candidates was accepted")
@@ -206,8 +210,7 @@ class OptimizeLoop:
         return None
 
     def _proposals(self, target: Target, baseline: Baseline) -> ProposalStage:
-        if self._meaning is None or self._meaning.baseline != baseline.number:
-            self._meaning = SessionMeaning(self._request.build, baseline)
+        meaning = self._meaning_of(baseline)
 
         def record_proposal(proposed: Proposed) -> None:
             self._records.proposal(proposed, target.kernel, self._state.text)
@@ -220,10 +223,15 @@ class OptimizeLoop:
             tools.builder,
             self._session.root,
             self._session.original,
-            self._meaning.judge,
+            meaning.judge,
             record_proposal,
             self._records.build,
         )
+
+    def _meaning_of(self, baseline: Baseline) -> SessionMeaning:
+        if self._meaning is None or self._meaning.baseline != baseline.number:
+            self._meaning = SessionMeaning(self._request.build, baseline)
+        return self._meaning
 
     def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:
         host = self._tools.host
@@ -236,6 +244,7 @@ class OptimizeLoop:
                 baseline.text,
                 target.kernel,
                 architectures(None, host)(name) if name is not None else None,
+                self._meaning_of(baseline).reading,
             ),
             documents=baseline.plain_documents(),
             attempts=self._state.tried_for(target.kernel),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class LoopState:
     """``text`` is the source to beat; ``ours`` the hash of what was written to the user's place last.
 
+    ``begun`` counts measurements that could have accepted something, whether they ended or not: each takes
+    its part of the error that ``--max-iters`` candidates share.
     ``tried`` counts candidates, ``misses`` those since the last acceptance. Attempts are remembered per
     source kernel.
     """
@@ -33,6 +35,7 @@ class LoopState:
     text: bytes
     tried: int = 0
     misses: int = 0
+    begun: int = 0
     ours: str | None = None
     dominant: str | None = None
     candidates: list[CandidatePart] = attrs.field(factory=list)

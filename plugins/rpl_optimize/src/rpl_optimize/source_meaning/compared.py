@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import LoopHints
+from rpl_optimize.interfaces.declared_change import LoopHints, ResizedArray
+from rpl_optimize.source_meaning.accesses import moved_accesses
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
 from rpl_optimize.source_meaning.effects import Effects
 from rpl_optimize.source_meaning.functions import canonical, digest, events_of
+from rpl_optimize.source_meaning.reading import element_uses
 from rpl_optimize.source_meaning.span import strangers, versions
+from rpl_optimize.source_meaning.value_ranges import ValueRanges, below
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.declared_change import DeclaredChange
@@ -62,16 +65,35 @@ class Compared:
 
     def _one(self, before: Node, after: Node) -> Iterator[Difference]:
         yield from differences(before, after, self.declared)
+        for change in self.declared:
+            if isinstance(change, ResizedArray):
+                yield from self._unmoved(before, change)
         expected = sum(change.count for change in self.declared if isinstance(change, LoopHints))
         if self.declared and hints(after) - hints(before) != expected:
             found = hints(after) - hints(before)
             yield Difference("declared", f"the compiler sees {found} new hints, {expected} are declared")
         if not self.declared and not _is_kernel(before):
             yield Difference("declaration", "only a declared change may touch a function that is no kernel")
-        yield from _cooperation(
-            Effects(self.before, self.text).steps(tuple(events_of(before)), own_text=True),
-            Effects(self.after, self.edited).steps(tuple(events_of(after)), own_text=True),
+        old, new = Effects(self.before, self.text), Effects(self.after, self.edited)
+        different = list(
+            _cooperation(
+                old.steps(tuple(events_of(before)), own_text=True),
+                new.steps(tuple(events_of(after)), own_text=True),
+            )
         )
+        yield from different
+        if not different and not self.declared:
+            moved = moved_accesses((old, before), (new, after))
+            yield from (Difference("cooperation", what) for what in moved)
+
+    def _unmoved(self, function: Node, change: ResizedArray) -> Iterator[Difference]:
+        """Whether anything depends on where the rows of a resized array lie."""
+        ranges = ValueRanges(function, self.text, self.before.dump.variable, change.block)
+        for node, _ in below(function):
+            if node.get("kind") == "VarDecl" and node.get("name") == change.name:
+                problem = element_uses(ranges, node)
+                if problem is not None:
+                    yield Difference("declared", problem)
 
     def _old(self) -> list[Node]:
         return [one.node for one in versions(self.before, self.span.begin, self.span.end)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
 _OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
 _OF_LAUNCHES = frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr", "AMDGPUWavesPerEUAttr"))
+_NAMES_OF_TYPES = frozenset(("VarDecl", "ParmVarDecl", "FieldDecl", "TypedefDecl", "TypeAliasDecl"))
 _WORDS = ("storageClass", "inline", "constexpr", "virtual", "pure", "explicitlyDeleted", "variadic")
 
 
@@ -107,6 +109,9 @@ def _rest(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iter
     old, new = (canonical(_body(node), types=not typed) for node in (before, after))
     if old != new:
         yield Difference("declared", "the body differs by more than what was declared")
+    for name, was, now in _resized(_body(before), _body(after)):
+        if len(was) != len(now) or any(a > b for a, b in zip(was, now, strict=True)):
+            yield Difference("declared", f"{name} got smaller: {was} became {now}")
     resized = {change.name for change in declared if isinstance(change, ResizedArray)}
     changed = set(_retyped(_body(before), _body(after)))
     if changed != resized:
@@ -116,6 +121,14 @@ def _rest(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iter
 def _retyped(before: list[Node], after: list[Node]) -> Iterator[str]:
     old, new = _variables(before), _variables(after)
     return (b[0] for a, b in zip(old, new) if a != b and "__restrict" not in b[1])  # noqa: B905 - same bodies
+
+
+def _resized(before: list[Node], after: list[Node]) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Arrays whose type changed: name, extents before and after."""
+    for old, new in zip(_variables(before), _variables(after)):  # noqa: B905 - same bodies
+        was, now = ([int(one) for one in re.findall(r"\[(\d+)\]", text)] for _, text in (old, new))
+        if old != new and "__restrict" not in new[1]:
+            yield new[0], was, now
 
 
 def _variables(nodes: list[Node]) -> list[tuple[str, str]]:
@@ -132,6 +145,10 @@ def _attributes_inside(before: Node, after: Node) -> Iterator[Difference]:
     for kind in new - old:
         if kind not in _OF_BODIES:
             yield Difference("attributes", f"the body got an attribute: {kind.removesuffix('Attr')}")
+    were, are = ([*_restricted(_body(node))] for node in (before, after))
+    if len(are) > len(were):
+        added = min((Counter(are) - Counter(were)).elements())
+        yield Difference("attributes", f"{added} got __restrict__, which promises what nobody checked")
 
 
 def _inside(nodes: list[Node]) -> Iterator[str]:
@@ -140,6 +157,16 @@ def _inside(nodes: list[Node]) -> Iterator[str]:
         if kind.endswith("Attr"):
             yield kind
         yield from _inside([child for child in node.get("inner", ()) if isinstance(child, dict)])
+
+
+def _restricted(nodes: list[Node]) -> Iterator[str]:
+    """Pointers that a body declares as the only way to their memory; not the copies that a lambda keeps."""
+    for node in nodes:
+        kind = node.get("kind", "")
+        declares = kind in _NAMES_OF_TYPES and not node.get("isImplicit")
+        if declares and "__restrict" in "".join(str(text) for text in node.get("type", {}).values()):
+            yield str(node.get("name") or "a pointer")
+        yield from _restricted([child for child in node.get("inner", ()) if isinstance(child, dict)])
 
 
 def hints(function: Node) -> int:

@@ -40,6 +40,8 @@ class Step:
     path: tuple[str, ...]
     label: str
     meaning: str
+    #: Whether loads and stores may not be moved over it: all but exchange between lanes.
+    orders: bool = True
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -89,7 +91,12 @@ class Effects:
         meaning = self.meaning(called)
         if meaning is None:
             return []
-        return [Step(event.path, called.name, f"{event.label} {meaning}")]
+        return [Step(event.path, called.name, f"{event.label} {meaning}", self._orders(called))]
+
+    def _orders(self, called: Function) -> bool:
+        if called.defined and not called.virtual:
+            return any(step.orders for step in self._known.get(id(called), ()))
+        return _CROSS_LANE.fullmatch(called.name) is None
 
     def meaning(self, called: Function) -> str | None:
         """``None`` where calling it has no effect but on the memory that it is given."""

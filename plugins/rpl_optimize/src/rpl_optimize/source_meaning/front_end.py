@@ -38,7 +38,11 @@ _LINKING = ("-l", "-L", "-Wl,", "-fuse-ld=", "-save-temps", "--save-temps", "-o"
 _INPUTS = (".o", ".a", ".so", ".obj", ".bc", ".hipfb")
 _SOURCES = (".hip", ".cu", ".cpp", ".cc", ".cxx", ".C")
 _SIDES: Mapping[Side, str] = {"device": "--cuda-device-only", "host": "--cuda-host-only"}
-_MESSAGES = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-Qunused-arguments")
+#: The macros of date and time may be hidden in a macro of a header, where only the compiler sees them.
+_MESSAGES = (
+    *("-fno-color-diagnostics", "-fno-caret-diagnostics", "-Qunused-arguments"),
+    *("-Wdate-time", "-Wno-error=date-time"),
+)
 
 
 @frozen
@@ -85,7 +89,8 @@ class Pass:
         """A file with what the compiler writes. ``NotJudgedError`` when it fails, or writes too much."""
         one = self.front_end
         place = f"-ivfsoverlay{self.overlay}"
-        command = [*one.words, _SIDES[side], *_MESSAGES, place, *actions, str(one.unit)]
+        words = [word for word in one.words if word != "-w"]  # warnings tell original and edit apart
+        command = [*words, _SIDES[side], *_MESSAGES, place, *actions, str(one.unit)]
         written, messages = self.scratch / f"written-{side}", self.messages_file(side)
         reach = Reach((*one.readable, one.source.parent, one.unit.parent), (self.scratch,), self.scratch)
         environment = {**os.environ, **(one.environment or {})}

@@ -4,6 +4,10 @@ An *event* is what can't be left out, added or moved without changing what work-
 atomic operations, volatile accesses, assembly, objects that come and go (their constructors and destructors
 may do any of it), and jumps. Each stands below a *path*: the control statements around it, heads included.
 Which calls matter is known only when the whole unit was read (``effects``).
+
+What stands in an operand that nobody evaluates (``decltype``, ``sizeof``, an unselected ``_Generic``) does
+not happen. So the path goes through every part of the tree that is not known to be evaluated
+(``_EVALUATED``): an event there equals none that is done, and one that was there before equals itself.
 """
 
 from __future__ import annotations
@@ -11,8 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
 
 from rpl_core.values import frozen
 from rpl_optimize.source_meaning.syntax_dump import Node
@@ -26,7 +30,59 @@ _UNRESOLVED = frozenset(
     ("RecoveryExpr", "UnresolvedLookupExpr", "UnresolvedMemberExpr", "CXXDependentScopeMemberExpr")
 )
 _UNRESOLVED_TOO = frozenset(("DependentScopeDeclRefExpr", "CXXUnresolvedConstructExpr", "TypoExpr"))
-_UNEVALUATED = frozenset(("UnaryExprOrTypeTraitExpr", "CXXNoexceptExpr", "CXXTypeidExpr", "RequiresExpr"))
+#: Parts of a tree that run their parts, each once or below a path of its own. What is missing here costs only
+#: edits that move an effect into it: dependent forms of templates, types, local classes, ``typeid``.
+_EVALUATED = frozenset(
+    (
+        *("CompoundStmt", "DeclStmt", "IfStmt", "SwitchStmt", "CaseStmt", "DefaultStmt", "LabelStmt"),
+        *(
+            "ForStmt",
+            "WhileStmt",
+            "DoStmt",
+            "CXXForRangeStmt",
+            "ReturnStmt",
+            "AttributedStmt",
+            "CXXThrowExpr",
+        ),
+        *(
+            "GCCAsmStmt",
+            "MSAsmStmt",
+            "IndirectGotoStmt",
+            "CXXCtorInitializer",
+            "VarDecl",
+            "DecompositionDecl",
+        ),
+        *("CallExpr", "CXXMemberCallExpr", "CXXOperatorCallExpr", "UserDefinedLiteral"),
+        *("CXXConstructExpr", "CXXTemporaryObjectExpr", "CXXInheritedCtorInitExpr", "CXXDefaultArgExpr"),
+        *("CXXDefaultInitExpr", "CXXBindTemporaryExpr", "MaterializeTemporaryExpr", "ExprWithCleanups"),
+        *("CXXNewExpr", "CXXDeleteExpr", "CXXFunctionalCastExpr", "CXXStaticCastExpr", "CXXConstCastExpr"),
+        *("CXXReinterpretCastExpr", "CXXDynamicCastExpr", "CXXAddrspaceCastExpr", "BuiltinBitCastExpr"),
+        *(
+            "CStyleCastExpr",
+            "ImplicitCastExpr",
+            "ParenExpr",
+            "ConstantExpr",
+            "UnaryOperator",
+            "BinaryOperator",
+        ),
+        *("CompoundAssignOperator", "ConditionalOperator", "BinaryConditionalOperator", "ArraySubscriptExpr"),
+        *("MemberExpr", "DeclRefExpr", "InitListExpr", "CXXParenListInitExpr", "ParenListExpr", "LambdaExpr"),
+        *("StmtExpr", "AtomicExpr", "CompoundLiteralExpr", "ConvertVectorExpr", "ShuffleVectorExpr"),
+        *("ExtVectorElementExpr", "VAArgExpr", "SubstNonTypeTemplateParmExpr", "CXXPseudoDestructorExpr"),
+    )
+)
+#: Builtins that evaluate what they are given. Others may look at its type or form only
+#: (``__builtin_constant_p``, ``__builtin_object_size``, ``__builtin_assume``, ``__noop``).
+_EVALUATES = re.compile(
+    r"__(?:builtin_(?:amdgcn_(?!is_invocable|processor_is)|r600_|nontemporal_|elementwise_|reduce_|mem|str|expect"
+    r"|addressof|launder"
+    r"|assume_aligned|(?:add|sub|mul)_overflow|[su](?:add|sub|mul)l*_overflow|popcount|clz|ctz|ffs|bswap"
+    r"|bitreverse|rotate|bit_cast|isnan|isinf|isfinite|isnormal|signbit|fpclassify|trap|unreachable"
+    r"|readcyclecounter"
+    r"|f?abs|a?sin|a?cos|a?tan|pow|exp|log|sqrt|cbrt|hypot|fma|floor|ceil|trunc|round|rint|nearbyint|fmin|fmax"
+    r"|fmod|copysign|ldexp|frexp|labs|llabs|printf)\w*"
+    r"|(?:sync|atomic|c11_atomic|hip_atomic|scoped_atomic|opencl_atomic)_(?!\w*lock_free)\w+)"
+)
 _JUMPS = frozenset(
     (
         *("ReturnStmt", "BreakStmt", "ContinueStmt", "GotoStmt", "IndirectGotoStmt", "LabelStmt"),
@@ -52,6 +108,18 @@ _PLACE_IN_NAME = re.compile(r"(\((?:lambda|unnamed|anonymous)[^()]*?) at [^()]*\
 
 
 @frozen
+class Access:
+    """A load or a store of what others may touch too: a shared variable or what a parameter points to."""
+
+    root: str
+    mode: Literal["load", "store"]
+    shared: bool
+
+
+Accesses = Callable[[Node], Iterable[Access]]
+
+
+@frozen
 class Event:
     """``callee`` is the id of a declaration, ``type_name`` that of a class whose members run."""
 
@@ -61,6 +129,7 @@ class Event:
     type_name: str | None = None
     begin: int | None = None  # of assembly: where its text stands
     jump: bool = False
+    access: Access | None = None
 
 
 def canonical(node: Any, *, types: bool = True) -> Any:
@@ -86,16 +155,23 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def events_of(function: Node) -> Iterator[Event]:
-    """Events of one function's own text in order; functions declared inside have their own."""
-    waiting: list[tuple[Node, Path]] = [(child, ()) for child in reversed(_children(function))]
+def events_of(function: Node, accesses: Accesses | None = None) -> Iterator[Event]:
+    """Events of one function's own text in order; functions declared inside have their own.
+
+    With ``accesses`` also what it says of each node, for ``accessed_between``.
+    """
+    waiting: list[tuple[Node, Path]] = [(child, ()) for child in reversed(children(function))]
     while waiting:
         node, path = waiting.pop()
         kind = node.get("kind", "")
+        if accesses is not None and not (path and path[-1].startswith(_UNKNOWN)):
+            yield from (Event(path, "access", access=one) for one in accesses(node))
         if kind == "FunctionDecl" or node.get("storageClass") == "extern":
             yield Event(path, f"declares {node.get('name')}")  # of the file, from inside a body
-        if kind in FUNCTIONS or kind in _UNEVALUATED or kind.endswith("Attr"):
+        if kind in FUNCTIONS or kind.endswith("Attr"):
             continue
+        if node.get("nonOdrUseReason") == "unevaluated":
+            path = (*path, f"{_UNKNOWN} operand")
         yield from _own_events(node, kind, path)
         waiting.extend(reversed(list(_below(node, kind, path))))
 
@@ -115,7 +191,7 @@ def _own_events(node: Node, kind: str, path: Path) -> Iterator[Event]:
 
 def _call(node: Node, path: Path) -> Event:
     """By the declaration that is called; the constants among its arguments belong to it."""
-    callee, *arguments = _children(node) or [{}]
+    callee, *arguments = children(node) or [{}]
     given = [canonical(_constant(argument)) for argument in arguments]
     told = "" if not any(given) else f" {digest(given)}"
     stripped = _stripped(callee)
@@ -149,7 +225,7 @@ def _temporary(node: Node, path: Path) -> Iterator[Event]:
 
 
 def _atomic(node: Node, path: Path) -> Iterator[Event]:
-    given = [canonical(_constant(argument)) for argument in _children(node)]
+    given = [canonical(_constant(argument)) for argument in children(node)]
     yield Event(path, f"{node.get('name', 'atomic operation')} {digest(given)}")
 
 
@@ -163,6 +239,9 @@ def _assembly(node: Node, path: Path) -> Iterator[Event]:
     begin = node.get("range", {}).get("begin", {})
     yield Event(path, "assembly", begin=begin.get("expansionLoc", begin).get("offset", 0))
 
+
+#: What the path says of parts that are not known to be evaluated.
+_UNKNOWN = "unevaluated"
 
 _REFERENCES: dict[str, Callable[[Node, Path], Iterator[Event]]] = {
     "DeclRefExpr": _reference,
@@ -181,7 +260,7 @@ _REFERENCES: dict[str, Callable[[Node, Path], Iterator[Event]]] = {
 
 def _below(node: Node, kind: str, path: Path) -> Iterator[tuple[Node, Path]]:
     """Parts with their paths: what depends on a condition lies below it, and so does a loop's head."""
-    parts = _children(node)
+    parts = children(node)
     if kind in _LOOPS:
         body = parts[0] if kind == "DoStmt" else parts[-1]
         head = [part for part in parts if part is not body]
@@ -198,8 +277,14 @@ def _below(node: Node, kind: str, path: Path) -> Iterator[tuple[Node, Path]]:
         yield from ((part, path) for part in parts if part.get("kind") != "CompoundStmt")
     elif kind in _CALLS:
         yield from _arguments(parts, path)
-    else:
+    elif kind == "GenericSelectionExpr":
+        chosen = [part for part in parts if part.get("selected")]
+        yield from ((inner, path) for part in chosen for inner in children(part))
+        yield from ((part, (*path, _UNKNOWN)) for part in parts if part not in chosen)
+    elif kind in _EVALUATED:
         yield from ((part, path) for part in parts)
+    else:
+        yield from ((part, (*path, f"{_UNKNOWN} {kind}")) for part in parts)
 
 
 def _branches(node: Node, kind: str, parts: list[Node], path: Path) -> Iterator[tuple[Node, Path]]:
@@ -213,6 +298,9 @@ def _branches(node: Node, kind: str, parts: list[Node], path: Path) -> Iterator[
 
 def _arguments(parts: list[Node], path: Path) -> Iterator[tuple[Node, Path]]:
     """A function that is called is no argument; the object of a method and a pointer are looked at."""
+    builtin = _builtin(parts[0]) if parts else None
+    if builtin is not None and _EVALUATES.fullmatch(builtin) is None:
+        path = (*path, f"{_UNKNOWN} {builtin}")
     for number, part in enumerate(parts):
         found = _stripped(part) if number == 0 else part
         if number == 0 and found.get("referencedDecl", {}).get("kind") in FUNCTIONS:
@@ -220,12 +308,21 @@ def _arguments(parts: list[Node], path: Path) -> Iterator[tuple[Node, Path]]:
         yield found, path
 
 
-def _children(node: Node) -> list[Node]:
+def _builtin(callee: Node) -> str | None:
+    """The name of a builtin that is called, if it is one that may do as it likes with its arguments."""
+    name = str(_stripped(callee).get("referencedDecl", {}).get("name", ""))
+    known = callee.get("castKind") == "BuiltinFnToFnPtr" or name.startswith(
+        ("__builtin_", "__noop", "__assume")
+    )
+    return name if known else None
+
+
+def children(node: Node) -> list[Node]:
     return [child for child in node.get("inner", ()) if isinstance(child, dict)]
 
 
 def _stripped(node: Node) -> Node:
-    while node.get("kind") in _TRANSPARENT and (inner := _children(node)):
+    while node.get("kind") in _TRANSPARENT and (inner := children(node)):
         node = inner[0]
     return node
 

@@ -17,13 +17,14 @@ The guards, each with a verdict:
     A compiler is at hand, reads original and edit, and says nothing new about the edit. Where none is, or it
     fails, this guard refuses and says why: an edit that nobody understood is not built.
 ``directives``
-    No directive is added but hints for loops; looked at before anything is compiled.
+    No directive is added but hints for loops, and nothing that tells the time or place of the compilation
+    (``__TIME__``, ``__COUNTER__``, ``__builtin_LINE``); looked at before anything is compiled.
 ``outside``
     Every byte outside of the function is as before, and so is what the preprocessor makes of it.
 ``declaration``
     The edit is one complete function of the same name, linker's name, types and qualifiers.
 ``attributes``
-    No attribute is added, lost or changed.
+    No attribute is added, lost or changed, and no pointer gets ``__restrict__``, which nobody could check.
 ``cooperation``
     Barriers, fences, atomics, exchange between lanes, volatile accesses, assembly, and calls that may do any
     of this or that nobody can see into: the same, in the same order, below the same control statements.
@@ -48,7 +49,12 @@ from rpl_optimize.source_meaning.declaration import Difference
 from rpl_optimize.source_meaning.front_end import FrontEnd, Side
 from rpl_optimize.source_meaning.line_numbers import shown_line
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
-from rpl_optimize.source_meaning.preprocessed import Preprocessed, directives, preprocess
+from rpl_optimize.source_meaning.preprocessed import (
+    Preprocessed,
+    asks_when_and_where,
+    directives,
+    preprocess,
+)
 from rpl_optimize.source_meaning.span import Span, require_span
 from rpl_optimize.source_meaning.unit import Unit, read_unit
 
@@ -111,6 +117,11 @@ class MeaningJudge:
                 added -= directives(self.text[span.begin : span.end])
                 if added:
                     what = f"a directive was added: {min(added).decode('utf-8', 'replace')[:60]!r}"
+                    return Meaning((GuardVerdict("directives", False, what, shown_line(after, span.begin)),))
+                asks = asks_when_and_where(after[span.begin : span.new_end])
+                asks -= asks_when_and_where(self.text[span.begin : span.end])
+                if asks:
+                    what = f"{min(asks).decode()} tells when or where it is compiled"
                     return Meaning((GuardVerdict("directives", False, what, shown_line(after, span.begin)),))
                 with self.front_end.reading(after) as edited:
                     return self._compare(original, edited, span, after, declared)

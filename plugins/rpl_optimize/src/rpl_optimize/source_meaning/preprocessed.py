@@ -20,6 +20,12 @@ _HINT = re.compile(
     rb"\s*#\s*pragma\s+(?:nounroll|unroll(?:\s*\(?\s*\w+\s*\)?)?"
     rb"|clang\s+loop(?:\s+unroll(?:_count)?\s*\(\s*\w+\s*\))+)\s*"
 )
+#: What a text says of the time and place of its compilation. An edit must not ask: it would compute
+#: one thing for its checks and another for its user (C++ [cpp.predefined], clang "Builtin Macros").
+_TIME_AND_PLACE = re.compile(
+    rb"__(?:(?:TIME|DATE|TIMESTAMP|COUNTER|FILE|BASE_FILE|FILE_NAME|LINE|INCLUDE_LEVEL)__"
+    rb"|builtin_(?:FILE|FILE_NAME|LINE|COLUMN|FUNCTION|FUNCSIG|source_location)\b)"
+)
 _SPLICE = re.compile(rb"\\[ \t\v\f\r]*\n")
 _HASH = re.compile(rb"#|%:|\?\?=")
 
@@ -57,6 +63,11 @@ def _marked(text: bytes, begin: int, end: int) -> bytes:
     for mark, place, rest in ((_BEGIN, begin, text[begin:end]), (_END, end, text[end:])):
         parts += [b"\n%s\n#line %d\n" % (mark, shown_line(text, place)), rest]
     return b"".join(parts)
+
+
+def asks_when_and_where(text: bytes) -> Counter[bytes]:
+    """How often a text names a macro or builtin that tells the time or place of the compilation."""
+    return Counter(match[0] for match in _TIME_AND_PLACE.finditer(_SPLICE.sub(b"", text)))
 
 
 def directives(text: bytes) -> Counter[bytes]:

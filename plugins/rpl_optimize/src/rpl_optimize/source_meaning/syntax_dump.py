@@ -80,6 +80,11 @@ class SyntaxDump:
         at = self._functions.get(identity.encode())
         return None if at is None else self._node(at)
 
+    def variable(self, identity: str) -> Node | None:
+        """The declaration of a variable with this id."""
+        match = re.search(rb'"id": "%s",\n +"kind": "VarDecl",\n +"loc"' % identity.encode(), self._text)
+        return None if match is None else self._node(match.start())
+
     def redeclarations(self, identity: str) -> Iterator[str]:
         """Ids of all declarations of the same function: before it and behind it."""
         if self._redeclared is None:

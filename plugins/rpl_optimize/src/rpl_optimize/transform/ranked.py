@@ -83,14 +83,23 @@ class RankedProposer(Proposer):
         return attrs.evolve(offers, candidates=tuple(kept))
 
     def _plan(self, offers: Offers, request: ProposalRequest) -> Iterator[EditCandidate]:
-        """What the source guards allow and was not tried, in order, with the verdicts of its screening."""
+        """What the source guards allow and was not tried, in order, with the verdicts of its screening.
+
+        What costs more registers, LDS or waves comes behind all that does not.
+        """
         tried = {attempt.summary for attempt in request.attempts}
+        costly: list[EditCandidate] = []
         for _, entry in sorted(self._entries(offers, request), key=lambda ranked: ranked[0]):
             candidate = entry if isinstance(entry, EditCandidate) else entry.candidate
             if isinstance(entry, EditCandidate):
                 yield entry
             elif candidate.allowed and candidate.summary not in tried:
-                yield self._screened(entry, request)
+                screened = self._screened(entry, request)
+                if screened.allowed and any(guard.asks for guard in screened.guards):
+                    costly.append(screened)
+                else:
+                    yield screened
+        yield from costly
 
     def _entries(
         self, offers: Offers, request: ProposalRequest

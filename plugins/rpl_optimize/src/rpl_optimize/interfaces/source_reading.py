@@ -1,0 +1,50 @@
+"""What the user's compiler can prove of a source before a transformation offers an edit of it.
+
+``KernelSource.reading`` is one of these in a session and in ``rpl transform``. Places are bytes of
+``KernelSource.text``. What can't be proven is a refusal with its reason, so that a transformation hands the
+verdicts on as its own guards::
+
+    used = source.reading.used_by_element(name_begin)
+    loads = source.reading.neighbouring_loads([(begin, end), ...])
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rpl_optimize.interfaces.transformation import GuardVerdict
+
+__all__ = ["SourceReading"]
+
+
+class SourceReading(ABC):
+    """One source as one compiler reads it for the device, macros expanded and names resolved."""
+
+    @abstractmethod
+    def used_by_element(self, declared_at: int, block: tuple[int, ...] | None = None) -> GuardVerdict:
+        """Whether nothing depends on where the rows of an array lie.
+
+        ``declared_at`` is where the name of the array variable begins in its declaration, inside a function.
+        Every reference to it stands under exactly all of its subscripts and is loaded or stored there: no
+        ``sizeof``, no pointer or reference, nothing handed on. All subscripts but the first are proven to
+        lie below their extents. ``block`` says how many work-items every launch has at most in x, y and z.
+        Guard ``used-by-element``.
+        """
+
+    @abstractmethod
+    def neighbouring_loads(self, places: Sequence[tuple[int, int]]) -> GuardVerdict:
+        """Whether the expressions at ``places`` load one element after the other, and do nothing else.
+
+        Each is the whole value of a variable of its own, declared by one statement after the other, and says
+        ``POINTER[INDEX]``, then ``POINTER[INDEX + 1]`` and so on. The pointer is a parameter of the function
+        itself to constant elements, and the elements' addresses follow each other: no index wraps around.
+        Indices are of local variables and numbers alone: no call, assignment, macro or ``volatile``.
+        Guard ``neighbouring-loads``.
+        """
+
+    @abstractmethod
+    def macros(self) -> frozenset[str] | None:
+        """The names of all macros of the unit, so that new text can avoid them; ``None``: not known."""
