@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from rpl_core.cli.session import Session, session_of
@@ -12,7 +14,8 @@ def config_group() -> None:
     """Show settings and where they come from.
 
     A flag wins over an environment variable, that over the configuration file (rpl.toml, or [tool.rpl] in
-    pyproject.toml, in this folder or one above), that over the default.
+    pyproject.toml, in this folder or one above), that over the default. Of a file that somebody else may have
+    written, what it names to be run or asked (programs, endpoints, plugins) is ignored until it is trusted.
     """
 
 
@@ -30,6 +33,29 @@ def show(context: click.Context, as_json: bool) -> None:
     meanings = {setting.name: setting.meaning for setting in configuration.settings}
     rows = [(r.name, _shown(r.value), r.origin, meanings[r.name]) for r in resolved]
     session.output.table(("setting", "value", "origin", "meaning"), rows)
+
+
+@config_group.command("trust")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.pass_context
+def trust(context: click.Context, path: Path) -> None:
+    """Let the settings file PATH name programs, endpoints and plugins, whoever owns it.
+
+    Its settings are shown. It is trusted as it is now: another content, or another place, is not.
+    """
+    from rpl_core.config.settings import settings_of
+    from rpl_core.config.trust import trust as remember
+    from rpl_core.process.storage import storage_error
+
+    content, settings = settings_of(path)
+    try:
+        record = remember(path, content)
+    except OSError as error:
+        raise storage_error(Path(error.filename or path), error) from error
+    output = session_of(context).output
+    output.line(f"{path} is trusted with its present content; delete {record} to take that back")
+    for name, value in sorted(settings.items()):
+        output.line(f"  {name} = {value!r}")
 
 
 def _shown(value: object) -> str:

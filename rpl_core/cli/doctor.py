@@ -9,6 +9,9 @@ import click
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rpl_core.cli.session import Session
     from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport
     from rpl_core.plugins.relay import Contribution
 
@@ -27,6 +30,7 @@ def doctor(context: click.Context, as_json: bool) -> int:
     session = session_of(context)
     session.tell_settings()
     reports = [(c.value.name, _run(c)) for c in session.host.catalog.doctor_checks().contributions]
+    reports += [("settings", report) for report in _settings(session)]
     if as_json:
         session.output.json({name: _plain(report) for name, report in reports})
     else:
@@ -37,6 +41,21 @@ def doctor(context: click.Context, as_json: bool) -> int:
                 session.output.note(_advice(name, report))
     healthy = all(report.status is DoctorStatus.OK for _, report in reports)
     return int(ExitCode.OK if healthy else ExitCode.MISSING)
+
+
+def _settings(session: Session) -> Iterator[DoctorReport]:
+    """Which file is in force, and each program, endpoint and plugin that it names."""
+    from rpl_core.interfaces.doctor import DoctorReport, DoctorStatus
+
+    configuration = session.full_configuration
+    if configuration.file is None:
+        return
+    named = [f"{name} = {value!r}" for name, value in configuration.naming().items()]
+    ignored = configuration.ignored()
+    fact = f"{configuration.file}" + (f" names {', '.join(named)}" if named else "")
+    if ignored:
+        fact += f" is not trusted, {configuration.distrust}; ignored: {', '.join(ignored)}"
+    yield DoctorReport(DoctorStatus.OK, fact)
 
 
 def _run(offered: Contribution[DoctorCheck]) -> DoctorReport:

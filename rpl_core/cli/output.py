@@ -66,6 +66,10 @@ class Output:
         else:
             self._bar.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
+    def warning(self, text: str) -> None:
+        """One line that is shown also where notes are not."""
+        click.echo(f"warning: {printable(text)}", err=True)
+
     def diagnostic(self, diagnostic: DiagnosticDoc, others: int = 0) -> None:
         """One line of stderr for it and ``others`` like it; what a command survives is a warning there."""
         if self.silent and diagnostic.severity == "info":

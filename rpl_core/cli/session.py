@@ -42,12 +42,14 @@ class Session:
     def tell_settings(self) -> None:
         """Say whose settings are in force before a program that they name is run to look at it."""
         if self.config_file is None and self.configuration.file is not None:
-            self.output.note(f"settings and names of programs are those of {self.configuration.file}")
+            programs = "" if self.configuration.distrust else " and names of programs"
+            self.output.note(f"settings{programs} are those of {self.configuration.file}")
 
     @cached_property
     def full_configuration(self) -> Configuration:
         """With the settings of plugins; from here on a setting that nobody knows is an error."""
-        return self.configuration.with_options(self.plugin_overview.catalog.options())
+        host = self.plugin_overview
+        return self.configuration.with_options(host.catalog.options(), host.settings)
 
     @cached_property
     def output(self) -> Output:
@@ -72,7 +74,24 @@ class Session:
         selection = PluginSelection.from_environment(
             modules=self.plugin_modules, disabled=disabled, trace=self.trace_plugins
         )
-        return create_host(selection, config=self.configuration.plugin_view())
+        configuration = self.configuration
+        host = create_host(selection, config=configuration.plugin_view(), doubtful=configuration.doubtful())
+        if configuration.distrust is not None:
+            self._tell_ignored(host)
+        return host
+
+    def _tell_ignored(self, host: PluginHost) -> None:
+        """One line about what a file of somebody else names without effect, and how to allow it."""
+        configuration, file = self.configuration, self.configuration.file
+        ignored = configuration.with_kinds(host.catalog.options(), host.settings).ignored()
+        if ignored:
+            from shlex import quote
+
+            self.output.warning(
+                f"{file} is not trusted, {configuration.distrust}, so what it names to be run or asked is "
+                f"ignored: {', '.join(ignored)}. "
+                f"Next: look at it, then `rpl config trust {quote(str(file))}`."
+            )
 
     @property
     def latest_run(self) -> Path:

@@ -26,14 +26,38 @@ class OptionForm(Enum):
     REPEATED = "repeated"  # --name VALUE, several times; the value is a tuple
 
 
+class SettingKind(Enum):
+    """What a setting names: what a settings file of somebody else may say, and what it may not."""
+
+    VALUE = "value"  # a figure, a choice, a file that is only read: nothing is run or asked because of it
+    PROGRAM = "program"  # a program or library, its words, or a folder where programs are looked for
+    ENDPOINT = "endpoint"  # where requests are sent
+    PLUGINS = "plugins"  # which plugins run
+
+
+@frozen
+class PluginSetting:
+    """A setting that a plugin reads from ``config``: its ``name`` is ``plugins.<plugin>.<key>``.
+
+    A plugin states its own in ``RPL_SETTINGS``, a tuple beside ``RPL_API``. What no plugin states counts as
+    naming a program.
+    """
+
+    name: str = attrs.field(validator=attrs.validators.matches_re(r"plugins\.[^.]+\.[^.]+"))
+    kind: SettingKind
+    meaning: str
+
+
 @frozen
 class CommandOption(Generic[T]):
     """``--name`` of the commands in ``commands``.
 
     ``parse`` turns text (or a TOML value) into the value, of a repeated option into one of them, and raises
     ``UsageError`` for what can't be one; see ``rpl_core.config.values``. With
-    ``setting`` it can also be set in ``rpl.toml`` and by ``RPL_<NAME>``. A ``recorded`` one is kept in the
-    manifest of a run, and later analyses of that run take it over unless told otherwise.
+    ``setting`` it can also be set in ``rpl.toml`` and by ``RPL_<NAME>``; ``kind`` says what it names then
+    (``None`` counts as ``PROGRAM``), and from a settings file of somebody else only a ``VALUE`` is taken. A
+    ``recorded`` one is kept in the manifest of a run, and later analyses of that run take it over unless told
+    otherwise.
     ``change_device`` makes the device that is analysed from the one found and a value that is not ``None``,
     ``change_recording`` the recording from the one read.
     """
@@ -46,6 +70,7 @@ class CommandOption(Generic[T]):
     form: OptionForm = OptionForm.VALUE
     metavar: str | None = None
     setting: bool = False
+    kind: SettingKind | None = None
     recorded: bool = False
     meaning: str | None = attrs.field(default=None, eq=False, repr=False)  # of the setting; else ``help``
     change_device: Callable[[Any, Any], Any] | None = attrs.field(default=None, eq=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,12 +12,13 @@ import pluggy
 
 from rpl_core import hookspecs
 from rpl_core.errors import MissingError, PluginError
+from rpl_core.interfaces.options import SettingKind
 from rpl_core.markers import PROJECT
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.catalog import Catalog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
-from rpl_core.plugins.kinds import KINDS, ContributionKind
-from rpl_core.plugins.loader import NotLoaded, load
+from rpl_core.plugins.kinds import KINDS, OPTIONS, ContributionKind
+from rpl_core.plugins.loader import STATED, NotLoaded, load
 from rpl_core.plugins.records import DiagnosticLog, PluginOrigin, PluginRecord, PluginStatus
 from rpl_core.plugins.registration import implemented_hooks, register
 from rpl_core.plugins.relay import HookRelay
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from pluggy import HookImpl, PluginManager, Result
 
+    from rpl_core.interfaces.options import PluginSetting
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.plugins.selection import PluginSelection
 
@@ -34,7 +37,10 @@ _SHOWN_ITEMS = 8  # of a traced answer
 
 
 class PluginHost:
-    """What is installed (``records``), and what it offers (``relay``, ``catalog``)."""
+    """What is installed (``records``), and what it offers (``relay``, ``catalog``).
+
+    ``settings`` are those that the loaded plugins state in ``RPL_SETTINGS``.
+    """
 
     def __init__(
         self,
@@ -42,8 +48,10 @@ class PluginHost:
         relay: HookRelay,
         log: DiagnosticLog,
         requested_failures: tuple[PluginError, ...] = (),
+        settings: tuple[PluginSetting, ...] = (),
     ) -> None:
         self.records = records
+        self.settings = settings
         self.relay = relay
         self.catalog = Catalog(relay, log)
         self._log = log
@@ -70,8 +78,16 @@ class PluginHost:
             raise self._requested_failures[0]
 
 
-def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> PluginHost:
-    """Find, load and register plugins, then hand them ``config``. Never raises because of a plugin."""
+def create_host(
+    selection: PluginSelection,
+    *,
+    config: Mapping[str, Any],
+    doubtful: Mapping[str, Any] = MappingProxyType({}),
+) -> PluginHost:
+    """Find, load and register plugins, then hand them ``config``. Never raises because of a plugin.
+
+    ``doubtful`` settings join it as far as plugins say of them that they name nothing that is run or asked.
+    """
     log = DiagnosticLog()
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -87,12 +103,19 @@ def create_host(selection: PluginSelection, *, config: Mapping[str, Any]) -> Plu
         _report(record, log)
     requested = frozenset(r.name for r in records if r.origin is PluginOrigin.DEVELOPMENT)
     kinds = (*KINDS, *(kind for kinds in owned for kind in kinds))
+    loaded = {name: module for name, module in manager.list_name_plugin() if module is not None}
+    settings = tuple(setting for name in sorted(loaded) for setting in getattr(loaded[name], STATED, ()))
+    if doubtful:
+        harmless = {setting.name for setting in settings if setting.kind is SettingKind.VALUE}
+        offered = HookRelay(manager, log, frozenset(), config, kinds).collect(OPTIONS)
+        harmless |= {o.value.name for o in offered if o.value.kind is SettingKind.VALUE}
+        config = {**{name: value for name, value in doubtful.items() if name in harmless}, **config}
     relay = HookRelay(manager, log, requested, config, kinds)
     notifier = relay.lenient()
     notifier.configure()
     failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
     failures += [failure for failure in notifier.failures if failure.plugin in requested]
-    return PluginHost(records, relay, log, tuple(failures))
+    return PluginHost(records, relay, log, tuple(failures), settings)
 
 
 def _add_owned_specs(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from stevedore.driver import DriverManager
 
 from rpl_core import RPL_API
+from rpl_core.interfaces.options import PluginSetting
 from rpl_core.interrupts import is_ctrl_c
 from rpl_core.plugins.boundary import one_line, traceback_of
 from rpl_core.plugins.discovery import GROUP
@@ -25,6 +26,10 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.plugins.discovery import Candidate
+
+
+#: What a module calls the settings that it reads itself (``PluginSetting``).
+STATED = "RPL_SETTINGS"
 
 
 @frozen
@@ -91,6 +96,9 @@ def _checked(module: Any) -> Loaded | NotLoaded:
         return NotLoaded(
             PluginStatus.INCOMPATIBLE, f"written for RPL_API = {api}; this rpl offers {RPL_API}", api=api
         )
+    stated = vars(module).get(STATED, ())
+    if type(stated) is not tuple or not all(type(setting) is PluginSetting for setting in stated):
+        return NotLoaded(PluginStatus.INVALID, f"{STATED} is no tuple of PluginSetting", api=api)
     return Loaded(module, api)
 
 

@@ -54,7 +54,7 @@ class HookRelay:
         self._manager = manager
         self._log = log
         self._requested = requested
-        self._config = MappingProxyType(dict(config))
+        self.config = MappingProxyType(dict(config))
         self._kinds = tuple(kinds)
         self._modules = sorted(manager.list_name_plugin())
         self._implemented = {name: implemented_hooks(manager, module) for name, module in self._modules}
@@ -62,10 +62,10 @@ class HookRelay:
 
     def lenient(self) -> HookRelay:
         """A relay over the same plugins that raises for none of them: for inspection and notifications."""
-        return HookRelay(self._manager, self._log, frozenset(), self._config, self._kinds)
+        return HookRelay(self._manager, self._log, frozenset(), self.config, self._kinds)
 
     def configure(self) -> None:
-        self._notify("rpl_configure", config=self._config)
+        self._notify("rpl_configure", config=self.config)
 
     def run_started(self, run: RunInfo) -> None:
         self._notify("rpl_run_started", run=run)
@@ -78,7 +78,7 @@ class HookRelay:
     ) -> tuple[Contribution[T], ...]:
         """Every acceptable contribution of ``kind``, of one plugin with ``only``."""
         collected: list[Contribution[T]] = []
-        for plugin, answer in self._answers(kind.hook, {**arguments, "config": self._config}, only):
+        for plugin, answer in self._answers(kind.hook, {**arguments, "config": self.config}, only):
             if type(answer) is not tuple:  # iterating over a class of its own runs the plugin's code
                 problem = f"returned {type(answer).__name__} where a tuple was expected"
                 self._reject(plugin, kind.hook, problem)
@@ -91,7 +91,7 @@ class HookRelay:
     def detect_device(self, agents: tuple[Agent, ...]) -> Contribution[DeviceModel] | None:
         """The first plugin's answer; a second, different one is logged."""
         first: Contribution[DeviceModel] | None = None
-        for plugin, answer in self._answers("rpl_detect_device", {"agents": agents, "config": self._config}):
+        for plugin, answer in self._answers("rpl_detect_device", {"agents": agents, "config": self.config}):
             if not self._accepts(plugin, "rpl_detect_device", DEVICES, answer):
                 continue
             if first is None:

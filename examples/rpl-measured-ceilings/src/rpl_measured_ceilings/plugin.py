@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
 RPL_API = 1
 _SETTINGS = "plugins.measured-ceilings"
+RPL_SETTINGS = (
+    PluginSetting(f"{_SETTINGS}.file", SettingKind.VALUE, "results of a benchmark, which are only read"),
+    PluginSetting(f"{_SETTINGS}.device", SettingKind.VALUE, "the device that was measured"),
+    PluginSetting(f"{_SETTINGS}.row", SettingKind.VALUE, "which row of the file"),
+)
 
 
 @hookimpl

@@ -8,7 +8,7 @@ import attrs
 
 from rpl_core.config.values import flag, one_of, positive
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.options import CommandOption, OptionForm
+from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 
 if TYPE_CHECKING:
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
@@ -83,6 +83,7 @@ CLOCK: CommandOption[float | None] = CommandOption(
     meaning="engine clock for the compute ceilings instead of the maximum",
     metavar="MHZ",
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
     change_device=at_clock,
 )
@@ -95,6 +96,7 @@ BANDWIDTH: CommandOption[float | None] = CommandOption(
     meaning="memory ceiling instead of the data sheet's",
     metavar="GBPS",
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
     change_device=with_bandwidth,
 )
@@ -107,6 +109,7 @@ FLOP_MODEL: CommandOption[str] = CommandOption(
     meaning="how FLOPs are counted",
     metavar="MODEL",
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
 )
 OCCUPANCY_MODE: CommandOption[str] = CommandOption(
@@ -118,6 +121,7 @@ OCCUPANCY_MODE: CommandOption[str] = CommandOption(
     meaning="LDS granule of the occupancy model",
     metavar="MODE",
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
 )
 STRICT: CommandOption[bool] = CommandOption(
@@ -129,6 +133,7 @@ STRICT: CommandOption[bool] = CommandOption(
     meaning="no estimates where a measurement is missing",
     form=OptionForm.FLAG,
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
 )
 COPIES: CommandOption[bool] = CommandOption(
@@ -140,6 +145,7 @@ COPIES: CommandOption[bool] = CommandOption(
     meaning="copies are work of the critical path",
     form=OptionForm.SWITCH,
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
 )
 FULL_GRAPH: CommandOption[bool] = CommandOption(
@@ -160,6 +166,7 @@ NAMES: CommandOption[str] = CommandOption(
     meaning="how kernels are named: short, full or mangled",
     metavar="FORM",
     setting=True,
+    kind=SettingKind.VALUE,
 )
 
 ANALYSIS_OPTIONS: tuple[CommandOption[Any], ...] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rpl_core.config.values import flag, positive, positive_int
-from rpl_core.interfaces.options import CommandOption, OptionForm
+from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 
 __all__ = ["DEEP_ANALYSIS", "DEEP_TIMEOUT", "DEEP_TOP", "OPTIONS"]
 
@@ -17,6 +17,7 @@ DEEP_ANALYSIS: CommandOption[bool] = CommandOption(
     help="Trace the instructions of the most critical kernels in passes of their own.",
     form=OptionForm.FLAG,
     setting=True,
+    kind=SettingKind.VALUE,
     recorded=True,
     meaning="trace the instructions of the most critical kernels",
 )
@@ -28,6 +29,7 @@ DEEP_TOP: CommandOption[int] = CommandOption(
     help="Kernels that --deep-analysis traces (default 3).",
     metavar="N",
     setting=True,
+    kind=SettingKind.VALUE,
     meaning="kernels that a deep analysis traces",
 )
 DEEP_TIMEOUT: CommandOption[float | None] = CommandOption(
@@ -38,6 +40,7 @@ DEEP_TIMEOUT: CommandOption[float | None] = CommandOption(
     help="Seconds that one thread trace may take.",
     metavar="S",
     setting=True,
+    kind=SettingKind.VALUE,
     meaning="seconds that one thread trace may take",
 )
 OPTIONS = (DEEP_ANALYSIS, DEEP_TOP, DEEP_TIMEOUT)

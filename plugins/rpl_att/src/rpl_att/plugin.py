@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.section import ReportSection
 
 RPL_API = 1
+#: Their limits and defaults stand in ``rpl_att.collector.settings``.
+RPL_SETTINGS = (
+    PluginSetting("plugins.att.target-cu", SettingKind.VALUE, "compute unit that is traced"),
+    PluginSetting("plugins.att.shader-engine-mask", SettingKind.VALUE, "shader engines that are traced"),
+    PluginSetting("plugins.att.buffer-bytes", SettingKind.VALUE, "size of the trace buffer"),
+    PluginSetting("plugins.att.activity", SettingKind.VALUE, "rate of the activity counters"),
+    PluginSetting("plugins.att.library-path", SettingKind.PROGRAM, "folder of the decoder library"),
+)
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from typing import Any
 
 from rpl_core.config.values import at_most, one_of
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.options import CommandOption
+from rpl_core.interfaces.options import CommandOption, SettingKind
 
 __all__ = ["KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP"]
 
@@ -40,6 +40,7 @@ TOP: CommandOption[int] = CommandOption(
     meaning="kernels in the table of the text report",
     metavar="N",
     setting=True,
+    kind=SettingKind.VALUE,
 )
 SORT: CommandOption[str] = CommandOption(
     name="sort",
@@ -50,6 +51,7 @@ SORT: CommandOption[str] = CommandOption(
     meaning="order of the kernels in the text report",
     metavar="KEY",
     setting=True,
+    kind=SettingKind.VALUE,
 )
 KERNEL: CommandOption[str | None] = CommandOption(
     name="kernel",

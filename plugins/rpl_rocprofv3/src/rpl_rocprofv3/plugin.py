@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.reader import Reader
 
 RPL_API = 1
+_EXECUTABLE = PluginSetting("plugins.rocprofv3.executable", SettingKind.PROGRAM, "the profiler to run")
+RPL_SETTINGS = (_EXECUTABLE,)
 
 
 @hookimpl
@@ -47,5 +50,5 @@ def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
 
 def _executable(config: Mapping[str, Any]) -> str | None:
     """The configured profiler, or None to search for one."""
-    executable = config.get("plugins.rocprofv3.executable")
+    executable = config.get(_EXECUTABLE.name)
     return None if executable is None else str(executable)

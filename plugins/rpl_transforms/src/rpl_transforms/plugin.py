@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
     from rpl_analysis.interfaces import Rule
     from rpl_optimize.interfaces.transformation import Transformation
 
 RPL_API = 1
+_DISTINCT = PluginSetting(
+    "plugins.transforms.distinct-pointers", SettingKind.VALUE, "kernels whose pointers never overlap"
+)
+RPL_SETTINGS = (_DISTINCT,)
 
 
 @hookimpl
@@ -21,7 +26,7 @@ def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]
     from rpl_transforms.threads_per_block import ThreadsPerBlock
     from rpl_transforms.vector_loads import VectorLoads
 
-    distinct = config.get("plugins.transforms.distinct-pointers")
+    distinct = config.get(_DISTINCT.name)
     return (ThreadsPerBlock(), Restrict(kernels_of(distinct)), VectorLoads(), LdsPadding())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rpl_core.config.values import text
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
-from rpl_core.interfaces.options import CommandOption
+from rpl_core.interfaces.options import CommandOption, SettingKind
 from rpl_core.values import frozen
 
 _REMEDY = (
@@ -47,6 +47,7 @@ NATIVE_FOLDER: CommandOption[Path | None] = CommandOption(
     help="Build folder of rpl's native part, instead of the installed rpl-native.",
     metavar="DIR",
     setting=True,
+    kind=SettingKind.PROGRAM,
 )
 REPLAY_LAUNCHER: CommandOption[tuple[str, ...]] = CommandOption(
     name="replay-launcher",
@@ -56,6 +57,7 @@ REPLAY_LAUNCHER: CommandOption[tuple[str, ...]] = CommandOption(
     help="Words before the replayer's own command, such as 'numactl --cpunodebind 0'.",
     metavar="WORDS",
     setting=True,
+    kind=SettingKind.PROGRAM,
 )
 
 

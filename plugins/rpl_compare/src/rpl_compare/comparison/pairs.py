@@ -12,7 +12,7 @@ from rpl_compare.comparison.compare import CompareRequest, Comparison, compare_p
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.judging import decide
 from rpl_compare.comparison.manifest import FOLDERS, read_manifest
-from rpl_compare.comparison.model import Outcome, Verdict
+from rpl_compare.comparison.model import Outcome, Statistic, Verdict
 from rpl_compare.comparison.side import Side, observe_pass
 from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.errors import BadDataError, NoVerdictError, UsageError
@@ -94,17 +94,26 @@ def _cut_short(pairs: int, measure: MeasureRequest) -> Diagnostic:
 
 def compare_stored_pairs(directory: Path, readers: Readers, request: CompareRequest) -> Comparison:
     """All pairs of which both runs finished; an interrupted comparison gives what it has."""
+    base, new = stored_sides(directory, readers, request.statistic)
+    looks = read_manifest(directory).looks
+    return compare_pairs(base, new, request, looks or (len(base.runs),))
+
+
+def stored_sides(
+    directory: Path, readers: Readers, statistic: Statistic = Statistic.SUM
+) -> tuple[Side, Side]:
+    """Base and new of a directory of pairs, read from recordings. Raises ``NoVerdictError`` without pairs."""
     manifest = read_manifest(directory)
     pairs = _complete_pairs(manifest)
     if not pairs:
         raise NoVerdictError(
             f"{directory} holds no complete pair", cause=manifest.reason, next_step="measure again"
         )
-    sides = [
-        _side(label, directory / folder, [pair[label] for pair in pairs], readers, request)
+    base, new = (
+        _side(label, directory / folder, [pair[label] for pair in pairs], readers, statistic)
         for label, folder in FOLDERS.items()
-    ]
-    return compare_pairs(sides[0], sides[1], request, manifest.looks or (len(pairs),))
+    )
+    return base, new
 
 
 def _complete_pairs(manifest: ComparisonManifest) -> list[Mapping[str, str]]:
@@ -116,9 +125,7 @@ def _complete_pairs(manifest: ComparisonManifest) -> list[Mapping[str, str]]:
     return [pairs[pair] for pair in sorted(pairs) if len(pairs[pair]) == len(FOLDERS)]
 
 
-def _side(
-    label: str, directory: Path, names: Sequence[str], readers: Readers, request: CompareRequest
-) -> Side:
+def _side(label: str, directory: Path, names: Sequence[str], readers: Readers, statistic: Statistic) -> Side:
     if not is_run_directory(directory):
         raise BadDataError(f"{directory} is no run directory", cause="the comparison was moved in parts")
     manifest = load_manifest(directory)
@@ -128,8 +135,7 @@ def _side(
         raise BadDataError(f"{directory} lacks the run {missing[0]!r} that its comparison names")
     copies = bool(manifest.options.get("focus_critical"))
     observed = [
-        observe_pass(directory, entries[name], readers, request.statistic, include_copies=copies)
-        for name in names
+        observe_pass(directory, entries[name], readers, statistic, include_copies=copies) for name in names
     ]
     return Side(
         label=label,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rpl_core.errors import UsageError
+from rpl_llm_unroll.plugin import RPL_SETTINGS
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
@@ -49,13 +50,9 @@ _LLM_OPTIONS = (
         "--allow-secret-lines", metavar="N,...", help="Lines of the source that only look like secrets."
     ),
 )
-#: Settings that may stand in the configuration file as ``plugins.llm-unroll.<name>``.
-CONFIGURABLE = (
-    *("model", "base-url", "temperature", "seed", "max-tokens", "token-budget", "money-budget"),
-    *("price-in", "price-out", "llm-timeout"),
-)
+#: Options that may stand in the configuration file, with their names there.
+CONFIGURABLE = {setting.name.rpartition(".")[2]: setting.name for setting in RPL_SETTINGS}
 _NAMES = (*CONFIGURABLE, "replay-llm", "replay-other-figures", "allow-secret-lines")
-_FILE_PREFIX = "plugins.llm-unroll."
 
 
 def form_options(command: F) -> F:
@@ -89,12 +86,12 @@ def split_flags(flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
 
 def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, str]:
     """Options for ``ProposalRequest``: flag, then configuration file; what is absent keeps its default."""
-    view = session.configuration.plugin_view()
+    view = session.host.relay.config
     options = {}
     for name in _NAMES:
         value = flags[name.replace("-", "_")]
         if value is None and name in CONFIGURABLE:
-            value = view.get(_FILE_PREFIX + name)
+            value = view.get(CONFIGURABLE[name])
         if value is not None and value is not False:
             options[name] = "true" if value is True else str(value)
     form = chosen_form(flags)

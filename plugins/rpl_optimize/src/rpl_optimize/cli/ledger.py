@@ -39,7 +39,8 @@ def ledger_group() -> None:
 def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) -> int:
     """Check the chain of hashes and work out every verdict again from its evidence.
 
-    In a session's directory sources, programs, recordings and optimize.json must be the recorded ones too.
+    In a session's directory all files must be the recorded ones too: times, gains and optimize.json are
+    worked out again from the recordings and the ledger. What the ledger says nothing of is named.
     Exit code 0: everything is as recorded; 1: something differs; 65: a line was changed, lost or torn.
     """
     import attrs
@@ -48,9 +49,12 @@ def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) 
     from rpl_optimize.ledger.session_files import verify_session_files
     from rpl_optimize.ledger.signature import read_key, signature_problem
     from rpl_optimize.ledger.verify import verify_ledger
+    from rpl_optimize.loop.recorded_session import verify_recorded_session
     from rpl_optimize.session_layout import ledger_path
 
-    output = session_of(context).output
+    session = session_of(context)
+    output = session.output
+    not_bound: tuple[str, ...] = ()
     ledger = ledger_path(path)
     secret = None if key is None else read_key(key)
     verified = verify_ledger(ledger)
@@ -62,12 +66,20 @@ def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) 
             output.line("signature: made with this key, over every line")
     if path.is_dir():
         files = verify_session_files(path)
-        verified = attrs.evolve(verified, problems=(*verified.problems, *files.problems))
+        again = verify_recorded_session(path, lambda: session.host.catalog.readers().contributions)
+        verified = attrs.evolve(
+            verified,
+            problems=(*verified.problems, *files.problems, *again.problems),
+            notes=(*verified.notes, *again.notes),
+        )
+        not_bound = files.not_bound
         if not as_json:
             output.line(f"files: {files.checked} compared with what the ledger says of them")
     if as_json:
-        output.json(_plain(verified))
+        output.json({**_plain(verified), "not_bound": list(not_bound)})
     else:
+        for name in not_bound:
+            output.line(f"not bound to the chain: {name}")
         _print(output, verified)
     return int(ExitCode.OK if verified.agrees else ExitCode.NEGATIVE_FINDING)
 
@@ -130,6 +142,8 @@ def _print(output: Output, verified: Verification) -> None:
         output.line(f"candidate {verdict.candidate}: {recorded.verdict} at {recorded.stage}: {state}")
     for line, problem in verified.problems:
         output.line(f"line {line}: {problem}")
+    for line, note in verified.notes:
+        output.line(f"line {line}, a note: {note}")
     if not verified.verdicts:
         output.line("no verdict was recorded")
     if not verified.finished:
@@ -146,6 +160,7 @@ def _plain(verified: Verification) -> dict[str, Any]:
         "last_sha256": verified.last_sha256,
         "verdicts": [_verdict(verdict) for verdict in verified.verdicts],
         "problems": [{"line": line, "problem": problem} for line, problem in verified.problems],
+        "notes": [{"line": line, "note": note} for line, note in verified.notes],
     }
 
 

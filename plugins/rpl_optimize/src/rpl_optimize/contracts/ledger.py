@@ -33,7 +33,10 @@ PlannedStage = Literal["kernel_alone", "measurement", "remeasurement", "placemen
 
 
 class SessionStartedData(Part):
-    """What the user asked for. ``options`` are those of the command line, by name."""
+    """What the user asked for. ``options`` are those of the command line, by name.
+
+    ``request_sha256`` is of ``request.json``; null in older sessions.
+    """
 
     tool_version: str
     command: tuple[str, ...]
@@ -42,6 +45,7 @@ class SessionStartedData(Part):
     proposer: str
     policy: PolicyPart
     options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    request_sha256: Sha256 | None = None
 
 
 class ResumedData(Part):
@@ -77,8 +81,17 @@ class TargetChosenData(Part):
     rule: RulePart | None = None
 
 
+class GrowingPart(Part):
+    """A file that only grows: the hash of its first ``size_bytes``."""
+
+    size_bytes: int = Field(ge=0)
+    sha256: Sha256
+
+
 class ProposedData(Part):
     """A candidate. ``repairs`` counts the repair turns that led to it.
+
+    ``records`` are files that its proposer keeps in the session's directory, as they were then.
 
     ``transformation`` proposes the edit, null where the proposer made it. ``expected_gain`` is the part of
     the application's time that the documents leave for it, at least and at most; ``rests_on`` their values.
@@ -99,6 +112,7 @@ class ProposedData(Part):
     lds_growth: int | None = None
     expected_gain: tuple[float, float] | None = None
     rests_on: dict[str, float | int | str | None] = Field(default_factory=dict)
+    records: dict[str, GrowingPart] = Field(default_factory=dict)
 
 
 class GuardedData(Part):
@@ -177,7 +191,10 @@ class AcceptedData(Part):
 
 
 class RolledBackData(Part):
+    """``predicted_gain``: of a candidate that was measured afresh all the same."""
+
     candidate: int
+    predicted_gain: float | None = None
     verdict: VerdictName
     reason: str
 
@@ -193,10 +210,13 @@ class WrittenData(Part):
 
 
 class FinishedData(Part):
+    """``files``: all else in the session's directory, files and whole folders, with a hash over each."""
+
     termination_reason: TerminationName
     termination_detail: str | None = None
     verdict: VerdictName | None = None
     source_sha256: Sha256 | None = None  # of the user's file at the end
+    files: dict[str, Sha256] = Field(default_factory=dict)
 
 
 class RecoveredData(Part):

@@ -13,6 +13,7 @@ import attrs
 
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
+    BaselineProfiledData,
     FinishedData,
     JudgedData,
     PlannedData,
@@ -52,6 +53,9 @@ class Decisions:
             most = data.options.get("max_iters")
             self._source_sha256 = data.source_sha256
             self._most = most if isinstance(most, int) else None
+        elif isinstance(data, BaselineProfiledData):
+            if data.source_sha256 != self._source_sha256:
+                yield f"baseline {data.number} is not the version to beat"
         elif isinstance(data, ProposedData):
             yield from self._take_proposed(data)
         elif isinstance(data, JudgedData):

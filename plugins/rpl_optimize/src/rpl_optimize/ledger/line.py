@@ -21,6 +21,8 @@ from rpl_optimize.ledger.events import LedgerEvent
 FIRST_PREVIOUS = "0" * 64
 #: Longest line in bytes that is written or read (chosen: a judgement of 30 pairs takes a few thousand).
 MAX_LINE_BYTES = 4 << 20
+#: Of ``time_utc``.
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 _KEYS = {"sequence", "time_utc", "event", "data", "previous_sha256", "sha256"}
 _MOST_TIME_CHARACTERS = 64
 

@@ -1,10 +1,16 @@
-"""Whether the files of a session are those that its ledger tells of: sources, programs and the result."""
+"""Whether the files of a session are those that its ledger tells of, and which ones it does not tell of.
+
+Sources, programs, recordings and what a proposer keeps are bound when they are made, everything else by the
+last line of a session. What came later, or was made by a session that was killed, is not bound, and is named.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+from functools import partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,7 +22,9 @@ from rpl_optimize.contracts.ledger import (
     BaselineProfiledData,
     BuiltData,
     FinishedData,
+    GrowingPart,
     MeasuredData,
+    ModelledData,
     PlacementData,
     ProposedData,
     RolledBackData,
@@ -25,23 +33,34 @@ from rpl_optimize.contracts.ledger import (
 from rpl_optimize.contracts.optimize import OptimizeDocument
 from rpl_optimize.ledger.events import CONTRACTS
 from rpl_optimize.ledger.read import read_ledger
-from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
+from rpl_optimize.ledger.signature import SIGNATURE
+from rpl_optimize.session_layout import BASELINES, CANDIDATES, DOCUMENT, LEDGER, ORIGINAL, REQUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rpl_core.contracts.common import Part
     from rpl_optimize.contracts.optimize import BuildPart
 
+#: The chain itself, what signs it, and what is worked out from it again.
+_OF_THE_LEDGER = frozenset({LEDGER, SIGNATURE, DOCUMENT})
+
 
 @attrs.define
 class SessionFiles:
-    """``problems`` are (line of the ledger, sentence); ``checked`` counts files."""
+    """``problems`` are (line of the ledger, sentence); ``checked`` counts files.
+
+    ``not_bound`` are files and folders of which the ledger says nothing.
+    """
 
     root: Path
     problems: list[tuple[int, str]] = attrs.field(factory=list)
     checked: int = 0
+    not_bound: tuple[str, ...] = ()
+    _bound: set[str] = attrs.field(factory=set)
+    _records: dict[str, tuple[int, GrowingPart]] = attrs.field(factory=dict)
+    _last: tuple[int, FinishedData] | None = None
     _sources: dict[int, str] = attrs.field(factory=dict)
     _decided: dict[int, tuple[str, str]] = attrs.field(factory=dict)
     _finished: bool = False
@@ -49,12 +68,12 @@ class SessionFiles:
     def take(self, line: int, data: Part) -> None:
         for name, digest in _named(data):
             self._compare(line, name, digest, sha256_of, ("", "the recorded one"))
-        if isinstance(data, BaselineProfiledData | MeasuredData | PlacementData):
-            for name, digest in data.recordings.items():
-                self._compare(
-                    line, name, digest, digest_of_recording, ("the recording ", "the one that was made")
-                )
+        for name, digest in _recordings(data).items():
+            self._compare(
+                line, name, digest, digest_of_recording, ("the recording ", "the one that was made")
+            )
         if isinstance(data, ProposedData):
+            self._records.update((name, (line, part)) for name, part in data.records.items())
             self._sources[data.candidate] = data.source_sha256
         elif isinstance(data, AcceptedData):
             self._decided[data.candidate] = (data.source_sha256, "accepted")
@@ -62,15 +81,18 @@ class SessionFiles:
             self._decided[data.candidate] = (self._sources.get(data.candidate, ""), data.verdict)
         # Without a verdict it was interrupted: the result may be behind the decisions.
         self._finished = isinstance(data, FinishedData) and data.verdict is not None
+        if isinstance(data, FinishedData):
+            self._last = line, data
 
     def _compare(
         self, line: int, name: str, digest: str, digest_of: Callable[[Path], str], words: tuple[str, str]
     ) -> None:
         what, expected = words
-        path = (self.root / name).resolve()
+        path = self.root / name
         self.checked += 1
+        self._bound.add(name)
         try:
-            if not path.is_relative_to(self.root.resolve()):
+            if not path.parent.resolve().is_relative_to(self.root.resolve()):
                 self.problems.append((line, f"{name} lies outside of the session"))
             elif digest_of(path) != digest:
                 self.problems.append((line, f"{what}{name} is not {expected}"))
@@ -79,6 +101,7 @@ class SessionFiles:
 
     def end(self, line: int) -> None:
         """Compare the result with the decisions; of a session under way it may be behind."""
+        self._compare_rest(line)
         self.checked += 1
         try:
             document = OptimizeDocument.model_validate_json((self.root / DOCUMENT).read_bytes())
@@ -94,6 +117,83 @@ class SessionFiles:
         missing = [n for n in self._decided if n not in stated and self._finished]
         for number in sorted((*different, *missing)):
             self.problems.append((line, f"{DOCUMENT} says something else of candidate {number}"))
+
+    def _compare_rest(self, line: int) -> None:
+        """What proposers keep as far as it was told, and all that the last line of the session binds."""
+        ended, finished = (
+            (0, FinishedData(termination_reason="interrupted")) if not self._last else self._last
+        )
+        for name, digest in finished.files.items():
+            # What a proposer keeps goes on growing when an interrupted session does.
+            if ended == line or name not in self._records:
+                words = ("", "as it was when the session ended")
+                self._compare(ended, name, digest, _digest_of, words)
+        for name, (told, part) in self._records.items():
+            if name not in finished.files or ended != line:
+                grown = partial(_sha256_of_first, size_bytes=part.size_bytes)
+                self._compare(told, name, part.sha256, grown, ("the beginning of ", "the recorded one"))
+                if self._is_longer(name, part.size_bytes):
+                    self.not_bound += (f"{name} behind its first {part.size_bytes} bytes",)
+        self.not_bound += tuple(unbound(self.root, frozenset(self._bound)))
+
+    def _is_longer(self, name: str, size_bytes: int) -> bool:
+        path = self.root / name
+        return path.is_file() and path.stat().st_size > size_bytes
+
+
+def bound_by(ledger: Path) -> frozenset[str]:
+    """Files and folders, relative to the session's directory, of which ``ledger`` holds hashes."""
+    bound: set[str] = set()
+    for entry in read_ledger(ledger):
+        data = CONTRACTS[entry.event].model_validate(entry.data)
+        bound.update(name for name, _ in _named(data))
+        bound.update(_recordings(data))
+    return frozenset(bound)
+
+
+def unbound(root: Path, bound: frozenset[str]) -> Mapping[str, str]:
+    """All else in ``root`` with a hash over each: files, and folders in which nothing is bound as a whole."""
+    found: dict[str, str] = {}
+    opened = {parent.as_posix() for name in bound for parent in PurePosixPath(name).parents}
+    opened |= {".", BASELINES, CANDIDATES}
+    folders = [root]
+    while folders:
+        for path in sorted(folders.pop().iterdir()):
+            name = path.relative_to(root).as_posix()
+            if name in bound or name in _OF_THE_LEDGER:
+                continue
+            if path.is_dir() and not path.is_symlink() and name in opened:
+                folders.append(path)
+            else:
+                found[name] = _digest_of(path)
+    return dict(sorted(found.items()))
+
+
+def growing_files(root: Path) -> Mapping[str, GrowingPart]:
+    """Files that a proposer keeps beside the session's own, as they are now."""
+    paths = sorted(path for path in root.iterdir() if path.is_file() and not path.is_symlink())
+    others = [path for path in paths if path.name not in _OF_THE_LEDGER | {REQUEST}]
+    return {path.name: GrowingPart(size_bytes=path.stat().st_size, sha256=sha256_of(path)) for path in others}
+
+
+def _digest_of(path: Path) -> str:
+    """Of a file, a link or a whole folder."""
+    if path.is_symlink():
+        return hashlib.sha256(b"link " + os.fsencode(path.readlink())).hexdigest()
+    if path.is_dir():
+        return digest_of_recording(path)
+    if path.exists() and not path.is_file():  # a pipe: reading it would wait
+        return hashlib.sha256(b"no file").hexdigest()
+    return sha256_of(path)
+
+
+def _sha256_of_first(path: Path, size_bytes: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while size_bytes > 0 and (block := stream.read(min(size_bytes, 1 << 20))):
+            digest.update(block)
+            size_bytes -= len(block)
+    return digest.hexdigest()
 
 
 def digest_of_recording(directory: Path) -> str:
@@ -128,10 +228,18 @@ def verify_session_files(root: Path) -> SessionFiles:
     return files
 
 
+def _recordings(data: Part) -> Mapping[str, str]:
+    if isinstance(data, BaselineProfiledData | MeasuredData | PlacementData | ModelledData):
+        return data.recordings
+    return {}
+
+
 def _named(data: Part) -> Iterator[tuple[str, str]]:
     """Files with their hashes, relative to the session's directory."""
     if isinstance(data, SessionStartedData):
         yield f"{ORIGINAL}/{data.source.rpartition('/')[2]}", data.source_sha256
+        if data.request_sha256 is not None:
+            yield REQUEST, data.request_sha256
     elif isinstance(data, ProposedData) and data.source is not None:
         yield data.source, data.source_sha256
     elif isinstance(data, BaselineProfiledData | BuiltData) and data.build is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,8 @@ from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import JudgedData, SessionStartedData
 from rpl_optimize.ledger.decisions import Decisions, SharedError, alike
 from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
-from rpl_optimize.ledger.line import FIRST_PREVIOUS
+from rpl_optimize.ledger.figures import figure_problems
+from rpl_optimize.ledger.line import FIRST_PREVIOUS, TIME_FORMAT
 from rpl_optimize.ledger.plans import Plans
 from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
 from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
@@ -41,13 +44,17 @@ class ReplayedVerdict:
 
 @frozen
 class Verification:
-    """What was replayed. ``problems`` are (line, sentence) about events that contradict each other."""
+    """What was replayed. ``problems`` are (line, sentence) about events that contradict each other.
+
+    ``notes`` are the same about what is no contradiction.
+    """
 
     lines: int
     verdicts: tuple[ReplayedVerdict, ...]
     problems: tuple[tuple[int, str], ...]
     finished: bool
     last_sha256: str
+    notes: tuple[tuple[int, str], ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -67,6 +74,7 @@ def verify_ledger(path: Path) -> Verification:
         problems=tuple(replay.problems),
         finished=replay.last is LedgerEvent.FINISHED,
         last_sha256=replay.last_sha256,
+        notes=tuple(replay.notes),
     )
 
 
@@ -81,6 +89,8 @@ class _Replay:
     policy: PolicyPart | None = None
     verdicts: list[ReplayedVerdict] = attrs.field(factory=list)
     problems: list[tuple[int, str]] = attrs.field(factory=list)
+    notes: list[tuple[int, str]] = attrs.field(factory=list)
+    _clock: datetime | None = None
     _recorded: RecordedEvidence = attrs.field(factory=RecordedEvidence)
     _decisions: Decisions = attrs.field(factory=Decisions)
     _plans: Plans = attrs.field(factory=Plans)
@@ -88,6 +98,7 @@ class _Replay:
 
     def take(self, entry: LedgerEntry) -> None:
         data = _parsed(self.path, entry)
+        self._take_time(entry)
         if (entry.sequence == 1) is not isinstance(data, SessionStartedData):
             self._object(entry, "a session begins with session_started, once")
         if isinstance(data, SessionStartedData):
@@ -96,9 +107,24 @@ class _Replay:
             self._judged(entry, data)
         self._recorded.take(entry.event, data)
         found = (*self._plans.take(entry, data), *self._decisions.take(data), *self._error.take(data))
-        for problem in found:
+        for problem in (*found, *figure_problems(data)):
             self._object(entry, problem)
         self.lines, self.last, self.last_sha256 = entry.sequence, entry.event, entry.sha256
+
+    def _take_time(self, entry: LedgerEntry) -> None:
+        """Order is that of the sequence; a clock is set back now and then, but never by decades."""
+        try:
+            now = datetime.strptime(entry.time_utc, TIME_FORMAT).replace(tzinfo=timezone.utc)
+        except ValueError:
+            self._object(entry, f"{entry.time_utc[:40]!r} is no time")
+            return
+        latest = datetime.now(timezone.utc) + _CLOCK_TOLERANCE
+        if not _FIRST_YEAR <= now.year <= latest.year:
+            self._object(entry, f"it was not written in {now.year}")
+        if self._clock is not None and now < self._clock:
+            back_s = (self._clock - now).total_seconds()
+            self.notes.append((entry.sequence, f"the clock was {back_s:g} s behind that of the line before"))
+        self._clock = now
 
     def _object(self, entry: LedgerEntry, problem: str) -> None:
         self.problems.append((entry.sequence, problem))
@@ -118,6 +144,9 @@ class _Replay:
                 self._object(entry, problem)
 
 
+#: The year of the first version; the clock of who verifies may be behind.
+_FIRST_YEAR = 2025
+_CLOCK_TOLERANCE = timedelta(days=1)
 #: Part of the evidence -> what it holds, and the event that recorded it.
 _STAGES = {
     "source_guards": ("guards", "source_guarded"),
@@ -133,6 +162,9 @@ _STAGES = {
 }
 
 
+_FIGURE = re.compile(r"\d+(?:\.\d+)?")
+
+
 def _parsed(path: Path, entry: LedgerEntry) -> Part:
     try:
         return CONTRACTS[entry.event].model_validate(entry.data)
@@ -144,7 +176,13 @@ def _parsed(path: Path, entry: LedgerEntry) -> Part:
 
 
 def _differences(recorded: JudgementPart, replayed: JudgementPart) -> Iterator[str]:
-    """Reasons are prose, which a later version may word better; everything else must be the same."""
+    """Reasons are prose, which a later version may word better; everything else must be the same.
+
+    But a figure in a reason is one of the evidence.
+    """
+    invented = set(_FIGURE.findall(recorded.reason)) - set(_FIGURE.findall(replayed.reason))
+    if invented:
+        yield f"the reason tells of {', '.join(sorted(invented))}, which the evidence does not"
     for name in ("verdict", "stage", "verified"):
         before, now = getattr(recorded, name), getattr(replayed, name)
         if before != now:

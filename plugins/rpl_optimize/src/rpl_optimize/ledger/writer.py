@@ -20,7 +20,14 @@ from rpl_core.process.storage import storage_error
 from rpl_core.text.safety import encodable
 from rpl_core.values import frozen
 from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
-from rpl_optimize.ledger.line import FIRST_PREVIOUS, MAX_LINE_BYTES, LedgerEntry, encode, make_entry
+from rpl_optimize.ledger.line import (
+    FIRST_PREVIOUS,
+    MAX_LINE_BYTES,
+    TIME_FORMAT,
+    LedgerEntry,
+    encode,
+    make_entry,
+)
 from rpl_optimize.ledger.read import read_ledger
 
 if TYPE_CHECKING:
@@ -215,7 +222,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.now(timezone.utc).strftime(TIME_FORMAT)
 
 
 def _plain(event: LedgerEvent, data: Part | Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
 from rpl_core.values import frozen
-from rpl_optimize.measurement.gains import gains_of
+from rpl_optimize.measurement.gains import Gains, gains_of
 from rpl_optimize.measurement.placement import placement_share
 
 if TYPE_CHECKING:
@@ -92,14 +92,19 @@ def measured_facts(evidence: EvidencePart) -> dict[str, object]:
     }
 
 
+def gains_of_fresh(evidence: EvidencePart) -> Gains:
+    """Those of the fresh measurement; without one nothing is reported."""
+    fresh = evidence.remeasurement
+    return Gains() if fresh is None or fresh.look is None else gains_of(fresh)
+
+
 def candidate_gains(
     evidence: EvidencePart, baseline: Baseline, target: Target, host: PluginHost
 ) -> CandidateGains:
-    """Gains from the fresh measurement; without one nothing is reported."""
-    fresh = evidence.remeasurement
+    """Gains from the fresh measurement, and what the baseline's recording predicts for them."""
+    fresh, gains = evidence.remeasurement, gains_of_fresh(evidence)
     if fresh is None or fresh.look is None:
         return CandidateGains()
-    gains = gains_of(fresh)
     predicted = predicted_gain(
         (baseline.profile_directory,),
         host.catalog.readers().contributions,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
 from rpl_optimize.ledger.events import LedgerEvent
+from rpl_optimize.ledger.session_files import growing_files
 from rpl_optimize.loop.accept import digest
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class SessionRecords:
                 "lds_growth": proposed.candidate.lds_growth,
                 "expected_gain": None if evidence is None else evidence.expected_gain,
                 "rests_on": {} if evidence is None else dict(evidence.facts),
+                "records": growing_files(self._session.root),
             },
         )
         guarded = {"candidate": proposed.number, "guards": proposed.guards}
@@ -127,7 +129,12 @@ class SessionRecords:
         verdict = candidate.judgement
         self._session.record(
             LedgerEvent.ROLLED_BACK,
-            {"candidate": candidate.number, "verdict": verdict.verdict, "reason": verdict.reason},
+            {
+                "candidate": candidate.number,
+                "predicted_gain": candidate.predicted_gain,
+                "verdict": verdict.verdict,
+                "reason": verdict.reason,
+            },
         )
 
     def written(self, candidate: int, written: Written) -> None:
@@ -159,6 +166,7 @@ class SessionRecords:
                 "termination_detail": detail,
                 "verdict": verdict,
                 "source_sha256": _hash_of(self._session.request.source),
+                "files": self._session.files(),
             },
         )
 

@@ -27,7 +27,7 @@ from rpl_optimize.ledger.read import read_ledger
 from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.loop.candidate_gains import measured_facts
+from rpl_optimize.loop.candidate_gains import gains_of_fresh, measured_facts
 from rpl_optimize.loop.state import LoopState, OpenEnd, Settled, Unfinished
 from rpl_optimize.measurement.verdict import judge
 from rpl_optimize.session_layout import LEDGER, ORIGINAL
@@ -100,18 +100,19 @@ def replay_session(
     entries: Iterable[LedgerEntry], root: Path, original: bytes, policy: PolicyPart
 ) -> Resumed:
     """Fold the ledger. Sources are taken from the session's directory and must have the recorded hash."""
-    folding = _Folding(root, Resumed(original, LoopState(original), policy))
+    folding = Folding(root, Resumed(original, LoopState(original), policy))
     for entry in entries:
         folding.take(entry.event, CONTRACTS[entry.event].model_validate(entry.data))
     return folding.resumed()
 
 
-class _Folding:
+class Folding:
     """The session as far as its events were taken."""
 
     def __init__(self, root: Path, resumed: Resumed) -> None:
         self._root = root
         self._resumed = resumed
+        self.state = resumed.state
         self._recorded = RecordedEvidence()
         self._proposed: ProposedData | None = None
         self._judged: JudgedData | None = None
@@ -120,6 +121,10 @@ class _Folding:
     def take(self, event: LedgerEvent, data: Part) -> None:
         """One event in order; those that change nothing here are passed over."""
         self._recorded.take(event, data)
+        self.take_data(data)
+
+    def take_data(self, data: Part) -> None:
+        """The same without what the stages of a candidate under way recorded."""
         if isinstance(data, BaselineProfiledData):
             self._resumed.state.set_dominant(data.dominant)
         elif isinstance(data, ProposedData):
@@ -134,7 +139,7 @@ class _Folding:
         elif isinstance(data, RolledBackData):
             # The reason of the rollback: the user may have declined what the evidence accepts.
             changes = {"verdict": data.verdict, "reason": data.reason}
-            self._decide(self._judgement().model_copy(update=changes))
+            self._decide(self._judgement().model_copy(update=changes), data)
         elif isinstance(data, WrittenData):
             self._resumed.state.ours, self._resumed.written, self._write = data.sha256, data, None
         elif isinstance(data, FinishedData):
@@ -155,10 +160,10 @@ class _Folding:
         self._write = data.candidate
         self._decide(self._judgement(), data)
 
-    def _decide(self, judgement: JudgementPart, accepted: AcceptedData | None = None) -> None:
+    def _decide(self, judgement: JudgementPart, data: AcceptedData | RolledBackData) -> None:
         evidence = EvidencePart() if self._judged is None else self._judged.evidence
-        candidate = _candidate(self._expect_proposed(), judgement, evidence, accepted)
-        self._resumed.state.add(candidate, accepted=accepted is not None)
+        candidate = _candidate(self._expect_proposed(), judgement, evidence, data.predicted_gain)
+        self._resumed.state.add(candidate, accepted=isinstance(data, AcceptedData))
         self._proposed = None
 
     def _settled(self) -> Settled | None:
@@ -227,8 +232,9 @@ def _candidate(
     proposed: ProposedData,
     judgement: JudgementPart,
     evidence: EvidencePart,
-    accepted: AcceptedData | None = None,
+    predicted_gain: float | None = None,
 ) -> CandidatePart:
+    gains = gains_of_fresh(evidence)
     return CandidatePart(
         number=proposed.candidate,
         kernel=proposed.kernel,
@@ -238,8 +244,8 @@ def _candidate(
         judgement=judgement,
         source=proposed.source,
         **measured_facts(evidence),
-        predicted_gain=None if accepted is None else accepted.predicted_gain,
-        measured_gain=None if accepted is None else accepted.measured_gain,
-        kernel_gain=None if accepted is None else accepted.kernel_gain,
-        kernel_gain_interval=None if accepted is None else accepted.kernel_gain_interval,
+        predicted_gain=predicted_gain,
+        measured_gain=gains.application,
+        kernel_gain=gains.kernel,
+        kernel_gain_interval=gains.kernel_interval,
     )

@@ -374,6 +374,8 @@ class OptimizeLoop:
         # An interrupted session may go on: nothing is said of it as a whole.
         found = session_verdict(c.judgement.verdict for c in candidates)
         verdict = None if ending.reason == "interrupted" else found
+        # Before the last line, which binds it with all other files.
+        best = keep_best(self._session.root, self._request.source, self._request.suffix, candidates)
         self._records.finished(ending.reason, ending.detail, verdict)
         self._session.update(
             state="finished",
@@ -381,8 +383,6 @@ class OptimizeLoop:
             termination_detail=ending.detail,
             verdict=verdict,
             candidates=candidates,
-            modelled_source=keep_best(
-                self._session.root, self._request.source, self._request.suffix, candidates
-            ),
+            modelled_source=best,
             dominance_shifts=tuple(self._state.shifts),
         )

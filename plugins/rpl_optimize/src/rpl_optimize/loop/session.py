@@ -11,13 +11,14 @@ from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION
 from rpl_core.documents.bundle import to_json
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.digest import sha256_of
 from rpl_core.text.safety import encodable
 from rpl_optimize.contracts.optimize import OptimizeDocument
 from rpl_optimize.ledger.events import LedgerEvent
 from rpl_optimize.ledger.plans import seed_after
-from rpl_optimize.ledger.session_files import digest_of_recording
+from rpl_optimize.ledger.session_files import bound_by, digest_of_recording, unbound
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.session_layout import DOCUMENT, ORIGINAL
+from rpl_optimize.session_layout import DOCUMENT, ORIGINAL, REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ class OptimizeSession:
                 "proposer": self.document.proposer,
                 "policy": self.request.policy,
                 "options": options,
+                "request_sha256": _hash_of(self.root / REQUEST),
             },
         )
 
@@ -99,6 +101,10 @@ class OptimizeSession:
         self.document = self.document.model_copy(update=changes)
         self.save()
 
+    def files(self) -> Mapping[str, str]:
+        """Hashes of everything in the directory that the ledger does not tell of yet."""
+        return unbound(self.root, bound_by(self.ledger.path))
+
     def save(self) -> None:
         write_atomic(self.root / DOCUMENT, to_json(self.document))
 
@@ -108,6 +114,10 @@ class OptimizeSession:
 
     def relative(self, path: Path) -> str:
         return str(path.relative_to(self.root))
+
+
+def _hash_of(path: Path) -> str | None:
+    return sha256_of(path) if path.is_file() else None
 
 
 def _first(request: OptimizeRequest, original: bytes, proposer: str) -> OptimizeDocument:
