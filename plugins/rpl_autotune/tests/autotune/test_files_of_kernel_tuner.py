@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 
 import pytest
 
@@ -68,3 +69,81 @@ def test_recorded_spaces_of_real_gpus(rpl_shared_data):
     times = [entry["time"] for entry in content["cache"].values()]
     assert [result.time_ms for result in recorded.results.values()] == times
     assert len(recorded.description().configurations) == 4362
+
+
+def test_the_best_of_a_recorded_search_is_the_smallest_time_of_the_file(rpl_cli, cache, tmp_path):
+    """Single times that lie lower than the time which the file states count for nothing."""
+    content = json.loads(json.dumps(CACHE))
+    content["cache"]["1,2"]["times"] = [0.5, 0.5, 5.0]
+    cache.write_text(json.dumps(content))
+    done = rpl_cli("autotune", "--recorded", cache, "--exhaustive", "--json", "-o", tmp_path / "out")
+    found = done.assert_ok().json()
+    assert found["best_config"]["runtime_ms"] == 2.0
+    assert sorted(e["runtime_ms"] for e in found["evaluations"] if e["runtime_ms"]) == [2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("time", [-1, 0, -0.0, -1e300])
+def test_a_time_of_nothing_or_less_is_a_failed_configuration(rpl_cli, cache, tmp_path, time):
+    content = json.loads(json.dumps(CACHE))
+    content["cache"]["1,1"]["time"] = time
+    cache.write_text(json.dumps(content))
+    done = rpl_cli("autotune", "--recorded", cache, "--exhaustive", "--json", "-o", tmp_path / "out")
+    found = done.assert_ok().json()
+    assert found["best_config"]["runtime_ms"] == 2.0
+    assert found["failed_configs"] == 2
+    assert "no run takes" in next(
+        e["reason"] for e in found["evaluations"] if e["parameters"] == {"x": 1, "y": 1}
+    )
+
+
+def t4(configuration=None, **more):
+    entry = {"configuration": configuration or {"x": 1}, "measurements": [{"name": "time", "value": 1.0}]}
+    return {"results": [entry, {**entry, "configuration": {"x": 2}, **more}]}
+
+
+WRONG = [
+    ({**CACHE, "device_name": {"name": "card"}}, "device_name is an object"),
+    ({**CACHE, "tune_params_keys": "xy"}, "tune_params_keys is no list"),
+    ({**CACHE, "tune_params_keys": ["x", "x"]}, "names a parameter twice"),
+    (
+        {**CACHE, "cache": {"1,1": {"x": 10**400, "y": 1, "time": 1.0}}},
+        "cache['1,1'].x is a number of 401 digits",
+    ),
+    ({**CACHE, "cache": {"1,1": {"x": [1], "y": 1, "time": 1.0}}}, "cache['1,1'].x is a list"),
+    ({**CACHE, "cache": {"1,1": [1, 1]}}, "cache['1,1'] is a list"),
+    (
+        {**CACHE, "cache": {"1,1": {"x": 1, "y": 1, "time": 10**400}}},
+        "cache['1,1'].time is a number of 401 digits",
+    ),
+    (
+        {**CACHE, "cache": {"1,1": {"x": 1, "y": 1, "time": -(10**400)}}},
+        "cache['1,1'].time is a number of 401",
+    ),
+    (t4([1, 2]), "results[0].configuration is a list"),
+    (t4(configuration={"x": 10**400}), "results[0].configuration.x is a number of 401 digits"),
+    (t4(measurements=[[1]]), "results[1].measurements is a list"),
+    ({**t4(), "metadata": {"device": ["card"]}}, "metadata.device is a list"),
+    ({"results": [7]}, "results[0] is a number"),
+]
+
+
+@pytest.mark.parametrize(("content", "says"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_in_a_recorded_file_is_named_with_its_place(rpl_cli, cache, tmp_path, content, says):
+    cache.write_text(json.dumps(content))
+    done = rpl_cli("autotune", "--recorded", cache, "-o", tmp_path / "out").assert_exit(65)
+    assert says in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--recorded", "--space", "--cache"])
+def test_a_pipe_is_refused_instead_of_waited_for(rpl_cli, cache, tmp_path, option):
+    pipe, space = tmp_path / "pipe", tmp_path / "space.json"
+    os.mkfifo(pipe)
+    space.write_text('[{"A": 1}, {"A": 2}]')
+    words = (
+        {"--space": space, "--cmd-template": "true {A}", "--time-regex": "x"}
+        if option != "--recorded"
+        else {}
+    )
+    words[option] = pipe
+    done = rpl_cli("autotune", *(word for pair in words.items() for word in pair), "-o", tmp_path / "out")
+    assert "no regular file" in done.assert_exit(65).stderr

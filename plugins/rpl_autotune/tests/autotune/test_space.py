@@ -73,6 +73,11 @@ def test_the_default(space):
         ({"parameters": {"A": [1, 2]}, "default": {"A": 3}}, "default"),
         ({"parameters": {"A": ["x", "y"]}, "features": {"f": "A"}}, "not a number"),
         ({"parameters": {f"P{n}": [0, 1] for n in range(30)}}, "1,000 permitted"),
+        ({"parameters": {"A": [1, 10**400]}}, r"parameters.A.1.*less than or equal to"),
+        ([{"A": 1}, {"A": 10**400}], r"1.A.*less than or equal to"),
+        ({"parameters": {"A": [1, float("inf")]}}, r"parameters.A.1.*finite"),
+        ({"parameters": {"A": [1, 2]}, "features": {"f": "A * " + "9" * 400}}, "too large"),
+        ({"parameters": {"A": [1, 2]}, "features": {"f": "9" * 400}}, "too large"),
     ],
 )
 def test_mistakes_are_named(space, content, says, monkeypatch):
@@ -152,3 +157,69 @@ def test_given_features_are_learnt_from(space):
     found = space({"parameters": {"X": sizes, "Y": sizes}, "features": {"threads": "X * Y"}}).features
     assert "threads" in found.coordinate_names
     assert "X*Y" in found.product_names
+
+
+T1 = {
+    "General": {"FormatVersion": 1},
+    "ConfigurationSpace": {
+        "TuningParameters": [
+            {"Name": "BX", "Type": "int", "Values": "[1, 2] + list(range(32, 129, 32))", "Default": 32},
+            {
+                "Name": "TILE",
+                "Type": "uint",
+                "Values": "[2**i for i in range(0, 4) if i != 2]",
+                "Default": [2],
+            },
+            {"Name": "PAD", "Type": "bool", "Values": "[true, false]", "Default": False},
+            {"Name": "SCALE", "Type": "float", "Values": "[1, 0.5]", "Default": 1},
+            {"Name": "ORDER", "Type": "string", "Values": "['row', \"column\"]", "Default": "row"},
+        ],
+        "Conditions": [
+            {"Parameters": ["BX", "TILE"], "Expression": "BX * TILE <= 256 && (BX > 2 || TILE == 1)"},
+            {"Parameters": ["PAD", "BX"], "Expression": "not PAD or BX % 64 != 0"},
+        ],
+    },
+    "KernelSpecification": {"Language": "CUDA", "KernelName": "k", "KernelFile": "k.cu"},
+}
+
+
+def changed(place, **values):
+    content = json.loads(json.dumps(T1))
+    content["ConfigurationSpace"]["TuningParameters"][place].update(values)
+    return content
+
+
+def test_t1_is_read(space):
+    found = space(T1)
+    assert found.parameters == ("BX", "TILE", "PAD", "SCALE", "ORDER")
+    wanted = [
+        row
+        for row in product((1, 2, 32, 64, 96, 128), (1, 2, 8), (True, False), (1.0, 0.5), ("row", "column"))
+        if row[0] * row[1] <= 256 and (row[0] > 2 or row[1] == 1) and not (row[2] and row[0] % 64 == 0)
+    ]
+    assert list(found.configurations) == wanted
+    assert found.values(found.default) == {"BX": 32, "TILE": 2, "PAD": False, "SCALE": 1.0, "ORDER": "row"}
+    assert space(changed(0, Default=1)).default == 0  # forbidden with TILE=2: nothing to compare with is said
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({"ConfigurationSpace": []}, "no list TuningParameters"),
+        (changed(0, Values="__import__('os').system('true')"), r"\[0\].Values.*calls|makes no list"),
+        (changed(0, Values="[x for x in (1).__class__.__mro__]"), r"\[0\].Values"),
+        (changed(0, Values="list(range(10**9))"), "more than 10000 values"),
+        (changed(0, Values="[9**9**9**9]"), "no value"),
+        (changed(0, Values="[1, 10**400]"), r"\[0\].Values"),
+        (changed(0, Values="[1, y]"), "uses 'y'"),
+        (changed(0, Values="[1,"), "is no list"),
+        (changed(0, Values="[]"), "no values"),
+        (changed(0, Values="['a']"), "no int"),
+        (changed(0, Type="half"), "Type is none of"),
+        (changed(0, Name="a b"), "a b"),
+        (changed(1, Name="BX"), "a second time"),
+    ],
+)
+def test_mistakes_in_t1_are_named(space, content, says):
+    with pytest.raises(BadDataError, match=says):
+        space(content)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.interfaces.strategy import Evaluated, Phase, StrategyRequest
+from rpl_autotune.interfaces.strategy import Evaluated, Phase, StrategyRequest, random_draws
 from rpl_autotune.regression.confidence import Trust, held_out
 from rpl_autotune.regression.effects import effects_of
-from rpl_autotune.regression.model import training_of
 from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
 from rpl_autotune.strategies.regression import RegressionStrategy
 
@@ -84,36 +83,90 @@ def test_several_at_once_are_different_and_a_small_space_ends():
     assert sorted(item.index for item in history) == list(range(13))
 
 
-def noise(seed, samples):
+def drawn(space, seed, count, time_of):
+    """A history of nothing but the random draws of one search."""
+    rows = random_draws(len(space), seed)[:count]
+    return [Evaluated(int(row), time_of(space.configurations[row])) for row in rows]
+
+
+def noise(seed):
     generator = np.random.default_rng(seed)
-    rows = generator.choice(384, samples, replace=False)
-    return [
-        Evaluated(int(row), float(t))
-        for row, t in zip(rows, generator.lognormal(0, 0.1, samples), strict=True)
-    ]
+    return lambda _row: float(generator.lognormal(0, 0.1))
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_pure_noise_is_not_believed(seed):
-    judged = held_out(space_of_blocks().features, training_of(noise(seed, 30)), seed)
+    space = space_of_blocks()
+    judged = held_out(space, drawn(space, seed, 30, noise(seed)), seed)
     assert judged.trust is Trust.NONE
     assert "not clearly better" in judged.reason
 
 
 @pytest.mark.long
 def test_pure_noise_is_never_believed():
-    features = space_of_blocks().features
-    judged = [held_out(features, training_of(noise(s, n)), s) for s in range(60) for n in (10, 20, 60)]
+    space = space_of_blocks()
+    judged = [held_out(space, drawn(space, s, n, noise(s)), s) for s in range(60) for n in (10, 20, 60)]
     assert not [one for one in judged if one.trust is Trust.CLEAR]
 
 
 def test_a_law_is_believed():
     space = space_of_blocks()
-    rows = np.random.default_rng(1).permutation(len(space))[:60]
-    history = [Evaluated(int(row), time_ms(space.configurations[row])) for row in rows]
-    judged = held_out(space.features, training_of(history), 0)
+    judged = held_out(space, drawn(space, 0, 60, time_ms), 0)
     assert judged.trust is Trust.CLEAR
     assert judged.r2 > 0.6
+    assert 0.3 <= judged.r2_low < judged.r2
+
+
+def test_a_sample_that_leans_to_fast_configurations_earns_no_trust():
+    """A law beside the best one and noise elsewhere: cross-validation on what a search measures would be
+    content, and the model knows nothing of the space.
+    """
+    space = space_of_blocks()
+    generator = np.random.default_rng(5)
+    times = {row: float(generator.lognormal(2, 0.5)) for row in space.configurations}
+    times.update({row: time_ms(row) for row in times if row[0] in (48, 64, 96) and row[1] in (16, 32, 48)})
+    near = [
+        n for n, row in enumerate(space.configurations) if row[0] in (48, 64, 96) and row[1] in (16, 32, 48)
+    ]
+    leaning = [Evaluated(n, times[space.configurations[n]]) for n in near]
+    few = held_out(space, leaning, 3)
+    assert (few.trust, few.r2) == (Trust.NONE, None)  # however many there are: none of them was drawn
+    assert "random" in few.reason
+    judged = held_out(space, [*leaning, *drawn(space, 3, 20, times.get)], 3)
+    assert judged.trust is not Trust.CLEAR
+
+
+def test_a_search_keeps_drawing_at_random_however_sure_it_is():
+    space = space_of_blocks()
+    history, proposed = search(
+        RegressionStrategy(), space, 80, seed=2, time_of=lambda row: 1.0 + row[0] + row[1]
+    )
+    order = random_draws(len(space), 2).tolist()
+    measured = {item.index for item in history}
+    assert len([index for index in order[:20] if index in measured]) >= 16
+    later = [p for p in proposed[40:] if p.phase is Phase.EXPLORE and p.index in order[:30]]
+    assert len(later) >= 4
+
+
+@pytest.mark.parametrize("scale", [0.02, pytest.param(0.4, marks=pytest.mark.long)])
+def test_intervals_of_predictions_hold_as_often_as_they_say(scale):
+    """Whatever the noise of the times, which the model has to guess."""
+    space = space_of_blocks()
+    inside = []
+    for seed in range(3):
+        generator = np.random.default_rng(seed)
+        noisy = {
+            row: (time_ms(row) or 9.0) * float(generator.lognormal(0, scale)) for row in space.configurations
+        }
+        history, proposed = search(RegressionStrategy(), space, 90, seed=seed, time_of=noisy.get)
+        for said, got in zip(proposed, history, strict=True):
+            assert (said.predicted_interval_ms is None) == (said.predicted_ms is None)
+            if said.predicted_interval_ms is not None:
+                low, high = said.predicted_interval_ms
+                assert low < said.predicted_ms < high
+                inside.append(low <= got.runtime_ms <= high)
+    assert len(inside) > 100
+    assert 0.9 <= np.mean(inside) <= 0.99
 
 
 def test_effects_are_those_of_the_law():

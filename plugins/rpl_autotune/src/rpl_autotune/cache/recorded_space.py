@@ -6,13 +6,18 @@ Read and written by their documented shapes (docs/reference/autotuning-files.md)
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import math
+import re
 import time
+import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rpl_autotune.contracts.space_file import SpaceDescription
-from rpl_core.errors import BadDataError, MissingError
+from rpl_autotune.contracts.space_file import LARGEST_WHOLE, PARAMETER_NAME, SpaceDescription
+from rpl_autotune.space.read import read_regular
+from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["RecordedResult", "RecordedSpace", "read_recorded", "write_kernel_tuner_cache", "write_t4"]
 
 _MOST_BYTES = 1 << 30
+#: Older cache files mark a failure by a time of 1e20.
+_NO_TIME = 1e19
 #: What T4 calls our states.
 _INVALIDITY = {
     "ok": "correct",
@@ -47,10 +54,9 @@ _ERRORS = {
 
 @frozen
 class RecordedResult:
-    """``time_ms`` is ``None`` where the configuration failed."""
+    """``time_ms`` is the file's own time, and ``None`` where the configuration failed."""
 
     time_ms: float | None
-    times_ms: tuple[float, ...] = ()
     reason: str | None = None
 
 
@@ -71,8 +77,15 @@ class RecordedSpace:
         return SpaceDescription(configurations=tuple(rows))
 
 
+class _DamagedError(ValueError):
+    """What is wrong in a recorded file, and where."""
+
+
 def read_recorded(path: Path) -> RecordedSpace:
-    """A cache file of Kernel Tuner (also an unfinished one) or a T4 file; gzip is unpacked."""
+    """A cache file of Kernel Tuner (also an unfinished one) or a T4 file; gzip is unpacked.
+
+    Raises ``MissingError`` without the file, and ``BadDataError`` with the place of what can't be used.
+    """
     text = _text(path)
     try:
         content = _parsed(text)
@@ -80,7 +93,9 @@ def read_recorded(path: Path) -> RecordedSpace:
             return _kernel_tuner(content)
         if isinstance(content, dict) and isinstance(content.get("results"), list):
             return _t4(content)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except _DamagedError as error:
+        raise BadDataError(f"{path} is damaged: {error}") from None
+    except (ValueError, RecursionError) as error:
         raise BadDataError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     raise BadDataError(
         f"{path} is neither a cache file of Kernel Tuner nor T4",
@@ -89,13 +104,12 @@ def read_recorded(path: Path) -> RecordedSpace:
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            packed = stream.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
-    except (OSError, EOFError) as error:
-        raise MissingError(f"{path} can't be read: {error}", next_step="check the path") from None
+    data = read_regular(path, _MOST_BYTES)
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(_MOST_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise BadDataError(f"{path} can't be unpacked: {error}") from None
     if len(data) > _MOST_BYTES:
         raise BadDataError(f"{path} holds more than 1 GiB")
     return data.decode("utf-8", "replace")
@@ -110,37 +124,93 @@ def _parsed(text: str) -> Any:
 
 
 def _kernel_tuner(content: Mapping[str, Any]) -> RecordedSpace:
-    parameters = tuple(content["tune_params_keys"])
+    parameters = _names(content.get("tune_params_keys"), "tune_params_keys")
     results: dict[tuple[Value, ...], RecordedResult] = {}
-    for entry in content["cache"].values():
-        row = tuple(entry[name] for name in parameters)
-        value = entry.get("time", entry.get("__error__"))
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 1e19:
-            times = tuple(t for t in entry.get("times", ()) if isinstance(t, (int, float)))
-            results[row] = RecordedResult(float(value), times)
-        else:
-            results[row] = RecordedResult(None, reason=str(value))
-    return RecordedSpace(parameters, results, content.get("device_name") or None)
+    for key, entry in content["cache"].items():
+        place = f"cache[{key!r:.80}]"
+        row = _configuration(entry, parameters, place)
+        results[row] = _result(entry.get("time", entry.get("__error__")), f"{place}.time")
+    return RecordedSpace(parameters, results, _device(content.get("device_name"), "device_name"))
 
 
 def _t4(content: Mapping[str, Any]) -> RecordedSpace:
-    entries = content["results"]
-    parameters = tuple(entries[0]["configuration"]) if entries else ()
+    parameters: tuple[str, ...] = ()
     results: dict[tuple[Value, ...], RecordedResult] = {}
-    for entry in entries:
-        row = tuple(entry["configuration"][name] for name in parameters)
-        value = _t4_time(entry) if entry.get("invalidity", "correct") == "correct" else None
-        times = tuple(entry.get("times", {}).get("runtimes") or ()) if value is not None else ()
-        results[row] = RecordedResult(value, times, None if value is not None else str(entry["invalidity"]))
-    device = content.get("metadata", {}).get("device") if isinstance(content.get("metadata"), dict) else None
-    return RecordedSpace(parameters, results, device)
+    for number, entry in enumerate(content["results"]):
+        place = f"results[{number}]"
+        given = _mapping(_mapping(entry, place).get("configuration"), f"{place}.configuration")
+        parameters = parameters or _names(list(given), f"{place}.configuration")
+        row = _configuration(given, parameters, f"{place}.configuration")
+        invalidity = entry.get("invalidity", "correct")
+        results[row] = (
+            _result(_t4_time(entry, place), f"{place}.measurements")
+            if invalidity == "correct"
+            else RecordedResult(None, str(invalidity))
+        )
+    metadata = content.get("metadata")
+    device = metadata.get("device") if isinstance(metadata, dict) else None
+    return RecordedSpace(parameters, results, _device(device, "metadata.device"))
 
 
-def _t4_time(entry: Mapping[str, Any]) -> float | None:
-    for measurement in entry.get("measurements", ()):
-        if measurement.get("name") == "time" and isinstance(measurement.get("value"), (int, float)):
-            return float(measurement["value"])
-    return None
+def _t4_time(entry: Mapping[str, Any], place: str) -> Any:
+    for measurement in entry.get("measurements") or ():
+        if _mapping(measurement, f"{place}.measurements").get("name") == "time":
+            return measurement.get("value")
+    return "no measurement is called time"
+
+
+def _result(value: Any, place: str) -> RecordedResult:
+    """A time, or why there is none: tuners write a text, a huge number or one that no run can take."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return RecordedResult(None, f"{value!s:.200}")
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        raise _DamagedError(f"{place} is a number of {len(str(abs(value)))} digits")
+    if value <= 0:
+        return RecordedResult(None, f"its time is {value:.6g} ms, which no run takes")
+    return RecordedResult(float(value) if value < _NO_TIME else None, f"{value:.6g}")
+
+
+def _mapping(value: Any, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _DamagedError(f"{place} is {_kind(value)}, not an object")
+    return value
+
+
+def _names(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
+        raise _DamagedError(f"{place} is no list of parameter names")
+    for name in value:
+        if not re.fullmatch(PARAMETER_NAME, name):
+            raise _DamagedError(f"{place} holds {name!r:.80}, which is no name of a parameter")
+    if len(set(value)) != len(value):
+        raise _DamagedError(f"{place} names a parameter twice")
+    return tuple(value)
+
+
+def _configuration(entry: Any, parameters: tuple[str, ...], place: str) -> tuple[Value, ...]:
+    values = _mapping(entry, place)
+    row = []
+    for name in parameters:
+        value = values.get(name)
+        if not isinstance(value, (bool, int, float, str)):
+            raise _DamagedError(f"{place}.{name} is {_kind(value)}, not a value")
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            raise _DamagedError(f"{place}.{name} is a number of {len(str(abs(value)))} digits")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _DamagedError(f"{place}.{name} is {value}, not a value")
+        row.append(value)
+    return tuple(row)
+
+
+def _device(value: Any, place: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise _DamagedError(f"{place} is {_kind(value)}, not a text")
+    return value or None
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a text", type(None): "absent or null"}
+    return kinds.get(type(value), "a number")
 
 
 def write_kernel_tuner_cache(document: AutotuneDocument, space: SearchSpace, path: Path) -> None:

@@ -84,6 +84,8 @@ class Cache:
     def _load(self, note: Callable[[str], None]) -> None:
         if not self.path.exists():
             return
+        if not self.path.is_file():
+            raise BadDataError(f"{self.path} is no regular file", next_step="name another file with --cache")
         skipped = 0
         with self.path.open("rb") as stream:
             for number, line in enumerate(stream):

@@ -18,7 +18,8 @@ class EvaluationPart(Part):
     """One configuration that was measured. ``runtime_ms`` null: it failed, and ``reason`` says why.
 
     ``runtime_ms`` is the median of ``times_ms``, times ``correction`` where devices differ.
-    ``predicted_ms`` was said before it was measured.
+    ``predicted_ms`` was said before it was measured, and ``predicted_interval_ms``, in which 19 of 20
+    measurements are expected.
     """
 
     number: int
@@ -30,6 +31,7 @@ class EvaluationPart(Part):
     device: str | None = None
     correction: float | None = None
     predicted_ms: float | None = None
+    predicted_interval_ms: tuple[float, float] | None = None
     from_cache: bool = False
     reason: str | None = None
 
@@ -78,13 +80,16 @@ class BestPart(Part):
 
 
 class ModelPart(Part):
-    """The regression on all evaluations, judged by cross-validation. Figures are of ln(time).
+    """The regression on all evaluations, judged by cross-validation on random draws from the whole space.
+    Figures are of ln(time). ``r2_low``: R² over the whole space is below it once in 20. ``samples`` counts
+    the draws that have a time.
 
     ``features`` are the static numbers that it learns from, products and ratios of parameters apart.
-    ``r2`` null: too few evaluations. ``pairs`` and ``parameters`` are parts of the variance of predictions.
+    ``r2`` null: too few draws. ``pairs`` and ``parameters`` are parts of the variance of predictions.
     """
 
     r2: float | None
+    r2_low: float | None = None
     residual_std: float | None
     samples: int
     trust: Literal["none", "some", "clear"]

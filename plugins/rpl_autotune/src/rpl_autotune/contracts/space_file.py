@@ -8,8 +8,16 @@ from pydantic import Field, RootModel, StrictBool, StrictFloat, StrictInt, Stric
 
 from rpl_core.contracts.common import Part
 
+PARAMETER_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+#: Whole numbers that models can calculate with: those of 64 bits.
+LARGEST_WHOLE = 2**63 - 1
 ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
-ParameterValue = StrictBool | StrictInt | StrictFloat | StrictStr
+ParameterValue = (
+    StrictBool
+    | Annotated[StrictInt, Field(ge=-LARGEST_WHOLE, le=LARGEST_WHOLE)]
+    | Annotated[StrictFloat, Field(allow_inf_nan=False)]
+    | StrictStr
+)
 Listed = dict[ParameterName, ParameterValue]
 
 

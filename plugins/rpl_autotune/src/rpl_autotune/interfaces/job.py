@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -75,6 +76,14 @@ class Reading(Part):
     origin: OriginName | None = None
     reason: str | None = None
     binary: str | None = None  # digest of the program that ran
+
+    def checked(self) -> Reading:
+        """Itself, or a failure where what it calls a time can't be one: no program runs for 0 ms or less."""
+        if self.state != "ok" or (self.times_ms and all(0 < time < math.inf for time in self.times_ms)):
+            return self
+        wrong = next((time for time in self.times_ms if not 0 < time < math.inf), None)
+        reason = "it ran, and no time was given" if wrong is None else f"{wrong:g} ms is no time of a run"
+        return self.model_copy(update={"state": "no_time", "times_ms": (), "reason": reason})
 
 
 class Outcome(Part):

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rpl_autotune.interfaces.space import SearchSpace
 
 
 class Phase(str, Enum):
     """Why a configuration is measured."""
 
-    SEED = "seed"  # spread over the space, to learn from
+    SEED = "seed"  # drawn at random, to learn from
     CONFIRM = "confirm"  # a prediction says that it may be fast
-    EXPLORE = "explore"  # without a prediction: there is none, or it is not trusted
+    EXPLORE = "explore"  # elsewhere, or without a prediction that is trusted
 
 
 @frozen
@@ -46,11 +49,26 @@ class Evaluated:
 
 @frozen
 class Proposed:
-    """``predicted_ms`` is the model's expectation where one was asked."""
+    """``predicted_ms`` is the model's expectation where one was asked.
+
+    ``predicted_interval_ms``: from where to where a measurement is expected to be, 19 times of 20.
+    """
 
     index: int
     phase: Phase
     predicted_ms: float | None = None
+    predicted_interval_ms: tuple[float, float] | None = None
+
+
+def random_draws(size: int, seed: int) -> NDArray[np.intp]:
+    """All configurations of a space in the random order of one search.
+
+    Those at its beginning that were measured, for whatever reason, are a sample that leans nowhere: by them
+    the model is judged. A strategy that measures some of them earns a judgement.
+    """
+    import numpy as np
+
+    return np.random.default_rng([seed, 7]).permutation(size)
 
 
 class Search(ABC):

@@ -1,36 +1,48 @@
-"""How good a model is on measurements that it has not seen, and whether that is good enough to follow it."""
+"""How good a model is on measurements that it has not seen, and whether that is good enough to follow it.
+
+A search leans to fast configurations, and a model that predicts those well may know nothing of the others.
+So it is judged on configurations that were drawn at random from the whole space, each predicted by a model
+that learnt from everything else.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from rpl_autotune.regression.model import TimeModel, Training
+from rpl_autotune.interfaces.strategy import random_draws
+from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_compare.statistics.signed_rank import signed_rank_test
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from rpl_autotune.interfaces.space import Features
+    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.interfaces.strategy import Evaluated
+    from rpl_autotune.regression.model import Training
 
     Floats = NDArray[np.float64]
+    Rows = NDArray[np.intp]
 
 __all__ = ["FEWEST", "HeldOut", "Trust", "held_out"]
 
-#: Parts of the cross-validation: each measurement is predicted once by a model that has not seen it.
+#: Parts of the cross-validation: each draw is predicted once by a model that has not seen it.
 _FOLDS = 5
-#: With fewer measurements nothing is said (chosen: five parts of two).
-FEWEST = 10
+#: With fewer draws nothing is said (chosen), and more than so many say nothing new.
+FEWEST, _MOST = 8, 200
 #: A trace of trust: more often right than the mean by Wilcoxon's signed-rank test at this level, with this
 #: part of the variance predicted. Pure noise looks so at times, and then following it does no harm.
 _SOME_R2, _SOME_ALPHA = 0.1, 0.1
-#: "Clearly better than the mean". Both bounds together keep pure noise out: see ``--noise`` of
-#: benchmarks/autotune.py, which counts.
-_CLEAR_R2, _CLEAR_ALPHA = 0.3, 0.001
+#: Clear trust: R² is above this at 19 of 20. What is stated must hold for the whole space and not for the
+#: draws only: see ``--trust`` and ``--noise`` of benchmarks/autotune.py, which count.
+_CLEAR_R2, _CLEAR_ALPHA = 0.3, 0.05
 
 
 class Trust(str, Enum):
@@ -43,47 +55,82 @@ class Trust(str, Enum):
 
 @frozen
 class HeldOut:
-    """``r2`` and ``residual_std`` are of ln(time); 0.1 means errors of about 10 %."""
+    """``r2`` and ``residual_std`` are of ln(time); 0.1 means errors of about 10 %.
+
+    ``r2_low``: below it R² over the whole space is once in 20. ``samples`` are draws with a time.
+    """
 
     r2: float | None
     residual_std: float | None
     samples: int
     trust: Trust
     reason: str | None = None
+    r2_low: float | None = None
 
 
-def held_out(features: Features, training: Training, seed: int) -> HeldOut:
+def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> HeldOut:
     """Cross-validate a fresh model: in each part its kernels, too, are fitted without what it predicts."""
-    samples = len(training.rows)
+    training = training_of(history)
+    drawn = _measured_draws(len(space), training, seed)
+    samples = len(drawn)
     if samples < FEWEST:
-        reason = f"{samples} measurements are too few to judge a model; {FEWEST} are needed"
+        reason = f"{samples} random measurements are too few to judge a model; {FEWEST} are needed"
         return HeldOut(None, None, samples, Trust.NONE, reason)
-    if np.ptp(training.log_times) == 0:
+    times = training.log_times[drawn]
+    if np.ptp(times) == 0:
         return HeldOut(None, 0.0, samples, Trust.NONE, "all times are equal: there is nothing to predict")
-    predicted, means = _predictions(features, training, seed)
-    errors, naive = training.log_times - predicted, training.log_times - means
-    r2 = 1.0 - float((errors**2).sum() / (naive**2).sum())
-    trust = _trust(r2, signed_rank_test((np.abs(naive) - np.abs(errors)).tolist()).p_greater)
-    doubt = f"held-out R² is {r2:.2f}: the model is not clearly better than the mean of all times"
-    return HeldOut(r2, float(errors.std()), samples, trust, None if trust is Trust.CLEAR else doubt)
+    errors = times - _predictions(space, training, drawn, seed)
+    # What predicting their own mean would leave, the mean being of the others each time.
+    naive = (times - times.mean()) * samples / (samples - 1)
+    spread = (times - times.mean()) ** 2 * samples / (samples - 1)
+    r2 = 1.0 - float((errors**2).sum() / spread.sum())
+    low = _lower_end(errors**2, spread)
+    trust = Trust.NONE
+    if low >= _CLEAR_R2:
+        trust = Trust.CLEAR
+    elif r2 >= _SOME_R2:
+        p = signed_rank_test((np.abs(naive) - np.abs(errors)).tolist()).p_greater
+        trust = Trust.SOME if p <= _SOME_ALPHA else Trust.NONE
+    doubt = (
+        f"on {samples} random configurations the held-out R² is {r2:.2f}, and may be {low:.2f} on all: "
+        "the model is not clearly better than the mean of all times"
+    )
+    return HeldOut(r2, float(errors.std()), samples, trust, None if trust is Trust.CLEAR else doubt, low)
 
 
-def _trust(r2: float, p: float) -> Trust:
-    if r2 >= _CLEAR_R2 and p <= _CLEAR_ALPHA:
-        return Trust.CLEAR
-    return Trust.SOME if r2 >= _SOME_R2 and p <= _SOME_ALPHA else Trust.NONE
+def _measured_draws(size: int, training: Training, seed: int) -> Rows:
+    """Where in ``training`` the draws are, up to the first not measured one; failed ones have no time."""
+    position = {int(row): n for n, row in enumerate(training.rows)}
+    measured = position.keys() | set(training.failed.tolist())
+    drawn = takewhile(measured.__contains__, random_draws(size, seed).tolist())
+    return np.asarray([position[index] for index in drawn if index in position][:_MOST], np.intp)
 
 
-def _predictions(features: Features, training: Training, seed: int) -> tuple[Floats, Floats]:
-    """For each measurement the prediction of the model, and of the mean, without its part."""
-    samples = len(training.rows)
-    order = np.random.default_rng(seed).permutation(samples)
-    predicted, means = np.empty(samples), np.empty(samples)
-    for part in np.array_split(order, _FOLDS):
-        rest = np.setdiff1d(np.arange(samples), part)
+def _lower_end(squared_errors: Floats, spread: Floats) -> float:
+    """The largest R² that a one-sided t test on ``(1 - R²) spread - errors²`` still refutes from below.
+
+    Errors and spread of one draw stay together, so that one far-off draw widens both.
+    """
+    from scipy.stats import t
+
+    samples = len(spread)
+    needed = float(t.ppf(1 - _CLEAR_ALPHA, samples - 1)) / samples**0.5
+
+    def is_refuted(r2: float) -> bool:
+        gain = (1 - r2) * spread - squared_errors
+        return bool(gain.mean() > needed * gain.std(ddof=1))
+
+    candidates = np.arange(99, -100, -1) / 100
+    return float(next((r2 for r2 in candidates if is_refuted(float(r2))), -1.0))
+
+
+def _predictions(space: SearchSpace, training: Training, drawn: Rows, seed: int) -> Floats:
+    """For each draw the prediction of a model without its part."""
+    predicted = np.empty(len(drawn))
+    for part in np.array_split(np.arange(len(drawn)), _FOLDS):
+        rest = np.setdiff1d(np.arange(len(training.rows)), drawn[part])
         seen = attrs.evolve(training, rows=training.rows[rest], log_times=training.log_times[rest])
-        means[part] = seen.log_times.mean()
-        model = TimeModel(features, seed)
+        model = TimeModel(space.features, seed)
         model.fit(seen)
-        predicted[part] = model.predict(training.rows[part]).mean
-    return predicted, means
+        predicted[part] = model.predict(training.rows[drawn[part]]).mean
+    return predicted

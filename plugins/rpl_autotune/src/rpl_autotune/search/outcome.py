@@ -14,9 +14,11 @@ from rpl_core import __version__
 from rpl_core.contracts import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rpl_autotune.contracts.autotune import EndName
     from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.regression.model import Training
+    from rpl_autotune.interfaces.strategy import Evaluated
     from rpl_autotune.search.final import FinalResult
     from rpl_autotune.search.tuning import Tuning
 
@@ -33,7 +35,7 @@ REMEDIES = (
 def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> AutotuneDocument:
     """The whole document."""
     request, evaluations = tuning.request, tuple(tuning.evaluations)
-    model = judged_model(request.space, training_of(tuning.history), request.seed)
+    model = judged_model(request.space, tuning.history, request.seed)
     doubtful = model.trust != Trust.CLEAR.value
     return AutotuneDocument.model_validate(
         {
@@ -67,11 +69,12 @@ def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> Auto
     )
 
 
-def judged_model(space: SearchSpace, training: Training, seed: int) -> ModelPart:
-    """The regression on everything that was measured, by its held-out error."""
-    judged = held_out(space.features, training, seed)
+def judged_model(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> ModelPart:
+    """The regression on everything that was measured, by its held-out error on random draws."""
+    judged = held_out(space, history, seed)
     part = ModelPart(
         r2=judged.r2,
+        r2_low=judged.r2_low,
         residual_std=judged.residual_std,
         samples=judged.samples,
         trust=judged.trust.value,
@@ -81,6 +84,6 @@ def judged_model(space: SearchSpace, training: Training, seed: int) -> ModelPart
     if judged.trust is Trust.NONE:
         return part  # effects in a model that knows nothing would be read as knowledge
     model = TimeModel(space.features, seed)
-    model.fit(training)
+    model.fit(training_of(history))
     effects = effects_of(space, model.predict(np.arange(len(space))).mean)
     return part.model_copy(update={"parameters": dict(effects.single), "pairs": effects.pairs})

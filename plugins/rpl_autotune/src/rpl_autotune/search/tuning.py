@@ -40,6 +40,7 @@ class _Asked:
     index: int
     phase: PhaseName
     predicted_ms: float | None = None
+    predicted_interval_ms: tuple[float, float] | None = None
     counts: bool = True
 
 
@@ -95,7 +96,12 @@ class Tuning:
             if not proposals:
                 return None if self._pending or self._held else "exhausted"
             for proposed in proposals:
-                asked = _Asked(proposed.index, proposed.phase.value, proposed.predicted_ms)
+                asked = _Asked(
+                    proposed.index,
+                    proposed.phase.value,
+                    proposed.predicted_ms,
+                    proposed.predicted_interval_ms,
+                )
                 self._ask(workers, asked)
 
     def _running(self) -> int:
@@ -205,7 +211,7 @@ class Tuning:
         if binary is None:
             return None
         kept = cache.find(self._key(variant, binary, device), self.request.time_limit_s)
-        return None if kept is None else kept.model_copy(update={"index": index})
+        return None if kept is None else kept.checked().model_copy(update={"index": index})
 
     def _binary(self, variant: Variant) -> str | None:
         assert self.tools.cache is not None
@@ -297,6 +303,7 @@ class Tuning:
                 device=device,
                 correction=correction,
                 predicted_ms=asked.predicted_ms,
+                predicted_interval_ms=asked.predicted_interval_ms,
                 from_cache=from_cache,
                 reason=reading.reason,
             )

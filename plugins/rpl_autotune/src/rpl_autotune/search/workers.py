@@ -36,7 +36,10 @@ class GuardedWorkers(Workers):
             outcomes = tuple(require_value(outcome, Outcome) for outcome in self._workers.wait(timeout_s))
             if not all(outcome.readings for outcome in outcomes):
                 raise ValueError("an outcome without a reading")
-            return outcomes
+            return tuple(
+                outcome.model_copy(update={"readings": tuple(one.checked() for one in outcome.readings)})
+                for outcome in outcomes
+            )
 
     def close(self) -> None:
         with plugin_boundary(self._plugin, self._what):

@@ -1,7 +1,7 @@
 """Expressions of space files: arithmetic and comparisons on parameters, and nothing else.
 
 Python's grammar is parsed, and only the nodes that are named here are evaluated: no attribute, no index, no
-call but those of ``_FUNCTIONS``. A space file may come from elsewhere, so it can't run code, and it can't
+call but those of ``FUNCTIONS``. A space file may come from elsewhere, so it can't run code, and it can't
 make a number that fills the memory.
 """
 
@@ -26,7 +26,7 @@ _MOST_CHARACTERS, _MOST_DEPTH = 2000, 60
 #: Larger whole numbers than this are no launch parameter (chosen).
 _LARGEST = 10**30
 
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -35,7 +35,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -45,7 +45,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda item, items: item in items,
     ast.NotIn: lambda item, items: item not in items,
 }
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "abs": abs,
@@ -89,7 +89,7 @@ def parse_expression(text: str, parameters: frozenset[str]) -> Expression:
             f"{text!r} is no expression", next_step="write for example `BLOCK_M * BLOCK_N <= 4096`"
         ) from None
     names = frozenset(
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in FUNCTIONS
     )
     unknown = sorted(names - parameters)
     if unknown:
@@ -100,6 +100,11 @@ def parse_expression(text: str, parameters: frozenset[str]) -> Expression:
     return Expression(text, names, _compiled(tree, text, 0))
 
 
+def compiled(node: ast.expr, text: str) -> _Evaluate:
+    """One expression of a tree that is read elsewhere, by the same rules."""
+    return _compiled(node, text, 0)
+
+
 def _compiled(node: ast.expr, text: str, depth: int) -> _Evaluate:
     if depth > _MOST_DEPTH:
         raise ExpressionError(f"{text!r:.80} is nested too deeply")
@@ -108,7 +113,7 @@ def _compiled(node: ast.expr, text: str, depth: int) -> _Evaluate:
         raise ExpressionError(
             f"{text!r} holds {ast.unparse(node)!r}, which space files may not use",
             next_step="use numbers, parameters, + - * / // % **, comparisons, and, or, not, "
-            f"{', '.join(sorted(_FUNCTIONS))}",
+            f"{', '.join(sorted(FUNCTIONS))}",
         )
     return make(node, text, depth + 1)
 
@@ -119,18 +124,20 @@ def _constant(node: ast.Constant, text: str, _depth: int) -> _Evaluate:
         raise ExpressionError(
             f"{text!r} holds {ast.unparse(node)!r}, which is no number, text or truth value"
         )
+    if isinstance(value, int) and value > _LARGEST:
+        raise ExpressionError(f"{text!r:.80} holds a number that is too large")
     return lambda _values: value
 
 
 def _name(node: ast.Name, text: str, _depth: int) -> _Evaluate:
-    if node.id in _FUNCTIONS:
+    if node.id in FUNCTIONS:
         raise ExpressionError(f"{text!r} uses the function {node.id!r} without arguments")
     name = node.id
     return lambda values: values[name]
 
 
 def _binary(node: ast.BinOp, text: str, depth: int) -> _Evaluate:
-    work = _ARITHMETIC.get(type(node.op))
+    work = ARITHMETIC.get(type(node.op))
     if work is None:
         raise ExpressionError(f"{text!r} holds an operator that space files may not use")
     left, right = _compiled(node.left, text, depth), _compiled(node.right, text, depth)
@@ -175,7 +182,7 @@ def _boolean(node: ast.BoolOp, text: str, depth: int) -> _Evaluate:
 
 
 def _comparison(node: ast.Compare, text: str, depth: int) -> _Evaluate:
-    works = [_COMPARISONS.get(type(op)) for op in node.ops]
+    works = [COMPARISONS.get(type(op)) for op in node.ops]
     sides = [_compiled(side, text, depth) for side in (node.left, *node.comparators)]
     if None in works:
         raise ExpressionError(f"{text!r} holds a comparison that space files may not use")
@@ -194,11 +201,11 @@ def _choice(node: ast.IfExp, text: str, depth: int) -> _Evaluate:
 
 def _call(node: ast.Call, text: str, depth: int) -> _Evaluate:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if name not in _FUNCTIONS or node.keywords or not node.args:
+    if name not in FUNCTIONS or node.keywords or not node.args:
         raise ExpressionError(
-            f"{text!r} calls {ast.unparse(node.func)!r}", next_step=f"use {', '.join(sorted(_FUNCTIONS))}"
+            f"{text!r} calls {ast.unparse(node.func)!r}", next_step=f"use {', '.join(sorted(FUNCTIONS))}"
         )
-    function, arguments = _FUNCTIONS[name], [_compiled(part, text, depth) for part in node.args]
+    function, arguments = FUNCTIONS[name], [_compiled(part, text, depth) for part in node.args]
     return lambda values: function(*[_number(argument(values)) for argument in arguments])
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy
-from rpl_autotune.regression.confidence import FEWEST, HeldOut, Trust, held_out
+from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy, random_draws
+from rpl_autotune.regression.confidence import HeldOut, Trust, held_out
+from rpl_autotune.regression.intervals import Intervals
 from rpl_autotune.regression.model import TimeModel, success_probability, training_of
 from rpl_autotune.strategies.untrusting import Untrusting
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 #: The documented guarantee: learning takes no more than a quarter of the budget.
 MOST_SEED = 0.25
+#: With fewer measurements no model is asked (chosen).
+_FEWEST_KNOWN = 10
+#: From then on every so many-th measurement is the next random draw, however sure the model is: what it does
+#: not see it can't learn, and by draws it is judged (chosen).
+_DRAW_EVERY = 8
 #: The model is judged anew when the data have grown by this factor (chosen: a judgement costs five fits).
 _JUDGE_GROWTH = 1.5
 #: The same for a model that was found clearly better than the mean: new data rarely unmake that (chosen).
@@ -58,14 +64,18 @@ class _RegressionSearch(Search):
         self._space = request.space
         self._generator = np.random.default_rng(request.seed)
         self._model = TimeModel(request.space.features, request.seed)
-        self._without_model = Untrusting(request.space, self._generator)
+        order = random_draws(len(request.space), request.seed)
+        self._without_model = Untrusting(request.space, self._generator, order)
+        self._intervals = Intervals()
         self._judged: HeldOut | None = None
+        self._judged_at = 0
         self._seeds_left = self._seed_size()
 
     def propose(self, history: Sequence[Evaluated], pending: Sequence[int], count: int) -> Sequence[Proposed]:
         taken = {*(item.index for item in history), *pending}
         training = training_of(history)
-        trust = self._trust(training)
+        self._intervals.learn(history)
+        trust = self._trust(history, training)
         if trust is not Trust.NONE:
             self._seeds_left = 0  # what is left of the seed is worth more later
         chosen: list[Proposed] = []
@@ -83,39 +93,42 @@ class _RegressionSearch(Search):
         part = min(self._request.seed_fraction, MOST_SEED)
         return max(1, math.floor(part * self._request.budget))
 
-    def _trust(self, training: Training) -> Trust:
+    def _trust(self, history: Sequence[Evaluated], training: Training) -> Trust:
         known = len(training.rows)
-        if known < FEWEST:
+        if known < _FEWEST_KNOWN:
             return Trust.NONE
         if self._judged is None or known >= self._next_judgement(self._judged):
-            self._judged = held_out(self._space.features, training, self._request.seed)
+            self._judged = held_out(self._space, history, self._request.seed)
+            self._judged_at = known
         return self._judged.trust
 
-    @staticmethod
-    def _next_judgement(judged: HeldOut) -> int:
+    def _next_judgement(self, judged: HeldOut) -> int:
         growth = _TRUSTED_GROWTH if judged.trust is Trust.CLEAR else _JUDGE_GROWTH
-        return math.ceil(growth * judged.samples)
+        return math.ceil(growth * self._judged_at)
 
     def _next(
         self, history: Sequence[Evaluated], training: Training, busy: set[int], trust: Trust
     ) -> Proposed | None:
+        turn = len(busy)
+        if turn >= _FEWEST_KNOWN and turn % _DRAW_EVERY == _DRAW_EVERY - 1:
+            return _proposed(self._without_model.draw(busy), Phase.EXPLORE)
         if trust is Trust.CLEAR:
             return self._predicted(history, training, busy, Phase.CONFIRM)
-        turn, doubtful = len(busy), trust is Trust.SOME or self._is_undecided(training)
+        doubtful = trust is Trust.SOME or self._is_undecided(training)
         if doubtful and turn % _DOUBTED_TURNS:
             phase = Phase.CONFIRM if trust is Trust.SOME else Phase.EXPLORE
             return self._predicted(history, training, busy, phase)
         if self._seeds_left > 0 and (not doubtful or turn % (2 * _DOUBTED_TURNS) == 0):
             self._seeds_left -= 1
-            return _proposed(self._without_model.spread(busy), Phase.SEED)
+            return _proposed(self._without_model.draw(busy), Phase.SEED)
         # A step beside the best, in turns with a look elsewhere; neither asks the model.
         index = self._without_model.step(history, busy) if doubtful or turn % 4 < 2 else None
-        return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
+        return _proposed(self._without_model.draw(busy) if index is None else index, Phase.EXPLORE)
 
     @staticmethod
     def _is_undecided(training: Training) -> bool:
         """Whether there are data for a model, and too few to say that it is useless."""
-        return FEWEST <= len(training.rows) < _DECIDED and bool(np.ptp(training.log_times) > 0)
+        return _FEWEST_KNOWN <= len(training.rows) < _DECIDED and bool(np.ptp(training.log_times) > 0)
 
     def _predicted(
         self, history: Sequence[Evaluated], training: Training, busy: set[int], phase: Phase
@@ -139,7 +152,9 @@ class _RegressionSearch(Search):
             near = np.flatnonzero(np.isin(rows, list(self._without_model.around(history, _NEAR))))
             phase, kept = (Phase.EXPLORE, near) if near.size else (phase, kept)
         best = kept[np.argmax(worth[kept])]
-        return Proposed(int(rows[best]), phase, math.exp(float(prediction.mean[best])))
+        index, mean = int(rows[best]), float(prediction.mean[best])
+        interval = self._intervals.around(index, mean, float(prediction.deviation[best]))
+        return Proposed(index, phase, math.exp(mean), interval)
 
     _fitted: Training | None = None
 
