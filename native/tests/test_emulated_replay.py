@@ -86,7 +86,7 @@ def test_only_what_computes_the_same_is_equal(capture_of, compared, rpl_cli):
     ran, found = against(OPTIMIZED)
     assert ran.exit_code == 0, ran.stdout + ran.stderr
     assert found["verdict"] == "equal"
-    assert "captured input only" in found["covers"]
+    assert "for the captured input and" in found["covers"]
     assert found["replayer"] == {"name": "emulator", "origin": "modelled"}
     assert (found["poisoned_bytes"], found["read_first_bytes"]) == (16, 4)
     assert [one["type"] for one in found["outputs"]] == ["f32", "bytes"]
@@ -266,7 +266,7 @@ def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, 
 
     equal = ask(OPTIMIZED)
     assert equal.verdict is EquivalenceVerdict.EQUAL, equal
-    assert "for the captured input only" in equal.evidence
+    assert "for the captured input and" in equal.evidence
     assert ask(NO_BARRIER).verdict is EquivalenceVerdict.DIFFERENT
     assert ask(OTHER_ARGUMENTS).verdict is EquivalenceVerdict.NOT_RUN
     assert ask(OPTIMIZED, Options()).verdict is EquivalenceVerdict.NOT_RUN

@@ -115,7 +115,7 @@ def test_candidates_are_judged_by_the_captured_launch(
         for line in (session / "ledger.jsonl").read_text().splitlines()
         if "captured-launch" in line
     ]
-    assert any("wrong kernels noticed; for the captured input only" in json.dumps(one) for one in checks)
+    assert any("wrong kernels noticed" in json.dumps(one) for one in checks)
     (alone,) = [
         json.loads(line)["data"]["measurement"]
         for line in (session / "ledger.jsonl").read_text().splitlines()

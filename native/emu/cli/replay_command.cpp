@@ -123,6 +123,13 @@ struct Settings {
   Bytes edit_bytes;
 };
 
+Rounding rounding_of(const std::string& name) {
+  static constexpr const char* kNames[] = {"nearest", "up", "down", "zero", "drawn"};
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) throw UsageError("--rounding takes nearest, up, down, zero or drawn");
+  return static_cast<Rounding>(found - std::begin(kNames));
+}
+
 Settings settings_of(const Options& options) {
   Settings s;
   s.out = options.one("--out", "");
@@ -135,6 +142,7 @@ Settings settings_of(const Options& options) {
   s.limits.instructions = parse_number(options.one("--max-instructions", "0"), "--max-instructions");
   s.limits.seconds = std::strtod(options.one("--timeout", "0").c_str(), nullptr);
   s.limits.seed = parse_number(options.one("--seed", "1"), "--seed");
+  s.limits.rounding = rounding_of(options.one("--rounding", "nearest"));
   s.limits.order = parse_number(options.one("--order", "0"), "--order");
   if (const std::string edits = options.one("--edits", ""); !edits.empty()) {
     s.edit_ranges = read_ranges(edits + ".ranges");
@@ -235,7 +243,7 @@ class Replay {
     for (const std::string& kind : stale_) json.string(kind);
     json.close(']').key("variables").open('[');
     for (const PlacedVariable& v : variables_) json.open('{').key("name").string(v.name).key("address").number(v.range.begin).key("size").number(v.range.bytes).close('}');
-    json.close(']');
+    json.close(']').key("rounded").boolean(result.rounded);
     write_counts(json, program_, loaded_.base(), result, false);
     write_findings(json, found, program_, loaded_);
     json.close('}');
@@ -246,7 +254,7 @@ class Replay {
 }  // namespace
 
 int replay_command(int count, char** words) {
-  const Options options(count, words, {"--hsaco", "--out", "--edits", "--iterations", "--max-instructions", "--timeout", "--seed", "--order", "--llvm", "--cpu", "--memory-limit"},
+  const Options options(count, words, {"--hsaco", "--out", "--edits", "--iterations", "--max-instructions", "--timeout", "--seed", "--order", "--rounding", "--llvm", "--cpu", "--memory-limit"},
                         {"--no-recopy", "--sanitize", "--patch-hidden-args", "--json"});
   if (options.plain().size() != 1) throw UsageError("usage: rpl-emu replay PLAN [--hsaco FILE] [--out FOLDER] ...");
   if (const std::string most = options.one("--memory-limit", ""); !most.empty()) {

@@ -1,6 +1,7 @@
 #include "machine/launch.h"
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -59,7 +60,7 @@ struct Job {
   std::array<uint8_t, kGarbage> garbage{};
   std::vector<uint32_t> ids{};  // NOLINT(readability-redundant-member-init): of a whole workgroup
   std::atomic<uint64_t> next{0}, instructions{0}, waves{0};
-  std::atomic<bool> stop{false};
+  std::atomic<bool> stop{false}, rounded{false};
   std::mutex lock{};  // NOLINT(readability-redundant-member-init): aggregates leave it out
   LaunchResult result{};
   std::chrono::steady_clock::time_point deadline{};  // NOLINT(readability-redundant-member-init)
@@ -116,11 +117,12 @@ class Group {
 
   // Each wave goes on for a quantum, or to where it waits. True when all have ended.
   bool step(Count* counts, uint64_t& done) {
-    for (uint32_t k = 0; k < count_; ++k) {
+    for (uint32_t turn = 0; turn < count_; ++turn) {
+      const uint32_t k = job_.limits.order % 2 == 0 ? turn : count_ - 1 - turn;
       Wave& w = waves_[k];
       if (w.stop == Stop::ended || w.stop == Stop::barrier) continue;
       w.stop = Stop::none;
-      done += job_.lanes.run_wave(w, counts, kQuantum);
+      done += job_.lanes.run_wave(w, counts, job_.limits.rounding == Rounding::drawn ? draw_rounding() : kQuantum);
       if (w.stop == Stop::fault || w.stop == Stop::trap) {
         report(w);
         return true;
@@ -150,6 +152,15 @@ class Group {
   std::unique_ptr<uint32_t[], FreeAligned> vectors_;
   std::unique_ptr<Wave[]> waves_;
   uint32_t most_waves_ = 0, rows_ = 0, count_ = 0, live_ = 0, waiting_ = 0;
+  uint64_t drawn_ = 0;
+
+  // For how many instructions.
+  uint64_t draw_rounding() {
+    constexpr int kModes[] = {FE_UPWARD, FE_DOWNWARD, FE_TONEAREST, FE_TOWARDZERO};
+    const uint64_t bits = mixed(job_.limits.seed << 40 ^ uint64_t{state_.number} << 20 ^ ++drawn_);
+    std::fesetround(kModes[bits & 3]);
+    return 1 + (bits >> 8) % 12;
+  }
 
   void release() {
     for (uint32_t k = 0; k < count_; ++k)
@@ -259,6 +270,14 @@ class Worker {
   Worker(Job& job, uint64_t most) : job_(job), most_(most), counts_(job.program.code.size() + 1), memory_(job.program.code.size()) {}
 
   void run() {
+    constexpr int kModes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
+    std::fesetround(kModes[static_cast<unsigned>(job_.limits.rounding)]);
+    std::feclearexcept(FE_INEXACT);
+    run_groups();
+    if (std::fetestexcept(FE_INEXACT) != 0) job_.rounded = true;
+    std::fesetround(FE_TONEAREST);
+  }
+  void run_groups() {
     try {
       while (!job_.stop) {
         if (groups_.empty() && !start_one()) break;
@@ -560,6 +579,7 @@ LaunchResult run_all(Job& job) {
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   result.cpu_seconds = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
   result.waves = job.waves;
+  result.rounded = job.rounded;
   result.counts.resize(job.program.code.size());
   result.memory.resize(job.program.code.size());
   for (const auto& worker : workers) worker->add_to(result);

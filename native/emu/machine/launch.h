@@ -23,6 +23,10 @@ struct LaunchSizes {
   uint64_t kernarg_at = 0;  // where the arguments lie already, hidden ones too; 0: they are placed and filled in
 };
 
+// Of each floating-point result that is not exact. Results of 16 bits and divisions of integers stay as they are.
+// `drawn` takes another direction every few instructions.
+enum class Rounding : uint8_t { nearest, up, down, zero, drawn };
+
 struct Limits {
   uint64_t instructions = 0;  // 0: none
   double seconds = 0;
@@ -30,7 +34,8 @@ struct Limits {
   uint64_t seed = 1;
   bool count_memory = true;
   bool model_caches = false;  // one thread then: the model sees accesses one after the other
-  uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number
+  uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number; their waves take turns backwards where it is odd
+  Rounding rounding = Rounding::nearest;
 };
 
 enum class Outcome : uint8_t { ended, fault, limit, trap };
@@ -51,6 +56,7 @@ struct LaunchResult {
   uint64_t waves = 0, groups = 0;
   double seconds = 0;
   double cpu_seconds = 0;  // of all threads
+  bool rounded = false;  // some result may not have been exact; lanes that were off count, too
   std::vector<Count> counts;         // by word of code
   std::vector<MemoryCount> memory;   // by word of code
   std::optional<Traffic> traffic;    // where caches were modelled

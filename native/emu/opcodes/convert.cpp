@@ -43,12 +43,12 @@ u32 two_bytes(u32 a) { return narrow8(static_cast<int16_t>(a)) | narrow8(static_
 u32 norm16(float a) {
   if (is_nan(a)) return 0;
   const float x = a < -1 ? -1.0F : a > 1 ? 1.0F : a;
-  return static_cast<u32>(static_cast<i32>(__builtin_rint(double{x} * 32767.0)));
+  return static_cast<u32>(static_cast<i32>(__builtin_roundeven(double{x} * 32767.0)));
 }
 u32 norm_u16(float a) {
   if (is_nan(a)) return 0;
   const float x = a < 0 ? 0.0F : a > 1 ? 1.0F : a;
-  return static_cast<u32>(__builtin_rint(double{x} * 65535.0));
+  return static_cast<u32>(__builtin_roundeven(double{x} * 65535.0));
 }
 u32 to_byte(float a) {
   if (is_nan(a) || a <= 0) return 0;

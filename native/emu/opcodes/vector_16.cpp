@@ -139,7 +139,7 @@ const Row kRows[] = {
     RPL_ROW(v_trunc_f16, "h:h", "valu.add.f16",
             (lanes<[](u32 a) { return to_half(__builtin_truncf(half(a))); }>)),
     RPL_ROW(v_rndne_f16, "h:h", "valu.add.f16",
-            (lanes<[](u32 a) { return to_half(__builtin_nearbyintf(half(a))); }>)),
+            (lanes<[](u32 a) { return to_half(__builtin_roundevenf(half(a))); }>)),
     RPL_ROW(v_fract_f16, "h:h", "valu.add.f16", (lanes<[](u32 a) {
               const u32 f = to_half(half(a) - __builtin_floorf(half(a)));
               return f == 0x3c00 ? 0x3bffU : f;

@@ -35,7 +35,7 @@ const Row kRows[] = {
     RPL_ROW(v_floor_f64, "F:F", "valu.add.f64", (lanes<[](double a) { return is_nan(a) ? quiet(a) : __builtin_floor(a); }>)),
     RPL_ROW(v_ceil_f64, "F:F", "valu.add.f64", (lanes<[](double a) { return is_nan(a) ? quiet(a) : __builtin_ceil(a); }>)),
     RPL_ROW(v_trunc_f64, "F:F", "valu.add.f64", (lanes<[](double a) { return is_nan(a) ? quiet(a) : __builtin_trunc(a); }>)),
-    RPL_ROW(v_rndne_f64, "F:F", "valu.add.f64", (lanes<[](double a) { return is_nan(a) ? quiet(a) : __builtin_nearbyint(a); }>)),
+    RPL_ROW(v_rndne_f64, "F:F", "valu.add.f64", (lanes<[](double a) { return is_nan(a) ? quiet(a) : __builtin_roundeven(a); }>)),
     RPL_ROW(v_fract_f64, "F:F", "valu.add.f64", (lanes<[](double a) { return fraction(a); }>)),
     RPL_ROW(v_ldexp_f64, "F:Fu", "valu.add.f64",
             (lanes<[](double a, i32 b) { return std::ldexp(a, b); }>)),

@@ -1,4 +1,5 @@
 // Single precision and the division and transcendental functions. CDNA3 ISA, section 12 (VOP1, VOP2, VOP3).
+#include <cfenv>
 #include <limits>
 
 #include "opcodes/lanes.h"
@@ -17,6 +18,13 @@ float scaled(float a, i32 by) { return std::ldexp(a, by); }
 
 // The hardware's result is within one last place; the nearest one is given here.
 float reciprocal(float a) { return static_cast<float>(1.0 / double{a}); }
+// Of divisions of integers, which are wrong where it is too large: not rounded up when all else is.
+void integer_reciprocal_lanes(Wave& w, const Instruction& i) {
+  const bool up = std::fegetround() == FE_UPWARD;
+  if (up) std::fesetround(FE_DOWNWARD);
+  lanes<[](float a) { return reciprocal(a); }>(w, i);
+  if (up) std::fesetround(FE_UPWARD);
+}
 float root(float a) { return __builtin_sqrtf(a); }
 float reciprocal_root(float a) { return static_cast<float>(1.0 / std::sqrt(double{a})); }
 float power_of_2(float a) { return static_cast<float>(std::exp2(double{a})); }
@@ -200,13 +208,13 @@ const Row kRows[] = {
     RPL_ROW(v_floor_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return is_nan(a) ? quiet(a) : __builtin_floorf(a); }>)),
     RPL_ROW(v_ceil_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return is_nan(a) ? quiet(a) : __builtin_ceilf(a); }>)),
     RPL_ROW(v_trunc_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return is_nan(a) ? quiet(a) : __builtin_truncf(a); }>)),
-    RPL_ROW(v_rndne_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return is_nan(a) ? quiet(a) : __builtin_nearbyintf(a); }>)),
+    RPL_ROW(v_rndne_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return is_nan(a) ? quiet(a) : __builtin_roundevenf(a); }>)),
     RPL_ROW(v_fract_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return fraction(a); }>)),
     RPL_ROW(v_ldexp_f32, "f:fu", "valu.add.f32", (lanes<[](float a, i32 b) { return scaled(a, b); }>)),
     RPL_ROW(v_frexp_exp_i32_f32, "u:f", "valu.add.f32", (lanes<[](float a) { return exponent_of(a); }>)),
     RPL_ROW(v_frexp_mant_f32, "f:f", "valu.add.f32", (lanes<[](float a) { return mantissa_of(a); }>)),
     RPL_APPROXIMATE(v_rcp_f32, "f:f", "valu.trans.f32", (lanes<[](float a) { return reciprocal(a); }>)),
-    RPL_APPROXIMATE(v_rcp_iflag_f32, "f:f", "valu.trans.f32", (lanes<[](float a) { return reciprocal(a); }>)),
+    RPL_APPROXIMATE(v_rcp_iflag_f32, "f:f", "valu.trans.f32", integer_reciprocal_lanes),
     RPL_APPROXIMATE(v_sqrt_f32, "f:f", "valu.trans.f32", (lanes<[](float a) { return root(a); }>)),
     RPL_APPROXIMATE(v_rsq_f32, "f:f", "valu.trans.f32", (lanes<[](float a) { return reciprocal_root(a); }>)),
     RPL_APPROXIMATE(v_exp_f32, "f:f", "valu.trans.f32", (lanes<[](float a) { return power_of_2(a); }>)),

@@ -124,7 +124,7 @@ def test_wrong_kernels_are_made_only_of_words_that_are_known(architecture, known
     code = SimpleNamespace(architecture=architecture)
     assert can_be_changed(code) is known
     if not known:
-        assert list(judge._controls(None, Subjects(None, None, code, "kernel"), None, ())) == []
+        assert list(judge._controls(None, Subjects(None, None, code, "kernel"), None, None, ())) == []
 
 
 PLACE = MemoryRange(4096, 8)

@@ -27,6 +27,7 @@ class GuardedReplayer(Replayer):
         self.devices = offered.value.devices
         self.origin = offered.value.origin
         self.logs_accesses = offered.value.logs_accesses
+        self.rounds = offered.value.rounds
         self._plugin = offered.plugin
         self._replayer = offered.value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
+from rpl_vmreplay.replay.captured_code import fitting_arguments, other_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 _WORD_BYTES = 8
 
 
-def write_plan(memory: PlainMemory, path: Path) -> None:
-    """Raises BadDataError for names that a plan can't hold, and what ``PlainMemory`` raises."""
-    path.write_text("".join("\t".join(line) + "\n" for line in _lines(memory)))
+def write_plan(memory: PlainMemory, path: Path, code: Path | None = None) -> None:
+    """``code`` takes the place of the captured one. Raises BadDataError for names that a plan can't hold,
+    and what ``PlainMemory`` raises."""
+    path.write_text("".join("\t".join(line) + "\n" for line in _lines(memory, path, code)))
 
 
-def _lines(memory: PlainMemory) -> Iterator[tuple[str, ...]]:
+def _lines(memory: PlainMemory, path: Path, code: Path | None) -> Iterator[tuple[str, ...]]:
     capture = memory.capture
     launch, extras = capture.dispatch, capture.extras
     yield "kernel", _safe(launch.mangled_name.partition(" ")[0])
@@ -30,7 +32,13 @@ def _lines(memory: PlainMemory) -> Iterator[tuple[str, ...]]:
     yield "lds", str(launch.group_segment_size)
     yield "scratch", str(launch.private_segment_size)
     kernarg_at = None if extras is None else extras.dispatch.kernarg_address
-    yield "kernarg", str(kernarg_at or 0), _place(capture.folder / "kernarg.bin")
+    arguments = None if code is None else fitting_arguments(capture, other_code(capture, code))
+    if arguments is None:
+        yield "kernarg", str(kernarg_at or 0), _place(capture.folder / "kernarg.bin")
+    else:
+        filled = path.with_name("kernarg.bin")
+        filled.write_bytes(arguments)
+        yield "kernarg", "0", _place(filled)
     code_at = None if extras is None else extras.code_object.load_base
     yield "code", str(code_at or 0), _place(capture.folder / "kernel.hsaco")
     for region in capture.regions:

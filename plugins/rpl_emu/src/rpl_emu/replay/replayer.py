@@ -22,6 +22,7 @@ from rpl_vmreplay.interfaces.replayer import (
     Replayer,
     ReplayError,
     ReplayResult,
+    Rounding,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class EmulatedReplayer(Replayer):
     devices = (DEVICE,)
     origin = Origin.MODELLED
     logs_accesses = True
+    rounds = True
 
     def missing(self) -> str | None:
         from rpl_emu.native_program import find_program
@@ -122,6 +124,7 @@ class EmulatedReplayer(Replayer):
                 pid=os.getpid(),
             ),
             notes=tuple(_notes(memory, told)),
+            rounded=told["rounded"],
             findings=tuple(map(_finding, told["findings"])) if request.sanitize else None,
         )
 
@@ -144,10 +147,12 @@ def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     from rpl_emu.native_program import call
     from rpl_emu.replay.plan_file import write_edits, write_plan
 
-    write_plan(memory, folder / "plan")
+    write_plan(memory, folder / "plan", request.code_object)
     launches = request.iterations + request.warm_ups
     words = ["replay", str(folder / "plan"), "--out", str(folder), "--iterations", str(launches)]
     words += ["--order", str(request.variation), "--seed", str(request.variation + 1)]
+    if request.rounding is not Rounding.NEAREST:
+        words += ["--rounding", request.rounding.value]
     if not request.recopy:
         words.append("--no-recopy")
     if request.sanitize:

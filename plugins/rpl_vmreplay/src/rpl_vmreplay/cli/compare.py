@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _MICROSECOND = 1000
 _FILE = click.Path(path_type=Path)
-#: What a verdict means, wherever one is shown.
-COVERS = "for the captured input only: other sizes, values or launches were not tried"
 
 
 @frozen
@@ -36,19 +34,21 @@ class _Given:
     cold_caches: bool
     kernel_timeout: float
     sanitize: bool
+    captured_input_only: bool
+    exact: bool
     replayer: str | None
 
 
 def _failure_document(error: RplError) -> dict[str, Any]:
     from rpl_vmreplay.replay.outcome import SCHEMA_VERSION, error_of_exception
 
-    nothing = ("kernel", "replayer", "poisoned_bytes", "read_first_bytes", "findings", "times")
-    lists = ("outputs", "written_beside", "controls", "survivors", "usual_findings")
+    nothing = ("kernel", "replayer", "poisoned_bytes", "read_first_bytes", "found_share", "findings", "times")
+    lists = ("outputs", "inputs", "written_beside", "controls", "survivors", "usual_findings")
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": None,
         "reason": "nothing was compared",
-        "covers": COVERS,
+        "covers": "nothing",
         "replays": 0,
         **dict.fromkeys(nothing),
         **{name: [] for name in lists},
@@ -68,7 +68,12 @@ def _failure_document(error: RplError) -> dict[str, Any]:
               help="If equal, launch both in turns N times each and compare their times.")  # fmt: skip
 @click.option("--cold-caches", is_flag=True, help="With --pairs: empty caches before each launch.")
 @timeout_option("Seconds for one launch of A")
-@click.option("--sanitize", is_flag=True, help="B may have no race and no read of what nobody wrote.")
+@click.option("--sanitize", is_flag=True,
+              help="Fail where nobody can look for races and reads of what nobody wrote.")  # fmt: skip
+@click.option(
+    "--captured-input-only", is_flag=True, help="Try no other numbers in the place of the captured ones."
+)
+@click.option("--exact", is_flag=True, help="Exit code 1 where B differs by rounding only.")
 @replayer_option("Where to run: a replayer or its device; default: one that logs writes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -76,13 +81,14 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     """Replay the launch of CAPTURE with the kernel of A and with that of B, and compare what they write.
 
     What A writes is poisoned before each run, except for what it reads first. Before B is called equal, wrong
-    versions of A must be noticed. The verdict is for the captured input only.
+    versions of A must be noticed. Other numbers than the captured ones are tried, too; other sizes are not.
 
     \b
     rpl replay compare isolate_capture isolate_capture/kernel.hsaco faster.hsaco
     rpl replay compare isolate_capture isolate_capture/kernel.hsaco faster.hsaco --pairs 30
 
-    Exit code 0: equal; 1: different; 65: another launch interface; 75: blind or undecided.
+    Exit code 0: equal, or differs by rounding only; 1: different; 65: another launch interface; 75: blind
+    or undecided.
     """
     import tempfile
 
@@ -102,7 +108,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     else:
         _print(session.output, replayer, judgement)
         _print_times(session.output, turns)
-    return _exit_code(judgement)
+    return _exit_code(judgement, exact=given.exact)
 
 
 def _compared(
@@ -113,11 +119,11 @@ def _compared(
 
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.compare.data_types import DataType
-    from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
+    from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
     from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
 
     options, limit_s = option_values(session, "full-vm", {}), given.kernel_timeout
-    allowance = Allowance(given.ulps, DataType(given.unknown))
+    allowance = Allowance(given.ulps, DataType(given.unknown), not given.captured_input_only)
     judgement = compare_code(
         capture,
         replayer,
@@ -125,9 +131,9 @@ def _compared(
         allowance=allowance,
         time_limit_s=limit_s,
         options=options,
-        sanitize=given.sanitize,
+        sanitize=given.sanitize or None,
     )
-    if not given.pairs or judgement.verdict is not Verdict.EQUAL or judgement.yardstick is None:
+    if not given.pairs or judgement.verdict not in ACCEPTED or judgement.yardstick is None:
         return judgement, None
     order, cold = drawn_order(given.pairs), given.cold_caches
     request = TurnsRequest(capture, subjects, judgement.yardstick, order, limit_s, cold)
@@ -144,11 +150,16 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
 
 
-def _exit_code(judgement: Judgement) -> int:
+def _exit_code(judgement: Judgement, *, exact: bool) -> int:
     from rpl_core.exit_codes import ExitCode
     from rpl_vmreplay.compare.judge import Verdict
 
-    codes = {Verdict.EQUAL: ExitCode.OK, Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING}
+    rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
+    codes = {
+        Verdict.EQUAL: ExitCode.OK,
+        Verdict.ROUNDING: rounding,
+        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
+    }
     return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
@@ -156,7 +167,7 @@ def _print(output: Output, replayer: Replayer, judgement: Judgement) -> None:
     from rpl_core.text.safety import readable
 
     output.line(f"{judgement.verdict.value.upper()}: {readable(judgement.reason)}")
-    output.line(f"({COVERS}; replayer {replayer.name}, {judgement.replays} replays)")
+    output.line(f"({judgement.covers}; replayer {replayer.name}, {judgement.replays} replays)")
     rows = [_row(one) for one in judgement.outputs]
     columns = ("BEHIND", "TYPE", "BYTES", "DIFFERING", "WORST", "TOLERANCE")
     output.table(columns, rows, right=columns[2:])
@@ -168,9 +179,18 @@ def _print(output: Output, replayer: Replayer, judgement: Judgement) -> None:
     if judgement.poisoned_bytes is not None:
         kept = f"kept, since A reads them first: {judgement.read_first_bytes}"
         output.line(f"poisoned: {judgement.poisoned_bytes} bytes; {kept}")
+    for given in judgement.inputs:
+        why = "" if given.reason is None else f" ({readable(given.reason)})"
+        output.line(f"with {given.name}: {given.outcome.value}{why}")
     if judgement.controls:
         noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
-        output.line(f"wrong kernels noticed: {noticed} of {len(judgement.controls)}")
+        without = sum(one.outcome.value == "no effect" for one in judgement.controls)
+        share = "-" if judgement.found_share is None else f"{judgement.found_share:.0%}"
+        output.line(
+            f"wrong kernels noticed: {noticed} of {len(judgement.controls)}, {share} of those that change "
+            f"anything; "
+            f"{without} change nothing with this input"
+        )
     for text in judgement.findings or ():
         output.line(f"found: {readable(text)}")
     for kind in judgement.usual_findings:
@@ -239,11 +259,15 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
         "schema_version": "1.0",
         "verdict": judgement.verdict.value,
         "reason": judgement.reason,
-        "covers": COVERS,
+        "covers": judgement.covers,
         "kernel": capture.dispatch.demangled_name,
         "replayer": {"name": replayer.name, "origin": replayer.origin.value},
         "replays": judgement.replays,
         "outputs": [_plain(one) for one in judgement.outputs],
+        "inputs": [
+            {"name": one.name, "outcome": one.outcome.value, "reason": one.reason} for one in judgement.inputs
+        ],
+        "found_share": judgement.found_share,
         "written_beside": [{"address": one.address, "size": one.size} for one in judgement.outside],
         "poisoned_bytes": judgement.poisoned_bytes,
         "read_first_bytes": judgement.read_first_bytes,
@@ -266,6 +290,10 @@ def _plain(one: OutputResult) -> dict[str, Any]:
         "tolerance_ulps": one.tolerance,
         "differing": one.differing,
         "worst_ulps": worst if isinstance(worst, int) else None,
+        "any_order": one.any_order,
+        "rounding": None
+        if one.apart is None
+        else {"largest_difference": one.apart, "bound_there": one.allowed},
         "first": None
         if one.first is None
         else {"address": one.first.address, "expected": one.expected, "found": one.found},

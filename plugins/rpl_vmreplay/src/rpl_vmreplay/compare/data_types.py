@@ -10,6 +10,8 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,12 +47,40 @@ _NAMES = {
     "__hip_bfloat16": DataType.BF16,
     "hip_bfloat16": DataType.BF16,
 }
-_VECTOR = re.compile(r"HIP_vector_type<(\w+), *\d+u?>")
+_VECTOR = re.compile(r"HIP_vector_type<([\w ]+), *(\d+)u?>")
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict)\b")
+
+
+@frozen
+class Element:
+    """What a pointer leads to. ``size`` in bytes; of integers ``signed`` is known, of all else it is
+    ``None``."""
+
+    kind: DataType
+    size: int
+    signed: bool | None = None
+    record: int = 0  # bytes of the vector of which it is one, 0: of itself
+
+
+UNKNOWN = Element(DataType.BYTES, 1)
+_INTEGERS = {
+    "char": (1, True), "signed char": (1, True), "unsigned char": (1, False),
+    "short": (2, True), "unsigned short": (2, False), "int": (4, True), "unsigned int": (4, False),
+    "long": (8, True), "unsigned long": (8, False), "long long": (8, True), "unsigned long long": (8, False),
+}  # fmt: skip
+
+
+def element_of(kind: DataType) -> Element:
+    return Element(kind, kind.size)
 
 
 def parameter_types(demangled: str) -> tuple[DataType | None, ...]:
     """For each parameter what it points to; ``None``: it is no pointer. Empty where the name has none."""
+    return tuple(None if one is None else one.kind for one in parameter_elements(demangled))
+
+
+def parameter_elements(demangled: str) -> tuple[Element | None, ...]:
+    """The same, with integers told apart."""
     text = demangled.partition(" [clone")[0].rstrip()
     if not text.endswith(")"):
         return ()
@@ -73,13 +103,19 @@ def _parameters(text: str) -> list[str]:
     return [part.strip() for part in reversed(parts)]
 
 
-def _pointed_to(parameter: str) -> DataType | None:
+def _pointed_to(parameter: str) -> Element | None:
     plain = " ".join(_QUALIFIERS.sub("", parameter).split())
     if not plain.endswith(("*", "&")):
         return None
     pointed = plain[:-1].strip()
     vector = _VECTOR.fullmatch(pointed)
-    return _NAMES.get(vector[1] if vector else pointed.rpartition("::")[2], DataType.BYTES)
+    count = int(vector[2]) if vector else 1
+    name = vector[1] if vector else pointed.rpartition("::")[2]
+    if name in _NAMES:
+        kind = _NAMES[name]
+        return Element(kind, kind.size, None, kind.size * count)
+    size, signed = _INTEGERS.get(name, (UNKNOWN.size, None))
+    return Element(DataType.BYTES, size, signed, size * count)
 
 
 def distances(kind: DataType, left: bytes, right: bytes) -> Any:
@@ -130,3 +166,35 @@ def values_of(kind: DataType, content: bytes) -> list[str]:
         return [f"{float(one):g}" for one in wide]
     numbers = np.frombuffer(content, np.dtype(f"<f{kind.size}"))
     return [repr(float(one)) if kind is DataType.F64 else f"{float(one):.9g}" for one in numbers]
+
+
+def numbers_of(kind: DataType, content: bytes) -> Any:
+    """The elements as doubles, which hold all of them."""
+    import numpy as np
+
+    if kind is DataType.BF16:
+        return (_bits(kind, content).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    return np.frombuffer(content, np.dtype(f"<f{kind.size}")).astype(np.float64)
+
+
+def bytes_of(kind: DataType, numbers: Any) -> bytes:
+    """Doubles as elements of ``kind``, to the nearest (bfloat: cut off)."""
+    import numpy as np
+
+    if kind is DataType.BF16:
+        wide = np.asarray(numbers, np.float32).view(np.uint32)
+        content: bytes = (wide >> np.uint32(16)).astype("<u2").tobytes()
+    else:
+        content = np.asarray(numbers).astype(np.dtype(f"<f{kind.size}")).tobytes()
+    return content
+
+
+def last_places(kind: DataType, numbers: Any) -> Any:
+    """What a unit in the last place of each is worth, as doubles."""
+    import numpy as np
+
+    fraction, exponent = _EXPONENT_BITS[kind]
+    least = 2 - (1 << (exponent - 1))
+    finite = np.where(np.isfinite(numbers), numbers, 0.0)
+    _, power = np.frexp(finite)
+    return np.ldexp(1.0, np.maximum(np.where(finite == 0, least, power - 1), least) - fraction)

@@ -37,12 +37,13 @@ from rpl_vmreplay.interfaces.replayer import (
     ReplayError,
     ReplayRequest,
     ReplayResult,
+    Rounding,
 )
 
 if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.observing import Observer
-    from rpl_vmreplay.interfaces.replayer import AccessLog, Replayer
+    from rpl_vmreplay.interfaces.replayer import AccessLog, KeptVariable, Replayer
 
 #: As floats of any size the first is no number and the second a large one.
 PATTERNS = (0xFF, 0x55)
@@ -68,6 +69,7 @@ class Baseline:
     observer: Observer
     contents: tuple[tuple[bytes, ...], ...]
     limit_s: float
+    read: Ranges = ()  # in captured memory, before it is written; empty without a log
 
 
 @frozen
@@ -79,6 +81,19 @@ class Answer:
     outside: Ranges = ()
 
 
+@frozen
+class Seen:
+    """What one run left: all of the regions that were asked for, and the module's variables by name."""
+
+    failure: Failure | None
+    kept: tuple[bytes, ...] = ()
+    variables: tuple[KeptVariable, ...] = ()
+    written: Ranges = ()  # in captured memory
+    read_first: Ranges = ()
+    rounded: bool = True
+    findings: frozenset[str] = frozenset()  # their kinds
+
+
 @attrs.define
 class Experiment:
     """Counts its replays."""
@@ -87,7 +102,8 @@ class Experiment:
     replayer: Replayer
     time_limit_s: float | None = None
     options: Options = attrs.field(factory=Options)
-    sanitize: bool = False
+    #: ``None``: where the replayer looks for races.
+    sanitize: bool | None = None
     replays: int = 0
 
     def baseline(self, code: Path) -> Baseline:
@@ -102,16 +118,93 @@ class Experiment:
         runs = [(pattern, 0) for pattern in PATTERNS]
         runs += [(PATTERNS[number % 2], variation) for number, variation in enumerate(VARIATIONS)]
         contents = [self._contents(code, writes, observer, *one) for one in runs]
-        return Baseline(writes, observer, tuple(contents), limit_s)
+        read = () if first.accesses is None else inside(union(first.accesses.read_first), self.capture)
+        return Baseline(writes, observer, tuple(contents), limit_s, read)
 
-    def other(self, code: Path, baseline: Baseline, pattern: int, variation: int = 0) -> Answer:
+    def other(
+        self,
+        code: Path,
+        baseline: Baseline,
+        pattern: int,
+        variation: int = 0,
+        rounding: Rounding = Rounding.NEAREST,
+        edits: tuple[MemoryEdit, ...] = (),
+    ) -> Answer:
+        """``edits`` are of what the baseline reads."""
         writes, observer = baseline.writes, baseline.observer
         self.replays += 1
         request = self._request(code, writes, observer, pattern, variation, baseline.limit_s)
-        result = self.replayer.replay(attrs.evolve(request, options=self.options))
+        request = attrs.evolve(
+            request, rounding=rounding, edits=(*request.edits, *edits), options=self.options
+        )
+        result = self.replayer.replay(request)
         if result.failure is not None:
             return Answer(result.failure)
-        return Answer(None, observer.contents(result, writes), observer.outside(result, writes))
+        outside = observer.outside(result, writes)
+        if outside and result.accesses is not None:
+            outside = without(outside, self._left_as_they_were(request, writes, outside, result.accesses))
+        return Answer(None, observer.contents(result, writes), outside)
+
+    def _left_as_they_were(
+        self, request: ReplayRequest, writes: WriteSet, outside: Ranges, accesses: AccessLog
+    ) -> Ranges:
+        """In the baseline's own buffers read, and written with what was there: an atomic that adds
+        nothing."""
+        own = tuple(one for one in captured_ranges(self.capture) if common(writes.written, (one,)))
+        places = common(inside(common(outside, union(accesses.read_first)), self.capture), own)
+        if not places:
+            return ()
+        self.replays += 1
+        kept = self.replayer.replay(attrs.evolve(request, keep=places)).kept
+        with tempfile.TemporaryDirectory(prefix="rpl-captured-") as folder:
+            memory = PlainMemory(self.capture, Path(folder))
+            before = tuple(memory.read(one.address, one.size) for one in places)
+        return without(places, differing(places, before, kept)) if len(kept) == len(places) else ()
+
+    def seen(
+        self,
+        code: Path,
+        keep: Ranges,
+        edits: tuple[MemoryEdit, ...],
+        limit_s: float | None,
+        *,
+        variation: int = 0,
+        rounding: Rounding = Rounding.NEAREST,
+        sanitize: bool = False,
+    ) -> Seen:
+        """With a log of accesses."""
+        self.replays += 1
+        request = ReplayRequest(
+            self.capture.folder,
+            code_object=code,
+            edits=edits,
+            keep=keep,
+            hashes=False,
+            access_log=True,
+            keep_variables=True,
+            variation=variation,
+            rounding=rounding,
+            sanitize=sanitize,
+            time_limit_s=limit_s,
+            options=self.options,
+        )
+        result = self.replayer.replay(request)
+        if result.failure is not None or result.accesses is None:
+            return Seen(result.failure or Failure(ReplayError.UNSUPPORTED, "no accesses were logged"))
+        variables = places_of(result.variables, {one.name for one in result.variables})
+        written = union(result.accesses.written)
+        if beside := without(without(written, inside(written, self.capture)), variables):
+            fact = f"it writes {size_of(beside)} bytes of its module that are in no captured variable"
+            return Seen(Failure(ReplayError.UNSUPPORTED, fact))
+        return Seen(
+            None,
+            result.kept,
+            result.variables,
+            inside(written, self.capture),
+            inside(union(result.accesses.read_first), self.capture),
+            result.rounded is not False,
+            frozenset(one.kind for one in result.findings or ()),
+        )
 
     def findings(self, code: Path, limit_s: float | None = None) -> tuple[Finding, ...] | Failure:
         """What races and the like there are, in two orders of workgroups. Raises ``NoBaselineError``."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import KERNARG
-from rpl_vmreplay.compare.data_types import DataType, parameter_types
+from rpl_vmreplay.compare.data_types import (
+    UNKNOWN,
+    DataType,
+    Element,
+    element_of,
+    parameter_elements,
+)
 from rpl_vmreplay.interfaces.replayer import MemoryRange
+from rpl_vmreplay.replay.captured_code import captured_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from rpl_codeobject.values import KernelArgument
+    from rpl_vmreplay.capture.extras import Argument
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.ranges import Ranges
 
@@ -26,6 +35,7 @@ class Output:
     base: int
     kind: DataType
     ranges: tuple[MemoryRange, ...]
+    element: Element = UNKNOWN  # integers too, where whole ones were written
 
     @property
     def size(self) -> int:
@@ -44,7 +54,7 @@ class Output:
 class _Pointer:
     name: str
     address: int
-    kind: DataType
+    element: Element
 
 
 def outputs_of(capture: Capture, written: Ranges, unknown: DataType) -> tuple[Output, ...]:
@@ -68,23 +78,55 @@ def variable_output(name: str, content: bytes, unknown: DataType) -> Output:
     return Output(f"variable {name}", 0, kind, (MemoryRange(0, len(content)),))
 
 
+def is_record(output: Output) -> bool:
+    """Its elements are known, so that they can change their places."""
+    return output.kind is not DataType.BYTES or output.element.signed is not None
+
+
+def as_set(outputs: Sequence[tuple[Output, bytes]]) -> bytes:
+    """Records in an order of their own: of outputs with as many elements together, so that what belongs
+    together stays together."""
+    import numpy as np
+
+    found = []
+    rows: dict[int, list[Any]] = {}
+    for output, content in outputs:
+        size = max(output.element.record, output.element.size)
+        size = size if len(content) % size == 0 else output.element.size
+        table = np.frombuffer(content, np.uint8).reshape(-1, size)
+        rows.setdefault(len(table), []).append(table)
+    for count in sorted(rows):
+        table = np.ascontiguousarray(np.hstack(rows[count]))
+        found.append(np.sort(table.view(f"S{table.shape[1]}").ravel()).tobytes())
+    return b"".join(found)
+
+
+def name_of(output: Output) -> str:
+    return f"values behind {output.argument}" if output.argument else f"bytes at 0x{output.base:x}"
+
+
 def _output(base: int, owner: _Pointer | None, ranges: list[MemoryRange], unknown: DataType) -> Output:
-    kind = owner.kind if owner else unknown
-    whole = all((one.address - base) % kind.size == 0 and one.size % kind.size == 0 for one in ranges)
-    return Output(owner.name if owner else None, base, kind if whole else DataType.BYTES, tuple(ranges))
+    element = owner.element if owner else element_of(unknown)
+    size = element.size
+    if not all((one.address - base) % size == 0 and one.size % size == 0 for one in ranges):
+        element = UNKNOWN
+    return Output(owner.name if owner else None, base, element.kind, tuple(ranges), element)
 
 
 def _pointers(capture: Capture, unknown: DataType) -> Iterator[_Pointer]:
     """Arguments that are addresses of captured memory."""
-    arguments = None if capture.extras is None else capture.extras.kernel.arguments
+    extras = capture.extras
+    arguments: Sequence[Argument | KernelArgument] = (extras and extras.kernel.arguments) or ()
+    if not arguments:  # other tools leave it to the code object to tell them
+        arguments = captured_code(capture).kernel.arguments
     kernarg = (capture.folder / KERNARG).read_bytes()
-    types = parameter_types(capture.dispatch.demangled_name)
-    explicit = [one for one in arguments or () if not one.value_kind.startswith("hidden_")]
+    types = parameter_elements(capture.dispatch.demangled_name)
+    explicit = [one for one in arguments if not one.value_kind.startswith("hidden_")]
     for index, argument in enumerate(explicit):
         if argument.size != _POINTER_BYTES or argument.offset + _POINTER_BYTES > len(kernarg):
             continue
         address = int.from_bytes(kernarg[argument.offset : argument.offset + _POINTER_BYTES], "little")
         if not any(region.base <= address < region.end for region in capture.regions):
             continue
-        told = types[index] if len(types) == len(explicit) else unknown
-        yield _Pointer(argument.name or f"argument {index}", address, told or unknown)
+        told = types[index] if len(types) == len(explicit) else None
+        yield _Pointer(argument.name or f"argument {index}", address, told or element_of(unknown))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_vmreplay.compare.judge import Subjects
-from rpl_vmreplay.replay.captured_code import kernel_name
+from rpl_vmreplay.replay.captured_code import kernel_name, of_known_arguments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,10 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     codes = [_code_of(path, name, capture) for path in (a, b)]
     diff = compare_code_objects([codes[0]], [codes[1]], kernel=name)
     breaking = diff.of(Severity.BREAKING)
-    if breaking := tuple(one for one in breaking if not _harmless(one.what, name, *codes)):
+    before, after = (one.kernel(name) for one in codes)
+    assert before is not None
+    assert after is not None
+    if breaking := tuple(one for one in breaking if not of_known_arguments(one.what, before, after)):
         first = breaking[0]
         raise BadDataError(
             f"{b} has another launch interface of {name} than {a}: {first.what} is {first.after or 'absent'} "
@@ -39,22 +42,6 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     for place, code in zip(places, codes, strict=True):
         place.write_bytes(code.elf)
     return Subjects(places[0], places[1], codes[0], name)
-
-
-#: What differs when the compiler leaves out hidden arguments that the kernel does not read.
-_OF_HIDDEN_ARGUMENTS = ("hidden_arguments[", "kernarg_bytes", "descriptor.kernarg_bytes")
-
-
-def _harmless(what: str, name: str, a: CodeObject, b: CodeObject) -> bool:
-    """B finds all its hidden arguments where A has them: captured arguments are replayed as they were."""
-    before, after = a.kernel(name), b.kernel(name)
-    if before is None or after is None or not what.startswith(_OF_HIDDEN_ARGUMENTS):
-        return False
-    places = [
-        {(one.offset, one.size, one.value_kind) for one in side.arguments if one.hidden}
-        for side in (before, after)
-    ]
-    return places[1] <= places[0] and after.kernarg_bytes <= before.kernarg_bytes
 
 
 def _code_of(path: Path, name: str, capture: Capture) -> CodeObject:

@@ -37,6 +37,18 @@ class ReplayError(str, Enum):
     INTERNAL = "internal"
 
 
+class Rounding(str, Enum):
+    """Where results of floating-point operations go that are not exact (IEEE 754-2019, 4.3). ``DRAWN``:
+    another
+    direction every few instructions, the same ones for the same ``variation``."""
+
+    NEAREST = "nearest"
+    UP = "up"
+    DOWN = "down"
+    ZERO = "zero"
+    DRAWN = "drawn"
+
+
 @frozen
 class Failure:
     """One line for people, and what kind it is. ``address`` is where a GPU fault happened, if it is known."""
@@ -81,6 +93,7 @@ class ReplayRequest:
     ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
     registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
     ``sanitize`` asks for findings: races, reads of what nobody wrote, barriers that do not fit.
+    ``rounding`` other than to the nearest is for replayers that say so (``Replayer.rounds``).
     ``options`` are the values of ``rpl replay``'s options, those of plugins too.
     """
 
@@ -101,6 +114,7 @@ class ReplayRequest:
     keep_variables: bool = False
     cold_caches: bool = False
     sanitize: bool = False
+    rounding: Rounding = Rounding.NEAREST
     options: Options = attrs.field(factory=Options, eq=False)
 
 
@@ -190,7 +204,8 @@ class ReplayResult:
     ``variables`` are those that the code has. ``restored_bytes``: before later launches only so many bytes
     were restored, and all others are proven not to have changed. ``flushed_bytes`` were written elsewhere
     before each launch, to empty caches. ``findings`` is ``None`` where they were not
-    asked for, or the replayer looks for none. With ``failure`` there is no end state.
+    asked for, or the replayer looks for none. ``rounded``: some result of floating-point arithmetic may not
+    have been exact; ``False``: all were; ``None``: nobody knows. With ``failure`` there is no end state.
     """
 
     replayer: str
@@ -215,6 +230,7 @@ class ReplayResult:
     flushed_bytes: int | None = None
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] | None = None
+    rounded: bool | None = None
     failure: Failure | None = None
 
 
@@ -241,7 +257,7 @@ class Replayer(ABC):
 
     ``devices`` are the names that captures are for, such as the GPU's name in the compiler's spelling, or the
     name under which it is asked for. ``origin`` is what its times are at best. ``logs_accesses``: it can tell
-    which bytes a launch reads and writes.
+    which bytes a launch reads and writes. ``rounds``: it can round otherwise than to the nearest.
     """
 
     name: str
@@ -249,6 +265,7 @@ class Replayer(ABC):
     devices: tuple[str, ...]
     origin: Origin
     logs_accesses: bool = False
+    rounds: bool = False
 
     def missing(self) -> str | None:
         """Why it can't work here (for people, with the remedy), or ``None`` if it can.

@@ -11,7 +11,7 @@ from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rpl_codeobject.values import CodeObject, Kernel
+    from rpl_codeobject.values import CodeObject, Kernel, KernelArgument
     from rpl_vmreplay.capture.folder import Capture
 
 #: Hidden arguments that lead to objects of the captured process
@@ -20,6 +20,19 @@ _STALE = frozenset({
     "hidden_printf_buffer", "hidden_hostcall_buffer", "hidden_multigrid_sync_arg", "hidden_heap_v1",
     "hidden_default_queue", "hidden_completion_action", "hidden_queue_ptr",
 })  # fmt: skip
+
+
+#: Hidden arguments that the launch itself tells, and those that hold nothing (the same document).
+_TOLD = frozenset({
+    *(f"hidden_{what}_{axis}" for what in ("block_count", "group_size", "remainder", "global_offset")
+      for axis in "xyz"),
+    "hidden_grid_dims", "hidden_none",
+})  # fmt: skip
+#: What differs when the compiler leaves out hidden arguments that the kernel does not read, or adds some.
+_OF_HIDDEN_ARGUMENTS = ("hidden_arguments[", "kernarg_bytes", "descriptor.kernarg_bytes")
+
+
+_WORD_BYTES = 8
 
 
 @frozen
@@ -49,6 +62,7 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     name = kernel_name(capture)
     before, after = captured_code(capture), _code_in(path, name)
     breaking = compare_code_objects([before.code], [after.code], kernel=name).of(Severity.BREAKING)
+    breaking = tuple(one for one in breaking if not of_known_arguments(one.what, before.kernel, after.kernel))
     same_target = before.code.architecture == after.code.architecture
     if same_target and breaking:
         first = breaking[0]
@@ -59,6 +73,57 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
             next_step=f"rpl abi-diff {capture.folder / CODE_OBJECT} {path} names all differences",
         )
     return after
+
+
+def of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
+    """Whether a difference named ``what`` is only of hidden arguments that a replay can give ``after``: those
+    of ``before`` where they were, and those that the launch tells (``fitting_arguments``)."""
+    if not what.startswith(_OF_HIDDEN_ARGUMENTS):
+        return False
+    own = [one for one in after.arguments if not one.hidden]
+    explicit = max((one.offset + one.size for one in own), default=0)
+    added = _added(before, after)
+    return all(
+        one.value_kind in _TOLD and one.size <= _WORD_BYTES and one.offset >= explicit for one in added
+    )
+
+
+def _added(before: Kernel, after: Kernel) -> list[KernelArgument]:
+    there = {(one.offset, one.size, one.value_kind) for one in before.arguments}
+    return [
+        one for one in after.arguments if one.hidden and (one.offset, one.size, one.value_kind) not in there
+    ]
+
+
+def fitting_arguments(capture: Capture, *codes: LaunchCode) -> bytes | None:
+    """The arguments of the launch for all these codes, where the captured ones lack hidden arguments that
+    these read; ``None`` where the captured ones serve. They lie elsewhere than the captured ones then."""
+    before = captured_code(capture).kernel
+    content = bytearray((capture.folder / KERNARG).read_bytes())
+    added = [one for code in codes for one in _added(before, code.kernel)]
+    longest = max((code.kernel.kernarg_bytes for code in codes), default=0)
+    if not added and len(content) >= longest:
+        return None
+    content.extend(bytes(max(0, longest - len(content))))
+    told = _told_by_launch(capture)
+    for one in added:
+        content[one.offset : one.offset + one.size] = told[one.value_kind].to_bytes(one.size, "little")
+    return bytes(content)
+
+
+def _told_by_launch(capture: Capture) -> dict[str, int]:
+    """As the HIP runtime fills them: whole workgroups are counted, what is left of the grid is the
+    remainder."""
+    launch = capture.dispatch
+    told = dict.fromkeys(_TOLD, 0)
+    for axis, items, size in zip("xyz", launch.grid, launch.block, strict=True):
+        told[f"hidden_block_count_{axis}"] = items // size
+        told[f"hidden_group_size_{axis}"] = size
+        told[f"hidden_remainder_{axis}"] = items % size
+    told["hidden_grid_dims"] = max(
+        (number for number, items in enumerate(launch.grid, 1) if items > 1), default=1
+    )
+    return told
 
 
 def _code_in(path: Path, name: str) -> LaunchCode:

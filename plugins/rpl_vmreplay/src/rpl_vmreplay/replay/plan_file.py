@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_vmreplay.capture.files import KERNARG
 from rpl_vmreplay.interfaces.replayer import MemoryEdit
-from rpl_vmreplay.replay.captured_code import captured_code, kernel_name, other_code, stale_arguments
+from rpl_vmreplay.replay.captured_code import (
+    captured_code,
+    fitting_arguments,
+    kernel_name,
+    other_code,
+    stale_arguments,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +41,8 @@ class ReplayPlan:
         override = request.code_object
         self._code = own if override is None else other_code(self._capture, override)
         self._against = None if request.against is None else other_code(self._capture, request.against)
+        others = [one for one in (self._code, self._against) if one is not None and one is not own]
+        self._filled = fitting_arguments(self._capture, *others)
         stale = stale_arguments(self._capture, own)
         self.stale = tuple(stale)
         self.patched = self.stale if request.patch_hidden_args else ()
@@ -97,6 +105,8 @@ class ReplayPlan:
             dynamic = max(segment.launched - segment.fixed, 0)
         plain = self._folder / ("other.hsaco" if code is self._against else "kernel.hsaco")
         plain.write_bytes(code.code.elf)
+        address = None if extras is None or self._filled is not None else extras.dispatch.kernarg_address
+        size = launch.kernarg_size if self._filled is None else len(self._filled)
         return {
             "name": kernel_name(self._capture),
             "code_object": str(plain),
@@ -109,12 +119,12 @@ class ReplayPlan:
             "private_bytes": launch.private_segment_size,
             "dynamic_group_bytes": dynamic,
             "kernarg_file": str(self._kernarg()),
-            "kernarg_bytes": launch.kernarg_size,
-            "kernarg_address": None if extras is None else extras.dispatch.kernarg_address,
+            "kernarg_bytes": size,
+            "kernarg_address": address,
         }
 
     def _kernarg(self) -> Path:
-        content = bytearray((self._capture.folder / KERNARG).read_bytes())
+        content = bytearray(self._filled or (self._capture.folder / KERNARG).read_bytes())
         for offset, size in self._zeroed:
             content[offset : offset + size] = bytes(size)
         path = self._folder / KERNARG

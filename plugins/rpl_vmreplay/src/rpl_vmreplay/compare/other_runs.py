@@ -1,0 +1,264 @@
+"""Both kernels on other numbers than the captured ones (``inputs``), compared with each other."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_core.values import frozen
+from rpl_vmreplay.capture.ranges import Ranges, common, inside, size_of, without
+from rpl_vmreplay.compare.data_types import DataType, distances, last_places, numbers_of
+from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS
+from rpl_vmreplay.compare.observing import differing, slices
+from rpl_vmreplay.compare.outputs import Output, as_set, name_of, outputs_of
+from rpl_vmreplay.compare.rounding import (
+    INPUT_DRAWS,
+    OF_BASELINE,
+    OF_CANDIDATE,
+    bound,
+    changed_inputs,
+    distance,
+    movement,
+)
+from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange, Rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rpl_vmreplay.compare.experiment import Baseline, Experiment, Seen
+    from rpl_vmreplay.compare.inputs import DrawnInputs, OtherInput
+
+#: Of four runs that round otherwise, so many have to do the same as the usual one, but for rounding.
+LEAST_ROUNDED = 3
+#: Looking for races takes longer than running.
+SANITIZED_LONGER = 10
+#: What a launch writes to comes back from each run as whole regions, up to so much.
+MOST_BYTES = 1 << 28
+
+
+class InputOutcome(str, Enum):
+    EQUAL = "equal"
+    ROUNDING = "differs by rounding only"
+    DIFFERENT = "different"
+    UNKNOWN = "undecided"  # results differ, and nobody knows by how much rounding may move them
+    DROPPED = "dropped"  # the baseline itself does not run as it does with the captured input
+
+
+@frozen
+class InputResult:
+    name: str
+    outcome: InputOutcome
+    reason: str | None = None
+
+
+@frozen
+class _Usual:
+    """What the baseline does with one input: ``unfit`` says why that input is none for it. What rounding does
+    to it is only found out where something differs."""
+
+    run: Seen
+    unfit: str | None
+    outputs: tuple[Output, ...] = ()
+
+
+@attrs.define
+class OtherRuns:
+    """``any_order``: where outputs begin whose records have no order. What the baseline does is kept, so that
+    several candidates can be judged."""
+
+    experiment: Experiment
+    code: Path
+    baseline: Baseline
+    drawn: DrawnInputs
+    unknown: DataType
+    any_order: frozenset[int]
+    ulps: int
+    _usual: dict[str, _Usual] = attrs.field(factory=dict)
+    _rounded: dict[str, tuple[list[Seen], list[Seen]]] = attrs.field(factory=dict)
+
+    @property
+    def regions(self) -> Ranges:
+        """Those that are written to with the captured input."""
+        return tuple(
+            MemoryRange(one.base, one.size)
+            for one in self.experiment.capture.regions
+            if common(self.baseline.writes.written, (MemoryRange(one.base, one.size),))
+        )
+
+    def results(self, candidate: Path, *, longer_chains: bool = True) -> tuple[InputResult, ...]:
+        """Up to the first that is different. ``longer_chains``: the candidate's own rounding counts."""
+        found: list[InputResult] = []
+        if size_of(self.regions) > MOST_BYTES:
+            return ()
+        for one in self.drawn.others:
+            found.append(self._result(one, candidate, longer_chains))
+            if found[-1].outcome is InputOutcome.DIFFERENT:
+                break
+        return tuple(found)
+
+    def _result(self, given: OtherInput, candidate: Path, longer_chains: bool) -> InputResult:
+        if given.name not in self._usual:
+            run = self._run(given, self.code, sanitize=given.integers)
+            outputs = outputs_of(self.experiment.capture, run.written, self.unknown) if run.written else ()
+            self._usual[given.name] = _Usual(run, self._unfit(run), outputs)
+        usual = self._usual[given.name]
+        if usual.unfit:
+            return InputResult(given.name, InputOutcome.DROPPED, usual.unfit)
+        found = self._run(given, candidate)
+        if found.failure is not None:
+            outcome = InputOutcome.DIFFERENT if found.failure.kind in CRASHES else InputOutcome.UNKNOWN
+            return InputResult(given.name, outcome, f"it does not end: {found.failure.fact}")
+        outcome, reason = self._compared(given, usual, found, candidate if longer_chains else None)
+        return InputResult(given.name, outcome, reason)
+
+    def _run(
+        self,
+        given: OtherInput,
+        code: Path,
+        rounding: Rounding = Rounding.NEAREST,
+        variation: int = 0,
+        *,
+        sanitize: bool = False,
+        changes: tuple[MemoryEdit, ...] = (),
+    ) -> Seen:
+        poison = (
+            MemoryEdit(one.address, bytes([PATTERNS[1]]) * one.size) for one in self.baseline.writes.poisoned
+        )
+        edits = (*given.edits, *poison, *changes)
+        limit_s = self.baseline.limit_s * (SANITIZED_LONGER if sanitize else 1)
+        return self.experiment.seen(
+            code, self.regions, edits, limit_s, rounding=rounding, variation=variation, sanitize=sanitize
+        )
+
+    def _unfit(self, usual: Seen) -> str | None:
+        """Why this input is none for the baseline."""
+        if usual.failure is not None:
+            return f"the baseline does not end: {usual.failure.fact}"
+        if inside(without(usual.written, self.regions), self.experiment.capture):
+            return "the baseline writes to other buffers than with the captured input"
+        if common(usual.read_first, self.baseline.writes.poisoned):
+            return "the baseline reads what it does not read with the captured input"
+        if usual.findings:
+            return f"the baseline itself: {', '.join(sorted(usual.findings))}"
+        for one in outputs_of(self.experiment.capture, usual.written, self.unknown):
+            if one.kind is not DataType.BYTES and _lost(one.kind, self._bytes(one, usual)):
+                return "the baseline's results are no numbers"
+        return None
+
+    def _bytes(self, output: Output, run: Seen) -> bytes:
+        return b"".join(slices(self.regions, run.kept, output.ranges))
+
+    def _compared(
+        self, given: OtherInput, usual: _Usual, found: Seen, candidate: Path | None
+    ) -> tuple[InputOutcome, str | None]:
+        run, outputs = usual.run, usual.outputs
+        beside = without(found.written, run.written)
+        changed = differing(self.regions, run.kept, found.kept)
+        added_nothing = common(without(common(beside, found.read_first), changed), self.regions)
+        if beside := without(beside, added_nothing):
+            return (
+                InputOutcome.DIFFERENT,
+                f"it writes {size_of(beside)} bytes that the baseline does not write",
+            )
+        if _variables(self.baseline, run) != _variables(self.baseline, found):
+            return InputOutcome.DIFFERENT, "variables of the module differ"
+        sides = [
+            as_set([(one, self._bytes(one, side)) for one in outputs if one.base in self.any_order])
+            for side in (run, found)
+        ]
+        if sides[0] != sides[1]:
+            return InputOutcome.DIFFERENT, "other records are left, in whatever order"
+        unlike = [
+            one
+            for one in outputs
+            if one.base not in self.any_order
+            and distances(one.kind, self._bytes(one, run), self._bytes(one, found)).any()
+        ]
+        for one in unlike:
+            if one.kind is DataType.BYTES:
+                return InputOutcome.DIFFERENT, f"{name_of(one)} differ"
+        if not unlike:
+            return InputOutcome.EQUAL, None
+        return self._by_rounding(given, usual, unlike, found, candidate)
+
+    def _by_rounding(
+        self, given: OtherInput, usual: _Usual, unlike: Sequence[Output], found: Seen, candidate: Path | None
+    ) -> tuple[InputOutcome, str | None]:
+        """Whether rounding explains what differs."""
+        run = usual.run
+        ours, changed = self._movements(given, usual)
+        words = [f"{name_of(one)} differ" for one in unlike]
+        if run.rounded and len(ours) < LEAST_ROUNDED:
+            return (
+                InputOutcome.UNKNOWN,
+                f"{words[0]}; the baseline does other things when it rounds otherwise",
+            )
+        theirs: list[Seen] = []
+        if run.rounded and candidate is not None:
+            theirs = [self._run(given, candidate, *one) for one in OF_CANDIDATE]
+        theirs = [one for one in theirs if self._same_but_for_rounding(usual.outputs, found, one)]
+        told = []
+        for one, word in zip(unlike, words, strict=True):
+            expected, got = self._bytes(one, run), self._bytes(one, found)
+            allowed: Any = bound(
+                one.kind,
+                expected,
+                movement(one.kind, expected, [self._bytes(one, side) for side in ours]),
+                movement(one.kind, got, [self._bytes(one, side) for side in theirs]),
+                movement(one.kind, expected, [self._bytes(one, side) for side in changed]),
+                rounded=run.rounded,
+            ).clip(min=self.ulps * last_places(one.kind, numbers_of(one.kind, expected)))
+            apart = distance(one.kind, expected, got)
+            wrong = ~(apart <= allowed)
+            at = int(wrong.argmax() if wrong.any() else apart.argmax())
+            if wrong.any():
+                exact = "" if allowed.any() else ", and the baseline rounds nothing there"
+                return (
+                    InputOutcome.DIFFERENT,
+                    f"{word} by {apart[at]:.3g}, {allowed[at]:.3g} may be rounding{exact}",
+                )
+            told.append(f"{word} by at most {apart[at]:.3g}, {allowed[at]:.3g} may be rounding")
+        return InputOutcome.ROUNDING, "; ".join(told)
+
+    def _movements(self, given: OtherInput, usual: _Usual) -> tuple[list[Seen], list[Seen]]:
+        """Runs of the baseline that round otherwise, and those with inputs that are a little larger or
+        smaller."""
+        if given.name not in self._rounded:
+            ours: list[Seen] = []
+            changed: list[Seen] = []
+            if usual.run.rounded:
+                there = {edit.address: edit.data for edit in given.edits}
+                floats = [
+                    (place, kind, there.get(place.address, was)) for place, kind, was in self.drawn.floats
+                ]
+                ours = [self._run(given, self.code, *one) for one in OF_BASELINE]
+                changed = [
+                    self._run(given, self.code, changes=changed_inputs(floats, draw))
+                    for draw in range(INPUT_DRAWS)
+                ]
+            alike = [
+                [one for one in runs if self._same_but_for_rounding(usual.outputs, usual.run, one)]
+                for runs in (ours, changed)
+            ]
+            self._rounded[given.name] = alike[0], alike[1]
+        return self._rounded[given.name]
+
+    def _same_but_for_rounding(self, outputs: Sequence[Output], usual: Seen, run: Seen) -> bool:
+        if run.failure is not None or (run.written, run.read_first) != (usual.written, usual.read_first):
+            return False
+        exact = [one for one in outputs if one.kind is DataType.BYTES and one.base not in self.any_order]
+        return all(self._bytes(one, usual) == self._bytes(one, run) for one in exact)
+
+
+def _variables(baseline: Baseline, run: Seen) -> list[bytes]:
+    return [one.data for one in run.variables if one.name in baseline.writes.variables]
+
+
+def _lost(kind: DataType, content: bytes) -> bool:
+    """More than half of it: nothing would show."""
+    import numpy as np
+
+    return bool((~np.isfinite(numbers_of(kind, content))).mean() > 0.5)
