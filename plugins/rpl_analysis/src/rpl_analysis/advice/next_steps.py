@@ -40,6 +40,7 @@ _SUBJECTS = {
     "sync_idle": "GPU idle, held back by a synchronisation",
     "launch_idle": "GPU idle, between submission and start",
     "unattributed_idle": "GPU idle, cause not recorded",
+    "copying_idle": "GPU idle, probably copying: copies were not recorded",
     "copies": "copies",
     "collective_wait": "ranks waiting in collectives",
 }

@@ -215,6 +215,7 @@ def _idle(dag: DagDocument) -> tuple[int, Finding] | None:
         parts = {
             "the host": domain.idle.host_ns,
             "synchronisation": domain.idle.sync_ns,
+            "copies that were not recorded, probably": domain.idle.copying_ns,
             "launch latency": domain.idle.launch_ns,
             "unknown causes (no API calls recorded)": domain.idle.unattributed_ns,
         }
