@@ -60,8 +60,10 @@ CALLS = '"Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Ti
 
 def test_calls_of_every_domain_and_interface_are_kept(write, tmp_path, read):
     write("100_kernel_trace.csv", (10, 20))
-    hip = '"HIP_COMPILER_API","__hipPushCallConfiguration",100,7,1,1,2\n"HIP_API","hipLaunchKernel",100,7,2,3,4\n'
-    (tmp_path / "100_hip_api_trace.csv").write_text(CALLS + hip)
+    (tmp_path / "100_hip_api_trace.csv").write_text(
+        f'{CALLS}"HIP_COMPILER_API","__hipPushCallConfiguration",100,7,1,1,2\n'
+        '"HIP_API","hipLaunchKernel",100,7,2,3,4\n'
+    )
     (tmp_path / "100_hsa_api_trace.csv").write_text(
         CALLS + '"HSA_CORE_API","hsa_signal_store_relaxed",100,7,3,5,6\n'
     )

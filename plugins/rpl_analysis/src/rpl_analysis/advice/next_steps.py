@@ -156,6 +156,7 @@ def _confirmation(name: str, metric: Metric | None, device: DeviceModel | None) 
         unit=metric.unit if metric else None,
         exactness=metric.exactness if metric else None,
         counters=counters_of(formulas[0]) if formulas else (),
+        upper=metric.upper if metric else None,
     )
 
 

@@ -147,7 +147,7 @@ def _confirmation(each: ConfirmationPart) -> str:
         return f"{each.quantity}, not recorded{counters}"
     if each.unit == "fraction":
         return f"{each.quantity} {share(each.value)}"
-    return f"{each.quantity} {marked(each.value, each.exactness)} {each.unit or ''}".rstrip()
+    return f"{each.quantity} {marked(each.value, each.exactness, each.upper)} {each.unit or ''}".rstrip()
 
 
 def _best_gain(

@@ -167,4 +167,4 @@ def corrections_section(
 
 
 def _figure(metric: MetricDoc | None) -> str:
-    return UNKNOWN if metric is None else marked(metric.value, metric.exactness)
+    return UNKNOWN if metric is None else marked(metric.value, metric.exactness, metric.upper)
