@@ -65,13 +65,28 @@ def resolve_device(
     if asked is not None:
         _refuse_other_architecture(asked, agents)
     detected = detect(agents) if agents else None
+    doubts = _impossible(detected)
     if asked is None:
-        return _detected(detected, agents)
+        resolved = _detected(detected, agents)
+        return attrs.evolve(resolved, diagnostics=(*resolved.diagnostics, *doubts))
     if detected is None:
         return ResolvedDevice(asked, f"--device {name}", _unconfirmed(asked, agents))
     if asked.name == asked.architecture or asked.name == detected.name:
-        return ResolvedDevice(detected, "recorded agents")
-    return ResolvedDevice(asked, f"--device {name}", (_other_product(asked, detected),))
+        return ResolvedDevice(detected, "recorded agents", doubts)
+    return ResolvedDevice(asked, f"--device {name}", (_other_product(asked, detected), *doubts))
+
+
+def _impossible(detected: DeviceModel | None) -> tuple[Diagnostic, ...]:
+    """A warning where the recording states a size that no such device has."""
+    if detected is None or not detected.impossible_facts:
+        return ()
+    told = Diagnostic(
+        "device.impossible_facts",
+        f"the recording states what can't be: {'; '.join(detected.impossible_facts)}; this is not used",
+        cause="the profiler asked a driver that did not know the device",
+        remedy="name the product with --device: ceilings depend on its size",
+    )
+    return (told,)
 
 
 def refuse_other_family(asked: DeviceModel, recording: Recording) -> None:

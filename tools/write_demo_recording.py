@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rocm_perf_lab.demo import RECORDED_RUNS
+from rpl_rocprofv3.collector.planning import REFERENCE_RUN
 from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.rocprofv3_standin import install_standin
 from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
@@ -31,7 +32,7 @@ _FIRST_PROCESS = 5001
 
 def main() -> None:
     timing: dict[str, tuple[str, ...]] = {f"run_{number}": () for number in range(1, RECORDED_RUNS + 1)}
-    write(RECORDING, {**timing, **counter_passes()})
+    write(RECORDING, {**timing, **counter_passes(), REFERENCE_RUN: ()})
 
 
 def counter_passes() -> dict[str, tuple[str, ...]]:
@@ -62,9 +63,9 @@ def write(path: Path, passes: Mapping[str, tuple[str, ...]]) -> None:
 def write_pass(path: Path, pass_name: str, counters: tuple[str, ...], process: int) -> None:
     """What the stand-in writes for this pass, but for the ids and the command of a made-up process."""
     identity = ProcessIdentity(process, "python3 -c pass", ppid=_FIRST_PROCESS - 1)
-    # As the options of `rpl profile` ask: times, copies and calls in timing runs, counters alone otherwise.
-    timing = not counters
-    collection = Collection(kernels=timing, copies=timing, hip_api=timing, counters=counters)
+    # As `rpl profile` asks: times, copies and calls in timing runs, times alone in one, else counters alone.
+    timing, calls = not counters, not counters and pass_name != REFERENCE_RUN
+    collection = Collection(kernels=timing, copies=calls, hip_api=calls, counters=counters)
     write_rocpd(path, record(DEMO_APPLICATION, identity, collection, seed=f"0/{pass_name}"), synthetic=True)
 
 

@@ -20,10 +20,12 @@ from rpl_core.cli.session import session_of
     "--counters", metavar="A,B,...", help="Counters to collect beside the recommended set of --roofline."
 )
 @click.option(
-    "--focus-critical",
-    is_flag=True,
+    "--api/--no-api",
     default=None,
-    help="Trace copies and the host API too, and put the critical path first.",
+    help="Record API calls and copies, and run once without them for what that costs (default: on).",
+)
+@click.option(
+    "--focus-critical", is_flag=True, default=None, help="Put the critical path first in the output."
 )
 @click.option(
     "--from", "recordings", multiple=True, type=click.Path(path_type=Path), help="Take a recording."

@@ -35,6 +35,7 @@ class ProfileCall:
     collector: str | None
     roofline: bool
     counters: tuple[str, ...]
+    api: bool
     focus_critical: bool
     time_limit_s: float | None
     allow_dangerous_counters: bool
@@ -61,6 +62,7 @@ class ProfileCall:
             collector=setting("collector"),
             roofline=setting("roofline"),
             counters=_counters(flags["counters"]),
+            api=setting("api"),
             focus_critical=setting("focus-critical"),
             time_limit_s=setting("time-limit"),
             allow_dangerous_counters=flags["allow_dangerous_counters"],
@@ -158,7 +160,8 @@ def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> Profile
         command=application_command(application),
         runs=call.runs,
         roofline=call.roofline,
-        trace_dependencies=call.focus_critical,
+        trace_dependencies=call.api,
+        reference_run=call.api,
         time_limit_s=call.time_limit_s,
         allow_dangerous_counters=call.allow_dangerous_counters,
         extra_counters=call.counters,

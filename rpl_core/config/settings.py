@@ -51,10 +51,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("runs", at_most(10_000), 3, "timing runs of a profile", _VALUE),
     Setting("roofline", flag, False, "collect hardware counters in separate passes", _VALUE),
     Setting(
+        "api",
+        flag,
+        True,
+        "record API calls and copies in a profile, and what recording them costs",
+        _VALUE,
+    ),
+    Setting(
         "focus-critical",
         flag,
         False,
-        "trace copies and the host API, and put the critical path first",
+        "critical path first; other commands then trace copies and the API",
         _VALUE,
     ),
     Setting("time-limit", positive, None, "seconds that one pass may take", _VALUE),

@@ -54,7 +54,7 @@ class ArtefactDoc(Part):
     path: str
     sha256: str | None = None
     format: str
-    role: Literal["timing", "counters", "thread_trace"]
+    role: Literal["timing", "reference", "counters", "thread_trace"]
     origin: OriginName
 
 

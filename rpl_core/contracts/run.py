@@ -27,7 +27,7 @@ class PassEntry(Part):
     """One execution of the application. ``state`` tells how far it got."""
 
     name: str
-    role: Literal["timing", "counters", "thread_trace"]
+    role: Literal["timing", "reference", "counters", "thread_trace"]
     state: Literal["planned", "complete", "failed"]
     directory: str
     command: Annotated[tuple[str, ...], FailFast()]

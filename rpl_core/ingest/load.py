@@ -177,7 +177,7 @@ def _with_role(trace: Trace, role: str) -> Trace:
         return attrs.evolve(trace, role=TraceRole.THREAD_TRACE)
     if trace.counters is not None or role == "counters":
         return attrs.evolve(trace, role=TraceRole.COUNTERS)
-    return trace
+    return attrs.evolve(trace, role=TraceRole.REFERENCE) if role == TraceRole.REFERENCE.value else trace
 
 
 def _without_slowed_times(traces: Sequence[Trace]) -> list[Trace]:

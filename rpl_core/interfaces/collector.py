@@ -26,6 +26,7 @@ class CollectRequest:
     device: DeviceModel | None = None
     counters: tuple[str, ...] = ()
     trace_dependencies: bool = False  # also copies and the host API: what sync edges need
+    reference_run: bool = False  # one more run without them (``TraceRole.REFERENCE``): what they cost
     time_limit_s: float | None = None  # per pass
     allow_dangerous_counters: bool = False
     options: Mapping[str, str] = attrs.field(factory=dict)  # collector-specific, from the configuration

@@ -56,6 +56,7 @@ class CallMeaning:
     kind: CallKind
     own_null: bool = False
     launches_graph: bool = False  # one call submits many pieces of work, which may run side by side
+    copies: bool = False  # moves data, whether it returns at once or not
 
 
 @frozen

@@ -182,6 +182,7 @@ class DeviceModel:
     partition: str | None = None  # compute partition this model describes, e.g. "SPX"
     source: str = ""
     unknown_facts: tuple[str, ...] = ()  # why a field is None
+    impossible_facts: tuple[str, ...] = ()  # what a recording states that no such device has; not used
     overrides: tuple[str, ...] = ()  # what the user changed, for provenance
     architecture_facts: Architecture | None = None  # occupancy limits, rates, quirks of records
 

@@ -39,6 +39,11 @@ class Recording:
         return tuple(t for t in self.traces if t.role is TraceRole.TIMING)
 
     @property
+    def reference_runs(self) -> tuple[Trace, ...]:
+        """Runs without calls and copies, beside timing runs with them: what recording these costs."""
+        return tuple(t for t in self.traces if t.role is TraceRole.REFERENCE)
+
+    @property
     def counter_passes(self) -> tuple[Trace, ...]:
         """Every trace that holds counter values, in pass order."""
         return tuple(t for t in self.traces if t.counters is not None)

@@ -48,10 +48,12 @@ class TraceRole(str, Enum):
     """What a trace may be used for.
 
     Counter collection serialises dispatches and stretches them (docs/reference/formats.md, trap 10), so only
-    a TIMING trace is a source of time and of the execution graph.
+    a TIMING trace is a source of time and of the execution graph. A REFERENCE is a run without calls and
+    copies: beside timing runs that record them it tells what recording them costs, and nothing else.
     """
 
     TIMING = "timing"
+    REFERENCE = "reference"
     COUNTERS = "counters"
     THREAD_TRACE = "thread_trace"  # instruction traces: no times, no counters, only ``Trace.extras``
 

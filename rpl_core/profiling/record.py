@@ -34,13 +34,14 @@ class ProfileRequest:
     command: tuple[str, ...]
     runs: int
     roofline: bool
-    trace_dependencies: bool
+    trace_dependencies: bool  # calls and copies
     time_limit_s: float | None
     allow_dangerous_counters: bool
     output: Path | None
     runs_directory: Path
     analysis: AnalysisRequest
     extra_counters: tuple[str, ...] = ()
+    reference_run: bool = False  # one more run without calls and copies: what recording them costs
 
     def options(self) -> Mapping[str, Any]:
         """What the manifest remembers of the request; later analyses of the run take it over."""
@@ -49,7 +50,7 @@ class ProfileRequest:
             "runs": self.runs,
             "roofline": self.roofline,
             "counters": ",".join(self.extra_counters) or None,
-            "focus_critical": self.trace_dependencies,
+            "api": self.trace_dependencies,
             "time_limit_s": self.time_limit_s,
         }
 
@@ -139,6 +140,7 @@ def _timing(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
         runs=request.runs,
         device=device.model,
         trace_dependencies=request.trace_dependencies,
+        reference_run=request.reference_run and request.trace_dependencies,
         time_limit_s=request.time_limit_s,
     )
 
@@ -150,6 +152,7 @@ def _counters(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest
         _timing(request, device),
         runs=0,
         trace_dependencies=False,
+        reference_run=False,
         counters=tuple(dict.fromkeys((*recommended, *request.extra_counters))),
         allow_dangerous_counters=request.allow_dangerous_counters,
     )

@@ -47,12 +47,13 @@ class ProfileSession:
         """Run the passes of ``plan``, with another collector than the profile's where one is given.
 
         A failed timing pass ends the profile, because without it nothing can be said. A failed counter
-        pass costs its counters, and the exit code only if the application or the time limit ended it. A
-        failed follow-up pass costs itself. An interrupt is recorded and goes on up.
+        pass costs its counters, a failed reference run what it would have told, both the exit code only if
+        the time limit ended them. A failed follow-up pass costs itself. An interrupt is recorded and goes on
+        up.
         """
         self.diagnostics += plan.diagnostics
         for planned in plan.passes:
-            if self.failure is not None and planned.role is TraceRole.TIMING:
+            if self.failure is not None and planned.role in (TraceRole.TIMING, TraceRole.REFERENCE):
                 break
             names = [entry.name for entry in self.run.manifest.passes]
             self.step(f"{planned.name} ({names.index(planned.name) + 1} of {len(names)})")
@@ -81,10 +82,12 @@ class ProfileSession:
             self.failure = self.failure or error
         if planned.role is TraceRole.TIMING:
             return
+        counted = planned.role is TraceRole.COUNTERS
+        unknown = "what recording API calls costs is unknown: the run without them failed"
         self.diagnostics.append(
             Diagnostic(
-                "collect.counter_pass_failed",
-                f"counter pass {planned.name} failed: {error.fact}",
+                "collect.counter_pass_failed" if counted else "collect.reference_run_failed",
+                f"{f'counter pass {planned.name} failed' if counted else unknown}: {error.fact}",
                 severity=Severity.WARNING,
                 cause=error.cause,
                 remedy=error.next_step,

@@ -61,7 +61,7 @@ def test_its_recordings_hold_what_a_profile_asks_for_today(shown):
     """Where this fails, the recording is outdated: python tools/write_demo_recording.py."""
     run = shown[1] / "rpl-runs" / "latest"
     passes = json.loads((run / "run.json").read_text())["passes"]
-    assert [one["role"] for one in passes][:3] == ["timing", "timing", "counters"]
+    assert [one["role"] for one in passes][:3] == ["timing", "timing", "reference"]
     for one in passes:
         (artefact,) = one["artefacts"]
         with closing(sqlite3.connect(run / artefact["path"])) as base:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,54 @@ def test_without_roofline_the_document_says_how_to_collect(profiled, latest):
 def test_focus_critical_puts_the_path_first(profiled):
     first = profiled("./kernel_binary", "--focus-critical").assert_ok().stdout.splitlines()[0]
     assert first.startswith("critical path")
+
+
+def test_calls_and_copies_are_recorded_by_default_with_one_run_without(profiled, latest, workplace):
+    shown = profiled("./kernel_binary", "--runs", "2").assert_ok().stdout
+    timing, again, reference = latest("run")["passes"]
+    assert [timing["role"], again["role"], reference["role"]] == ["timing", "timing", "reference"]
+    traces = {"--memory-copy-trace", "--hip-runtime-trace", "--marker-trace"}
+    assert traces <= set(timing["command"]) & set(again["command"])
+    assert not traces & set(reference["command"])
+    assert latest("dag")["sync_info"] == "api_calls"
+    profile = latest("profile")
+    assert profile["stability"]["runs"] == 2  # the run without calls is no source of time
+    assert profile["runtime_source"] == "sum(end - start) of the kernel-trace runs, API calls recorded too"
+    run = workplace / "rpl-runs" / "latest"
+    with_calls = [_times_by_sql(run / one["artefacts"][0]["path"]) for one in (timing, again)]
+    (kernel_ns, makespan_ns) = _times_by_sql(run / reference["artefacts"][0]["path"])
+    overhead = profile["call_overhead"]
+    assert overhead["runs_with_calls"] == 2
+    for found, without, values in (
+        (overhead["kernel_time"], kernel_ns, [times[0] for times in with_calls]),
+        (overhead["makespan"], makespan_ns, [times[1] for times in with_calls]),
+    ):
+        assert found["added"] == pytest.approx(sum(values) / 2 / without - 1)
+        expected = min(values) / without - 1, max(values) / without - 1
+        assert found["added_range"] == pytest.approx(expected)
+    assert "2 runs with them against one without" in " ".join(shown.split())
+
+
+def test_no_api_leaves_calls_and_the_run_without_them_out(profiled, latest):
+    profiled("./kernel_binary", "--no-api", "--focus-critical").assert_ok()
+    (timing,) = latest("run")["passes"]
+    assert "--hip-runtime-trace" not in timing["command"]
+    assert latest("profile")["call_overhead"] is None
+    assert latest("dag")["sync_info"] == "none"
+
+
+def test_a_failed_run_without_calls_costs_only_what_it_would_have_told(profiled, latest, program):
+    once = "test -e ran && exit 3; touch ran"
+    outcome = profiled(str(program(f"#!/bin/sh\n{once}\n")), "--runs", "1").assert_ok()
+    assert "what recording API calls costs is unknown" in " ".join(outcome.stderr.split())
+    assert latest("profile")["runtime_ms"] > 0
+    assert latest("profile")["call_overhead"] is None
+
+
+def _times_by_sql(path):
+    query = "SELECT sum(end - start), max(end) - min(start) FROM rocpd_kernel_dispatch"
+    with closing(sqlite3.connect(path)) as base:
+        return base.execute(query).fetchone()
 
 
 def test_critical_path_block_is_in_the_document(profiled):

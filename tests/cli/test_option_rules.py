@@ -87,16 +87,20 @@ def test_wrong_usage_is_one_line_and_64(workplace, rpl_standin_rocprofv3, rpl_cl
 def test_dry_run_prints_the_commands_and_runs_nothing(profiled, workplace):
     outcome = profiled("--dry-run", "--device", "gfx942", "--roofline", "./kernel_binary", "a b").assert_ok()
     lines = outcome.stdout.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["run_1", "pass_1", "pass_2", "pass_3", "pass_4"]
+    assert [line.split(" ")[0] for line in lines] == [
+        "run_1",
+        "without_calls",
+        *(f"pass_{n}" for n in (1, 2, 3, 4)),
+    ]
     assert all(line.endswith("-- ./kernel_binary 'a b'") for line in lines)
     assert "--kernel-trace" in lines[0]
-    assert "--pmc" in lines[1]
+    assert "--pmc" in lines[2]
     assert sorted(path.name for path in workplace.iterdir()) == ["kernel_binary"]
 
 
 def test_dry_run_json_is_one_document(profiled):
     document = profiled("--dry-run", "--json", "./kernel_binary").assert_ok().json()
-    assert len(document["dry_run"]) == 1
+    assert len(document["dry_run"]) == 2
 
 
 def test_dry_run_of_counters_needs_a_device(profiled):

@@ -46,6 +46,10 @@ def _model_of(family: Family, agent: Agent) -> DeviceModel | None:
     architecture = (agent.architecture or "").split(":")[0]
     if architecture not in ("", family.name):
         return None
+    if impossible := _impossible(family, agent):
+        # What the rest says holds: ceilings of caches would follow a number of XCDs that can't be.
+        model = _model_of(family, attrs.evolve(agent, xcd_count=None))
+        return None if model is None else attrs.evolve(model, impossible_facts=(impossible,))
     named = _by_name(family, agent)
     if not architecture and not named:
         return None
@@ -53,6 +57,16 @@ def _model_of(family: Family, agent: Agent) -> DeviceModel | None:
     if len(models) == 1:
         return models[0]
     return _shared_facts(family, models, agent)
+
+
+def _impossible(family: Family, agent: Agent) -> str | None:
+    """What the recording says of its size that no GPU of the family can have, or ``None``."""
+    per_xcd = max((product.units_per_xcd or 0 for product in family.products), default=0)
+    units, xcds = agent.compute_units, agent.xcd_count
+    if not per_xcd or not units or not xcds or units <= xcds * per_xcd:
+        return None
+    dies = "XCD" if xcds == 1 else "XCDs"
+    return f"{units} CUs in {xcds} {dies}, but an XCD of {family.name} has at most {per_xcd}"
 
 
 def _by_name(family: Family, agent: Agent) -> Sequence[Product]:

@@ -90,7 +90,7 @@ def test_gaps_limit_the_gain_as_executed(program) -> None:
     assert graph.makespan_ns == 910_000
     # Each launch call begins 5 us before its kernel: 85 of 90 us are the host's.
     assert attrs.astuple(graph.breakdown) == (100_000, 0, 9 * 5_000, 9 * 85_000, 0)
-    assert attrs.astuple(graph.clock_domains[0].idle) == (9 * 85_000, 0, 9 * 5_000, 0)
+    assert attrs.astuple(graph.clock_domains[0].idle) == (9 * 85_000, 0, 9 * 5_000, 0, 0)
 
 
 def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(program) -> None:
@@ -99,8 +99,56 @@ def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(p
     program.launch("B", 30, 40, stream=1, at_us=21)
     graph = _graph(program)
     # 6 us until the wait returned, 5 us until the next call, 9 us until it had an effect.
-    assert attrs.astuple(graph.clock_domains[0].idle) == (5_000, 6_000, 9_000, 0)
+    assert attrs.astuple(graph.clock_domains[0].idle) == (5_000, 6_000, 9_000, 0, 0)
     assert attrs.astuple(graph.breakdown) == (20_000, 0, 9_000, 5_000, 6_000)
+
+
+def _idle_calls(graph) -> dict:
+    return {call.name: call.idle_ns for call in graph.clock_domains[0].idle_calls}
+
+
+def test_idle_time_is_named_by_the_call_that_the_host_was_in(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.call("hipDeviceSynchronize", until_us=16)
+    program.launch("B", 30, 40, stream=1, at_us=21)
+    (domain,) = _graph(program).clock_domains
+    # 6 us until the wait returned; 5 us in no call; the launching call returns within the 9 us that are left.
+    named = {call.name: call.idle_ns for call in domain.idle_calls}
+    assert named["hipDeviceSynchronize"] == 6_000
+    assert sum(named.values()) == domain.idle_ns == 20_000
+    assert sum(call.share for call in domain.idle_calls) == pytest.approx(1)
+    assert _graph(program, with_calls=False).clock_domains[0].idle_calls == ()
+
+
+def test_a_blocking_copy_without_recorded_copies_is_probably_a_copy(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.call("hipMemcpy", until_us=16)
+    program.launch("B", 30, 40, stream=1, at_us=21)
+    graph = _graph(program)
+    assert graph.clock_domains[0].idle.copying_ns == _idle_calls(graph)["hipMemcpy"] == 6_000
+    assert graph.clock_domains[0].idle.sync_ns == 0
+
+
+def test_a_wait_behind_an_asynchronous_copy_without_recorded_copies_is_probably_a_copy(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.call("hipMemcpyAsync", until_us=11)
+    program.call("hipDeviceSynchronize", until_us=16)
+    program.launch("B", 30, 40, stream=1, at_us=21)
+    program.call("hipDeviceSynchronize", until_us=46)  # nothing was copied since
+    program.launch("C", 60, 70, stream=1, at_us=51)
+    idle = _graph(program).clock_domains[0].idle
+    # Half a us of the first wait lies between its calls.
+    assert (idle.copying_ns, idle.sync_ns) == (5_500, 6_500)
+
+
+def test_where_copies_are_recorded_waiting_for_them_is_no_guess(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.copy("HOST_TO_DEVICE", 11, 14, stream=1)
+    program.call("hipMemcpy", until_us=16)
+    program.launch("B", 30, 40, stream=1, at_us=21)
+    graph = _graph(program)
+    assert graph.clock_domains[0].idle.copying_ns == 0
+    assert _idle_calls(graph)["hipMemcpy"] > 0
 
 
 def test_without_api_calls_the_gaps_are_not_blamed_on_the_host(program) -> None:

@@ -20,5 +20,8 @@ def test_the_time_is_that_of_rpl_profile(rpl_cli, rpl_standin_rocprofv3, workpla
     profile = json.loads((workplace / "out" / "best" / "profile.json").read_text())
     assert profile["provenance"]["origin"] == "synthetic"
     assert 0.2 < profile["runtime_ms"] / found["best_config"]["runtime_ms"] < 5
+    (best, *more) = json.loads((workplace / "out" / "best" / "run.json").read_text())["passes"]
+    assert "--hip-runtime-trace" not in best["command"]
+    assert all(one["role"] == "timing" for one in more)
     assert "Autotuning" in (workplace / "out" / "report.html").read_text()
     assert "synthetic" in rpl_cli("autotune", "--show", "out").assert_ok().stdout

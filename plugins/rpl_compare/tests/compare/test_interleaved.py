@@ -272,6 +272,10 @@ def test_the_command_measures_two_commands_and_its_directory_gives_the_same_byte
     ).assert_exit(1)
     assert "10 interleaved pairs" in outcome.stdout
     assert "REGRESSION" in outcome.stdout
+    manifests = [json.loads((out / arm / "run.json").read_text()) for arm in ("base", "new")]
+    runs = [one for written in manifests for one in written["passes"]]
+    assert {one["role"] for one in runs} == {"timing"}  # lean: neither calls nor a run without them
+    assert not any("--hip-runtime-trace" in one["command"] for one in runs)
     again = rpl_cli("compare", out, "--kernel", "k", "--json").assert_exit(1)
     assert again.stdout == (out / "compare.json").read_text()
 

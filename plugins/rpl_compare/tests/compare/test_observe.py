@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from rpl_compare.comparison.comparable import check_comparable
-from rpl_compare.comparison.compare import CompareRequest, compare_pairs, compare_recordings
-from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Method, Statistic
+from rpl_compare.comparison.compare import (
+    CompareRequest,
+    compare_pairs,
+    compare_recordings,
+    compare_unpaired,
+)
+from rpl_compare.comparison.judging import EXIT_CODES
+from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Method, Outcome, Statistic, Verdict
 from rpl_compare.comparison.samples import observe, observe_process, samples_of
 from rpl_compare.comparison.side import Loaded, make_side
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
@@ -179,3 +185,22 @@ def test_different_synchronisation_records_leave_the_critical_path_without_a_ver
     new = attrs.evolve(new, runs=tuple(attrs.evolve(run, sync_info="api_calls") for run in new.runs))
     found = check_comparable(base, new, allow_synthetic=False, forced=False)
     assert list(found.incomparable) == [ItemKey(Kind.CRITICAL_PATH, "critical_path")]
+
+
+def test_a_makespan_with_calls_against_one_without_is_not_judged() -> None:
+    """Recording calls takes time between kernels: of that no regression is made, and no pass (exit 75)."""
+    base, new = (side(label, *[measured(RUN)] * 10) for label in ("base", "new"))
+    new = attrs.evolve(new, facts=tuple(attrs.evolve(fact, api_traced=True) for fact in new.facts))
+    request = CompareRequest(CompareRule())
+    alike = compare_unpaired(base, attrs.evolve(new, facts=base.facts), request)
+    assert alike.gate.outcome is Outcome.PASS
+    mixed = compare_unpaired(base, new, request)
+    (makespan,) = (item for item in mixed.items if item.key.kind is Kind.MAKESPAN)
+    assert makespan.verdict is Verdict.INCONCLUSIVE
+    assert makespan.evidence.shift is None
+    assert EXIT_CODES[mixed.gate.outcome] == 75
+    assert any("recorded API calls" in reason for reason in mixed.gate.reasons)
+    (told,) = (d for d in mixed.diagnostics if "makespan" in d.fact)
+    assert "--no-api" in (told.remedy or "")
+    kernels = compare_unpaired(base, new, attrs.evolve(request, kernels=("",)))
+    assert kernels.gate.outcome is Outcome.PASS

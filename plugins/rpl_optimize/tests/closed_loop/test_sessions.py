@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.clang
@@ -16,6 +18,9 @@ def test_without_a_check_there_is_no_verdict(loop) -> None:
     assert "--allow-unverified" in candidate["judgement"]["reason"]
     assert loop.is_untouched
     assert not loop.source.with_name("smooth_opt.hip").exists()
+    runs = [json.loads(path.read_text())["passes"] for path in loop.root.rglob("run.json")]
+    assert {one["role"] for passes in runs for one in passes} == {"timing"}
+    assert not any("--hip-runtime-trace" in one["command"] for passes in runs for one in passes)
     # The candidate is kept for the user to look at.
     (proposed,) = loop.events("proposed")
     assert b"unroll 4" in (loop.root / proposed["source"]).read_bytes()

@@ -111,6 +111,8 @@ def _explained(number: int, step: NextStepPart) -> Iterator[Block]:
 def _figure(each: ConfirmationPart) -> str:
     unit = each.unit or ""
     shown = (
-        percent(each.value) if unit == "fraction" else f"{marked(each.value, each.exactness)} {unit}".rstrip()
+        percent(each.value)
+        if unit == "fraction"
+        else f"{marked(each.value, each.exactness, each.upper)} {unit}".rstrip()
     )
     return f"{each.quantity} {shown}"

@@ -122,6 +122,9 @@ def _share(rate: MetricDoc, peak: float | None) -> tuple[str, str]:
         return UNKNOWN, ""
     share = rate.value / peak
     mark = marked(1, rate.exactness)[:-1]
+    if rate.upper is not None:
+        full = min(round(share * _BAR), _BAR)
+        return f"{100 * share:.1f} to {percent(rate.upper / peak)}", "#" * full + "." * (_BAR - full)
     if share > 1:
         return f"{mark}{percent(share)}", "above its ceiling"
     full = round(share * _BAR)
@@ -129,7 +132,9 @@ def _share(rate: MetricDoc, peak: float | None) -> tuple[str, str]:
 
 
 def _rate(metric: MetricDoc, unit: str) -> str:
-    return UNKNOWN if metric.value is None else f"{marked(metric.value, metric.exactness)} {unit}"
+    return (
+        UNKNOWN if metric.value is None else f"{marked(metric.value, metric.exactness, metric.upper)} {unit}"
+    )
 
 
 def _amount(metric: MetricDoc, unit: str) -> str:
@@ -137,4 +142,5 @@ def _amount(metric: MetricDoc, unit: str) -> str:
     if metric.value is None:
         return UNKNOWN
     prefix, size = next(((p, s) for p, s in _PREFIXES if metric.value >= s), ("", 1.0))
-    return f"{marked(metric.value / size, metric.exactness)} {prefix}{unit}"
+    upper = None if metric.upper is None else metric.upper / size
+    return f"{marked(metric.value / size, metric.exactness, upper)} {prefix}{unit}"

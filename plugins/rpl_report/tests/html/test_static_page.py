@@ -79,7 +79,10 @@ def test_kernels_and_their_figures_are_in_the_markup(demo_run, demo_report, pars
 def test_breakdown_parts_have_the_widths_of_their_times(demo_run, demo_report, parsed):
     dag = json.loads((demo_run / "dag.json").read_text())
     (machine,) = dag["clock_domains"]
-    idle = [machine["idle"][cause] for cause in ("launch_ns", "host_ns", "sync_ns", "unattributed_ns")]
+    idle = [
+        machine["idle"][cause]
+        for cause in ("launch_ns", "host_ns", "sync_ns", "copying_ns", "unattributed_ns")
+    ]
     device = [machine["kernel_ns"], machine["copy_ns"], *idle]
     bars = parsed(demo_report).by_id("path").find_all("svg", cls="stacked")
     for bar, parts in zip(bars, (device, dag["breakdown"].values()), strict=False):

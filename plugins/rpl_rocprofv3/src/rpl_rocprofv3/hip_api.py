@@ -17,6 +17,8 @@ __all__ = ["HIP_API", "hip_meanings"]
 HIP_API: Final = HostApi("HIP", trace_with="rocprofv3 with --hip-runtime-trace --memory-copy-trace")
 
 _PREFIX = "hip"
+#: What compilers insert, and interfaces beside HIP: the host is in them, what they order is not known.
+_OTHER_INTERFACES = ("__hip", "hsa_", "nccl", "mscclLoad", "rocDec", "rocJpeg", "rocjpeg", "rocdec")
 _PER_THREAD = "_spt"
 _GRAPH_LAUNCH = "GraphLaunch"
 _KINDS: Final = {
@@ -40,7 +42,8 @@ _KINDS: Final = {
 }
 _KIND_OF_NAME: Final = {name: kind for kind, names in _KINDS.items() for name in names}
 #: hipMemcpy, hipMemcpy2D, hipMemset, ...; those with "Async" in the name return at once.
-_BLOCKING_PREFIXES = ("hipMemcpy", "hipMemset", "hipDrvMemcpy")
+_COPY_PREFIXES = ("hipMemcpy", "hipDrvMemcpy")
+_BLOCKING_PREFIXES = (*_COPY_PREFIXES, "hipMemset")
 
 
 def hip_meanings(functions: Sequence[str]) -> tuple[CallMeaning, ...]:
@@ -50,6 +53,7 @@ def hip_meanings(functions: Sequence[str]) -> tuple[CallMeaning, ...]:
             _kind(name),
             own_null=name.endswith(_PER_THREAD),
             launches_graph=_GRAPH_LAUNCH in name,
+            copies=name.startswith(_COPY_PREFIXES),
         )
         for name in functions
     )
@@ -58,7 +62,7 @@ def hip_meanings(functions: Sequence[str]) -> tuple[CallMeaning, ...]:
 def _kind(function: str) -> CallKind:
     name = function.removesuffix(_PER_THREAD)
     if not name.startswith(_PREFIX):
-        return CallKind.UNKNOWN
+        return CallKind.OTHER if name.startswith(_OTHER_INTERFACES) else CallKind.UNKNOWN
     if name.startswith(_BLOCKING_PREFIXES) and "Async" not in name:
         return CallKind.BLOCKING_COPY
     return _KIND_OF_NAME.get(name, CallKind.OTHER)

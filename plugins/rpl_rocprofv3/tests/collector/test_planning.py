@@ -60,6 +60,15 @@ def test_dependencies_add_copies_and_the_hip_api(recorder) -> None:
     assert planned.command[1:4] == ("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace")
 
 
+def test_a_reference_run_comes_after_the_timing_runs_and_records_kernels_only(recorder) -> None:
+    plan = recorder.plan("true", runs=2, trace_dependencies=True, reference_run=True)
+    assert [one.role.value for one in plan.passes] == ["timing", "timing", "reference"]
+    assert plan.passes[-1].directory == "artifacts/without_calls"
+    expected = "--kernel-trace --output-format rocpd -d {directory} -o run_%pid% -- true"
+    assert plan.passes[-1].command[1:] == tuple(expected.split())
+    assert len(recorder.plan("true", runs=2, reference_run=True).passes) == 2
+
+
 def test_rocm_6_is_asked_for_csv(recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_VERSION", "    version: 0.6.0")
     (planned,) = recorder.plan("true").passes

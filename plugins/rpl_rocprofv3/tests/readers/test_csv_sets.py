@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
+from rpl_core.model.calls import CallKind
 
 TRACE = (
     "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,"
@@ -49,6 +53,38 @@ def test_other_traces_and_statistics_come_along_unread(write, tmp_path, claim):
     (found,) = claim(tmp_path)
     assert found.refusal is None
     assert len(found.paths) == 4
+
+
+CALLS = '"Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
+
+
+def test_calls_of_every_domain_and_interface_are_kept(write, tmp_path, read):
+    write("100_kernel_trace.csv", (10, 20))
+    (tmp_path / "100_hip_api_trace.csv").write_text(
+        f'{CALLS}"HIP_COMPILER_API","__hipPushCallConfiguration",100,7,1,1,2\n'
+        '"HIP_API","hipLaunchKernel",100,7,2,3,4\n'
+    )
+    (tmp_path / "100_hsa_api_trace.csv").write_text(
+        CALLS + '"HSA_CORE_API","hsa_signal_store_relaxed",100,7,3,5,6\n'
+    )
+    (trace,) = read(tmp_path)
+    names = [trace.api_functions[code] for code in trace.api_calls.function.tolist()]
+    assert names == ["__hipPushCallConfiguration", "hipLaunchKernel", "hsa_signal_store_relaxed"]
+    assert [meaning.kind for meaning in trace.meanings()] == [CallKind.OTHER] * 3
+
+
+@pytest.mark.parametrize("kind", ["hip_api_trace", "hsa_api_trace"])
+def test_an_api_of_which_only_other_domains_were_traced_is_not_called_untraced(
+    write, tmp_path, rpl_cli, kind
+):
+    write("100_kernel_trace.csv", (10, 20), (50, 60))
+    (tmp_path / f"100_{kind}.csv").write_text(
+        CALLS + '"HIP_COMPILER_API","__hipPopCallConfiguration",100,7,1,1,2\n'
+    )
+    outcome = rpl_cli("analyze", tmp_path, "-o", tmp_path / "out").assert_ok()
+    assert "was not traced" not in outcome.stdout + outcome.stderr
+    dag = json.loads((tmp_path / "out" / "dag.json").read_text())
+    assert dag["sync_info"] == "api_names"
 
 
 def test_counters_of_a_traced_run_join_its_dispatches(write, tmp_path, read, codes):

@@ -40,6 +40,7 @@ _SUBJECTS = {
     "sync_idle": "GPU idle, held back by a synchronisation",
     "launch_idle": "GPU idle, between submission and start",
     "unattributed_idle": "GPU idle, cause not recorded",
+    "copying_idle": "GPU idle, probably copying: copies were not recorded",
     "copies": "copies",
     "collective_wait": "ranks waiting in collectives",
 }
@@ -155,6 +156,7 @@ def _confirmation(name: str, metric: Metric | None, device: DeviceModel | None) 
         unit=metric.unit if metric else None,
         exactness=metric.exactness if metric else None,
         counters=counters_of(formulas[0]) if formulas else (),
+        upper=metric.upper if metric else None,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from attrs import field
 
-from rpl_analysis.contracts.record import OR_NULL, OR_ZERO, Limited, record
+from rpl_analysis.contracts.record import OR_EMPTY, OR_NULL, OR_ZERO, Limited, record
 from rpl_core.model.origin import Origin
 
 Fraction = Annotated[float, Limited(ge=0, le=1)]
@@ -69,6 +69,17 @@ class IdlePart:
     sync_ns: int  # an event, a stream or the return of a synchronisation
     launch_ns: int  # queued, not started
     unattributed_ns: int  # the API call is not in the recording
+    # Probably copying, which was not recorded: the host was in calls that copy, or waited for them.
+    copying_ns: int = field(metadata=OR_ZERO)
+
+
+@record
+class IdleCallPart:
+    """Idle time in which the thread that ended it was in a call; ``name`` null: in none that is recorded."""
+
+    name: str | None
+    idle_ns: int
+    share: float  # of ``idle_ns`` of the machine
 
 
 @record
@@ -91,6 +102,8 @@ class ClockDomainPart:
     overlap_potential_ns: int = field(metadata=OR_ZERO)
     concurrency: float | None = field(metadata=OR_NULL)  # total / the sum of busy_ns over GPUs
     idle: IdlePart | None = field(metadata=OR_NULL)
+    # Longest first; without the idle time that ``idle`` calls unattributed.
+    idle_calls: tuple[IdleCallPart, ...] = field(metadata=OR_EMPTY)
 
 
 @record

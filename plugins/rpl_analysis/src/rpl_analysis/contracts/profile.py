@@ -13,7 +13,7 @@ from pydantic import Field
 from rpl_analysis.contracts.phases import PhasesPart
 from rpl_analysis.contracts.ranks import RanksPart
 from rpl_analysis.contracts.roofline import RooflinePart
-from rpl_analysis.contracts.stability import StabilityPart
+from rpl_analysis.contracts.stability import CallOverhead, StabilityPart
 from rpl_core.contracts.common import Document, ExactnessName, Part
 
 Axes = Annotated[tuple[int, ...], Field(min_length=1, max_length=3)]
@@ -126,6 +126,7 @@ class ProfileDocument(Document):
     runtime_range_ms: tuple[float, float] | None = None
     runtime_reason: str | None = None
     stability: StabilityPart
+    call_overhead: CallOverhead | None = None  # null where calls, or a run without them, were not recorded
     resources: ResourcesPart
     occupancy: OccupancyPart
     roofline: RooflinePart | None

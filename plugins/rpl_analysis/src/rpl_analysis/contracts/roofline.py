@@ -29,7 +29,8 @@ class RooflinePart(Part):
     """The roofline of a kernel in short. A null figure has its reason in ``reasons``.
 
     ``exactness`` is that of the operational intensity, or of the part of it that is known; that of every
-    figure stands in ``exactness_of``. ``partial`` names the figures of which a part is unknown.
+    figure stands in ``exactness_of``, the upper ends of intervals in ``upper_of``. ``partial`` names the
+    figures of which a part is unknown.
     """
 
     flops: float | None = None
@@ -43,6 +44,7 @@ class RooflinePart(Part):
     models: FlopModelsPart | None = None
     exactness: ExactnessName | None = None
     exactness_of: dict[str, ExactnessName] = Field(default_factory=dict)
+    upper_of: dict[str, float] = Field(default_factory=dict)
     partial: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     reasons: dict[str, str] = Field(default_factory=dict)

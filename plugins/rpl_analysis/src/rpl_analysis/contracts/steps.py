@@ -26,6 +26,7 @@ class ConfirmationPart:
     unit: str | None
     exactness: Exactness | None
     counters: tuple[str, ...]
+    upper: float | None = None  # of an interval
 
 
 @record

@@ -13,12 +13,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
 __all__ = ["Evaluation", "Expression", "parse_expression"]
 
@@ -56,6 +59,18 @@ class Expression:
         if not math.isfinite(value):
             return Evaluation(None, f"{self.text} overflows")
         return Evaluation(value, clamped=tuple(clamped))
+
+    def negative_in(self, columns: Mapping[str, NDArray[np.float64]]) -> Mapping[str, int]:
+        """Each term of ``max0`` that is negative in some rows of ``columns``, and in how many."""
+        found: dict[str, int] = {}
+        if _CLAMP not in self.text:
+            return found
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Call):
+                rows = int(np.count_nonzero(_column_of(node.args[0], columns) < 0))
+                if rows:
+                    found[ast.unparse(node.args[0])] = rows
+        return found
 
 
 @lru_cache(maxsize=4096)
@@ -124,6 +139,27 @@ def _value_of(node: ast.expr, values: Mapping[str, float], clamped: list[str]) -
         return max(0.0, operand)
     assert isinstance(node, ast.BinOp)
     return _operate(node, _value_of(node.left, values, clamped), _value_of(node.right, values, clamped))
+
+
+def _column_of(node: ast.expr, columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """As ``_value_of`` for every row; what can't be computed is NaN, which is not negative."""
+    if isinstance(node, ast.Constant):
+        return np.asarray(float(node.value))  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        return columns[node.id]
+    if isinstance(node, ast.UnaryOp):
+        operand = _column_of(node.operand, columns)
+        return -operand if isinstance(node.op, ast.USub) else operand
+    if isinstance(node, ast.Call):
+        return np.maximum(_column_of(node.args[0], columns), 0.0)
+    assert isinstance(node, ast.BinOp)
+    left, right = _column_of(node.left, columns), _column_of(node.right, columns)
+    with np.errstate(all="ignore"):
+        if isinstance(node.op, ast.Add):
+            return np.add(left, right)
+        if isinstance(node.op, ast.Sub):
+            return np.subtract(left, right)
+        return np.multiply(left, right) if isinstance(node.op, ast.Mult) else np.divide(left, right)
 
 
 def _operate(node: ast.BinOp, left: float, right: float) -> float:

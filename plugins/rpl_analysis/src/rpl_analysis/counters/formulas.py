@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+import numpy as np
+
 from rpl_analysis.counters.expressions import parse_expression
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen
@@ -30,7 +33,11 @@ CONSTANT_NAMES = (
 
 @frozen
 class FormulaOutcome:
-    """The figure over ``launches`` dispatches; ``value`` is ``None`` with a reason where it is undefined."""
+    """The figure over ``launches`` dispatches; ``value`` is ``None`` with a reason where it is undefined.
+
+    ``clamped`` are terms that count what can't be less than nothing and were negative, with the number of
+    launches: the counters contradict each other there, so the figure is an estimate.
+    """
 
     value: float | None
     upper: float | None
@@ -38,7 +45,7 @@ class FormulaOutcome:
     launches: int
     counters: tuple[str, ...]
     reason: str | None = None
-    clamped: tuple[str, ...] = ()
+    clamped: Mapping[str, int] = attrs.field(factory=dict)
     partial: bool = False
 
 
@@ -73,22 +80,34 @@ def evaluate_formula(
     evaluated = expression.evaluate(values)
     if evaluated.value is None:
         return FormulaOutcome(None, None, None, sums.launches, recorded, evaluated.reason)
-    upper = _upper_end(formula, values, evaluated.value) if recorded == counters else None
-    exactness = formula.exactness
-    if upper is not None and upper <= evaluated.value:
+    clamped = _contradictions(formula, {**constants, **dict.fromkeys(counters, 0.0)}, sums)
+    upper = _upper_end(formula, values) if recorded == counters else None
+    value, exactness = evaluated.value, formula.exactness
+    if upper is not None and upper == value:
         upper, exactness = None, Exactness.EXACT
     exactness = _refined(formula, exactness, kernel, sums, constants)
+    if clamped or (upper is not None and upper < value):
+        value, upper, exactness = value if upper is None else (value + upper) / 2, None, Exactness.ESTIMATE
     if recorded != counters:
-        exactness = _of_a_part(exactness, evaluated.value)
+        exactness = _of_a_part(exactness, value)
     return FormulaOutcome(
-        evaluated.value,
+        value,
         upper,
         exactness,
         sums.launches,
         recorded,
-        clamped=evaluated.clamped,
+        clamped=clamped,
         partial=recorded != counters and exactness is Exactness.ESTIMATE,
     )
+
+
+def _contradictions(formula: Formula, scalars: Mapping[str, float], sums: CounterSums) -> Mapping[str, int]:
+    """Negative terms in single launches: in the sum over all launches others may hide them."""
+    columns = {name: np.asarray(value) for name, value in scalars.items()} | dict(sums.columns)
+    found = dict(parse_expression(formula.expression).negative_in(columns))
+    if formula.upper_expression is not None:
+        found |= parse_expression(formula.upper_expression).negative_in(columns)
+    return found
 
 
 def _of_a_part(exactness: Exactness, value: float) -> Exactness:
@@ -103,11 +122,10 @@ def _names(formula: Formula) -> set[str]:
     return names
 
 
-def _upper_end(formula: Formula, values: Mapping[str, float], lower: float) -> float | None:
+def _upper_end(formula: Formula, values: Mapping[str, float]) -> float | None:
     if formula.exactness is not Exactness.INTERVAL or formula.upper_expression is None:
         return None
-    upper = parse_expression(formula.upper_expression).evaluate(values).value
-    return None if upper is None else max(lower, upper)
+    return parse_expression(formula.upper_expression).evaluate(values).value
 
 
 def _refined(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
 from rpl_core.values import frozen
@@ -25,10 +26,14 @@ __all__ = ["CounterSums", "JoinedCounters", "KernelCounters", "KernelQuantities"
 
 @frozen
 class CounterSums:
-    """Sums of several counters over the ``launches`` dispatches for which every one of them was read."""
+    """Sums of several counters over the ``launches`` dispatches for which every one of them was read.
+
+    ``columns`` are their values in each of these dispatches.
+    """
 
     values: Mapping[str, float]
     launches: int
+    columns: Mapping[str, NDArray[np.float64]] = attrs.field(factory=dict, eq=False, repr=False)
 
 
 @frozen(eq=False)
@@ -69,7 +74,8 @@ class KernelCounters:
         launches = int(complete.sum())
         if launches == 0:
             return None
-        return CounterSums({name: float(c[complete].sum()) for name, c in columns.items()}, launches)
+        columns = {name: column[complete] for name, column in columns.items()}
+        return CounterSums({name: float(c.sum()) for name, c in columns.items()}, launches, columns)
 
 
 @frozen

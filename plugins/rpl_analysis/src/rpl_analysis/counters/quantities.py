@@ -112,11 +112,12 @@ class _Solver:
         return f"a device fact in {formula.expression} is unknown"
 
     def _note_clamping(self, quantity: Quantity, outcome: FormulaOutcome) -> None:
-        for term in outcome.clamped:
+        for term, launches in outcome.clamped.items():
             self.diagnostics.append(
                 Diagnostic(
                     "counters.negative_remainder",
-                    f"{quantity.name}: {term} is negative and counts as zero",
+                    f"{quantity.name}: {term} is negative in {launches} of {outcome.launches} launches, "
+                    "which can't be: the figure is an estimate",
                     cause="the counters were read in different passes, or carry noise",
                     remedy="read them in one pass",
                 )

@@ -72,6 +72,7 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
         runtime_range_ms=application.range_ms if application else None,
         runtime_reason=runtime.reason if runtime else "the runtime analyzer did not run",
         stability=plain_values((application and application.stability) or StabilityPart()),
+        call_overhead=plain_values(application.call_overhead) if application else None,
         resources=dominant.resources if dominant else ResourcesPart(),
         occupancy=dominant.occupancy if dominant else OccupancyPart(reason="no kernel"),
         roofline=dominant.roofline if dominant else None,

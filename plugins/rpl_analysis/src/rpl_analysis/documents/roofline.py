@@ -96,6 +96,7 @@ def _part(kernel: KernelRoofline) -> RooflinePart:
         ),
         exactness=exactness.value if exactness else None,
         exactness_of={name: metric.exactness.value for name, metric in figures.items() if metric.exactness},
+        upper_of={name: metric.upper for name, metric in figures.items() if metric.upper is not None},
         partial=tuple(name for name, metric in figures.items() if metric.partial),
         missing=tuple(sorted({*kernel.flops.missing, *kernel.bytes.missing})),
         reasons=reasons,

@@ -30,7 +30,8 @@ from rpl_analysis.execution_graph.results.forecasts import (
     rank_gains,
 )
 from rpl_analysis.execution_graph.results.full_columns import graph_columns
-from rpl_analysis.execution_graph.results.loads import MOST_PARTS, machine_load, process_paths
+from rpl_analysis.execution_graph.results.host_timeline import host_timeline
+from rpl_analysis.execution_graph.results.loads import MOST_PARTS, MachineLoad, machine_load, process_paths
 from rpl_analysis.execution_graph.results.model import ExecutionGraph
 from rpl_analysis.execution_graph.results.paths import find_near_paths, path_segments
 from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
@@ -80,6 +81,7 @@ def execution_graph(
     dependencies = find_dependencies(trace, nodes)
     links = link_lanes(nodes, dependencies.program)
     domains = machine_domains(trace, nodes, dependencies)
+    hosts = [host_timeline(trace, domain, dependencies.program) for domain in domains]
     graph = ExecutionGraph(
         status="available",
         origin=trace.origin,
@@ -102,7 +104,8 @@ def execution_graph(
     longest = max(range(len(solved)), key=lambda i: solved[i].path.critical_path_ns)
     bounds = others[longest].bounds(solved[longest].path.critical_path_ns)
     graph = attrs.evolve(graph, **_order(graph, solved[longest].domain, bounds))
-    return _summed_up(trace, graph, solved, solved[longest], links)
+    loads = [machine_load(trace, domain, host) for domain, host in zip(solved, hosts, strict=True)]
+    return _summed_up(trace, graph, solved, solved[longest], links, loads)
 
 
 def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBoundsPart) -> dict[str, Any]:
@@ -120,8 +123,8 @@ def _summed_up(
     solved: list[SolvedDomain],
     longest: SolvedDomain,
     links: LaneLinks,
+    loads: list[MachineLoad],
 ) -> ExecutionGraph:
-    loads = [machine_load(trace, domain) for domain in solved]
     devices = [device for load in loads for device in load.devices]
     processes = [path for domain in solved for path in process_paths(trace, domain)]
     executed = weigh(longest.graph, "as_executed")

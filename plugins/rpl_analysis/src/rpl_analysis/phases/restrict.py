@@ -25,7 +25,7 @@ __all__ = ["restricted"]
 
 _SHOWN = 8
 _LONGEST = 60
-_RECORD = "record with `rpl profile --focus-critical` (rocprofv3 --marker-trace)"
+_RECORD = "record with `rpl profile`, without --no-api (rocprofv3 --marker-trace)"
 _OTHERWISE = "choose another name; --range '' takes all work"
 
 

@@ -20,7 +20,7 @@ from rpl_analysis.runtime.grouping import (
 from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
 from rpl_analysis.runtime.registers import with_believable_registers
 from rpl_analysis.runtime.shapes import RepresentativeShape, representative_shapes
-from rpl_analysis.runtime.timing import TimedRun, TimeSource, choose_time_source
+from rpl_analysis.runtime.timing import TimedRun, TimeSource, call_overhead, choose_time_source
 from rpl_analysis.runtime.warnings import timing_diagnostics
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Metric
@@ -54,7 +54,9 @@ class RuntimeAnalyzer(Analyzer):
             return AnalysisOutcome({KERNEL_TIMES: {}, APPLICATION_TIME: application}, told)
         table = _KernelTable.build(source)
         times = table.kernel_times(source)
-        application = _application_time(source, table, recording.origin)
+        application = attrs.evolve(
+            _application_time(source, table, recording.origin), call_overhead=call_overhead(recording)
+        )
         diagnostics = (*told, *timing_diagnostics(source, times, application))
         return AnalysisOutcome({KERNEL_TIMES: times, APPLICATION_TIME: application}, diagnostics)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rpl_analysis.contracts.stability import StabilityClass, StabilityPart
+from rpl_analysis.contracts.stability import CallOverhead, StabilityClass, StabilityPart
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 from rpl_core.values import frozen
@@ -66,6 +66,7 @@ class ApplicationTime:
     launches: float
     run_totals_ms: tuple[float, ...]
     range_ms: tuple[float, float] | None = None  # over counter passes, for estimates
+    call_overhead: CallOverhead | None = None  # null without calls, or without a run that lacks them
 
 
 def classify_cv(cv: float) -> StabilityClass:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.contracts.stability import AddedTime, CallOverhead
 from rpl_core.model.origin import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Trace
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -39,7 +42,9 @@ def choose_time_source(recording: Recording, *, strict: bool) -> TimeSource | No
     timing = tuple(t for t in recording.timing_runs if len(t.dispatches))
     if timing:
         runs = tuple(TimedRun(t, t.dispatches.duration_ns()) for t in timing)
-        return TimeSource(runs, "sum(end - start) of the kernel-trace runs", Exactness.EXACT)
+        besides = ", API calls recorded too" if recording.reference_runs else ""
+        description = f"sum(end - start) of the kernel-trace runs{besides}"
+        return TimeSource(runs, description, Exactness.EXACT)
     passes = tuple(t for t in recording.counter_passes if len(t.dispatches))
     if not passes or strict:
         return None
@@ -79,3 +84,35 @@ def _per_dispatch_extremes(
     high[rows] = pairs[ends - 1, 1]
     middle[rows] = (pairs[(starts + ends - 1) // 2, 1] + pairs[(starts + ends) // 2, 1]) // 2
     return low, middle, high
+
+
+def call_overhead(recording: Recording) -> CallOverhead | None:
+    """What recording calls added to the timing runs; ``None`` without a run that did not record them."""
+    timing = [trace for trace in recording.timing_runs if len(trace.dispatches)]
+    references = [trace for trace in recording.reference_runs if len(trace.dispatches)]
+    if not timing or not references:
+        return None
+    one_clock = len({process.node for trace in (*timing, *references) for process in trace.processes}) == 1
+    kernel_time = _added([_kernel_ns(t) for t in timing], [_kernel_ns(t) for t in references])
+    makespan = _added([_makespan_ns(t) for t in timing], [_makespan_ns(t) for t in references])
+    if kernel_time is None:
+        return None
+    return CallOverhead(len(timing), kernel_time, makespan if one_clock else None)
+
+
+def _kernel_ns(trace: Trace) -> int:
+    duration = trace.dispatches.duration_ns()
+    return int(duration[(trace.dispatches.kernel >= 0) & (duration >= 0)].sum())
+
+
+def _makespan_ns(trace: Trace) -> int:
+    return int(trace.dispatches.end_ns.max() - trace.dispatches.begin_ns.min())
+
+
+def _added(with_calls_ns: Sequence[int], without_ns: Sequence[int]) -> AddedTime | None:
+    without, mean = sum(without_ns) / len(without_ns), sum(with_calls_ns) / len(with_calls_ns)
+    if without <= 0:
+        return None
+    added = [ns / without - 1 for ns in with_calls_ns]
+    bounds = (min(added), max(added)) if len(added) > 1 else None
+    return AddedTime(mean / 1e6, without / 1e6, mean / without - 1, bounds)

@@ -50,9 +50,11 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def marked(value: float | None, exactness: str | None) -> str:
-    """A figure with its exactness: ">=" before a lower bound, "~" before an estimate or an interval."""
+def marked(value: float | None, exactness: str | None, upper: float | None = None) -> str:
+    """A figure with its exactness: ">=" before a lower bound, "~" before an estimate, an interval as one."""
     if value is None:
         return UNKNOWN
-    mark = {"lower_bound": ">=", "interval": "~", "estimate": "~"}.get(exactness or "", "")
+    if upper is not None:
+        return f"{number(value)} to {number(upper)}"
+    mark = {"lower_bound": ">=", "interval": ">=", "estimate": "~"}.get(exactness or "", "")
     return f"{mark}{number(value)}"

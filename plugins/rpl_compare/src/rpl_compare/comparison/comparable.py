@@ -99,11 +99,16 @@ def _gpu_counts(side: Side) -> tuple[int, ...]:
 
 
 def _incomparable(base: Side, new: Side) -> Mapping[ItemKey, str]:
+    reasons = {}
     left, right = {run.sync_info for run in base.runs}, {run.sync_info for run in new.runs}
-    if left == right:
-        return {}
-    key = ItemKey(Kind.CRITICAL_PATH, Kind.CRITICAL_PATH.value)
-    return {key: "the sides hold different kinds of synchronisation records"}
+    if left != right:
+        key = ItemKey(Kind.CRITICAL_PATH, Kind.CRITICAL_PATH.value)
+        reasons[key] = "the sides hold different kinds of synchronisation records"
+    with_calls = {fact.api_traced for side in (base, new) for fact in side.facts}
+    if len(with_calls) > 1:
+        key = ItemKey(Kind.MAKESPAN, Kind.MAKESPAN.value)
+        reasons[key] = "some runs recorded API calls, which takes time between kernels, and some did not"
+    return reasons
 
 
 def _differences(base: Side, new: Side) -> Iterator[Diagnostic]:
@@ -113,7 +118,10 @@ def _differences(base: Side, new: Side) -> Iterator[Diagnostic]:
         if left and right and left != right:
             yield Diagnostic(code, f"{names} differ in {what}: {_listed(left)} against {_listed(right)}")
     for key, reason in _incomparable(base, new).items():
-        yield Diagnostic("compare.incomparable", f"no verdict about {key.name}: {reason}")
+        remedy = "record both alike, with `rpl profile` or with `rpl profile --no-api`, or name --kernel NAME"
+        of_calls = key.kind is Kind.MAKESPAN
+        fact = f"no verdict about {key.name}: {reason}"
+        yield Diagnostic("compare.incomparable", fact, remedy=remedy if of_calls else None)
     if not base.gpus or not new.gpus:
         side = base if not base.gpus else new
         yield Diagnostic(

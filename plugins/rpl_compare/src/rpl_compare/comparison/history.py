@@ -58,7 +58,8 @@ def compare_history(folder: Path, readers: Readers, request: CompareRequest) -> 
         for entry in entries[1:] or entries
     ]
     blocking = tuple(dict.fromkeys(reason for check in checks for reason in check.blocking))
-    items = [_item(series, request) for series in _series(entries, request)]
+    unjudged = {key: reason for check in checks for key, reason in check.incomparable.items()}
+    items = [_item(series, request, unjudged.get(series.key)) for series in _series(entries, request)]
     outcome, reasons = _outcome(items, blocking)
     return HistoryDocument(
         schema_version=SCHEMA_VERSION,
@@ -129,8 +130,10 @@ def _is_asked_for(key: ItemKey, share: float, request: CompareRequest) -> bool:
     return key.kind is not Kind.KERNEL or share >= request.rule.min_share
 
 
-def _item(series: Series, request: CompareRequest) -> HistoryItem:
-    verdict, reason, steps = judge_series(series, request.rule)
+def _item(series: Series, request: CompareRequest, unjudged: str | None) -> HistoryItem:
+    verdict, reason, steps = (
+        judge_series(series, request.rule) if unjudged is None else (Verdict.INCONCLUSIVE, unjudged, ())
+    )
     return HistoryItem(
         name=series.key.name,
         kind=series.key.kind.value,

@@ -105,8 +105,8 @@ def _item(key: ItemKey, base: Sample, new: Sample, question: Question) -> _Item:
 def _is_gated(key: ItemKey, base: Sample, new: Sample, question: Question) -> bool:
     if question.kernels:
         return key.kind is Kind.KERNEL
-    if key in question.incomparable:
-        return False
+    if key in question.incomparable:  # of the path nothing was promised; a makespan nobody can judge decides
+        return key.kind is Kind.MAKESPAN
     return key.kind is not Kind.KERNEL or _share(base, new) >= question.rule.min_share
 
 

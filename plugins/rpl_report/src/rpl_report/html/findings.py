@@ -147,7 +147,7 @@ def _confirmation(each: ConfirmationPart) -> str:
         return f"{each.quantity}, not recorded{counters}"
     if each.unit == "fraction":
         return f"{each.quantity} {share(each.value)}"
-    return f"{each.quantity} {marked(each.value, each.exactness)} {each.unit or ''}".rstrip()
+    return f"{each.quantity} {marked(each.value, each.exactness, each.upper)} {each.unit or ''}".rstrip()
 
 
 def _best_gain(
@@ -215,6 +215,7 @@ def _idle(dag: DagDocument) -> tuple[int, Finding] | None:
         parts = {
             "the host": domain.idle.host_ns,
             "synchronisation": domain.idle.sync_ns,
+            "copies that were not recorded, probably": domain.idle.copying_ns,
             "launch latency": domain.idle.launch_ns,
             "unknown causes (no API calls recorded)": domain.idle.unattributed_ns,
         }

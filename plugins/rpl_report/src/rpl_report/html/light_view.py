@@ -185,7 +185,8 @@ def _share(rate: MetricDoc, peak: float | None) -> tuple[str, float | None]:
     if rate.value is None or not peak:
         return "unknown", None
     share = rate.value / peak
-    return f"{_MARKS.get(rate.exactness or '', '')}{q.share(share)}", 100 * share
+    upper = "" if rate.upper is None else f" to {q.share(rate.upper / peak)}"
+    return f"{_MARKS.get(rate.exactness or '', '')}{q.share(share)}{upper}", 100 * share
 
 
 def _above(width: float | None) -> bool:
@@ -193,13 +194,15 @@ def _above(width: float | None) -> bool:
 
 
 def _rate(metric: MetricDoc, unit: str) -> str:
-    return _marked(metric, q.flops(metric.value).replace("FLOP/s", unit))
+    upper = "" if metric.upper is None else f" to {q.flops(metric.upper).replace('FLOP/s', unit)}"
+    return _marked(metric, q.flops(metric.value).replace("FLOP/s", unit) + upper)
 
 
 def _amount(metric: MetricDoc, unit: str) -> str:
     """Per launch, with the prefix that leaves few digits."""
     value = None if metric.value is None else metric.value / 1e9
-    return _marked(metric, q.bytes_per_s(value).replace("B/s", unit))
+    upper = "" if metric.upper is None else f" to {q.bytes_per_s(metric.upper / 1e9).replace('B/s', unit)}"
+    return _marked(metric, q.bytes_per_s(value).replace("B/s", unit) + upper)
 
 
 def _marked(metric: MetricDoc, text: str) -> str:

@@ -194,6 +194,7 @@ def _device_time(dag: DagDocument) -> SharedBar | None:
         ("idle: launch", machine.idle.launch_ns, "launch"),
         ("idle: host", machine.idle.host_ns, "host"),
         ("idle: waits", machine.idle.sync_ns, "sync"),
+        ("idle: probably copying, copies were not recorded", machine.idle.copying_ns, "copy"),
         ("idle: cause not recorded", machine.idle.unattributed_ns, "unknown"),
     ]
     return _bar(values, machine.makespan_ns)

@@ -53,12 +53,16 @@ def _microseconds(value_ns: float | None) -> str:
 def _bandwidth(roofline: RooflinePart) -> str:
     """GB/s; a rate above the memory ceiling is marked, since it is no HBM bandwidth."""
     above = "hbm" in roofline.exceeds_ceiling
-    rate = marked(roofline.achieved_gbps, roofline.exactness_of.get("achieved_gbps"))
+    rate = _figure(roofline, "achieved_gbps")
     return rate + (" (above HBM)" if above else "")
 
 
 def _intensity(roofline: RooflinePart) -> str:
-    return marked(roofline.operational_intensity, roofline.exactness_of.get("operational_intensity"))
+    return _figure(roofline, "operational_intensity")
+
+
+def _figure(roofline: RooflinePart, name: str) -> str:
+    return marked(getattr(roofline, name), roofline.exactness_of.get(name), roofline.upper_of.get(name))
 
 
 def _resources(used: ResourcesPart) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_analysis.contracts.dag import (
+        ClockDomainPart,
         DagDocument,
         DominancePart,
         DominantWorkPart,
@@ -28,6 +29,8 @@ __all__ = ["path_section"]
 SHOWN_FORECASTS = 5
 #: Entries of the list of gains; dag.json holds more.
 SHOWN_GAINS = 4
+#: Calls that idle time is named by; dag.json holds all.
+SHOWN_CALLS = 4
 #: Speed-ups of the application below this are not worth a word (chosen).
 _NOTEWORTHY = 1.005
 _NAME_WIDTH = 48
@@ -103,11 +106,23 @@ def _spent(dag: DagDocument) -> str:
     causes = (
         ("host", idle.host_ns),
         ("waits", idle.sync_ns),
+        ("probably copying (copies were not recorded)", idle.copying_ns),
         ("launch", idle.launch_ns),
         ("cause not recorded", idle.unattributed_ns),
     )
     named = ", ".join(f"{name} {percent(ns / makespan)}" for name, ns in causes if ns)
-    return f"  GPU time: {text} ({named})"
+    return f"  GPU time: {text} ({named}){_host_calls(machine)}"
+
+
+def _host_calls(machine: ClockDomainPart) -> str:
+    """Which calls the host was in while the GPU idled, in shares of that."""
+    shown = machine.idle_calls[:SHOWN_CALLS]
+    if not shown:
+        return ""
+    named = [f"{printable(call.name) if call.name else 'no call'} {percent(call.share)}" for call in shown]
+    rest = sum(call.share for call in machine.idle_calls[SHOWN_CALLS:])
+    named += [f"others {percent(rest)}"] if rest else []
+    return f"\n  of the idle time the host was in: {', '.join(named)}"
 
 
 def _gains_of_all(dag: DagDocument, named: _Names) -> str:

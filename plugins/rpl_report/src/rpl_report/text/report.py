@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_analysis.contracts.stability import AddedTime, CallOverhead
     from rpl_core.contracts.common import MetricDoc
 
 
@@ -82,6 +83,8 @@ def _head(profile: ProfileDocument, request: RenderRequest) -> str:
             else "one run"
         )
         lines.append(("stability", f"{stability.runs} runs, {spread}" if stability.runs > 1 else spread))
+    if profile.call_overhead is not None:
+        lines.append(("API calls", _overhead(profile.call_overhead)))
     if profile.provenance and profile.provenance.origin != "measured":
         lines.append(("origin", f"{profile.provenance.origin}: not a measurement of hardware"))
     if profile.range:
@@ -112,6 +115,22 @@ def _runtime(profile: ProfileDocument) -> str:
         low, high = profile.runtime_range_ms
         text += f" (estimate, {low:.4g} to {high:.4g} ms over the counter passes)"
     return f"{text}  [{profile.runtime_source}]"
+
+
+def _overhead(overhead: CallOverhead) -> str:
+    """What recording them added to the runs that times come from."""
+    kernels = f"kernel time {_added(overhead.kernel_time)}"
+    makespan = f", makespan {_added(overhead.makespan)}" if overhead.makespan else ""
+    runs = overhead.runs_with_calls
+    with_calls = f"{runs} runs with them" if runs > 1 else "one run with them"
+    return f"recorded: {kernels}{makespan}, {with_calls} against one without"
+
+
+def _added(time: AddedTime) -> str:
+    if time.added_range is None:
+        return f"{time.added:+.1%}"
+    low, high = time.added_range
+    return f"{time.added:+.1%} ({low:+.1%} to {high:+.1%})"
 
 
 def _roofline_note(roofline: RooflineDocument) -> str:
@@ -148,4 +167,4 @@ def corrections_section(
 
 
 def _figure(metric: MetricDoc | None) -> str:
-    return UNKNOWN if metric is None else marked(metric.value, metric.exactness)
+    return UNKNOWN if metric is None else marked(metric.value, metric.exactness, metric.upper)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The base pass of a run directory, which is the only source of time.
 TIMING_FOLDER = ".rocpd_profile"
+#: The run that tells what recording API calls and copies costs.
+REFERENCE_RUN = "without_calls"
 #: A name that starts with a dash would be an option of rocprofv3, one with a comma two counters.
 _COUNTER_NAME = re.compile(r"[A-Za-z]\w*(?::device=\d+)?")
 
@@ -36,6 +38,7 @@ def plan_collection(request: CollectRequest, executable: Path, version: ToolVers
     return CollectionPlan(
         passes=(
             *_timing_passes(request, executable, version),
+            *_reference_run(request, executable, version),
             *_counter_passes(request, executable, version, counters),
         ),
         diagnostics=(*version_findings(version), *_refusals(request, counters)),
@@ -55,6 +58,22 @@ def _timing_passes(request: CollectRequest, executable: Path, version: ToolVersi
             time_limit_s=request.time_limit_s,
         )
         for number in range(1, request.runs + 1)
+    ]
+
+
+def _reference_run(request: CollectRequest, executable: Path, version: ToolVersion) -> list[PlannedPass]:
+    """The same application without calls and copies, after the timing runs: the first run warms caches up."""
+    if not (request.runs and request.trace_dependencies and request.reference_run):
+        return []
+    command = trace_command(executable, version.output_format, request.command, dependencies=False)
+    return [
+        PlannedPass(
+            name=REFERENCE_RUN,
+            role=TraceRole.REFERENCE,
+            directory=f"{ARTIFACTS}/{REFERENCE_RUN}",
+            command=command,
+            time_limit_s=request.time_limit_s,
+        )
     ]
 
 

@@ -52,7 +52,7 @@ def _missing_sync(graph: ExecutionGraph, api: HostApi) -> Iterator[Diagnostic]:
             "graph.no_sync_info",
             "the recording has no API calls: the graph knows the order inside streams only",
             cause=f"the {api.name} API was not traced, so waits between streams and on the host are unknown",
-            remedy="rpl profile --focus-critical" + (f", or {api.trace_with}" if api.trace_with else ""),
+            remedy="rpl profile, without --no-api" + (f", or {api.trace_with}" if api.trace_with else ""),
             severity=Severity.INFO,
         )
     if graph.sync_info == "api_names":

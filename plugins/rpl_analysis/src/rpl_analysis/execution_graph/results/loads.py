@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.intervals import BusyTime
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
+    from rpl_analysis.execution_graph.results.host_timeline import HostTimeline
+    from rpl_analysis.execution_graph.results.time_spent import IdleTime
     from rpl_core.model.trace import Trace
 
 __all__ = ["MachineLoad", "machine_load", "process_paths"]
@@ -35,21 +37,21 @@ class MachineLoad:
     devices: tuple[DevicePart, ...]
 
 
-def machine_load(trace: Trace, solved: SolvedDomain) -> MachineLoad:
+def machine_load(trace: Trace, solved: SolvedDomain, host: HostTimeline | None) -> MachineLoad:
     """Busy and idle time of the machine and of its GPUs."""
-    work, releases = solved.domain.work, find_releases(solved.domain)
-    busy, idle = sum_idle_time(work.begin_ns, work.end_ns, releases)
+    work, releases = solved.domain.work, find_releases(solved.domain, host)
+    spent = sum_idle_time(work.begin_ns, work.end_ns, releases)
     kernel_ns = _kernel_ns(work)
     agents, index = number_keys(work.agent)
     devices = []
     for i, agent in enumerate(agents.tolist()):
-        times = busy, idle, kernel_ns
+        times = spent.busy, spent.idle, kernel_ns
         if agents.size > 1:
             rows = np.flatnonzero(index == i)
-            spent = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
-            times = *spent, _kernel_ns(work.pick(index == i))
+            own = sum_idle_time(work.begin_ns[rows], work.end_ns[rows], releases, rows)
+            times = own.busy, own.idle, _kernel_ns(work.pick(index == i))
         devices.append(_device_load(trace, solved, agent, int(np.count_nonzero(index == i)), *times))
-    return MachineLoad(_domain_load(solved, busy, idle, kernel_ns, devices), tuple(devices))
+    return MachineLoad(_domain_load(solved, spent, kernel_ns, devices), tuple(devices))
 
 
 def _kernel_ns(work: WorkNodes) -> int | None:
@@ -63,8 +65,7 @@ def _kernel_ns(work: WorkNodes) -> int | None:
 
 def _domain_load(
     solved: SolvedDomain,
-    busy: BusyTime,
-    idle: IdlePart,
+    spent: IdleTime,
     kernel_ns: int | None,
     devices: Sequence[DevicePart],
 ) -> ClockDomainPart:
@@ -74,7 +75,7 @@ def _domain_load(
     ``overlap_potential_ns`` = busy time - exec-only path: what running side by side could still hide if
     dependencies were the only limit.
     """
-    length = solved.path.critical_path_ns
+    busy, length = spent.busy, solved.path.critical_path_ns
     busy_of_each = sum(device.busy_ns for device in devices)
     return ClockDomainPart(
         node=solved.domain.machine,
@@ -88,7 +89,8 @@ def _domain_load(
         overlap_ns=busy.total_ns - busy_of_each,
         overlap_potential_ns=busy.busy_ns - length,
         concurrency=busy.total_ns / busy_of_each if busy_of_each else None,
-        idle=idle,
+        idle=spent.idle,
+        idle_calls=spent.calls,
     )
 
 

@@ -5,7 +5,9 @@ synchronisation if one released the node, else the launch. Without API calls the
 
 Idle time is blamed on what the node that ended it had waited for. Until the thread came back from a wait it
 is ``sync``, until the next launch call the ``host``; work that was queued already waited for an event or
-stream (``sync``) or for its launch (``launch``). docs/reference/execution-graph.md, 3.4.
+stream (``sync``) or for its launch (``launch``). Where copies are not recorded, the part of ``sync`` and
+``host`` that the thread spent in calls that copy is probably ``copying``. docs/reference/execution-graph.md,
+3.4.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.contracts.graph import BreakdownPart, IdlePart
+from rpl_analysis.contracts.graph import BreakdownPart, IdleCallPart, IdlePart
 from rpl_analysis.critical_path.intervals import BusyTime
 from rpl_analysis.execution_graph.graph.edges import EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
 
     from rpl_analysis.critical_path.model import CriticalPath
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
+    from rpl_analysis.execution_graph.results.host_timeline import HostTimeline
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["QUEUED_WAITS", "Releases", "break_down", "find_releases", "sum_idle_time"]
+__all__ = ["QUEUED_WAITS", "IdleTime", "Releases", "break_down", "find_releases", "sum_idle_time"]
 
 #: Kinds of edges that hold back work which the host has submitted already.
 QUEUED_WAITS = (EdgeKind.EVENT, EdgeKind.MEASURED_EVENT, EdgeKind.NULL_STREAM)
@@ -96,36 +99,49 @@ def _after_queued_wait(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.b
 class Releases:
     """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
 
-    ``held``: an event or stream held it back after it had been submitted.
+    ``held``: an event or stream held it back after it had been submitted. ``host``: which calls the threads
+    were in, ``None`` without calls.
     """
 
     submitted_ns: Int64Column
     woken_ns: Int64Column
     held: NDArray[np.bool_]
+    host: HostTimeline | None = None
 
 
-def find_releases(domain: Domain) -> Releases:
+def find_releases(domain: Domain, host: HostTimeline | None) -> Releases:
     """What is known about the release of every work node of ``domain``."""
     count = len(domain.work)
     edges = domain.trusted_edges()
     if not len(edges):
         nothing = np.broadcast_to(np.int64(-1), count), np.broadcast_to(np.bool_(False), count)
-        return Releases(domain.submitted_ns[:count], *nothing)
+        return Releases(domain.submitted_ns[:count], *nothing, host)
     woken = np.full(count, -1, dtype=np.int64)
     from_host = (edges.source >= count) & (edges.target < count)
     woken[edges.target[from_host]] = domain.end_ns[edges.source[from_host]]
     held = np.zeros(count, dtype=np.bool_)
     held[edges.target[np.isin(edges.kind, QUEUED_WAITS)]] = True
-    return Releases(submitted_ns=domain.submitted_ns[:count], woken_ns=woken, held=held)
+    return Releases(submitted_ns=domain.submitted_ns[:count], woken_ns=woken, held=held, host=host)
+
+
+@frozen(eq=False)
+class IdleTime:
+    """``calls`` add up to the idle time before work whose submission is recorded."""
+
+    busy: BusyTime
+    idle: IdlePart
+    calls: tuple[IdleCallPart, ...] = ()
 
 
 def sum_idle_time(
     begin_ns: Int64Column, end_ns: Int64Column, releases: Releases, rows: Int64Column | None = None
-) -> tuple[BusyTime, IdlePart]:
+) -> IdleTime:
     """Busy and idle time of work nodes that ascend by begin; ``rows`` are their rows in ``releases``."""
     if not begin_ns.size:
-        return BusyTime(total_ns=0, busy_ns=0, makespan_ns=0), IdlePart(0, 0, 0, 0)
-    total_ns, blamed = 0, np.zeros(4, dtype=np.int64)
+        return IdleTime(BusyTime(total_ns=0, busy_ns=0, makespan_ns=0), IdlePart(0, 0, 0, 0, 0))
+    host = releases.host
+    total_ns, known_ns, blamed = 0, 0, np.zeros(5, dtype=np.int64)
+    in_calls = np.zeros(0 if host is None else len(host.names) + 1, dtype=np.int64)
     reached_ns = int(begin_ns[0])
     # In blocks: the intervals between millions of nodes would need several columns.
     for first in range(0, begin_ns.size, BLOCK):
@@ -135,24 +151,55 @@ def sum_idle_time(
         reached_ns = int(busy_until[-1])
         ender = np.flatnonzero(begin > busy_until[:-1])
         node = ender + first if rows is None else rows[ender + first]
-        blamed += _blamed(busy_until[ender], begin[ender], node, releases)
-    idle = IdlePart(*blamed.tolist())
+        since = busy_until[ender]
+        if host is not None:
+            known_ns += int((begin[ender] - since)[host.thread[node] >= 0].sum())
+        blamed += _blamed(since, begin[ender], node, releases, in_calls)
     makespan_ns = reached_ns - int(begin_ns[0])
-    return BusyTime(total_ns=total_ns, busy_ns=makespan_ns - int(blamed.sum()), makespan_ns=makespan_ns), idle
+    busy = BusyTime(total_ns=total_ns, busy_ns=makespan_ns - int(blamed.sum()), makespan_ns=makespan_ns)
+    named = () if host is None else _named(host.names, in_calls, known_ns, makespan_ns - busy.busy_ns)
+    return IdleTime(busy, IdlePart(*blamed.tolist()), named)
+
+
+def _named(
+    names: tuple[str, ...], in_calls: Int64Column, known_ns: int, idle_ns: int
+) -> tuple[IdleCallPart, ...]:
+    """Longest first; calls without a name and the time outside of calls are one entry without a name."""
+    sums: dict[str | None, int] = {None: known_ns - int(in_calls[:-1].sum())}
+    for name, ns in zip(names, in_calls.tolist(), strict=False):
+        sums[name] = sums.get(name, 0) + ns
+    ordered = sorted(((ns, name) for name, ns in sums.items() if ns), key=lambda p: (-p[0], p[1] or ""))
+    return tuple(IdleCallPart(name, ns, ns / idle_ns) for ns, name in ordered)
 
 
 def _blamed(
-    begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases
-) -> tuple[int, int, int, int]:
-    """Times between ``begin_ns`` and ``end_ns`` in the order of the fields of ``IdlePart``."""
+    begin_ns: Int64Column,
+    end_ns: Int64Column,
+    ender: Int64Column,
+    releases: Releases,
+    in_calls: Int64Column,
+) -> tuple[int, int, int, int, int]:
+    """Times between ``begin_ns`` and ``end_ns`` in the order of the fields of ``IdlePart``.
+
+    Adds the time in each function to ``in_calls``, whose last entry is for calls without one.
+    """
     woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
     submitted = np.clip(releases.submitted_ns[ender], woken, end_ns)
     queued = end_ns - submitted
     known = releases.submitted_ns[ender] >= 0
     held = releases.held[ender]
+    copying_woken = copying_host = 0
+    for piece in () if releases.host is None else releases.host.pieces(ender, begin_ns, end_ns):
+        np.add.at(in_calls, piece.function, piece.ns)
+        copies = piece.copies & (piece.call_begin_ns < submitted[piece.gap])
+        gap, start = piece.gap[copies], np.maximum(piece.call_begin_ns, begin_ns[piece.gap])[copies]
+        stop = np.minimum(start + piece.ns[copies], submitted[gap])
+        copying_woken += int(np.maximum(np.minimum(stop, woken[gap]) - start, 0).sum())
+        copying_host += int(np.maximum(stop - np.maximum(start, woken[gap]), 0).sum())
     return (
-        int((submitted - woken)[known].sum()),
-        int((woken - begin_ns).sum() + queued[held].sum()),
+        int((submitted - woken)[known].sum()) - copying_host,
+        int((woken - begin_ns).sum() + queued[held].sum()) - copying_woken,
         int(queued[known & ~held].sum()),
         int(queued[~known & ~held].sum()),
+        copying_woken + copying_host,
     )

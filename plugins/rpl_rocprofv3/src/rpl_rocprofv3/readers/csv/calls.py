@@ -1,4 +1,4 @@
-"""HIP runtime calls and copies of a CSV set. Calls have no arguments, copies no size."""
+"""Host calls and copies of a CSV set. Calls have no arguments, copies no size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_call
 from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rpl_core.model.trace import ApiCalls, Int64Column
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CsvCalls", "read_csv_calls", "read_csv_copies", "read_csv_ranges"]
 
-_HIP_RUNTIME = "HIP_RUNTIME_API"
 _CALL_INTEGERS = ("Process_Id", "Thread_Id", "Correlation_Id", "Start_Timestamp", "End_Timestamp")
 _COPY_INTEGERS = ("Stream_Id", "Correlation_Id", "Start_Timestamp", "End_Timestamp")
 
@@ -36,27 +35,48 @@ class CsvCalls:
     pid: int | None
 
 
-def read_csv_calls(path: Path, findings: Findings) -> CsvCalls:
-    """Read a HIP API trace; calls of the HIP compiler interface are left out."""
-    columns = read_columns(path, integers=_CALL_INTEGERS, texts=("Domain", "Function"))
-    report_columns(columns, findings)
-    function, domain = columns.texts["function"], columns.texts.get("domain")
-    chosen = np.arange(columns.row_count)
-    if domain is not None:
-        runtime = np.array([text.startswith(_HIP_RUNTIME) for text in domain.texts] or [False], np.bool_)
-        chosen = np.flatnonzero(runtime[domain.code])
-    pids = columns.integer("Process_Id")
+def read_csv_calls(tables_of: Sequence[tuple[Path, bool]], findings: Findings) -> CsvCalls | None:
+    """Read the calls of all interfaces that were traced, in all of their domains; ``None`` without a table.
+
+    What a function of another interface than the HIP runtime's means for the order of work is not known, but
+    the host was in it. A damaged table of another interface costs its calls, and that is told.
+    """
+    paths = [path for path, is_table in tables_of if is_table]
+    damaged = [path.name for path, is_table in tables_of if not is_table]
+    findings.add(
+        "api.table_not_read",
+        len(damaged),
+        f"tables of host calls are not read: {', '.join(damaged)}",
+        cause="a file is empty, damaged, or no table of rocprofv3",
+    )
+    if not paths:
+        return None
+    tables = [read_columns(path, integers=_CALL_INTEGERS, texts=("Domain", "Function")) for path in paths]
+    for columns in tables:
+        report_columns(columns, findings)
+    names: dict[str, int] = {}
+    functions = []
+    for columns in tables:
+        function = columns.texts["function"]
+        code = np.array([names.setdefault(text, len(names)) for text in function.texts], np.int32)
+        functions.append(np.append(code, np.int32(NOT_RECORDED))[function.code])
+
+    def joined(name: str) -> Int64Column:
+        return np.concatenate([columns.integer(name) for columns in tables])
+
+    count = sum(columns.row_count for columns in tables)
+    pids = joined("Process_Id")
     values = ordered_api_calls(
-        process=np.zeros(len(chosen), np.int32),
-        thread_id=columns.integer("Thread_Id")[chosen],
-        function=function.code[chosen],
-        correlation_id=columns.integer("Correlation_Id")[chosen],
-        begin_ns=columns.integer("Start_Timestamp")[chosen],
-        end_ns=columns.integer("End_Timestamp")[chosen],
-        arguments=no_arguments(len(chosen)),
+        process=np.zeros(count, np.int32),
+        thread_id=joined("Thread_Id"),
+        function=np.concatenate(functions),
+        correlation_id=joined("Correlation_Id"),
+        begin_ns=joined("Start_Timestamp"),
+        end_ns=joined("End_Timestamp"),
+        arguments=no_arguments(count),
         findings=findings,
     )
-    return CsvCalls(values, function.texts, int(pids[0]) if len(pids) and pids[0] >= 0 else None)
+    return CsvCalls(values, tuple(names), int(pids[0]) if len(pids) and pids[0] >= 0 else None)
 
 
 def read_csv_ranges(path: Path, guid: str, pid: int, findings: Findings) -> Iterator[HostRange]:

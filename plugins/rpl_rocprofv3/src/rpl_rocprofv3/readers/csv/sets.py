@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 __all__ = [
-    *("AGENTS", "COPIES", "COUNTERS", "CSV_FORMAT", "CSV_NODE", "HIP", "KERNELS", "MARKERS"),
+    *("AGENTS", "CALLS", "COPIES", "COUNTERS", "CSV_FORMAT", "CSV_NODE", "KERNELS", "MARKERS"),
     *("CsvSet", "csv_sets", "described"),
 ]
 
@@ -26,22 +26,24 @@ CSV_NODE = "node"
 _EDGE_BYTES = 1 << 16
 
 KERNELS, COUNTERS, AGENTS = "kernel_trace", "counter_collection", "agent_info"
-HIP, COPIES, MARKERS = "hip_api_trace", "memory_copy_trace", "marker_api_trace"
+COPIES, MARKERS = "memory_copy_trace", "marker_api_trace"
+_HIP = "hip_api_trace"
+#: Tables of host calls, one per interface, with the same columns.
+CALLS = (_HIP, "hsa_api_trace", "rccl_api_trace", "rocdecode_api_trace", "rocjpeg_api_trace")
 # Written beside the kernel trace and not needed for a trace.
 _UNUSED = (
-    *("hsa_api_trace", "rccl_api_trace", "rocdecode_api_trace", "rocjpeg_api_trace"),
     *("memory_allocation_trace", "scratch_memory_trace", "kernel_stats", "hip_api_stats", "hsa_api_stats"),
     *("memory_copy_stats", "domain_stats", "marker_api_stats"),
 )
-_SAME_KIND = {"hip_runtime_api_trace": HIP}
-_KINDS = (KERNELS, COUNTERS, AGENTS, HIP, COPIES, MARKERS, *_SAME_KIND, *_UNUSED)
+_SAME_KIND = {"hip_runtime_api_trace": _HIP}
+_KINDS = (KERNELS, COUNTERS, AGENTS, *CALLS, COPIES, MARKERS, *_SAME_KIND, *_UNUSED)
 _NAME = re.compile(rf"(?:(?P<prefix>.*)_)?(?P<kind>{'|'.join(_KINDS)})\.csv(?:\.gz)?")
 _TIMES = ("start_timestamp", "end_timestamp")
 _COLUMNS = {
     KERNELS: ("kernel_name", "dispatch_id", "agent_id", *_TIMES),
     COUNTERS: ("kernel_name", "dispatch_id", "counter_name", "counter_value"),
     AGENTS: ("node_id", "agent_type", "name"),
-    HIP: ("function", *_TIMES),
+    **dict.fromkeys(CALLS, ("function", *_TIMES)),
     COPIES: ("direction", *_TIMES),
     MARKERS: ("function", *_TIMES),
 }
@@ -64,10 +66,15 @@ class CsvSet:
         """All files, in order of kind."""
         return tuple(path for _, path in sorted(self.files.items()))
 
+    def call_tables(self) -> tuple[tuple[Path, bool], ...]:
+        """The tables of host calls, the HIP runtime's first, and whether each is one by its header."""
+        found = [self.files[kind] for kind in CALLS if kind in self.files]
+        return tuple((path, _is_table_of_calls(path)) for path in found)
+
     def refusal(self) -> str | None:
         """Why the set gives no trace, judged by the headers."""
         for kind, path in sorted(self.files.items()):
-            if kind in _UNUSED:
+            if kind in (*_UNUSED, *CALLS[1:]):
                 continue
             if path.stat().st_size == 0:
                 return f"{path.name} is empty (0 bytes)"
@@ -84,6 +91,12 @@ class CsvSet:
         return None
 
 
+def _is_table_of_calls(path: Path) -> bool:
+    if path.stat().st_size == 0 or hollow(path):
+        return False
+    return {"function", *_TIMES} <= {name.lower() for name in csv_header(path)}
+
+
 def csv_sets(files: Iterable[Path]) -> tuple[CsvSet, ...]:
     """The sets among ``files``, ordered by folder and prefix. Looks at names only."""
     by_place: dict[tuple[Path, str], dict[str, Path]] = {}
@@ -95,7 +108,7 @@ def csv_sets(files: Iterable[Path]) -> tuple[CsvSet, ...]:
     return tuple(
         CsvSet(folder, prefix, kinds)
         for (folder, prefix), kinds in sorted(by_place.items())
-        if not kinds.keys() <= {MARKERS, *_UNUSED}
+        if not kinds.keys() <= {MARKERS, *CALLS[1:], *_UNUSED}
     )
 
 

@@ -1,7 +1,7 @@
 """A CSV set of rocprofv3 (one process) as a ``Trace``.
 
 Both generations: ROCm 6.x writes segment sizes and integer agent ids, 7.x registers, streams and agent
-texts. HIP API tables carry no arguments.
+texts. Tables of calls carry no arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from rpl_rocprofv3.readers.csv.sets import (
     COUNTERS,
     CSV_FORMAT,
     CSV_NODE,
-    HIP,
     KERNELS,
     MARKERS,
 )
@@ -47,7 +46,7 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
         assert readings is not None  # a set without both is refused
         dispatches = dispatches_of_counters(readings, agents)
     copies = read_csv_copies(paths[COPIES], agents, findings) if COPIES in paths else None
-    calls = read_csv_calls(paths[HIP], findings) if HIP in paths else None
+    calls = read_csv_calls(files.call_tables(), findings)
     pids = (files.pid, readings.pid if readings else None, calls.pid if calls else None)
     pid = next((pid for pid in pids if pid is not None), NOT_RECORDED)
     process = Process(f"{files.folder.name}/{files.prefix}", pid, CSV_NODE)
