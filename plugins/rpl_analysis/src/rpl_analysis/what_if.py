@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.critical_path.weights import scale_symbol, weigh
+import numpy as np
+
+from rpl_analysis.critical_path.weights import scale_symbol, shrunk, weigh
 from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
+from rpl_analysis.execution_graph.dependencies.graph_launches import link_lanes
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.results.confidence import other_lengths
 from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length
+from rpl_analysis.execution_graph.results.unknown_order import LaneOrder, gain_range, order_is_known
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
@@ -36,12 +41,16 @@ class FasterKernel:
 
 @frozen
 class Answer:
-    """The application under ``changes``; ``speedup`` is recorded / predicted, ``None`` if nothing is left."""
+    """The application under ``changes``; ``speedup`` is recorded / predicted, ``None`` if nothing is left.
+
+    ``gain_at_most_ns`` is the upper end where the order of streams is unknown; the others are the lower one.
+    """
 
     changes: tuple[FasterKernel, ...]
     application_ns: int
     gain_ns: int
     speedup: float | None
+    gain_at_most_ns: int | None = None
 
 
 @frozen
@@ -66,7 +75,8 @@ class ReplayedRun:
         nodes = work_nodes(trace, include_copies=include_copies)
         if not len(nodes) or not bool((nodes.end_ns > nodes.begin_ns).any()):
             raise BadDataError("no dispatch with usable times was recorded")
-        domains = machine_domains(trace, nodes, find_dependencies(trace, nodes))
+        dependencies = find_dependencies(trace, nodes)
+        domains = machine_domains(trace, nodes, dependencies)
         graphs = [graph_of(domain, domain.trusted_edges()) for domain in domains]
         lengths = [path_length(graph, weigh(graph, "exec_only")) for graph in graphs]
         longest = lengths.index(max(lengths))
@@ -75,6 +85,10 @@ class ReplayedRun:
         self._recorded: NodeWeights = weigh(self._graph, "as_executed")
         self._machines = len(domains)
         self._number = _symbol_numbers(self._domain)
+        known = order_is_known(self._domain, dependencies.sync_info, dependencies.unresolved)
+        links = None if known else link_lanes(nodes, dependencies.program)
+        certain = links is None or other_lengths(self._domain, links).certain_only_ns is None
+        self._order = LaneOrder(known=known, certain=certain)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,12 +109,31 @@ class ReplayedRun:
         )
 
     def _answer(self, changes: tuple[FasterKernel, ...]) -> Answer:
-        weights = self._recorded
+        recorded = path_length(self._graph, self._recorded)
+        if not self._order.known:
+            return self._ranged(changes, recorded)
+        predicted = path_length(self._graph, self._changed(self._recorded, changes))
+        return Answer(changes, predicted, recorded - predicted, recorded / predicted if predicted else None)
+
+    def _changed(self, weights: NodeWeights, changes: tuple[FasterKernel, ...]) -> NodeWeights:
         for change in changes:
             number = self._number[change.name]
             weights = scale_symbol(self._graph, weights, self._domain.symbol, number, change.factor)
-        recorded, predicted = path_length(self._graph, self._recorded), path_length(self._graph, weights)
-        return Answer(changes, predicted, recorded - predicted, recorded / predicted if predicted else None)
+        return weights
+
+    def _ranged(self, changes: tuple[FasterKernel, ...], recorded_ns: int) -> Answer:
+        work = self._domain.work
+        saved = np.zeros(len(work), dtype=np.int64)
+        for change in changes:
+            own = np.flatnonzero(work.symbol == self._number[change.name])
+            duration = work.end_ns[own] - work.begin_ns[own]
+            saved[own] = duration - shrunk(duration, change.factor)
+        path = None
+        if self._order.certain:
+            path = path_length(self._graph, self._changed(weigh(self._graph, "exec_only"), changes))
+        gain = gain_range(work, saved, recorded_ns, path)
+        left = recorded_ns - gain.least_ns
+        return Answer(changes, left, gain.least_ns, recorded_ns / left if left else None, gain.most_ns)
 
 
 def _symbol_numbers(domain: Domain) -> Mapping[str, int]:

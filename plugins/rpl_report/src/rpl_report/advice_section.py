@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import duration_ns, marked, percent
+from rpl_analysis.text.figures import between, duration_ns, marked, percent
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest
 from rpl_core.text.safety import shorten
 
@@ -30,7 +30,9 @@ class AdviceSection(ReportSection):
         if not shown:
             return tuple(_by_time(request))
         told: dict[str, int] = {}
-        head = Paragraph("By what the run saves if the subject takes half its time:")
+        ranged = any(entry.gain_at_most_ns is not None for entry in shown)
+        most = " at most" if ranged else ""
+        head = Paragraph(f"By what the run saves{most} if the subject takes half its time:")
         entries = enumerate(shown, 1)
         return (head, *(b for number, entry in entries for b in _priority(number, entry, request, told)))
 
@@ -69,13 +71,23 @@ def _priority(
     """The subject with its gain, and its first step; ``told`` holds the steps of those before it."""
     subject = request.short_names.get(entry.subject) or shorten(entry.subject, _NAME_WIDTH)
     label = f" ({entry.label})" if entry.label else ""
-    share = f", {percent(entry.share)} of the makespan" if entry.share is not None else ""
-    gain = f"{number}. {subject}{label}: {duration_ns(entry.gain_ns)}{share}"
+    gain = f"{number}. {subject}{label}: {_gain(entry)}"
     step = next(iter(entry.steps), None)
     if step is None:
         yield Paragraph(f"{gain}.")
     else:
         yield from _with_step(number, gain, step, told)
+
+
+def _gain(entry: PriorityPart) -> str:
+    """Both ends where the order of streams is unknown."""
+    least, most, share = entry.gain_ns, entry.gain_at_most_ns, entry.share
+    if share is None:
+        return f"the gains below are known to within {duration_ns(most)} only"
+    if most is None:
+        return f"{duration_ns(least)}, {percent(share)} of the makespan"
+    shares = between(percent(share), percent(entry.share_at_most))
+    return f"{between(duration_ns(least), duration_ns(most))}, {shares} of the makespan"
 
 
 def _with_step(number: int, gain: str, step: NextStepPart, told: dict[str, int]) -> Iterator[Block]:

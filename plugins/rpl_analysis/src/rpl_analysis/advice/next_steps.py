@@ -10,6 +10,7 @@ import attrs
 from rpl_analysis.advice.model import NextSteps
 from rpl_analysis.contracts.steps import ConfirmationPart, NextStepPart, PriorityPart
 from rpl_analysis.counters.formulas import counters_of
+from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Condition, label_name
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
@@ -35,6 +36,7 @@ _BEHIND_SHARES = {
     "l2_utilization": "l2_bytes",
     "lds_utilization": "lds_bytes_moved",
 }
+_UNKNOWN_ORDER: Final = "unknown_order"
 _SUBJECTS = {
     "host_idle": "GPU idle, nothing submitted by the host",
     "sync_idle": "GPU idle, held back by a synchronisation",
@@ -64,12 +66,38 @@ def next_steps(known: Known, advice: Sequence[Advice]) -> NextSteps:
         name: tuple(_steps_of_kernel(classification, known, advice))[:MOST_STEPS]
         for name, classification in known.classifications.items()
     }
-    ranked = sorted(_priorities(known, advice, kernels), key=lambda p: (-p.gain_ns, p.subject))
+    ranked = _ranked(known, _priorities(known, advice, kernels))
+    ranked = [*_closing_ranges(known, advice, ranked), *ranked]
     remedies = {
         name: _remedy(classification, known) for name, classification in known.classifications.items()
     }
     given = {name: remedy for name, remedy in remedies.items() if remedy is not None}
     return NextSteps(tuple(ranked[:MOST_PRIORITIES]), kernels, given)
+
+
+def _ranked(known: Known, priorities: Iterable[PriorityPart]) -> list[PriorityPart]:
+    """By the most that the run can save, then by time, then by name."""
+    symbols = known.graph.symbols if known.graph else ()
+    time_ns = {symbol.name: symbol.total_ns for symbol in symbols}
+    return sorted(priorities, key=lambda p: (-_most(p), -time_ns.get(p.subject, 0), p.subject))
+
+
+def _most(priority: PriorityPart) -> int:
+    return priority.gain_ns if priority.gain_at_most_ns is None else priority.gain_at_most_ns
+
+
+def _closing_ranges(
+    known: Known, advice: Sequence[Advice], ranked: Iterable[PriorityPart]
+) -> Iterator[PriorityPart]:
+    """The recording that closes the ranges, where one is wide and calls are not recorded."""
+    graph = known.graph
+    if graph is None or not graph.makespan_ns or graph.sync_info not in ("none", "api_names"):
+        return
+    widest = max((_most(priority) - priority.gain_ns for priority in ranked), default=0)
+    steps = tuple(_step(each, (), {}, None) for each in advice if _is_about(each, _UNKNOWN_ORDER))
+    if widest / graph.makespan_ns >= WORTH_A_STEP and steps:
+        subject = f"order of {graph.lanes} streams, not recorded"
+        yield PriorityPart(subject, _APPLICATION, None, 0, None, steps[:MOST_STEPS], widest, None)
 
 
 def _remedy(classification: Classification, known: Known) -> str | None:
@@ -184,31 +212,44 @@ def _priorities(
         return
     figures = _application_figures(graph, known.ranks, makespan)
     for forecast in graph.forecasts:
-        gain = next((s.application_gain_ns for s in forecast.speedups if s.speedup == 2.0), 0)
+        twice = next((answer for answer in forecast.speedups if answer.speedup == 2.0), None)
         classification = known.classifications.get(forecast.name)
-        if forecast.kind == "kernel" and gain > 0 and classification is not None:
+        if forecast.kind == "kernel" and classification is not None and twice and most_gain_ns(twice) > 0:
+            gain, most = twice.application_gain_ns, twice.application_gain_at_most_ns
             label = label_name(classification.label)
             steps = kernels.get(forecast.name, ())
-            yield PriorityPart(forecast.name, "kernel", label, gain, gain / makespan, steps)
-    for name, ns in figures.items():
+            yield PriorityPart(
+                forecast.name, "kernel", label, gain, gain / makespan, steps, *_upper(most, makespan)
+            )
+    for name, (least, most) in figures.items():
         steps = tuple(_step(each, (), {}, None) for each in advice if _is_about(each, name))
-        if ns / makespan >= WORTH_A_STEP and steps:
-            gain = ns // 2
-            yield PriorityPart(_SUBJECTS[name], _APPLICATION, None, gain, gain / makespan, steps[:MOST_STEPS])
+        if most / makespan >= WORTH_A_STEP and steps:
+            gain, steps = least // 2, steps[:MOST_STEPS]
+            at_most = None if most == least else most // 2
+            subject = _SUBJECTS[name]
+            upper = _upper(at_most, makespan)
+            yield PriorityPart(subject, _APPLICATION, None, gain, gain / makespan, steps, *upper)
+
+
+def _upper(gain_ns: int | None, makespan: int) -> tuple[int | None, float | None]:
+    return gain_ns, None if gain_ns is None else gain_ns / makespan
 
 
 def _is_about(each: Advice, figure: str) -> bool:
     return _APPLICATION in each.labels and each.figure == figure
 
 
-def _application_figures(graph: ExecutionGraph, ranks: RanksPart | None, makespan: int) -> Mapping[str, int]:
-    """Times of the application that no kernel takes, in ns of the makespan."""
+def _application_figures(
+    graph: ExecutionGraph, ranks: RanksPart | None, makespan: int
+) -> Mapping[str, tuple[int, int]]:
+    """Times of the application that no kernel takes, in ns of the makespan: at least and at most."""
     domain: ClockDomainPart | None = max(graph.clock_domains, key=lambda d: d.critical_path_ns, default=None)
     idle = attrs.asdict(domain.idle) if domain and domain.idle else {}
     figures = {f"{name.removesuffix('_ns')}_idle": int(ns) for name, ns in idle.items()}
     copies = [f for f in graph.forecasts if f.kind == "copy"]
     gains = (s.application_gain_ns for f in copies for s in f.speedups if s.speedup == 2.0)
-    figures["copies"] = min(2 * sum(gains), makespan)
+    most = (most_gain_ns(s) for f in copies for s in f.speedups if s.speedup == 2.0)
+    ends = min(2 * sum(gains), makespan), min(2 * sum(most), makespan)
     waits = [rank.wait_ns for rank in ranks.ranks if rank.wait_ns is not None] if ranks else []
     figures["collective_wait"] = max(waits, default=0)
-    return figures
+    return {**{name: (ns, ns) for name, ns in figures.items()}, "copies": ends}

@@ -13,7 +13,7 @@ from rpl_analysis.options import COPIES, NAMES
 from rpl_analysis.phases.option import RANGE
 from rpl_analysis.phases.restrict import restricted
 from rpl_analysis.text.distinct import named_few, shorten_apart
-from rpl_analysis.text.figures import UNKNOWN, duration_ns
+from rpl_analysis.text.figures import between, duration_ns, times_as_fast
 from rpl_analysis.text.names import linker_names, names_like, shown_names
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.command_options import analysis_request, option_values
@@ -114,6 +114,7 @@ def _part(answer: Answer) -> WhatIfAnswerPart:
         application_ns=answer.application_ns,
         application_gain_ns=answer.gain_ns,
         application_speedup=answer.speedup,
+        application_gain_at_most_ns=answer.gain_at_most_ns,
     )
 
 
@@ -129,20 +130,25 @@ def show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) -> 
     output.line()
     asked = document.alone or (document.together,)
     short = shorten_apart(names.values(), _NAME_WIDTH)
-    rows = [_row(short[names[one.changes[0].name]], _factor(one), one) for one in asked]
+    recorded = document.recorded_ns
+    rows = [_row(short[names[one.changes[0].name]], _factor(one), one, recorded) for one in asked]
     if document.alone:
-        rows.append(_row("all of these at once", "", document.together))
+        rows.append(_row("all of these at once", "", document.together, recorded))
     columns = ("what if", "faster by", "application", "gain", "speed-up")
     output.table(columns, rows, right=columns[1:])
     output.line()
     output.line("Modelled: durations do not depend on what runs beside them; launches, host time and")
     output.line("waits stay as recorded.")
+    if any(one.application_gain_at_most_ns is not None for one in (*asked, document.together)):
+        output.line("Ranges: which stream waited for which is not (all) recorded.")
 
 
-def _row(title: str, factor: str, answer: WhatIfAnswerPart) -> tuple[str, ...]:
-    speedup = UNKNOWN if answer.application_speedup is None else f"{answer.application_speedup:.3f}x"
-    gain = duration_ns(answer.application_gain_ns)
-    return (title, factor, duration_ns(answer.application_ns), gain, speedup)
+def _row(title: str, factor: str, answer: WhatIfAnswerPart, recorded_ns: int) -> tuple[str, ...]:
+    least, most = answer.application_gain_ns, answer.application_gain_at_most_ns
+    ends = (least,) if most is None else (least, most)
+    application = between(*(duration_ns(recorded_ns - gain) for gain in reversed(ends)))
+    speedup = between(*(times_as_fast(recorded_ns, gain) for gain in ends))
+    return (title, factor, application, between(*map(duration_ns, ends)), speedup)
 
 
 def _factor(answer: WhatIfAnswerPart) -> str:

@@ -48,7 +48,7 @@ class SymbolCriticality:
     speedup_ceiling: float | None = field(metadata=OR_NULL)  # 1 / (1 - criticality_weight), null at 1
     # Of the path, re-solved with this kernel at no cost; null: no end.
     path_ceiling: float | None = field(metadata=OR_NULL)
-    # Of the application: launches, host time and waits stay.
+    # Of the application: launches, host time and waits stay; at least, where the order is unknown.
     application_ceiling: float | None = field(metadata=OR_NULL)
     # Total slow-down, spread evenly, that leaves the path alone; lower bound.
     slack_ns: int | None = field(metadata=OR_NULL)
@@ -155,13 +155,19 @@ class PathBoundsPart:
 
 @record
 class SpeedupForecastPart:
-    """The graph solved again; ``speedup`` null means that the kernel costs nothing."""
+    """The graph solved again; ``speedup`` null means that the kernel costs nothing.
+
+    Where the order of streams is unknown the gain is a range: ``application_gain_ns`` is its lower end, to
+    which ``application_ns`` and ``application_speedup`` belong.
+    """
 
     speedup: float | None
     critical_path_ns: int  # exec-only
     application_ns: int  # as executed: launches, host time and waits stay
     application_gain_ns: int
     application_speedup: float | None
+    # The upper end under any order of streams; null where the order is known.
+    application_gain_at_most_ns: int | None = None
 
 
 @record
@@ -181,20 +187,25 @@ class DominantWorkPart:
     kind: Literal["kernel", "copy"]
     fraction: Fraction
     speedup_ceiling: float | None = field(metadata=OR_NULL)  # 1 / (1 - fraction), null at fraction 1
-    # Of the application if this cost nothing; null: nothing left.
+    # Of the application if this cost nothing; null: nothing left. At least, where the order is unknown.
     application_ceiling: float | None = field(metadata=OR_NULL)
-    # Under any order of streams; null where it is known.
+    # Under any order of streams; null where it is known, or where nothing may be left.
     application_ceiling_at_most: float | None = field(metadata=OR_NULL)
 
 
 @record
 class GainPart:
-    """What the application would save without this; gains of several do not add up."""
+    """What the application would save without this; gains of several do not add up.
+
+    Where the order of streams is unknown ``gain_ns`` and ``application_speedup`` are the lower end.
+    """
 
     kind: Literal["idle", "kernel", "copy"]
     name: str | None
     gain_ns: int
     application_speedup: float | None
+    # The upper end under any order of streams; null where it is known.
+    gain_at_most_ns: int | None = None
 
 
 @record
@@ -268,8 +279,9 @@ class GraphResult:
     fraction: Fraction | None = None
     speedup_ceiling: float | None = None  # 1 / (1 - fraction), null at fraction 1
     application_ceiling: float | None = None  # of the application if dominant_symbol cost nothing
+    application_ceiling_at_most: float | None = None  # as in dominant_work
     dominant_work: DominantWorkPart | None = None
-    gains: tuple[GainPart, ...] = ()  # idle time, kernels and copies in one list, largest first
+    gains: tuple[GainPart, ...] = ()  # idle time, kernels and copies in one list, largest (at most) first
     lanes: int = 0  # streams, or queues where they stand in, of the machine with the longest path
     order_known: bool = True  # false: waits between these lanes are not (all) in the recording
     critical_path_count: Literal["one", "several"] | None = None
@@ -286,7 +298,7 @@ class GraphResult:
     segments: tuple[PathSegment, ...] = ()
     segments_left_out: int = 0
     symbols: tuple[SymbolCriticality, ...] = ()
-    forecasts: tuple[ForecastPart, ...] = ()  # ranked by gain at twice the speed
+    forecasts: tuple[ForecastPart, ...] = ()  # ranked by gain (at most) at twice the speed
     dominance: tuple[DominancePart, ...] = ()
     dominance_shift_at: float | None = None  # speed-up from which on something else dominates, null: none
     near_paths: tuple[NearPathPart, ...] = ()

@@ -75,7 +75,8 @@ class OccupancyPart(Part):
 class CriticalPathPart(Part):
     """``fraction`` is the dominant kernel's share of the path, ``speedup_ceiling`` 1 / (1 - fraction).
 
-    ``application_ceiling``: the whole application if that kernel cost nothing, launches and waits kept.
+    ``application_ceiling``: the whole application if that kernel cost nothing, launches and waits kept;
+    where the order of streams is unknown at least that, and ``application_ceiling_at_most`` at most.
     """
 
     critical_path_ns: int | None = None
@@ -83,6 +84,7 @@ class CriticalPathPart(Part):
     fraction: Fraction | None = None
     speedup_ceiling: float | None = None
     application_ceiling: float | None = None
+    application_ceiling_at_most: float | None = None
     dominant_work: str | None = None  # kernel or copy direction with the most time on the path
     confidence: str | None = None
     reason: str | None = None

@@ -42,11 +42,18 @@ class NextStepPart:
 
 @record
 class PriorityPart:
-    """What to look at first: ``gain_ns`` is what the run saves if ``subject`` takes half its time."""
+    """What to look at first: ``gain_ns`` is what the run saves if ``subject`` takes half its time.
+
+    Where the order of streams is unknown it is the lower end, and ``gain_at_most_ns`` the upper one. An entry
+    without ``share`` comes first: it names the recording that closes such ranges, and its upper end is the
+    width of the widest.
+    """
 
     subject: str
     kind: Literal["kernel", "application"]
     label: LabelName | None
     gain_ns: int
-    share: float | None  # of the makespan
+    share: float | None  # gain_ns of the makespan
     steps: tuple[NextStepPart, ...]
+    gain_at_most_ns: int | None = None
+    share_at_most: float | None = None  # gain_at_most_ns of the makespan

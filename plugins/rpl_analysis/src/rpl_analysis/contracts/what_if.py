@@ -15,12 +15,17 @@ class FasterKernelPart(Part):
 
 
 class WhatIfAnswerPart(Part):
-    """``application_speedup`` is recorded / predicted, null if no time is left."""
+    """``application_speedup`` is recorded / predicted, null if no time is left.
+
+    ``application_gain_at_most_ns`` is the upper end where the order of streams is unknown, and the others the
+    lower one; null where it is known.
+    """
 
     changes: tuple[FasterKernelPart, ...]
     application_ns: int
     application_gain_ns: int
     application_speedup: float | None
+    application_gain_at_most_ns: int | None = None
 
 
 class WhatIfDocument(Part):

@@ -215,6 +215,7 @@ def _critical_path(dag: DagDocument) -> CriticalPathPart:
         fraction=dag.fraction,
         speedup_ceiling=dag.speedup_ceiling,
         application_ceiling=dag.application_ceiling,
+        application_ceiling_at_most=dag.application_ceiling_at_most,
         dominant_work=dag.dominant_work.name if dag.dominant_work else None,
         confidence=dag.sync_info,
     )

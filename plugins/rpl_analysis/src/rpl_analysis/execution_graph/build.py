@@ -37,18 +37,20 @@ from rpl_analysis.execution_graph.results.paths import find_near_paths, path_seg
 from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
 from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
 from rpl_analysis.execution_graph.results.time_spent import break_down
-from rpl_analysis.execution_graph.results.unknown_order import (
-    ceiling_at_most,
-    longest_chain_ns,
-    order_is_known,
-)
+from rpl_analysis.execution_graph.results.unknown_order import LaneOrder, longest_chain_ns, order_is_known
 from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from rpl_analysis.contracts.graph import ClockDomainPart, PathBoundsPart, SymbolCriticality
+    from rpl_analysis.contracts.graph import (
+        ClockDomainPart,
+        ForecastPart,
+        PathBoundsPart,
+        SymbolCriticality,
+    )
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
@@ -105,7 +107,8 @@ def execution_graph(
     bounds = others[longest].bounds(solved[longest].path.critical_path_ns)
     graph = attrs.evolve(graph, **_order(graph, solved[longest].domain, bounds))
     loads = [machine_load(trace, domain, host) for domain, host in zip(solved, hosts, strict=True)]
-    return _summed_up(trace, graph, solved, solved[longest], links, loads)
+    order = LaneOrder(known=graph.order_known, certain=others[longest].certain_only_ns is None)
+    return _summed_up(trace, graph, solved, solved[longest], links, loads, order)
 
 
 def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBoundsPart) -> dict[str, Any]:
@@ -124,6 +127,7 @@ def _summed_up(
     longest: SolvedDomain,
     links: LaneLinks,
     loads: list[MachineLoad],
+    order: LaneOrder,
 ) -> ExecutionGraph:
     devices = [device for load in loads for device in load.devices]
     processes = [path for domain in solved for path in process_paths(trace, domain)]
@@ -140,7 +144,7 @@ def _summed_up(
         processes=tuple(sorted(processes, key=lambda path: -path.critical_path_ns)[:MOST_PARTS]),
         processes_left_out=max(0, len(processes) - MOST_PARTS),
         **_path(trace, longest, links, executed),
-        **_symbols(longest, executed, loads[solved.index(longest)].domain, graph.order_known),
+        **_symbols(longest, executed, loads[solved.index(longest)].domain, order),
     )
 
 
@@ -171,45 +175,60 @@ def _resolved_symbols(solved: SolvedDomain) -> int:
 
 
 def _symbols(
-    solved: SolvedDomain, executed: NodeWeights, load: ClockDomainPart, order_known: bool
+    solved: SolvedDomain, executed: NodeWeights, load: ClockDomainPart, lane_order: LaneOrder
 ) -> dict[str, Any]:
     """The fields that describe symbols, and what making them faster would bring."""
     order = rank_symbols(solved)
     kernels = [i for i in order if solved.sums.symbol[i] < solved.domain.work.kernel_symbols]
-    asked = dict.fromkeys((*order[: _resolved_symbols(solved)], *kernels[:1]))
+    first = order[: _resolved_symbols(solved)]
+    if not lane_order.known:
+        # The path along what is known says little: what takes the most time may gain the most.
+        by_time = sorted(order, key=lambda i: -int(solved.sums.execution_ns[i]))
+        first = [order[0], *by_time[: _resolved_symbols(solved)]]
+    asked = dict.fromkeys((*first, *kernels[:1]))
     numbers = [int(solved.sums.symbol[i]) for i in asked]
     sums = segment_sums(solved.graph, solved.weights.execution_ns, solved.domain.symbol)
-    forecasts = forecast_symbols(solved, executed, numbers, sums)
+    forecasts = forecast_symbols(solved, executed, numbers, sums, lane_order)
     symbols = symbol_criticality(solved, order, forecasts, find_symbol_slack(solved, numbers, sums))
     shift = find_dominance_shift(solved, numbers[0], sums)
-    ranked = rank_forecasts(list(forecasts.values()))
+    ranked = rank_forecasts(list(forecasts.values()), {symbol.name: symbol.total_ns for symbol in symbols})
     return {
         "symbols": symbols,
         "forecasts": ranked,
         "gains": rank_gains(ranked, load.idle_ns, load.makespan_ns),
         "dominance": shift.steps,
         "dominance_shift_at": shift.at,
-        "dominant_work": _dominant_work(solved, symbols[0], numbers[0], order_known),
-        **_dominant_kernel(symbols),
+        "dominant_work": _dominant_work(symbols[0], _at_most(forecasts[numbers[0]], load.makespan_ns)),
+        **_dominant_kernel(symbols, forecasts, solved),
     }
 
 
-def _dominant_kernel(symbols: tuple[SymbolCriticality, ...]) -> dict[str, Any]:
+def _dominant_kernel(
+    symbols: tuple[SymbolCriticality, ...], forecasts: Mapping[int, ForecastPart], solved: SolvedDomain
+) -> dict[str, Any]:
     dominant = next((symbol for symbol in symbols if symbol.kind == "kernel"), None)
     if dominant is None:
         return {}
+    (forecast,) = (f for f in forecasts.values() if (f.name, f.kind) == (dominant.name, dominant.kind))
     return {
         "dominant_symbol": dominant.name,
         "fraction": dominant.criticality_weight,
         "speedup_ceiling": dominant.speedup_ceiling,
         "application_ceiling": dominant.application_ceiling,
+        "application_ceiling_at_most": _at_most(forecast, solved.graph.makespan_ns),
     }
 
 
-def _dominant_work(
-    solved: SolvedDomain, symbol: SymbolCriticality, number: int, order_known: bool
-) -> DominantWorkPart:
-    at_most = None if order_known else ceiling_at_most(solved.domain, number, solved.graph.makespan_ns)
+def _at_most(forecast: ForecastPart, makespan_ns: int) -> float | None:
+    """Speed-up of the application without this under any order of streams; None: known, or no end."""
+    free = next(answer for answer in forecast.speedups if answer.speedup is None)
+    if free.application_gain_at_most_ns is None:
+        return None
+    left = makespan_ns - free.application_gain_at_most_ns
+    return makespan_ns / left if left > 0 else None
+
+
+def _dominant_work(symbol: SymbolCriticality, at_most: float | None) -> DominantWorkPart:
     return DominantWorkPart(
         name=symbol.name,
         kind=symbol.kind,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rpl_analysis.contracts.dag import SpeedupForecastPart
     from rpl_analysis.contracts.profile import OccupancyPart
 
 UNKNOWN = "-"
@@ -22,6 +23,25 @@ def duration_ns(value: float | None) -> str:
         if abs(value) >= size:
             return f"{value / size:.4g} {unit}"
     return f"{value:.4g} ns"
+
+
+def between(*ends: str) -> str:
+    """A range of which the ends are shown; one end where they read alike."""
+    return " to ".join(dict.fromkeys(ends))
+
+
+def times_as_fast(recorded_ns: int, gain_ns: int) -> str:
+    """The speed-up by a gain, such as "1.250x"; no limit where nothing is left."""
+    left = recorded_ns - gain_ns
+    return f"{recorded_ns / left:.3f}x" if left > 0 else "no limit"
+
+
+def faster_application(answer: SpeedupForecastPart) -> str:
+    """The speed-up of the application, with both ends where the order of streams is unknown."""
+    most = answer.application_gain_at_most_ns
+    ends = (answer.application_gain_ns,) if most is None else (answer.application_gain_ns, most)
+    recorded = answer.application_ns + answer.application_gain_ns
+    return between(*(times_as_fast(recorded, gain) for gain in ends))
 
 
 def percent(value: float | None, digits: int = 1) -> str:

@@ -166,4 +166,7 @@ def _gain(step: SpeedupForecastPart) -> tuple[str, str]:
     what = "it cost nothing" if step.speedup is None else f"it ran {step.speedup:g} times as fast"
     gain = duration_ns(step.application_gain_ns)
     speedup = "" if step.application_speedup is None else f", {step.application_speedup:.4g}x"
+    if step.application_gain_at_most_ns is not None:
+        most = duration_ns(step.application_gain_at_most_ns)
+        return (f"gain of the application if {what} (modelled)", f"{gain} to {most}: stream order unknown")
     return (f"gain of the application if {what} (modelled)", f"{gain}{speedup}")

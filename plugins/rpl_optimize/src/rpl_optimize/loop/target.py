@@ -52,7 +52,9 @@ def ceiling_gain(forecast: ForecastPart) -> float:
     for step in forecast.speedups:
         if step.speedup is None:
             whole = step.application_ns + step.application_gain_ns
-            return step.application_gain_ns / whole if whole > 0 else 0.0
+            most = step.application_gain_at_most_ns
+            gain = step.application_gain_ns if most is None else most
+            return gain / whole if whole > 0 else 0.0
     return 0.0
 
 

@@ -55,7 +55,7 @@ def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, sh
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
     from rpl_core.text.safety import readable
-    from rpl_report.explain.label import label_lines
+    from rpl_report.explain.label import gain_lines, label_lines
     from rpl_report.explain.resources import resource_lines
     from rpl_report.explain.roofline import roofline_lines
     from rpl_report.sections import explained_sections
@@ -66,6 +66,7 @@ def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, sh
         yield f"full name   {readable(label.kernel)}"
     yield ""
     yield from label_lines(label)
+    yield from gain_lines(documents.get("dag"), label.kernel)
     yield ""
     yield from resource_lines(documents.get("profile"), label.kernel)
     yield from roofline_lines(documents.get("roofline"), label.kernel)

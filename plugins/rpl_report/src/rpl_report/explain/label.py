@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import faster_application
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis, RuleEvidence
+    from rpl_analysis.contracts.dag import DagDocument
 
-__all__ = ["label_lines"]
+__all__ = ["gain_lines", "label_lines"]
 
 
 def label_lines(label: KernelAnalysis) -> Iterator[str]:
@@ -29,6 +32,16 @@ def label_lines(label: KernelAnalysis) -> Iterator[str]:
         yield f"unknown     {line}"
     if label.remedy:
         yield f"remedy      {label.remedy.replace('{command}', 'COMMAND')}"
+
+
+def gain_lines(document: DagDocument | None, kernel: str) -> Iterator[str]:
+    """What the application gains from a faster one; both ends where the order of streams is unknown."""
+    forecasts = () if document is None else document.forecasts
+    own = next((entry for entry in forecasts if (entry.name, entry.kind) == (kernel, "kernel")), None)
+    for answer in () if own is None else own.speedups:
+        if answer.speedup in (2.0, None):
+            factor = "twice as fast" if answer.speedup else "at no cost"
+            yield f"{'gain':<12}{factor}, it makes the application {faster_application(answer)} as fast"
 
 
 def _headroom(label: KernelAnalysis) -> str:

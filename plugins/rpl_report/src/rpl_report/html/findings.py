@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import marked
+from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
+from rpl_analysis.text.figures import between, marked
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html.figures import duration, factor, share
@@ -69,10 +70,11 @@ def findings_of(
     )
     known = [gain for gain in gains if gain is not None]
     subjects = {finding.subject for _, finding in known}
-    known += [(p.gain_ns, _further(p, names)) for p in analysis.next_steps if not _told(p, subjects)][
-        :_MORE_SUBJECTS
-    ]
-    ranked: Iterable[Finding] = (finding for _, finding in sorted(known, key=lambda gain: -gain[0]))
+    ranges = [_ranges(p) for p in analysis.next_steps if p.share is None]
+    further = (p for p in analysis.next_steps if p.share is not None and not _told(p, subjects))
+    known += [(_most(p), _further(p, names)) for p in further][:_MORE_SUBJECTS]
+    gained = [finding for _, finding in sorted(known, key=lambda gain: -gain[0])]
+    ranked: Iterable[Finding] = (*ranges, *gained)
     if dag.status != "available":
         ranked = _of_most_time(profile, analysis, names)
     others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
@@ -95,15 +97,28 @@ def _told(priority: PriorityPart, subjects: set[str]) -> bool:
     return any(priority.subject.startswith(subject) for subject in subjects)
 
 
+def _most(priority: PriorityPart) -> int:
+    return priority.gain_ns if priority.gain_at_most_ns is None else priority.gain_at_most_ns
+
+
+def _ranges(priority: PriorityPart) -> Finding:
+    """What the recording lacks, before the gains that are ranges without it."""
+    subject = priority.subject[:1].upper() + priority.subject[1:]
+    text = f"Gains are known to within {duration(priority.gain_at_most_ns)} only."
+    return Finding(f"{readable(subject, 120)}.", text, "#what-if", priority.subject)
+
+
 def _further(priority: PriorityPart, names: KernelNames) -> Finding:
     """Another subject of the ranking."""
     of_kernel = priority.kind == "kernel"
     subject = names.short(priority.subject) if of_kernel else readable(priority.subject, 80)
-    part = f" ({share(priority.share)} of the makespan)" if priority.share is not None else ""
+    most = priority.share if priority.share_at_most is None else priority.share_at_most
+    part = f" ({between(share(priority.share), share(most))} of the makespan)"
+    less = between(duration(priority.gain_ns), duration(_most(priority)))
     label = f" It is labelled {label_text(priority.label)}." if priority.label else ""
     if priority.label == "unclassified":
         label = ""
-    text = f"In half its time the run would take {duration(priority.gain_ns)}{part} less.{label}"
+    text = f"In half its time the run would take {less}{part} less.{label}"
     target = f"#{names.of(priority.subject)}" if of_kernel and names.of(priority.subject) else "#what-if"
     return Finding(
         f"{subject[:1].upper() if not of_kernel else subject[:1]}{subject[1:]}.",
@@ -159,7 +174,7 @@ def _best_gain(
         return None
     twice = _at(best, 2.0)
     most = _at(best, None)
-    if twice is None or most is None or (most.application_speedup or 2.0) < _NOTEWORTHY:
+    if twice is None or most is None or (_most_speedup(most) or 2.0) < _NOTEWORTHY:
         return None
     label = next((entry for entry in analysis.kernels if entry.kernel == best.name), None)
     said = _said(label) if label else ""
@@ -168,13 +183,30 @@ def _best_gain(
         head = f"Copies: {names.work(best.name, kind)}."
     finding = Finding(
         head,
-        f"Twice as fast, it makes the application {factor(twice.application_speedup)} as fast "
-        f"({duration(twice.application_gain_ns)} less), "
-        f"and {factor(most.application_speedup)} is the most it can bring.{said}",
+        f"Twice as fast, it makes the application {_as_fast(twice)} as fast "
+        f"({_less(twice)} less), "
+        f"and {factor(_most_speedup(most))} is the most it can bring.{said}",
         "#what-if",
         _COPIES if kind == "copy" else best.name,
     )
-    return twice.application_gain_ns, finding
+    return most_gain_ns(twice), finding
+
+
+def _as_fast(answer: SpeedupForecastPart) -> str:
+    return between(factor(answer.application_speedup), factor(_most_speedup(answer)))
+
+
+def _less(answer: SpeedupForecastPart) -> str:
+    return between(duration(answer.application_gain_ns), duration(most_gain_ns(answer)))
+
+
+def _most_speedup(answer: SpeedupForecastPart) -> float | None:
+    """The upper end; ``None``: nothing may be left."""
+    if answer.application_gain_at_most_ns is None:
+        return answer.application_speedup
+    makespan = answer.application_ns + answer.application_gain_ns
+    left = makespan - answer.application_gain_at_most_ns
+    return makespan / left if left > 0 else None
 
 
 def _said(label: KernelAnalysis) -> str:
@@ -229,9 +261,21 @@ def _idle(dag: DagDocument) -> tuple[int, Finding] | None:
 def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> Finding | None:
     if dag.status != "available":
         return None
+    gaining = {
+        forecast.name
+        for forecast in dag.forecasts
+        if (free := _at(forecast, None)) is None or (_most_speedup(free) or 2.0) >= _NOTEWORTHY
+    }
+    # Where the order is unknown only an upper end tells that nothing is gained.
+    told = {forecast.name for forecast in dag.forecasts if forecast.kind == "kernel"}
     hidden = [
         kernel
         for kernel in profile.kernels
+        if kernel.name not in gaining and (dag.order_known or kernel.name in told)
+    ]
+    hidden = [
+        kernel
+        for kernel in hidden
         if kernel.time_share is not None
         and kernel.time_share >= _MUCH_TIME
         and kernel.criticality_weight is not None

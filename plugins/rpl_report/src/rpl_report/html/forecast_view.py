@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import between
 from rpl_core.values import frozen
-from rpl_report.html.figures import factor
+from rpl_report.html.figures import duration, factor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpl_analysis.contracts.dag import DagDocument, DominancePart, ForecastPart
+    from rpl_analysis.contracts.dag import DagDocument, DominancePart, ForecastPart, SpeedupForecastPart
     from rpl_report.html.kernel_identity import Colours, KernelNames
 
 __all__ = ["ForecastBar", "ForecastView", "GainStep", "forecast_view"]
@@ -18,11 +19,11 @@ __all__ = ["ForecastBar", "ForecastView", "GainStep", "forecast_view"]
 
 @frozen
 class GainStep:
-    """``width`` in percent of the widest bar."""
+    """``gain`` and ``application`` with both ends where they differ; ``width``: of the widest, in percent."""
 
     speedup: str
-    gain_ns: int
-    application_speedup: float | None
+    gain: str
+    application: str
     width: float
 
 
@@ -45,10 +46,11 @@ class ForecastView:
     dominance: tuple[tuple[str, str, float | None], ...] = ()  # speed-up, then dominant kernel, its share
     dominant: str | None = None
     shift_at: str | None = None
+    order_known: bool = True
 
 
 def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> ForecastView:
-    gains = [step.application_gain_ns for entry in dag.forecasts for step in entry.speedups]
+    gains = [_most(step) for entry in dag.forecasts for step in entry.speedups]
     widest = max(gains, default=0)
     symbols = {(symbol.name, symbol.kind): symbol for symbol in dag.symbols}
     bars = []
@@ -71,6 +73,7 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
         bars=tuple(bars),
         speedups=tuple(factor(step.speedup) for step in dag.forecasts[0].speedups) if dag.forecasts else (),
         makespan_ns=dag.makespan_ns,
+        order_known=dag.order_known,
         dominance=tuple(_step(part, kinds, names) for part in dag.dominance),
         dominant=_named(first.name, first.kind, names) if first else None,
         shift_at=factor(dag.dominance_shift_at) if dag.dominance_shift_at is not None else None,
@@ -81,12 +84,29 @@ def _steps(entry: ForecastPart, widest: int) -> tuple[GainStep, ...]:
     return tuple(
         GainStep(
             speedup=factor(step.speedup),
-            gain_ns=step.application_gain_ns,
-            application_speedup=step.application_speedup,
-            width=100 * max(step.application_gain_ns, 0) / widest if widest > 0 else 0,
+            gain=between(*map(duration, _ends(step))),
+            application=between(*(_as_fast(step, gain) for gain in _ends(step))),
+            width=100 * max(_most(step), 0) / widest if widest > 0 else 0,
         )
         for step in entry.speedups
     )
+
+
+def _ends(step: SpeedupForecastPart) -> tuple[int, ...]:
+    most = step.application_gain_at_most_ns
+    return (step.application_gain_ns,) if most is None else (step.application_gain_ns, most)
+
+
+def _most(step: SpeedupForecastPart) -> int:
+    return _ends(step)[-1]
+
+
+def _as_fast(step: SpeedupForecastPart, gain_ns: int) -> str:
+    """How many times as fast the application becomes by the gain."""
+    if gain_ns == step.application_gain_ns:
+        return factor(step.application_speedup)
+    makespan = step.application_ns + step.application_gain_ns
+    return factor(makespan / (makespan - gain_ns) if makespan > gain_ns else None)
 
 
 def _step(part: DominancePart, kinds: Mapping[str, str], names: KernelNames) -> tuple[str, str, float | None]:

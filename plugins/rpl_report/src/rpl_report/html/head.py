@@ -6,6 +6,7 @@ import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import between
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.device_names import device_names
@@ -160,8 +161,10 @@ def _ceiling(dag: DagDocument, work: DominantWorkPart, names: KernelNames) -> Fi
     """What the application gains at most from the work that dominates the path."""
     least, most = work.application_ceiling, work.application_ceiling_at_most
     value = factor(least)
-    if most is not None and factor(most) != value:
-        value = f"{value} to {factor(most)}"
+    if not dag.order_known:
+        value = between(value, factor(most))
+    elif dag.sync_info == "none":
+        value = f"at most {value}"
     doubt = "; no API calls are recorded: every gap stays as it was" if dag.sync_info == "none" else ""
     if not dag.order_known:
         doubt = "; which streams waited for which is not recorded"

@@ -6,7 +6,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent, work_name
+from rpl_analysis.text.figures import (
+    UNKNOWN,
+    between,
+    duration_ns,
+    faster_application,
+    percent,
+    work_name,
+)
 from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.safety import printable
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
         DominantWorkPart,
         ForecastPart,
         GainPart,
+        SpeedupForecastPart,
     )
 
 __all__ = ["path_section"]
@@ -56,17 +64,19 @@ def _length(dag: DagDocument, named: _Names) -> str:
         return path
     return (
         f"{path}, {percent(work.fraction)} of it in {named.of(work)}; "
-        f"at no cost of that the application would be {_ceiling(work)}{_doubt(dag)}"
+        f"at no cost of that the application would be {_ceiling(dag, work)}{_doubt(dag)}"
     )
 
 
-def _ceiling(work: DominantWorkPart) -> str:
+def _ceiling(dag: DagDocument, work: DominantWorkPart) -> str:
     least, most = work.application_ceiling, work.application_ceiling_at_most
     if least is None:
         return "nothing"
-    if most is None or f"{most:.3f}" == f"{least:.3f}":
-        return f"{least:.3f}x as fast"
-    return f"{least:.3f}x to {most:.3f}x as fast"
+    if not dag.order_known:
+        upper = "no limit" if most is None else f"{most:.3f}x"
+        return f"{between(f'{least:.3f}x', upper)} as fast"
+    # Without calls a gap counts as the time of what came before it, which the host may have needed anyway.
+    return f"{'at most ' if dag.sync_info == 'none' else ''}{least:.3f}x as fast"
 
 
 def _doubt(dag: DagDocument) -> str:
@@ -128,16 +138,24 @@ def _host_calls(machine: ClockDomainPart) -> str:
 def _gains_of_all(dag: DagDocument, named: _Names) -> str:
     """Idle time, copies and kernels in one order: what each costs the application."""
     shown = [
-        f"{named.of(gain)} {_up_to(gain.application_speedup)}"
+        f"{named.of(gain)} {_up_to(most)}"
         for gain in dag.gains[:SHOWN_GAINS]
-        if gain.application_speedup is None or gain.application_speedup >= _NOTEWORTHY
+        if (most := _most(gain, dag.makespan_ns)) is None or most >= _NOTEWORTHY
     ]
     return f"  most to gain, at most: {', '.join(shown)}" if shown else ""
 
 
+def _most(gain: GainPart, makespan_ns: int | None) -> float | None:
+    """The upper end of the speed-up; ``None``: nothing may be left."""
+    if gain.gain_at_most_ns is None or not makespan_ns:
+        return gain.application_speedup
+    left = makespan_ns - gain.gain_at_most_ns
+    return makespan_ns / left if left > 0 else None
+
+
 def _up_to(speedup: float | None) -> str:
     if speedup is None:
-        return "(nothing else is left)"
+        return "(nothing else may be left)"
     return f"{speedup:.4g}x" if speedup < 1000 else f"{speedup:,.0f}x"
 
 
@@ -173,15 +191,22 @@ def _what_if(dag: DagDocument, named: _Names, width: int) -> str:
     labels = ["free" if speedup is None else f"{speedup:g}x" for speedup in asked]
     rows = [(named.of(forecast), *_gains(forecast, asked)) for forecast in shown]
     columns = ("what if faster by", *labels)
+    if not dag.order_known:
+        columns = ("what if faster by (at least - at most)", *labels)
     table, _ = fit_table(columns, rows, width, right=labels)
     return f"\n{table}{_shift(dag, named)}"
 
 
 def _gains(forecast: ForecastPart, asked: list[float | None]) -> list[str]:
     """One cell per speed-up of the heading; documents come from anywhere and may lack some."""
-    answers = {answer.speedup: answer.application_speedup for answer in forecast.speedups}
-    gains = [answers.get(speedup) for speedup in asked]
-    return [UNKNOWN if gain is None else f"{gain:.3f}x" for gain in gains]
+    answers = {answer.speedup: answer for answer in forecast.speedups}
+    return [_answered(answers.get(speedup)) for speedup in asked]
+
+
+def _answered(answer: SpeedupForecastPart | None) -> str:
+    if answer is None or answer.application_speedup is None:
+        return UNKNOWN
+    return faster_application(answer).replace(" to ", "-")
 
 
 def _shift(dag: DagDocument, named: _Names) -> str:
@@ -190,4 +215,5 @@ def _shift(dag: DagDocument, named: _Names) -> str:
     if dag.dominance_shift_at is None or not after:
         return ""
     name = named.step(after[0])
-    return f"\n(from {dag.dominance_shift_at:.4g}x on, {name} dominates the critical path)"
+    only = "" if dag.order_known else ", with the dependencies that are recorded"
+    return f"\n(from {dag.dominance_shift_at:.4g}x on, {name} dominates the critical path{only})"

@@ -10,25 +10,32 @@ from __future__ import annotations
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+import attrs
+import numpy as np
+
 from rpl_analysis.contracts.graph import DominancePart, ForecastPart, GainPart, SpeedupForecastPart
 from rpl_analysis.critical_path.dominance import dominance_after
+from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if
+from rpl_analysis.execution_graph.results.unknown_order import gain_range
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rpl_analysis.critical_path.dominance import Dominance
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.critical_path.segment_sums import SegmentSums
     from rpl_analysis.critical_path.whatif import WhatIf
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
+    from rpl_analysis.execution_graph.results.unknown_order import LaneOrder
 
 __all__ = [
     "SPEEDUPS",
     "DominanceShift",
     "find_dominance_shift",
     "forecast_symbols",
+    "most_gain_ns",
     "rank_forecasts",
     "rank_gains",
 ]
@@ -47,7 +54,11 @@ RANKED_BY = 2.0
 
 
 def forecast_symbols(
-    solved: SolvedDomain, executed: NodeWeights, symbols: Sequence[int], sums: SegmentSums | None
+    solved: SolvedDomain,
+    executed: NodeWeights,
+    symbols: Sequence[int],
+    sums: SegmentSums | None,
+    order: LaneOrder,
 ) -> dict[int, ForecastPart]:
     """Forecasts for ``symbols``; ``executed`` are the as-executed weights, ``sums`` as in what-ifs."""
     scenarios = [Scenario(symbol, speedup) for symbol in symbols for speedup in SPEEDUPS]
@@ -56,7 +67,8 @@ def forecast_symbols(
     application = what_if(solved.graph, executed, of_symbol, scenarios, sums)
     of_symbols: dict[int, list[SpeedupForecastPart]] = {symbol: [] for symbol in symbols}
     for path, run in zip(alone, application, strict=True):
-        of_symbols[path.scenario.symbol].append(_forecast(path, run))
+        part = _forecast(path, run)
+        of_symbols[path.scenario.symbol].append(part if order.known else _ranged(part, path, solved, order))
     work = solved.domain.work
     return {
         symbol: ForecastPart(
@@ -75,6 +87,27 @@ def _forecast(path: WhatIf, run: WhatIf) -> SpeedupForecastPart:
         application_ns=run.predicted_ns,
         application_gain_ns=run.gain_ns,
         application_speedup=run.application_speedup,
+        application_gain_at_most_ns=None,
+    )
+
+
+def _ranged(
+    part: SpeedupForecastPart, path: WhatIf, solved: SolvedDomain, order: LaneOrder
+) -> SpeedupForecastPart:
+    """The same under any order of lanes: both ends, the lower one in the place of what the graph says."""
+    work, makespan = solved.domain.work, solved.graph.makespan_ns
+    own = np.flatnonzero(work.symbol == path.scenario.symbol)
+    duration = work.end_ns[own] - work.begin_ns[own]
+    saved = np.zeros(len(work), dtype=np.int64)
+    saved[own] = duration - shrunk(duration, path.scenario.speedup)
+    gain = gain_range(work, saved, makespan, path.predicted_ns if order.certain else None)
+    left = makespan - gain.least_ns
+    return attrs.evolve(
+        part,
+        application_ns=left,
+        application_gain_ns=gain.least_ns,
+        application_speedup=makespan / left if left else None,
+        application_gain_at_most_ns=gain.most_ns,
     )
 
 
@@ -83,25 +116,37 @@ def _told(speedup: float) -> float | None:
     return None if speedup == inf else speedup
 
 
-def rank_forecasts(forecasts: Sequence[ForecastPart]) -> tuple[ForecastPart, ...]:
-    """By end-to-end gain at twice the speed, then at no cost, then by name."""
+def most_gain_ns(answer: SpeedupForecastPart) -> int:
+    """The upper end of what the application gains."""
+    most = answer.application_gain_at_most_ns
+    return answer.application_gain_ns if most is None else most
 
-    def key(forecast: ForecastPart) -> tuple[int, int, str]:
-        gains = {answer.speedup: answer.application_gain_ns for answer in forecast.speedups}
-        return (-gains[RANKED_BY], -gains[None], forecast.name)
+
+def rank_forecasts(forecasts: Sequence[ForecastPart], time_ns: Mapping[str, int]) -> tuple[ForecastPart, ...]:
+    """By the most that is gained end to end at twice the speed, then at no cost, then by time and name."""
+
+    def key(forecast: ForecastPart) -> tuple[int, int, int, str]:
+        gains = {answer.speedup: most_gain_ns(answer) for answer in forecast.speedups}
+        return (-gains[RANKED_BY], -gains[None], -time_ns[forecast.name], forecast.name)
 
     return tuple(sorted(forecasts, key=key))
 
 
 def rank_gains(forecasts: Sequence[ForecastPart], idle_ns: int, makespan_ns: int) -> tuple[GainPart, ...]:
-    """Idle time, kernels and copies by what each costs the application, largest first."""
-    gains = [GainPart("idle", None, idle_ns, makespan_ns / (makespan_ns - idle_ns))] if idle_ns else []
+    """Idle time, kernels and copies by the most that each costs the application, largest first.
+
+    ``forecasts`` are ranked: that order stays among equals.
+    """
+    gains = []
+    if idle_ns:
+        left = makespan_ns - idle_ns
+        gains.append((idle_ns, GainPart("idle", None, idle_ns, makespan_ns / left if left else None, None)))
     for forecast in forecasts:
-        answer = next(answer for answer in forecast.speedups if answer.speedup is None)
-        if answer.application_gain_ns > 0:
-            gain = answer.application_gain_ns, answer.application_speedup
-            gains.append(GainPart(forecast.kind, forecast.name, *gain))
-    return tuple(sorted(gains, key=lambda gain: -gain.gain_ns))
+        free = next(answer for answer in forecast.speedups if answer.speedup is None)
+        if (most := most_gain_ns(free)) > 0:
+            gain = free.application_gain_ns, free.application_speedup, free.application_gain_at_most_ns
+            gains.append((most, GainPart(forecast.kind, forecast.name, *gain)))
+    return tuple(gain for _, gain in sorted(gains, key=lambda entry: -entry[0]))
 
 
 @frozen
