@@ -29,8 +29,10 @@ def test_it_finds_the_known_optimum_of_a_real_command(tune, workplace):
     assert found["failed_configs"] == sum(e["state"] == "failed" for e in found["evaluations"])
     assert found["time_source"] == "printed"
     assert found["final"]["best_over_default"]["proven"]
-    assert found["warning"] is None
+    # The draws of so small a search can't prove that the model is good everywhere, and it says so.
+    assert (found["warning"] is None) == (found["model"]["trust"] == "clear")
     assert found["model"]["r2"] > 0.3
+    assert found["model"]["r2_low"] < found["model"]["r2"]
     page = (workplace / "out" / "report.html").read_text()
     assert "Predicted against measured" in page
     assert "BM=64 BN=32" in page
