@@ -1,6 +1,7 @@
 """Regret of search strategies on recorded full spaces, beside random search, Optuna and Kernel Tuner.
 
     python benchmarks/autotune.py --seeds 50 ../shared/data/autotune/*.json.gz
+    python benchmarks/autotune.py --trust --seeds 10 SPACE...    (of benchmarks/autotune_spaces.py)
     python benchmarks/autotune.py --noise 100
     python benchmarks/autotune.py --confirm ../shared/data/noise_h200/runs.csv
 
@@ -8,8 +9,10 @@ Every configuration of such a space was measured on a real GPU, so a search can 
 the true optimum. Printed is the median over seeds of best / optimum - 1 after 25, 50, 100 and 200
 evaluations of one search with a budget of 200. Strategies of Kernel Tuner run in its own simulation mode; a
 configuration that it asks for twice counts once, as for everybody. Peers that are not installed are left out
-with a note. ``--noise`` counts how often the model is believed where times are nothing but noise.
-``--confirm`` gives the final measurement times of a real GPU: programs in turns, one of them the base again.
+with a note. ``--trust`` compares what searches of 25, 50 and 100 evaluations say of their model with its R²
+over the whole space, and counts how many measurements lie in the interval of their prediction. ``--noise``
+counts how often the model is believed where times are nothing but noise. ``--confirm`` gives the final
+measurement times of a real GPU: programs in turns, one of them the base again.
 """
 
 from __future__ import annotations
@@ -34,13 +37,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rpl_autotune.cache.recorded_space import RecordedSpace, read_recorded
-from rpl_autotune.interfaces.strategy import Evaluated, Strategy, StrategyRequest
+from rpl_autotune.interfaces.strategy import Evaluated, Strategy, StrategyRequest, random_draws
 from rpl_autotune.regression.confidence import Trust, held_out
-from rpl_autotune.regression.model import training_of
+from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_autotune.search.final import compare_times
 from rpl_autotune.space.read import space_of
 from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
 from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces.space import SearchSpace
@@ -50,6 +54,11 @@ if TYPE_CHECKING:
 ROUNDS, CONFIRMED, WRONG = 10, ("triad_ns", "fma_ns", "chase_ns", "makespan_ns"), 0.1
 BUDGET, MARKS = 200, (25, 50, 100, 200)
 GOAL, GOAL_AT = 0.05, 100
+#: Goals of ``--trust``: ``clear`` with a true R² below ``BAD_R2`` in at most this part of all searches, and
+#: in half of those of 100 evaluations with ``GOOD_R2`` and more.
+TRUST_AT, BAD_R2, GOOD_R2, MOST_WRONG = (25, 50, 100), 0.3, 0.6, 0.03
+#: The part of measurements that may be inside of 95 % intervals.
+COVERED = (0.93, 0.97)
 OWN = "rpl regression"
 #: Those of Kernel Tuner 1.x that need nothing beyond it. ``basinhopping`` does not end in simulation.
 KERNEL_TUNER = (
@@ -231,6 +240,86 @@ def judge(table: dict[str, list[float]]) -> bool:
     return reached
 
 
+@frozen
+class Said:
+    """What one search said of its model, and ``true_r2``: of ln(time), over the whole space."""
+
+    budget: int
+    trust: Trust
+    true_r2: float
+    predictions: int
+    inside: int
+
+
+def one_said(path: str, budget: int, seed: int) -> Said:
+    _, space = recorded(path)
+    times = times_of(path)
+    search = RegressionStrategy().start(StrategyRequest(space, budget, seed))
+    history = [Evaluated(space.default, times[space.default])]  # as the command does it
+    inside: list[bool] = []
+    while len(history) < budget:
+        (proposed,) = search.propose(history, (), 1)
+        got = times[proposed.index]
+        history.append(Evaluated(proposed.index, got))
+        if proposed.predicted_interval_ms is not None and got is not None:
+            low, high = proposed.predicted_interval_ms
+            inside.append(low <= got <= high)
+    model = TimeModel(space.features, seed)
+    model.fit(training_of(history))
+    rows = np.asarray([n for n, value in enumerate(times) if value is not None], np.intp)
+    wanted = np.log([value for value in times if value is not None])
+    errors = wanted - model.predict(rows).mean
+    true_r2 = 1 - float((errors**2).sum() / ((wanted - wanted.mean()) ** 2).sum())
+    return Said(budget, held_out(space, history, seed).trust, true_r2, len(inside), sum(inside))
+
+
+def judge_trust(paths: list[str], seeds: int, jobs: int) -> bool:
+    """Print what was said against what is true; true where the stated goals are reached."""
+    everything: list[Said] = []
+    with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
+        for path in paths:
+            asked = [(budget, seed) for budget in TRUST_AT for seed in range(seeds)]
+            found = list(pool.map(one_said, [path] * len(asked), *zip(*asked, strict=True)))
+            everything += found
+            print(f"{Path(path).name}: {_covered(found)}", flush=True)
+            for budget in TRUST_AT:
+                print(f"  {_trusted(found, budget)}", flush=True)
+    print(f"all: {_covered(everything)}")
+    for budget in TRUST_AT:
+        print(f"  {_trusted(everything, budget)}")
+    return _reaches_goals(everything)
+
+
+def _covered(found: list[Said]) -> str:
+    inside, all_of_them = sum(one.inside for one in found), sum(one.predictions for one in found)
+    return f"{inside} of {all_of_them} measurements inside of their interval ({inside / all_of_them:.1%})"
+
+
+def _trusted(found: list[Said], budget: int) -> str:
+    here = [one for one in found if one.budget == budget]
+    clear = [one for one in here if one.trust is Trust.CLEAR]
+    good = [one for one in here if one.true_r2 >= GOOD_R2]
+    wrong = sum(one.true_r2 < BAD_R2 for one in clear)
+    median = np.median([one.true_r2 for one in here])
+    clear_of_good = sum(one.trust is Trust.CLEAR for one in good)
+    return (
+        f"at {budget}: median true R² {median:.2f}, clear in {len(clear)} of {len(here)}, wrong in {wrong}; "
+        f"of {len(good)} with R² {GOOD_R2} and more clear in {clear_of_good}"
+    )
+
+
+def _reaches_goals(found: list[Said]) -> bool:
+    reached = True
+    for budget in TRUST_AT:
+        here = [one for one in found if one.budget == budget]
+        wrong = sum(one.trust is Trust.CLEAR and one.true_r2 < BAD_R2 for one in here)
+        reached &= wrong <= MOST_WRONG * len(here)
+    good = [one for one in found if one.budget == TRUST_AT[-1] and one.true_r2 >= GOOD_R2]
+    reached &= sum(one.trust is Trust.CLEAR for one in good) >= 0.5 * len(good)
+    inside, predictions = sum(one.inside for one in found), sum(one.predictions for one in found)
+    return reached and COVERED[0] <= inside / predictions <= COVERED[1]
+
+
 def one_noise(samples: int, seed: int) -> Trust:
     """A space of 384 configurations in which the time is noise of 10 %."""
     from itertools import product
@@ -242,10 +331,10 @@ def one_noise(samples: int, seed: int) -> Trust:
     )
     space = SearchSpace(("A", "B", "C", "D"), rows, 0)
     generator = np.random.default_rng(seed)
-    chosen = generator.choice(len(rows), samples, replace=False)
+    chosen = random_draws(len(rows), seed)[:samples]
     times = generator.lognormal(0.0, 0.1, samples)
     history = [Evaluated(int(n), float(t)) for n, t in zip(chosen, times, strict=True)]
-    return held_out(space.features, training_of(history), seed).trust
+    return held_out(space, history, seed).trust
 
 
 def count_noise(seeds: int, jobs: int) -> bool:
@@ -293,6 +382,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", help="only those whose name holds this text")
+    parser.add_argument("--trust", action="store_true", help="compare what is said of models with the truth")
     parser.add_argument("--noise", type=int, metavar="N", help="count belief in N series of pure noise")
     parser.add_argument("--confirm", metavar="CSV", help="judge the final measurement on recorded times")
     given = parser.parse_args()
@@ -302,6 +392,8 @@ def main() -> int:
         return 0 if count_noise(given.noise, given.jobs) else 1
     if not given.spaces:
         parser.error("name at least one recorded space")
+    if given.trust:
+        return 0 if judge_trust(given.spaces, given.seeds, given.jobs) else 1
     return 0 if compare(given.spaces, given.seeds, given.jobs, given.only) else 1
 
 

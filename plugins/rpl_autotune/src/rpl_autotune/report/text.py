@@ -12,7 +12,7 @@ from rpl_core.text.table import format_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpl_autotune.contracts.autotune import AutotuneDocument, ComparisonPart
+    from rpl_autotune.contracts.autotune import AutotuneDocument, ComparisonPart, EvaluationPart
     from rpl_autotune.interfaces.space import Value
 
 __all__ = ["comparison_text", "configuration_text", "document_text", "model_text", "time_text"]
@@ -38,6 +38,14 @@ def configuration_text(parameters: Mapping[str, Value]) -> str:
 
 def time_text(time_ms: float | None) -> str:
     return UNKNOWN if time_ms is None else f"{time_ms:.6g} ms"
+
+
+def predicted_text(item: EvaluationPart) -> str:
+    """The prediction with the interval that 19 of 20 measurements are expected in."""
+    if item.predicted_interval_ms is None:
+        return time_text(item.predicted_ms)
+    low, high = item.predicted_interval_ms
+    return f"{time_text(item.predicted_ms)} ({low:.4g} to {high:.4g})"
 
 
 def _lines(document: AutotuneDocument) -> Iterator[str]:
@@ -97,9 +105,10 @@ def model_text(document: AutotuneDocument) -> Iterator[str]:
     if model.r2 is None:
         yield f"model: {model.reason}"
         return
+    low = "" if model.r2_low is None else f" (above {model.r2_low:.2f} at 19 of 20)"
     yield (
-        f"model: held-out R² {model.r2:.3f}, residual {model.residual_std or 0.0:.3f} of ln(time), "
-        f"{model.samples} measurements"
+        f"model: trust {model.trust}, held-out R² {model.r2:.3f}{low}, "
+        f"residual {model.residual_std or 0.0:.3f} of ln(time), {model.samples} random measurements"
     )
     if model.parameters:
         shown = sorted(model.parameters.items(), key=lambda item: -item[1])[:_SHOWN]
@@ -133,7 +142,7 @@ def _table(document: AutotuneDocument) -> Iterator[str]:
         (
             str(item.number),
             time_text(item.runtime_ms),
-            time_text(item.predicted_ms),
+            predicted_text(item),
             item.phase,
             shorten(configuration_text(item.parameters), 80),
         )
