@@ -11,6 +11,7 @@
      +-- NoVerdictError      the evidence does not decide (75)
      +-- ApplicationError    the profiled application failed (76)
      +-- TimeLimitError      a time limit ended the work (124)
+     +-- MemoryLimitError    a limit on memory ended the work (124)
      +-- InterruptedRunError Ctrl-C or SIGTERM (130)
      +-- PluginError         a plugin broke its contract (70)
 
@@ -87,6 +88,12 @@ class ApplicationError(RplError):
 
 class TimeLimitError(RplError):
     """A time limit given by the user ended the work."""
+
+    exit_code = ExitCode.TIME_LIMIT
+
+
+class MemoryLimitError(RplError):
+    """A command and what it started held more memory together than they may."""
 
     exit_code = ExitCode.TIME_LIMIT
 

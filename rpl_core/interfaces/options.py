@@ -33,6 +33,7 @@ class SettingKind(Enum):
     PROGRAM = "program"  # a program or library, its words, or a folder where programs are looked for
     ENDPOINT = "endpoint"  # where requests are sent
     PLUGINS = "plugins"  # which plugins run
+    SECRET = "secret"  # noqa: S105 - what is told to programs that nobody trusts
 
 
 @frozen

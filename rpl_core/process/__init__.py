@@ -34,7 +34,8 @@ class ProcessRequest:
     ``environment`` is complete; ``None`` passes rpl's own on. ``working_directory`` is where the command
     starts; ``None``: where rpl is. A program given by a relative path is looked up there. ``what`` names the
     command in messages. With ``stdout_path`` its standard output goes there alone, as bytes and no further
-    than a log may grow; the log and the sink get the rest.
+    than a log may grow; the log and the sink get the rest. ``memory_limit_bytes`` holds for the sum over all
+    processes that the command starts, whatever session they are in: memory of their own, that is no file's.
     """
 
     command: tuple[str, ...]
@@ -44,6 +45,7 @@ class ProcessRequest:
     what: str = "the application"
     working_directory: Path | None = None
     stdout_path: Path | None = None
+    memory_limit_bytes: int | None = None
 
 
 @frozen

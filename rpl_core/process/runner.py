@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import InterruptedRunError, TimeLimitError
+from rpl_core.errors import InterruptedRunError, MemoryLimitError, TimeLimitError
 from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
@@ -29,9 +29,9 @@ def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) ->
     When this returns or raises, no process of the command's session is left, except one that hangs in the
     kernel, which the message then names. For standard input see ``standard_input``.
 
-    Raises ``TimeLimitError``, ``InterruptedRunError`` (SIGINT, SIGTERM or SIGHUP to rpl), ``MissingError``
-    (no such program, no space for the log) and ``UsageError`` (it can't be started, or the log can't be
-    written). A command that fails is no error here: see ``exit_failure``.
+    Raises ``TimeLimitError``, ``MemoryLimitError``, ``InterruptedRunError`` (SIGINT, SIGTERM or SIGHUP to
+    rpl), ``MissingError`` (no such program, no space for the log) and ``UsageError`` (it can't be started, or
+    the log can't be written). A command that fails is no error here: see ``exit_failure``.
     """
     with ExitStack() as files:
         log = _opened(request.log_path, files)
@@ -45,6 +45,13 @@ def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) ->
     if interrupts.first is not None:
         raise InterruptedRunError(
             f"interrupted by {interrupts.first.name}; {request.what} was stopped", cause=_stuck(ending)
+        )
+    if ending.too_large:
+        limit_gib = (request.memory_limit_bytes or 0) / (1 << 30)
+        raise MemoryLimitError(
+            f"{request.what} and its processes held more than {limit_gib:.3g} GiB of memory and were stopped",
+            cause=_stuck(ending),
+            next_step="run fewer of them at once, or make what it compiles smaller",
         )
     if not ending.in_time:
         raise TimeLimitError(
@@ -71,6 +78,7 @@ class _Ending:
     in_time: bool
     orphans: int
     survivors: tuple[int, ...]
+    too_large: bool = False
 
 
 def _run_watched(
@@ -82,8 +90,10 @@ def _run_watched(
     watched = _watch(child, streams, wake, interrupts)
     orphans = 0
     try:
-        in_time = watched.wait(request.time_limit_s)
-        if in_time and interrupts.count == 0:
+        in_time = watched.wait(request.time_limit_s, request.memory_limit_bytes)
+        if watched.too_large:
+            watched.kill()
+        elif in_time and interrupts.count == 0:
             orphans = watched.clear_orphans()
     except BaseException:
         for stream in streams:
@@ -99,6 +109,7 @@ def _run_watched(
         in_time=in_time,
         orphans=orphans,
         survivors=survivors,
+        too_large=watched.too_large,
     )
 
 

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,8 @@ ORPHAN_GRACE_S = 2.0
 _ORPHAN_SEQUENCE = STOP_SEQUENCE[1:]
 _LAST_OUTPUT_S = 1.0
 _POLL_S = 0.02
+#: How often memory is looked at (chosen: a look takes a millisecond or two).
+_MEMORY_POLL_S = 0.2
 #: After so long without output there is time to look at what came (chosen).
 _SILENCE_S = 0.05
 
@@ -42,6 +44,33 @@ def live_members(leader_pid: int) -> tuple[int, ...]:
     """Process ids in the session or group of ``leader_pid`` that still execute, sorted; no zombies."""
     names = [entry.name for entry in _PROC.iterdir()]
     return tuple(sorted(int(name) for name in names if name.isdigit() and _belongs(name, leader_pid)))
+
+
+def tree_of(leader_pid: int) -> frozenset[int]:
+    """The session of ``leader_pid`` and all descendants, which may have sessions of their own."""
+    parents: dict[int, int] = {}
+    members = {leader_pid}
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            parents[int(entry.name)] = int(fields[1])
+            if int(fields[3]) == leader_pid:
+                members.add(int(entry.name))
+    while found := {pid for pid, parent in parents.items() if parent in members} - members:
+        members |= found
+    return frozenset(members)
+
+
+def memory_of(pids: Iterable[int]) -> int:
+    """Bytes of memory that is no file's: resident pages without shared ones (proc_pid_statm(5))."""
+    pages = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError):
+            _, resident, shared = (_PROC / str(pid) / "statm").read_text().split()[:3]
+            pages += int(resident) - int(shared)
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def signal_members(leader_pid: int, number: signal.Signals) -> None:
@@ -91,6 +120,7 @@ class Supervision:
         interrupts: InterruptWatch,
     ) -> None:
         self.ended_at: float | None = None
+        self.too_large = False
         self._child = child
         self._streams = streams
         self._wake = wake
@@ -98,10 +128,30 @@ class Supervision:
         self._exit_watch = threading.Thread(target=self._watch_exit, name="rpl-exit-watch", daemon=True)
         self._exit_watch.start()
 
-    def wait(self, time_limit_s: float | None) -> bool:
-        """Handle output until the command ends or an interrupt comes; ``False`` at the time limit."""
+    def wait(self, time_limit_s: float | None, memory_limit_bytes: int | None = None) -> bool:
+        """Handle output until the command ends or an interrupt comes; ``False`` at the time limit.
+
+        Also until all together hold more than ``memory_limit_bytes``: then ``too_large`` says so.
+        """
         deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
-        return self._pump_until(lambda: self.ended_at is not None or self._interrupts.count > 0, deadline)
+        looked = time.monotonic()
+
+        def done() -> bool:
+            nonlocal looked
+            if self.ended_at is not None or self._interrupts.count > 0:
+                return True
+            if memory_limit_bytes is not None and time.monotonic() - looked >= _MEMORY_POLL_S:
+                self.too_large = memory_of(tree_of(self._child.pid)) > memory_limit_bytes
+                looked = time.monotonic()
+            return self.too_large
+
+        return self._pump_until(done, deadline, None if memory_limit_bytes is None else _MEMORY_POLL_S)
+
+    def kill(self) -> None:
+        """End it and all descendants at once: what eats the memory is not asked to end by itself."""
+        for pid in tree_of(self._child.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
     def clear_orphans(self) -> int:
         """After the first process ended: wait briefly for the others, then end them. Returns how many."""

@@ -28,6 +28,7 @@ NAMING = {
     "plugins.rocprofv3.executable": '"/evil/rocprofv3"',
     "plugins.att.library-path": '"/evil/lib"',
     "plugins.llm-unroll.base-url": '"http://evil.example/v1"',
+    "plugins.optimize.keep-variables": '["EVIL_TOKEN"]',
     "plugins.nobody-knows.this": '"/evil/anything"',
 }
 HARMLESS = {
@@ -101,7 +102,7 @@ def test_of_a_strangers_file_only_what_names_nothing_counts(place, host_of, some
     configuration, host = host_of(place)
     assert effective(configuration, host) == set(HARMLESS)
     assert set(configuration.ignored()) == set(NAMING)
-    assert not [value for value in host.relay.config.values() if "evil" in str(value)]
+    assert not [value for value in host.relay.config.values() if "evil" in str(value).lower()]
     assert configuration.value("plugins.disabled") == ()
 
 

@@ -26,6 +26,24 @@ def place(tmp_path: Path, rpl_standin_rocprofv3: Path) -> Path:
     return folder
 
 
+def test_without_a_sandbox_a_models_code_is_not_run_unless_the_user_says_so(place, rpl_cli, monkeypatch):
+    """As in a container without bubblewrap and user namespaces."""
+    from rpl_optimize.isolation import sandbox
+
+    monkeypatch.setattr(sandbox, "_working", lambda: sandbox.Sandbox(None, "unshare: not permitted"))
+    words = ("llm-optimize", "k.hip", "./app", "--auto-approve", "--model", "m", "-o", "session")
+    for switch in (None, "builds", "on", ""):
+        env = {"OPENAI_API_KEY": "k" * 20, **({} if switch is None else {"RPL_SANDBOX": switch})}
+        outcome = rpl_cli(*words, cwd=place, env=env).assert_exit(69)
+        assert "there is no sandbox for the code that 'llm' writes: unshare: not permitted" in outcome.stderr
+        assert "RPL_SANDBOX=off" in outcome.stderr
+        assert not (place / "session").exists()
+    off = rpl_cli(*words, cwd=place, env={"OPENAI_API_KEY": "k" * 20, "RPL_SANDBOX": "off"})
+    assert "there is no sandbox" not in off.stderr
+    rules = rpl_cli("optimize", "k.hip", "./app", "--auto-approve", "-o", "rules", cwd=place)
+    assert "there is no sandbox" not in rules.stderr
+
+
 def test_prompt_profiles_the_application(place, rpl_cli):
     outcome = rpl_cli("prompt", "k.hip", "./app 100", "--kernel", "blend", cwd=place).assert_ok()
     assert "## What the kernel costs" in outcome.stdout

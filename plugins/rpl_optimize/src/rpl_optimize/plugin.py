@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContract
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import Proposer
 
 RPL_API = 1
+KEEP_VARIABLES = PluginSetting(
+    "plugins.optimize.keep-variables", SettingKind.SECRET, "keys that the programs of candidates get"
+)
+RPL_SETTINGS = (KEEP_VARIABLES,)
 
 
 @hookimpl

@@ -9,7 +9,7 @@ import pytest
 from rpl_core.documents.bundle import to_json
 from rpl_optimize.contracts.optimize import BuildPart, CandidatePart, JudgementPart, OptimizeDocument
 from rpl_optimize.ledger.events import LedgerEvent as Event
-from rpl_optimize.ledger.session_files import digest_of_recording, verify_session_files
+from rpl_optimize.ledger.session_files import digest_of_recording, growing_files, verify_session_files
 from rpl_optimize.ledger.signature import sign
 from rpl_optimize.ledger.writer import Ledger
 
@@ -134,3 +134,23 @@ def test_a_signature_is_one_of_this_key_over_all_lines(session, rpl_cli, tmp_pat
     lines = (session / "ledger.jsonl").read_bytes().splitlines(keepends=True)
     (session / "ledger.jsonl").write_bytes(b"".join(lines[:-1]))
     assert "another end than this one with 3" in rpl_cli(*verify, str(key)).assert_exit(1).stdout
+
+
+def test_what_a_proposer_keeps_is_bound_as_far_as_it_had_grown(session) -> None:
+    exchanges = session / "exchanges.jsonl"
+    exchanges.write_bytes(b'{"reply": 1}\n')
+    proposed = {"kernel": "k", "proposer": "llm", "summary": "", "source_sha256": sha256(b"changed")}
+    with Ledger.open_for_append(session / "ledger.jsonl") as ledger:
+        ledger.append(Event.PROPOSED, {"candidate": 2, **proposed, "records": growing_files(session)})
+    assert verify_session_files(session).problems == []
+    exchanges.write_bytes(b'{"reply": 1}\n{"reply": 2}\n')
+    found = verify_session_files(session)
+    assert found.problems == []
+    assert found.not_bound == ("exchanges.jsonl behind its first 13 bytes",)
+    for changed in (b'{"reply": 3}\n{"reply": 2}\n', b'{"reply": 1}', b""):
+        exchanges.write_bytes(changed)
+        assert verify_session_files(session).problems == [
+            (5, "the beginning of exchanges.jsonl is not the recorded one")
+        ]
+    exchanges.unlink()
+    assert "exchanges.jsonl can't be read" in verify_session_files(session).problems[0][1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,71 @@ def test_what_a_program_with_a_candidate_can_do(kind, tmp_path, monkeypatch) -> 
     assert texts == {"home": "home", "work": "work", "copy": "new\n"}
     assert (tmp_path / "run" / "log").read_text() == node.read_text() == "x\n"
     assert not Path("/tmp/ours").exists()
+
+
+_KEYS = (
+    "MY_KEY",
+    "OPENAI_API_KEY",
+    "HF_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "CLIENT_SECRET",
+    "my_token",
+    "DB_PASSWORD",
+)
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "namespaces", None])
+@pytest.mark.parametrize("kept", ["nothing", "by variable", "by setting"])
+def test_the_run_of_a_candidate_gets_no_keys_but_those_that_are_kept(
+    tmp_path, monkeypatch, kind, kept
+) -> None:
+    if kind == "bubblewrap" and shutil.which("bwrap") is None:
+        absent("bwrap", "bubblewrap is not installed")
+    for name in (*_KEYS, "KEYBOARD", "TOKENS", "PLAIN"):
+        monkeypatch.setenv(name, "told")
+    if kept == "by variable":
+        monkeypatch.setenv("RPL_KEEP_VARIABLES", "HF_TOKEN, CLIENT_SECRET")
+    names = ("HF_TOKEN", "CLIENT_SECRET") if kept == "by setting" else ()
+    lines: list[str] = []
+    (tmp_path / "run").mkdir()
+    inside = ApplicationSandbox(Sandbox(kind), tmp_path / "run")
+    for environment in (None, dict(os.environ)):
+        lines.clear()
+        with sandbox.keeping(names), inside.around(tmp_path / "run"):
+            result = run_command(ProcessRequest(("env",), environment=environment), lines.append)
+        if result.exit_status == 125:
+            absent("namespaces", str(lines))
+        seen = {line.partition("=")[0] for line in lines if line.endswith("=told")}
+        expected = set() if kept == "nothing" else {"HF_TOKEN", "CLIENT_SECRET"}
+        assert seen == {"KEYBOARD", "TOKENS", "PLAIN", *expected}
+
+
+def test_whatever_reads_a_candidate_gets_no_keys_and_shares_one_limit(tmp_path, monkeypatch) -> None:
+    """The compiler of a bomb starts others: together they are held to what one may have."""
+    from rpl_core.errors import MemoryLimitError
+    from rpl_optimize.isolation import confined_run
+
+    for name in (*_KEYS, "PLAIN"):
+        monkeypatch.setenv(name, "told")
+    lines: list[str] = []
+    reach = Reach((), (tmp_path,), tmp_path)
+    run = partial(
+        confined_run.run_confined, place=tmp_path, reach=reach, environment=os.environ, time_limit_s=60
+    )
+    run(("env",), sink=lines.append)
+    assert [line for line in lines if line.endswith("=told")] == ["PLAIN=told"]
+    monkeypatch.setattr(confined_run, "_memory_limit", lambda: 100 << 20)
+    bomb = "python3 -c 'import time; x = bytearray(b\"x\") * (40 << 20); time.sleep(60)' & "
+    with pytest.raises(MemoryLimitError, match=r"the compiler and its processes held more than 0\.0977 GiB"):
+        run(("sh", "-c", f"{bomb * 4} wait"))
+
+
+def test_the_limit_is_half_of_the_memory_and_at_least_4_gib(monkeypatch) -> None:
+    for pages, expected in ((1 << 20, 4 << 30), (1 << 23, 16 << 30)):
+        answers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}
+        monkeypatch.setattr(os, "sysconf", answers.__getitem__)
+        assert sandbox._memory_limit() == expected
+        monkeypatch.undo()
 
 
 def test_runs_of_programs_may_be_left_out_of_it() -> None:

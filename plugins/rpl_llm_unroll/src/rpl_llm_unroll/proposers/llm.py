@@ -41,6 +41,7 @@ class LlmProposer(Proposer):
     name = "llm"
     summary = "Ask a language model for a faster kernel, and check its reply as data."
     joins = False  # it asks somebody outside
+    writes_code = True
 
     def __init__(self, connect: Connect = Endpoint, environment: Mapping[str, str] = os.environ) -> None:
         self._connect, self._environment = connect, environment

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import TimeLimitError, UsageError
+from rpl_core.errors import MemoryLimitError, TimeLimitError, UsageError
 from rpl_core.process.outcome import describe_exit
 from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
@@ -182,6 +182,8 @@ class BuildRun:
             raise StepFailedError(
                 f"the build did not end within {self._limit_s:g} s and was stopped"
             ) from None
+        except MemoryLimitError as error:
+            raise StepFailedError(error.fact) from None
         if not result.succeeded:
             raise StepFailedError(errors.text or f"{Path(command[0]).name} {describe_exit(result)}")
         return lines

@@ -24,8 +24,6 @@ _DROPPED = frozenset(
         *("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "OLDPWD"),
     )
 )
-#: Keys for services: no compiler needs one.
-_SECRET_ENDINGS = ("_API_KEY", "_API_TOKEN")
 #: A cache would hand the second build the first one's result, and then nothing would have been rebuilt.
 _ADDED = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1", "LC_ALL": "C"}
 
@@ -49,4 +47,4 @@ def build_environment(
 def _passes(name: str, value: str) -> bool:
     if name in ("MAKEFLAGS", "MFLAGS"):  # the job server of a make that rpl itself was started by
         return "jobserver" not in value
-    return name not in _DROPPED and not name.endswith(_SECRET_ENDINGS)
+    return name not in _DROPPED

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.cli.session import session_of
-from rpl_core.errors import BadDataError, UsageError
+from rpl_core.config.settings import parsed
+from rpl_core.config.values import names
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.exit_codes import ExitCode
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
 from rpl_optimize.cli.optimize_request import (
@@ -23,6 +25,8 @@ from rpl_optimize.cli.optimize_request import (
     optimize_tools,
     split_source,
 )
+from rpl_optimize.isolation.sandbox import SWITCH, find_sandbox, keeping
+from rpl_optimize.plugin import KEEP_VARIABLES
 
 if TYPE_CHECKING:
     import click
@@ -59,7 +63,7 @@ def run_optimize(
     call = Call(words, flags, proposer, suffix, proposer_options or {}, f"rpl {context.command.name}")
     settings = call.settings
     _require_terminal(settings)
-    with _progress(session, settings) as show:
+    with keeping(_kept(session)), _progress(session, settings) as show:
         step = Steps(show, every_run=settings.debug or (settings.auto_approve and sys.stderr.isatty()))
         if settings.resume is not None:
             document, root = _resume(session, call, context, step)
@@ -67,6 +71,27 @@ def run_optimize(
             document, root = _start(session, call, step)
     _show(session, document, root, as_json=settings.as_json)
     return int(_EXIT_CODES[document.verdict or "rejected"])
+
+
+def _kept(session: Session) -> tuple[str, ...]:
+    told = session.host.relay.config.get(KEEP_VARIABLES.name)
+    return (
+        () if told is None else parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
+    )
+
+
+def _require_sandbox(session: Session, call: Call) -> None:
+    """What a model writes is neither compiled nor run on a machine that can't confine it."""
+    from rpl_optimize.hookspecs import PROPOSERS
+
+    sandbox = find_sandbox()
+    proposer = session.host.catalog.of(PROPOSERS).get(call.proposer)
+    if sandbox.kind is None and proposer.writes_code and os.environ.get(SWITCH) != "off":
+        raise MissingError(
+            f"there is no sandbox for the code that {call.proposer!r} writes: {sandbox.reason}",
+            cause="bubblewrap is not installed, and the kernel or the container allows no user namespaces",
+            next_step=f"install bubblewrap or allow user namespaces; {SWITCH}=off runs it without",
+        )
 
 
 def _progress(session: Session, settings: OptimizeSettings) -> AbstractContextManager[Callable[[str], None]]:
@@ -88,7 +113,6 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_core.files.atomic import write_atomic
     from rpl_core.run_directory.writer import claim_path, make_empty
     from rpl_optimize.cli.optimize_binary import with_binary
-    from rpl_optimize.isolation.sandbox import find_sandbox
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
@@ -98,6 +122,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
 
     source, command = split_source(call)
     _require_known(session, call, source, command)
+    _require_sandbox(session, call)
     call = with_binary(session, call, source, command, step)
     request = optimize_request(session, call)
     original = read_source(request.source, None).text
@@ -161,6 +186,7 @@ def _resume(
     assert call.settings.resume is not None
     root = call.settings.resume.resolve()
     begun, call = recalled(root, call, context)
+    _require_sandbox(session, call)
     if not (root / LEDGER).exists():
         raise BadDataError(f"{root} stopped before it began", next_step="start a new session")
     key = _key(call)

@@ -77,11 +77,14 @@ class Proposer(ABC):
 
     ``joins``: the proposer ``ranked`` asks it as well and ranks its next candidate by the evidence that it
     carries. Not for one that asks somebody outside, costs money or wants options of its own.
+    ``writes_code``: its candidates are texts of somebody whom nobody trusts, such as a language model. They
+    are not built or run without a sandbox, unless the user says so.
     """
 
     name: str
     summary: str
     joins: bool = True
+    writes_code: bool = False
 
     @abstractmethod
     def propose(self, request: ProposalRequest) -> EditCandidate | None:

@@ -22,7 +22,7 @@ import attrs
 from rpl_core.process import run_command
 from rpl_core.process.launch import starting_as
 from rpl_core.values import frozen
-from rpl_optimize.isolation.sandbox import SWITCH, Reach, Sandbox, find_sandbox
+from rpl_optimize.isolation.sandbox import SWITCH, Reach, Sandbox, find_sandbox, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,14 +57,16 @@ class ApplicationSandbox:
 
     @contextmanager
     def around(self, *writable: Path) -> Iterator[None]:
-        """Within it, ``run_command`` runs everything in here."""
+        """Within it, ``run_command`` runs everything in here, and never with the user's keys."""
         if self.sandbox.kind is None:
-            yield
+            with starting_as(_without_secrets):
+                yield
             return
         with starting_as(lambda request: self._inside(request, writable)):
             yield
 
     def _inside(self, request: ProcessRequest, writable: Sequence[Path]) -> ProcessRequest:
+        request = _without_secrets(request)
         place = (request.working_directory or Path.cwd()).absolute()
         variables = os.environ if request.environment is None else request.environment
         named = _below_temporary((*request.command, *variables.values()))
@@ -80,6 +82,11 @@ class ApplicationSandbox:
         reach = Reach((Path("/"), place, *self.readable, *named), tuple(writable), scratch, _DEVICES, seen)
         command = self.sandbox.wrapped(request.command, place, reach, limited=False)
         return attrs.evolve(request, command=command)
+
+
+def _without_secrets(request: ProcessRequest) -> ProcessRequest:
+    variables = os.environ if request.environment is None else request.environment
+    return attrs.evolve(request, environment=without_secrets(variables))
 
 
 #: What the session that runs here found out; without one, each run asks anew.

@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,6 +44,33 @@ _LIMITED: Final = (
     'if [ -n "$out" ]; then exec "$@" > "$out"; else exec "$@"; fi'
 )
 _BUBBLEWRAP: Final = {"read": "--ro-bind", "write": "--bind", "device": "--dev-bind"}
+
+
+#: Endings of variables that hold keys for services: no compiler needs one, and no kernel.
+_SECRET_ENDINGS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+#: Names, separated by commas, of such variables that a program needs all the same.
+KEEP: Final = "RPL_KEEP_VARIABLES"
+_KEPT: ContextVar[frozenset[str]] = ContextVar("_KEPT", default=frozenset())
+
+
+@contextmanager
+def keeping(names: Iterable[str]) -> Iterator[None]:
+    """Within it, variables of these names reach what is confined, whatever they end in."""
+    token = _KEPT.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """Without those that hold keys, but for what the user keeps by setting or ``RPL_KEEP_VARIABLES``."""
+    kept = _KEPT.get() | {name.strip() for name in os.environ.get(KEEP, "").split(",")}
+    return {
+        name: value
+        for name, value in variables.items()
+        if name in kept or not name.upper().endswith(_SECRET_ENDINGS)
+    }
 
 
 @frozen
@@ -196,6 +225,7 @@ def _bubblewrap(mounts: list[tuple[str, str, str]], place: Path) -> tuple[str, .
 
 
 def _memory_limit() -> int:
+    """Bytes for one process, by the kernel, and for all of a command together, as it is watched."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(_LEAST_MEMORY, whole // 2)
 
