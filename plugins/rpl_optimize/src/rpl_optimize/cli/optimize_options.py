@@ -139,7 +139,11 @@ _LOOP = (
         metavar="KEY",
         help="Sign the ledger at its end with this file of 32 bytes or more (`rpl ledger verify --key`).",
     ),
-    click.option("--allow-occupancy-loss", is_flag=True, help="Permit fewer waves per SIMD."),
+    click.option(
+        "--allow-occupancy-loss",
+        is_flag=True,
+        help="With --metric: permit fewer waves per SIMD, which a measurement weighs.",
+    ),
     click.option(
         "--traffic-gate/--no-traffic-gate",
         default=True,

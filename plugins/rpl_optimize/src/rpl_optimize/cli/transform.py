@@ -38,7 +38,7 @@ def transform(
     import attrs
 
     from rpl_core.errors import UsageError
-    from rpl_optimize.source_meaning.reading import reading_without_build
+    from rpl_optimize.loop.meaning import reading_without_build
     from rpl_optimize.transform.ask import installed
     from rpl_optimize.transform.candidates import collect_offers, require_transformations
     from rpl_optimize.transform.source_file import read_source

@@ -13,13 +13,13 @@ import attrs
 from rpl_codeobject.demangle import demangled
 from rpl_core.errors import RplError
 from rpl_optimize.build.compile_database import find_database, read_database
-from rpl_optimize.build.default_build import CompilerBuilds
+from rpl_optimize.build.default_build import CLANG, HIPCC, CompilerBuilds, first_installed
 from rpl_optimize.build.template_build import SOURCE, is_header
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.session_layout import is_session_directory
-from rpl_optimize.source_meaning.front_end import front_end_of
+from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import BuildRequest, Compilation
     from rpl_optimize.interfaces.declared_change import DeclaredChange
     from rpl_optimize.loop.baseline import Baseline
-    from rpl_optimize.source_meaning.front_end import FrontEnd
 
 
 _UNITS = (".hip", ".cu", ".cpp", ".cc", ".cxx")
@@ -174,3 +173,17 @@ def _usual_front_end(request: BuildRequest, why: str) -> FrontEnd | str:
         return f"{why}; {error.fact}"
     words = builder.compile_command(request.source, Path("unit.o"))
     return front_end_of((words,), request.source, request.place)
+
+
+def reading_without_build(source: Path, text: bytes) -> CompilerReading:
+    """By the installed compiler, where no build says how the source is compiled."""
+    program = first_installed((*HIPCC, *CLANG))
+    if program is None:
+        return CompilerReading("no HIP compiler is installed", text)
+    path = source.absolute()
+    words = (program, "-x", "hip", "-O3", "-iquote", str(path.parent))
+    usual = FrontEnd(words, path, path, path.parent)
+    # Without ROCm's headers and device library, for sources that need neither.
+    bare = attrs.evolve(usual, words=(*words, "-nogpuinc", "-nogpulib"))
+    readings = [CompilerReading(one, text) for one in (usual, bare)]
+    return next((one for one in readings if not isinstance(one.parsed(), str)), readings[0])

@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_optimize.build.default_build import CLANG, HIPCC, first_installed
 from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.not_judged import NotJudgedError
 from rpl_optimize.source_meaning.unit import read_unit
 from rpl_optimize.source_meaning.value_ranges import ValueRanges, below, offset_of, plain, type_range
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from rpl_optimize.source_meaning.front_end import FrontEnd
     from rpl_optimize.source_meaning.syntax_dump import Node
     from rpl_optimize.source_meaning.unit import Unit
     from rpl_optimize.source_meaning.value_ranges import Parents
 
-__all__ = ["CompilerReading", "element_uses", "reading_without_build"]
+__all__ = ["CompilerReading", "element_uses"]
 
 _EXTENTS = re.compile(r"\[(\d+)\]")
 _STORES = frozenset(("CompoundAssignOperator", "UnaryOperator"))
@@ -107,20 +104,6 @@ class CompilerReading(SourceReading):
         return self._unit
 
 
-def reading_without_build(source: Path, text: bytes) -> CompilerReading:
-    """By the installed compiler, where no build says how the source is compiled."""
-    program = first_installed((*HIPCC, *CLANG))
-    if program is None:
-        return CompilerReading("no HIP compiler is installed", text)
-    path = source.absolute()
-    words = (program, "-x", "hip", "-O3", "-iquote", str(path.parent))
-    usual = FrontEnd(words, path, path, path.parent)
-    # Without ROCm's headers and device library, for sources that need neither.
-    bare = attrs.evolve(usual, words=(*words, "-nogpuinc", "-nogpulib"))
-    readings = [CompilerReading(one, text) for one in (usual, bare)]
-    return next((one for one in readings if not isinstance(one.parsed(), str)), readings[0])
-
-
 def element_uses(ranges: ValueRanges, variable: Node) -> str | None:
     """Why a use of an array variable depends on where its rows lie; ``None`` where none does."""
     name, extents = variable.get("name"), [int(one) for one in _EXTENTS.findall(type_name(variable))]
@@ -151,9 +134,7 @@ def _element_use(ranges: ValueRanges, node: Node, parents: Parents, extents: lis
         if not around or around[-1].get("kind") != "ArraySubscriptExpr":
             return "other than under all of its subscripts"
         subscript = around[-1]
-        (index,) = [part for part in children(subscript) if part is not node] or [None]
-        if index is None:
-            return "other than under all of its subscripts"
+        index = next(part for part in children(subscript) if part is not node)
         low, high = ranges.of(index, tuple(around))
         if number and not 0 <= low <= high < extent:
             return f"with a subscript that is not proven to lie below {extent}"
