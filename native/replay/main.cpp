@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launch/session.h"
+#include "memory/steered_mapping.h"
 #include "memory/address_ranges.h"
 #include "plan/failure.h"
 #include "plan/plan.h"
@@ -49,11 +50,18 @@ void start_again() {
   execv("/proc/self/exe", arguments.data());
 }
 
-std::vector<Pages> wanted_pages(const Plan& plan) {
+bool in_code(const Plan& plan, const Variable& variable) {
+  return plan.code_place && variable.address &&
+         *variable.address - plan.code_place->range.address < plan.code_place->range.size;
+}
+
+// Variables of the captured code are where it is, if it can be loaded in its place.
+std::vector<Pages> wanted_pages(const Plan& plan, bool code_in_place) {
   std::vector<Content> contents = plan.regions;
   for (const Range& range : plan.ranges) contents.push_back({range, "", plan.gpu});
   for (const Variable& variable : plan.variables) {
-    if (variable.address) contents.push_back({{*variable.address, variable.size}, "", plan.gpu});
+    if (variable.address && !(code_in_place && in_code(plan, variable)))
+      contents.push_back({{*variable.address, variable.size}, "", plan.gpu});
   }
   if (const auto address = plan.kernel.kernarg_address; address && plan.kernel.kernarg_bytes > 0) {
     contents.push_back({{*address, plan.kernel.kernarg_bytes}, "", plan.gpu});
@@ -68,25 +76,34 @@ void end_late(const std::string& result_file, uint32_t attempts, const char* dur
   result.software_kfd = over_software_kfd();
   result.failure = Failure("time_limit", "the replay did not end in time",
                            std::string("it was ended ") + during, "raise --kernel-timeout");
-  if (!result.write(result_file)) std::fprintf(stderr, "rpl-replay: %s can't be written\n", result_file.c_str());
+  if (!result.write(result_file)) {
+    std::fprintf(stderr, "rpl-replay: %s can't be written\n", result_file.c_str());
+  }
   _exit(result.exit_code());
 }
 
 void run(const Plan& plan, Result& result, std::unique_ptr<Deadline>& deadline,
          std::unique_ptr<Session>& session, const std::string& result_file) {
-  const std::vector<Pages> pages = wanted_pages(plan);
-  HeldPages held(pages);
+  // Captured pointers lead to the code: it is loaded first, while its place is free.
+  const bool pinned = plan.code_place && !plan.code_place->pointers.empty();
+  std::vector<Pages> all = wanted_pages(plan, pinned);
+  if (pinned) all.push_back({rounded(plan.code_place->range), plan.gpu});
+  HeldPages held(all);
   if (held.taken()) {
     const std::string occupant = occupant_of(*held.taken());
     start_again();
     throw Failure("layout_clash", "the replaying process itself lies where captured memory was", occupant,
                   "capture with low addresses, which rpl isolate does unless told not to");
   }
-  deadline = std::make_unique<Deadline>(plan.deadline_ns, [result_file, attempts = result.attempts](const char* during) {
+  const auto passed = [result_file, attempts = result.attempts](const char* during) {
     end_late(result_file, attempts, during);
-  });
+  };
+  deadline = std::make_unique<Deadline>(plan.deadline_ns, passed);
   session = std::make_unique<Session>(plan, result, *deadline);
-  session->reserve(pages, held);
+  if (pinned) prepare_steering();
+  session->start();
+  if (pinned) session->load_code(held);
+  session->reserve(wanted_pages(plan, pinned), held);
   if (!plan.reserve_only) session->replay();
 }
 

@@ -73,3 +73,39 @@ def test_a_shrunk_capture_keeps_what_is_known_of_variables(module_capture, rpl_c
         path.unlink()
     ran = rpl_cli(*words)
     assert (ran.exit_code, "post.xxh3 is absent" in ran.stderr) == (65, True), ran.stderr
+
+
+@pytest.mark.parametrize("kernel", [FUNCTIONS, VIRTUAL])
+@pytest.mark.parametrize("options", [(), ("--no-low-addresses",)])
+def test_pointers_to_code_in_memory_hold_where_the_runtime_allows_it(
+    module_capture, module_pointers, replay, rpl_cli, tmp_path, kernel, options
+):
+    """Function pointers and a table of virtual functions, which another launch wrote."""
+    folder = module_capture(kernel, tmp_path / "capture", *options)
+    ran = replay(folder, "--iterations", "2", executor="emu")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
+    words = ("replay", "full-vm", str(folder), "--device", "gfx942-emu", "--json")
+    assert rpl_cli(*words).json()["reproduced"] is True
+    other = ("--hsaco", str(module_pointers(1)))
+    refused = (replay(folder, *other, executor="emu"), rpl_cli(*words, *other))
+    for one in refused:
+        error = json.loads(one.stdout)["error"]
+        assert (one.exit_code, error["kind"]) == (3, "layout_clash"), one.stderr
+        assert ("_Z5twicej" in error["fact"]) is True
+        assert "other code has its functions elsewhere" in error["fact"]
+
+
+def test_where_the_code_can_not_lie_pointers_to_it_are_refused_by_name(module_capture, replay, tmp_path):
+    """The runtime gives other addresses than are asked for."""
+    folder = module_capture(FUNCTIONS, tmp_path / "capture")
+    ran = replay(folder, executor="emu", faults="reserve=relocate")
+    assert (ran.exit_code, ran.kind) == (3, "layout_clash"), ran.stderr
+    error = ran.document["error"]["fact"]
+    assert "the function _Z5twicej, the function _Z6thricej, the table _ZTV6Square" in error
+    assert (ran.document["timing"]["raw"], ran.document["reservations"]) == ([], [])
+
+
+def test_a_kernel_that_calls_nothing_may_have_such_pointers_beside_it(module_capture, replay, tmp_path):
+    folder = module_capture(TICK, tmp_path / "capture")
+    ran = replay(folder, executor="emu")
+    assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr

@@ -166,6 +166,7 @@ class Replay {
       : settings_(settings), captured_(captured), objects_(plan.code, other_code), kernel_(kernel_of(objects_.object, plan.kernel)), lanes_(load_lanes(settings.cpu)), table_(lanes_.lists), disassembler_(settings.llvm),
         loaded_(prepared(), memory_, plan.code_at), program_(loaded_.decode(kernel_, Decoder(disassembler_, table_))), variables_(place_variables(plan, loaded_)), original_(loaded_.bytes().begin(), loaded_.bytes().end()),
         kernarg_(read_file(plan.kernarg)), sizes_(sizes_of(plan, kernel_of(objects_.captured, plan.kernel))), edits_(edits_of(settings.edit_ranges, settings.edit_bytes)) {
+    if (plan.pinned && loaded_.base() != plan.code_at) throw LayoutClash("captured pointers lead to the code, which can't be where it was");
     if (kernarg_.size() < kernel_.kernarg_bytes) throw BadFile("the kernel takes " + std::to_string(kernel_.kernarg_bytes) + " bytes of arguments, the capture has " + std::to_string(kernarg_.size()));
     stale_ = stale_arguments(kernel_, kernarg_, settings.patch);
     place_arguments(plan);

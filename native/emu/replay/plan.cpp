@@ -44,7 +44,8 @@ void take(ReplayPlan& plan, const Fields& f) {
   } else if (has("kernarg", 2)) {
     plan.kernarg_at = number(f[1]);
     plan.kernarg = f[2];
-  } else if (has("code", 2)) {
+  } else if (has("code", 2) || has("pinned", 2)) {
+    plan.pinned = f[0] == "pinned";
     plan.code_at = number(f[1]);
     plan.code = f[2];
   } else if (has("region", 3)) {

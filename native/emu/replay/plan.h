@@ -29,6 +29,7 @@ struct ReplayPlan {
   uint64_t kernarg_at = 0;        // 0: not known
   std::string code;
   uint64_t code_at = 0;           // 0: not known
+  bool pinned = false;            // captured pointers lead to it: elsewhere it is of no use
   std::vector<PlannedRegion> regions;
   std::vector<PlannedVariable> variables;
 };

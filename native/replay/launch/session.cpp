@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "capture/chunk.h"
+#include "memory/steered_mapping.h"
 #include "plan/failure.h"
 
 namespace rpl::replay {
@@ -72,8 +73,25 @@ void Session::refuse_what_shadows_would_run() const {
   }
 }
 
+void Session::load_code(HeldPages& held) {
+  deadline_.during("while the code was loaded");
+  const CodePlace& place = *plan_.code_place;
+  const Range pages = rounded(place.range);
+  {
+    held.release(pages);
+    const SteeredMapping steered(pages);
+    first_ = std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, plan_.kernel.code_object);
+  }
+  code_in_place_ = place.kernel_object != 0 &&
+                   first_->packet_of(plan_.kernel, 0).kernel_object == place.kernel_object;
+  if (!code_in_place_) {
+    throw Failure("layout_clash", "captured pointers lead to " + place.pointers + ", and the code lies elsewhere",
+                  "the runtime loads code where it likes, and the kernel may call what they lead to",
+                  "replay it in the emulator: --device gfx942-emu", place.range.address);
+  }
+}
+
 void Session::reserve(const std::vector<Pages>& pages, HeldPages& held) {
-  start();
   deadline_.during("while addresses were reserved");
   std::vector<Pages> there = pages;
   for (Pages& one : there) {
@@ -98,7 +116,10 @@ uint64_t Session::place_kernarg() {
 }
 
 void Session::load(const Kernel& kernel, uint64_t kernarg) {
-  Subject subject{std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, kernel.code_object), {}};
+  Subject subject{std::move(first_), {}};
+  if (!subject.code) {
+    subject.code = std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, kernel.code_object);
+  }
   subject.packet = subject.code->packet_of(kernel, kernarg);
   subjects_.push_back(std::move(subject));
 }
@@ -114,7 +135,7 @@ void Session::restore(const Subject& subject) {
     const uint64_t address = subject.code->address_of(variable);
     const Content content{{address, variable.size}, variable.file, gpu_};
     if (address != 0) copier_->write(content);
-    if (variable.address) copier_->write(content, *variable.address);
+    if (variable.address && !in_code(*variable.address)) copier_->write(content, *variable.address);
   }
   for (const Content& edit : plan_.edits) copier_->write(edit);
 }
@@ -236,7 +257,7 @@ std::vector<VariableChange> Session::keep_variables(const LoadedCode& code, cons
     const uint64_t address = code.address_of(variable);
     std::vector<char> own = address == 0 ? before : bytes_at(address, variable.size);
     // What was reached by a captured pointer lies at the old address.
-    if (variable.address) {
+    if (variable.address && !in_code(*variable.address)) {
       const std::vector<char> copy = bytes_at(*variable.address, variable.size);
       for (size_t i = 0; i < own.size(); ++i) own[i] = own[i] == before[i] ? copy[i] : own[i];
     }
@@ -256,6 +277,10 @@ std::vector<char> Session::bytes_at(uint64_t address, uint64_t size) {
   return found;
 }
 
+bool Session::in_code(uint64_t address) const {
+  return code_in_place_ && contains(plan_.code_place->range, address, 1);
+}
+
 uint32_t Session::gpu_of(const Range& range) const {
   const auto holds = [&](const Content& one) { return contains(one.range, range.address, range.size); };
   const auto found = std::ranges::find_if(plan_.regions, holds);
@@ -265,6 +290,7 @@ uint32_t Session::gpu_of(const Range& range) const {
 Session::~Session() {
   launcher_.reset();
   subjects_.clear();
+  first_.reset();
   restorer_.reset();
   if (kernarg_ != nullptr) hsa_->pool_free(kernarg_);
   copier_.reset();

@@ -23,11 +23,13 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Throws Failure; `result` has what is known until then.
+  void start();
+  // Where it was, before memory is reserved: its place is free until then.
+  void load_code(HeldPages& held);
   void reserve(const std::vector<Pages>& pages, HeldPages& held);
   void replay();
 
  private:
-  void start();
   void refuse_what_shadows_would_run() const;
   uint64_t place_kernarg();
   // A kernel with its packet.
@@ -47,6 +49,8 @@ class Session {
   void keep_memory(const std::string& file);
   std::vector<VariableChange> keep_variables(const LoadedCode& code, const std::string& file);
   [[nodiscard]] std::vector<char> bytes_at(uint64_t address, uint64_t size);
+  // Where the code lies in its captured place: variables are there already.
+  [[nodiscard]] bool in_code(uint64_t address) const;
   [[nodiscard]] uint32_t gpu_of(const Range& range) const;
 
   Plan plan_;
@@ -62,6 +66,8 @@ class Session {
   void* kernarg_ = nullptr;
   std::unique_ptr<Restorer> restorer_;
   bool all_each_time_ = false;     // launches were seen to change different memory
+  std::unique_ptr<LoadedCode> first_;  // loaded before memory was reserved
+  bool code_in_place_ = false;
   std::vector<Subject> subjects_;  // two where kernels take turns
   std::unique_ptr<Launcher> launcher_;
 };

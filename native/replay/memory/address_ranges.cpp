@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 namespace rpl::replay {
-namespace {
 
 Range rounded(const Range& range) {
   const uint64_t begin = range.address / kPageBytes * kPageBytes;
@@ -18,6 +17,8 @@ Range rounded(const Range& range) {
   }
   return {begin, (last / kPageBytes + 1) * kPageBytes - begin};
 }
+
+namespace {
 
 std::vector<Pages> in_pieces(const std::vector<Pages>& pages) {
   std::vector<Pages> pieces;

@@ -22,6 +22,7 @@ struct Pages {
 
   [[nodiscard]] uint64_t end() const { return range.address + range.size; }
 };
+Range rounded(const Range& range);  // to whole pages
 std::vector<Pages> pages_of(std::vector<Content> contents);
 
 // Holds the pages by mappings without access, so that nothing else gets there.

@@ -82,6 +82,10 @@ Plan Plan::read(const std::string& file) {
   plan.deadline_ns = maybe<uint64_t>(object, "deadline_ns");
   plan.cold_caches = object.value("cold_caches", false);
   plan.kernel = kernel_of(object.at("kernel"));
+  if (const auto place = object.find("code_place"); place != object.end() && !place->is_null()) {
+    plan.code_place = {range_of(*place), place->at("kernel_object").get<uint64_t>(),
+                       place->at("pointers").get<std::string>()};
+  }
   if (const auto other = object.find("other"); other != object.end() && !other->is_null()) {
     plan.other = kernel_of(*other);
     plan.other_first = object.at("other_first").get<std::vector<bool>>();

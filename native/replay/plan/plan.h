@@ -45,6 +45,13 @@ struct Kernel {
   std::optional<uint64_t> kernarg_address;  // in the captured process
 };
 
+// Where the captured code object was.
+struct CodePlace {
+  Range range;
+  uint64_t kernel_object = 0;  // address of the kernel's descriptor; 0: not known
+  std::string pointers;        // what captured pointers lead to, which the kernel may call; empty: nothing
+};
+
 struct Plan {
   bool reserve_only = false;
   std::vector<Range> ranges;  // to reserve, when that is all
@@ -58,6 +65,7 @@ struct Plan {
   std::optional<uint64_t> deadline_ns;    // of everything, from the start of the program
   bool cold_caches = false;  // evicted before each launch
   Kernel kernel;
+  std::optional<CodePlace> code_place;
   std::optional<Kernel> other;    // takes turns with it: `iterations` pairs
   std::vector<bool> other_first;  // of each pair
   std::vector<Content> regions;

@@ -148,6 +148,59 @@ def test_verify_names_what_is_not_whole(rpl_cli, write_capture, damage, reason):
     assert rpl_cli("capture", "diff", str(folder), str(folder)).exit_code == 65
 
 
+#: Every field of every file of a capture that names a file, or that a file's name is made of.
+NAMES = (
+    ("kerncap", "module_variables.json", ("variables", 0, "blob")),
+    ("rpl", "capture.json", ("module_variables", 0, "file")),
+)
+OUTSIDE = (
+    "../outside", "/outside", "module_variables/../../outside", "module_variables/..", "module_variables/",
+    "memory/../outside", "outside", "..", "module_variables\0/x", "module_variables/a/b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "name", "place"), NAMES)
+@pytest.mark.parametrize("value", OUTSIDE)
+def test_no_name_leads_out_of_the_capture(
+    rpl_cli, write_capture, write_rpl_capture, change_json, seal_capture, layout, name, place, value
+):
+    """Reading, verifying, comparing and replaying refuse it, and nothing outside is opened."""
+    folder = write_rpl_capture() if layout == "rpl" else write_capture(layout)
+    outside = folder.parent / "outside"
+    os.mkfifo(outside)  # who opens it never ends
+
+    def change(data):
+        for part in place[:-1]:
+            data = data[part]
+        data[place[-1]] = value
+
+    change_json(folder / name, change)
+    if layout == "rpl":
+        seal_capture(folder)
+    for command in (("capture", "info"), ("capture", "verify"), ("replay", "full-vm")):
+        ran = rpl_cli(*command, str(folder))
+        assert ran.exit_code == 65, (command, ran.stderr)
+    assert rpl_cli("capture", "diff", str(folder), str(folder)).exit_code == 65
+
+
+@pytest.mark.parametrize("layout", ["rpl", "kerncap", "rocm-perf-lab"])
+def test_no_link_leads_out_of_the_capture(rpl_cli, write_capture, write_rpl_capture, layout):
+    """Every file of it in turn, and every folder: a link to the same bytes elsewhere is refused, too."""
+    folder = write_rpl_capture() if layout == "rpl" else write_capture(layout)
+    unread = {"metadata.json", "capture_complete", "rpl_capture_complete"}  # by their names only, or sealed
+    for path in sorted(folder.rglob("*")):
+        if path.name in unread - {"rpl_capture_complete"}:
+            continue
+        elsewhere = folder.parent / "elsewhere"
+        path.rename(elsewhere)
+        path.symlink_to(elsewhere)
+        ran = rpl_cli("capture", "verify", str(folder))
+        assert ran.exit_code == 65, (path.name, ran.stdout, ran.stderr)
+        path.unlink()
+        elsewhere.rename(path)
+    assert rpl_cli("capture", "verify", str(folder)).exit_code == 0
+
+
 def test_a_folder_that_is_no_capture_is_missing(rpl_cli, tmp_path):
     ran = rpl_cli("capture", "verify", str(tmp_path))
     assert ran.exit_code == 69

@@ -24,6 +24,9 @@ def write_plan(memory: PlainMemory, path: Path, code: Path | None = None) -> Non
 
 
 def _lines(memory: PlainMemory, path: Path, code: Path | None) -> Iterator[tuple[str, ...]]:
+    from rpl_vmreplay.replay.captured_code import captured_code
+    from rpl_vmreplay.replay.code_pointers import code_pointers, image_of, may_call_pointers
+
     capture = memory.capture
     launch, extras = capture.dispatch, capture.extras
     yield "kernel", _safe(launch.mangled_name.partition(" ")[0])
@@ -39,8 +42,11 @@ def _lines(memory: PlainMemory, path: Path, code: Path | None) -> Iterator[tuple
         filled = path.with_name("kernarg.bin")
         filled.write_bytes(arguments)
         yield "kernarg", "0", _place(filled)
-    code_at = None if extras is None else extras.code_object.load_base
-    yield "code", str(code_at or 0), _place(capture.folder / "kernel.hsaco")
+    own = captured_code(capture)
+    image = image_of(capture, own)
+    pinned = image is not None and may_call_pointers(own) and code_pointers(memory, image)
+    code_at = 0 if image is None else image.base
+    yield "pinned" if pinned else "code", str(code_at), _place(capture.folder / "kernel.hsaco")
     for region in capture.regions:
         yield "region", str(region.base), str(region.size), _place(memory.path_of(region))
     for variable in capture.variables:

@@ -57,6 +57,7 @@ class EmulatedReplayer(Replayer):
     def replay(self, request: ReplayRequest) -> ReplayResult:
         from rpl_vmreplay.capture.folder import open_capture
         from rpl_vmreplay.capture.plain_memory import PlainMemory
+        from rpl_vmreplay.replay.captured_code import elsewhere, pointers_fail
 
         begin = time.monotonic_ns()
         capture = open_capture(request.capture)
@@ -73,6 +74,9 @@ class EmulatedReplayer(Replayer):
         with tempfile.TemporaryDirectory(prefix="rpl-emulated-replay-") as folder:
             memory = PlainMemory(capture, Path(folder))
             try:
+                if request.code_object is not None and (names := elsewhere(memory, request.code_object)):
+                    told = "other code has its functions elsewhere"
+                    return self._failed(pointers_fail(names, code=told))
                 answer = _run(memory, request, Path(folder))
             except MissingError as error:
                 return self._failed(_failure(ReplayError.UNSUPPORTED, error))

@@ -116,7 +116,8 @@ def _content_problems(capture: Capture) -> Iterator[str]:
     told = capture.extras.code_object.xxh3 if capture.extras is not None else None
     if told is not None and _hash_of(capture.folder / CODE_OBJECT) != told:
         yield f"{CODE_OBJECT} is not the code object that {EXTRAS} tells of"
-    for part in (*capture.regions, *capture.variables):
+    parts: tuple[Region | Variable, ...] = (*capture.regions, *capture.variables)
+    for part in parts:
         try:
             yield from _hash_problems(capture, part)
         except BadDataError as error:

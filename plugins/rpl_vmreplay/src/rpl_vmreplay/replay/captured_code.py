@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
+from rpl_vmreplay.interfaces.replayer import Failure, ReplayError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_codeobject.values import CodeObject, Kernel, KernelArgument
     from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.capture.plain_memory import PlainMemory
 
 #: Hidden arguments that lead to objects of the captured process
 #: (https://llvm.org/docs/AMDGPUUsage.html, "Code Object V5 Metadata").
@@ -134,6 +136,30 @@ def _code_in(path: Path, name: str) -> LaunchCode:
         if kernel is not None:
             return LaunchCode(code, kernel)
     raise BadDataError(f"{path} has no kernel {name}", next_step="the kernel must keep its name")
+
+
+def elsewhere(memory: PlainMemory, path: Path) -> str | None:
+    """What captured pointers lead to in the captured code, where the code at ``path`` may call it.
+
+    ``None`` where there are none, or the code is the captured one. Raises BadDataError.
+    """
+    from rpl_vmreplay.replay.code_pointers import code_pointers, image_of, may_call_pointers, told_names
+
+    own, other = captured_code(memory.capture), _code_in(path, kernel_name(memory.capture))
+    image = image_of(memory.capture, own)
+    if own.code.elf == other.code.elf or image is None or not may_call_pointers(other):
+        return None
+    return told_names(code_pointers(memory, image)) or None
+
+
+def pointers_fail(names: str, *, code: str) -> Failure:
+    """``code`` is what would be called through them."""
+    return Failure(
+        ReplayError.LAYOUT_CLASH,
+        f"captured pointers lead to {names}, and {code}",
+        cause="function pointers or objects with virtual functions in memory, which the kernel may call",
+        next_step="replay the captured code in the emulator: --device gfx942-emu",
+    )
 
 
 def target_of(capture: Capture, path: Path) -> str:

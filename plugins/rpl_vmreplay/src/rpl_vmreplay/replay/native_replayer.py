@@ -126,6 +126,7 @@ class NativeReplayer(Replayer):
     def replay(self, request: ReplayRequest) -> ReplayResult:
         from rpl_vmreplay.capture.folder import open_capture
         from rpl_vmreplay.capture.plain_memory import PlainMemory
+        from rpl_vmreplay.replay.captured_code import elsewhere, pointers_fail
         from rpl_vmreplay.replay.plan_file import ReplayPlan
 
         begin = time.monotonic_ns()
@@ -133,7 +134,12 @@ class NativeReplayer(Replayer):
         with tempfile.TemporaryDirectory(prefix="rpl-replay-") as name:
             folder = Path(name)
             capture = open_capture(request.capture)
-            plan = ReplayPlan(request, PlainMemory(capture, folder), folder)
+            memory = PlainMemory(capture, folder)
+            for path in filter(None, (request.code_object, request.against)):
+                if names := elsewhere(memory, path):
+                    failure = pointers_fail(names, code="other code has its functions elsewhere")
+                    return ReplayResult(self.name, self.origin, failure=failure)
+            plan = ReplayPlan(request, memory, folder)
             deadline = plan.deadline_s
             limit = None if deadline is None else 2 * deadline + _GRACE_S  # a second trial takes as long
             told = _run(program, plan.write(), folder / _RESULT, limit)

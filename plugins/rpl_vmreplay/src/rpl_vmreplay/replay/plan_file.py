@@ -14,6 +14,7 @@ from rpl_vmreplay.replay.captured_code import (
     other_code,
     stale_arguments,
 )
+from rpl_vmreplay.replay.code_pointers import code_pointers, image_of, may_call_pointers, told_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +82,7 @@ class ReplayPlan:
             "deadline_ns": None if self.deadline_s is None else round(self.deadline_s * 1e9),
             "isa": capture.dispatch.isa_name,
             "captured_isa": self._own.code.target,
+            "code_place": self._code_place(),
             "gpu": 0 if capture.extras is None else capture.extras.agent.number or 0,
             "cold_caches": request.cold_caches,
             "kernel": self._kernel(self._code, captured=request.code_object is None),
@@ -95,6 +97,20 @@ class ReplayPlan:
             "keep_other_file": str(self._folder / KEPT_AGAINST),
             "variables_file": str(self._folder / VARIABLES),
             "variables_other_file": str(self._folder / VARIABLES_AGAINST),
+        }
+
+    def _code_place(self) -> dict[str, Any] | None:
+        """Where the captured code was, and what leads there: it is loaded there again where that can be."""
+        request, image = self._request, image_of(self._capture, self._own)
+        if image is None or request.code_object is not None or request.against is not None:
+            return None
+        names = code_pointers(self._memory, image) if may_call_pointers(self._own) else ()
+        return {
+            "base": image.base,
+            "address": image.base + image.begin,
+            "size": image.end - image.begin,
+            "kernel_object": self._capture.dispatch.kernel_object or 0,
+            "pointers": told_names(names),
         }
 
     def _kernel(self, code: LaunchCode, *, captured: bool) -> dict[str, Any]:
