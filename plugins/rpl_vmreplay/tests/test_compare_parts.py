@@ -14,12 +14,22 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_vmreplay.capture.ranges import common, size_of, union, without
 from rpl_vmreplay.compare import judge
-from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, distances, parameter_types
+from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, Element, distances, parameter_types
 from rpl_vmreplay.compare.experiment import Baseline, Experiment, NoBaselineError
-from rpl_vmreplay.compare.judge import Control, ControlOutcome, Measure, Subjects, Yardstick, blindness
+from rpl_vmreplay.compare.judge import (
+    Control,
+    ControlOutcome,
+    Judgement,
+    Measure,
+    Subjects,
+    Verdict,
+    Yardstick,
+    blindness,
+)
 from rpl_vmreplay.compare.mutants import can_be_changed
 from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
-from rpl_vmreplay.compare.outputs import Output
+from rpl_vmreplay.compare.outputs import Output, as_set
+from rpl_vmreplay.compare.rounding import bound
 from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
 from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 
@@ -187,3 +197,44 @@ def test_either_kernel_is_first_as_often_as_the_other():
     order = drawn_order(30)
     assert (sum(order), order) == (15, drawn_order(30))
     assert order != tuple(number % 2 == 1 for number in range(30))
+
+
+def _output(name, kind, element):
+    return Output(name, 4096, kind, (MemoryRange(4096, 8),), element)
+
+
+def test_records_without_an_order_stay_together():
+    """Values and their places in two arrays: pairs may change their order, not their partners."""
+    values = _output("kept", DataType.F32, Element(DataType.F32, 4))
+    places = _output("places", DataType.BYTES, Element(DataType.BYTES, 4, signed=False))
+    usual = as_set([(values, b"aaaabbbb"), (places, b"11112222")])
+    assert as_set([(values, b"bbbbaaaa"), (places, b"22221111")]) == usual
+    assert as_set([(values, b"bbbbaaaa"), (places, b"11112222")]) != usual
+
+
+def test_what_rounding_never_moves_has_no_bound():
+    """Exact results; and a small number beside large ones, if it is of no term that was rounded."""
+    usual = np.array([1.0, 1024.0], np.float32).tobytes()
+    still, moved = np.zeros(2), np.array([0.0, 1e-4])
+    assert bound(DataType.F32, usual, still, moved, moved, rounded=True).tolist() == [0, 0]
+    assert bound(DataType.F32, usual, moved, moved, still, rounded=False).tolist() == [0, 0]
+    first, second = bound(DataType.F32, usual, moved, still, still, rounded=True)
+    assert first == 0
+    assert second == pytest.approx(2e-4 + 4 * 1024 * 2.0**-23)
+
+
+def test_arithmetic_of_fewer_bits_is_no_rounding():
+    """However far the candidate's own results move, and one place for what is only stored as a half."""
+    usual, moved = np.ones(1, np.float32).tobytes(), np.array([1e-7])
+    assert bound(DataType.F32, usual, moved, np.array([1e-3]), np.zeros(1), rounded=True)[0] < 1e-5
+    half = np.ones(1, np.float16).tobytes()
+    assert bound(DataType.F16, half, np.zeros(1), np.array([1e-1]), np.ones(1), rounded=True)[0] == 2.0**-10
+
+
+def test_the_share_of_wrong_kernels_that_are_noticed_leaves_out_those_without_effect():
+    outcomes = [ControlOutcome.BY_RESULTS] * 6 + [ControlOutcome.NO_EFFECT] * 5 + [ControlOutcome.SURVIVED]
+    judgement = Judgement(Verdict.EQUAL, "", controls=tuple(_controls(ControlOutcome.CRASHED, *outcomes)))
+    assert judgement.found_share == 7 / 8
+    assert "only 7 wrong kernels that matter" in (
+        blindness(_controls(ControlOutcome.BY_RESULTS, *outcomes)) or ""
+    )

@@ -153,6 +153,10 @@ def _wide(source: Any, field: Output, captured: bytes) -> bytes:
     return changed
 
 
+#: Without 0, by the bytes that they have.
+_LARGE = {1: (20, 100), 2: (2000, 20_000), 4: (100_000, 2_000_000), 8: (100_000, 2_000_000)}
+
+
 def _as_integers(draw: Callable[[Any, Any], Any]) -> Callable[..., bytes]:
     def drawn(source: Any, field: Output, captured: bytes) -> bytes:
         numbers = _integers(field, captured)
@@ -165,6 +169,9 @@ _OF_INTEGERS: dict[str, Callable[..., bytes]] = {
     "captured integers, permuted": _as_integers(lambda r, x: r.permutation(x)),
     "integers 0 to 3": _as_integers(lambda r, x: r.integers(0, 4, len(x))),
     "integers -3 to 3": _as_integers(lambda r, x: r.integers(-3, 4, len(x))),
+    "positive integers of their own": _as_integers(
+        lambda r, x: r.integers(*_LARGE[x.dtype.itemsize], len(x))
+    ),
     "negative integers": _as_integers(lambda r, x: -r.integers(1, 1000, len(x))),
     "equal integers": _as_integers(lambda _, x: x[:1].repeat(len(x))),
     "wide integers": _wide,

@@ -74,7 +74,8 @@ def bound(kind: DataType, usual: bytes, ours: Any, theirs: Any, terms: Any, *, r
     with np.errstate(invalid="ignore"):
         one = np.where(np.isfinite(terms), terms, 0.0) / INPUT_CHANGE * last_places(kind, np.ones(1))
         share = np.minimum(theirs, CANDIDATE_LIMIT * (ours + one))
-        return OWN_FACTOR * ours + np.where(np.isnan(share), 0.0, share) + FEWEST_PLACES * (places + one)
+        allowed = OWN_FACTOR * ours + np.where(np.isnan(share), 0.0, share) + FEWEST_PLACES * (places + one)
+    return np.where((ours > 0) | (one > 0), allowed, 0.0)  # what never moves is no result of rounding
 
 
 def changed_inputs(edits: Sequence[tuple[MemoryRange, DataType, bytes]], draw: int) -> tuple[MemoryEdit, ...]:
