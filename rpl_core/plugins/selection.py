@@ -9,6 +9,7 @@ from rpl_core.plugins.entry_points import ONLY_VARIABLE, normalized, only_distri
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_core.plugins.records import PluginRecord
     from collections.abc import Iterable, Mapping
 
     from rpl_core.plugins.discovery import Candidate
@@ -66,7 +67,7 @@ class PluginSelection:
         """Whether anything of ``distribution`` may be imported."""
         return self.only_distributions is None or normalized(distribution) in self.only_distributions
 
-    def unknown_names(self, candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    def unknown_names(self, candidates: Iterable[Candidate | PluginRecord]) -> tuple[str, ...]:
         """Disabled names that match no plugin: probably a typing error."""
         known = tuple(candidates)
         return tuple(
