@@ -9,10 +9,10 @@ from rpl_core.plugins.entry_points import ONLY_VARIABLE, normalized, only_distri
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.records import PluginRecord
     from collections.abc import Iterable, Mapping
 
     from rpl_core.plugins.discovery import Candidate
+    from rpl_core.plugins.records import PluginRecord
 
 #: "1" shows every hook call on stderr.
 TRACE_VARIABLE = "RPL_TRACE_PLUGINS"

@@ -60,7 +60,7 @@ def _by_time(request: SectionRequest) -> Iterator[Block]:
     steps = {entry.kernel: entry.next_steps for entry in getattr(analysis, "kernels", ())}
     timed = [entry for entry in getattr(profile, "kernels", ()) if entry.time_share and steps.get(entry.name)]
     if not timed:
-        if not getattr(profile, "kernels", ()) and getattr(profile, "untimed_thread_traces", ()):
+        if not getattr(profile, "kernels", None) and getattr(profile, "untimed_thread_traces", None):
             yield Paragraph(f"{UNTIMED} Run: {UNTIMED_COMMAND}")
         return
     yield Paragraph("What faster kernels bring is unknown without a critical path. By kernel time:")
