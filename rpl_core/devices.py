@@ -11,7 +11,7 @@ from rpl_core.errors import DeviceMismatchError, MissingError
 from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
-from rpl_core.plugins.packages import provider_of
+from rpl_core.plugins.packages import missing_provider, provider_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -117,7 +117,11 @@ def _detected(detected: DeviceModel | None, agents: tuple[Agent, ...]) -> Resolv
     fact, remedy = "the device is not recorded", "name it with --device"
     if names:
         fact = f"no installed plugin knows the device ({names})"
-        remedy = "install the device's plugin, or write one: `rpl docs plugins/device`"
+        wanted = {name.lower() for agent in agents for name in (agent.architecture, agent.product) if name}
+        packages = sorted({package for name in wanted if (package := missing_provider("devices", name))})
+        remedy = "enable or write a device plugin: `rpl docs plugins/device`"
+        if packages:
+            remedy = f"pip install {' '.join(packages)}"
     told = Diagnostic("device.unknown", f"{fact}; ceilings are unknown", remedy=remedy)
     return ResolvedDevice(None, "unknown", (told,))
 
@@ -149,16 +153,19 @@ def common_model(architecture: str, models: Sequence[DeviceModel]) -> DeviceMode
     """
     first = models[0]
     differing = [name for name in _OPTIONAL if len({getattr(m, name) for m in models}) > 1]
+    memory = _common([m.memory_ceilings for m in models])
+    levels = {c.level for m in models for c in m.memory_ceilings} - {c.level for c in memory}
+    differing += [f"{level}_ceiling" for level in sorted(levels)]
     names = ", ".join(m.name for m in models)
     unknown = (f"{', '.join(differing)} (differs between products)",) if differing else ()
-    no_longer_known: dict[str, Any] = dict.fromkeys(differing)
+    no_longer_known: dict[str, Any] = dict.fromkeys(name for name in differing if name in _OPTIONAL)
     return attrs.evolve(
         first,
         name=architecture,
         product=f"one of {names}",
         chip_ids=tuple(sorted({chip for m in models for chip in m.chip_ids})),
         compute_ceilings=_common([m.compute_ceilings for m in models]),
-        memory_ceilings=_common([m.memory_ceilings for m in models]),
+        memory_ceilings=memory,
         unknown_facts=unknown,
         **no_longer_known,
     )

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RECORDED = ("device",)
 
 _OPTIONS = (
-    click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`."),
+    click.option("--device", metavar="NAME", help="Device family or product, see `rpl devices`."),
     click.option("--json", "as_json", is_flag=True, help="Print the leading document (profile) on stdout."),
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )

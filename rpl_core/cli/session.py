@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.config.settings import Configuration
     from rpl_core.plugins.host import PluginHost
+    from rpl_core.plugins.selection import PluginSelection
 
 
 class Session:
@@ -76,6 +77,7 @@ class Session:
         )
         configuration = self.configuration
         host = create_host(selection, config=configuration.plugin_view(), doubtful=configuration.doubtful())
+        self._refuse_unknown_names(selection, host)
         if configuration.distrust is not None:
             self._tell_ignored(host)
         return host
@@ -92,6 +94,21 @@ class Session:
                 f"ignored: {', '.join(ignored)}. "
                 f"Next: look at it, then `rpl config trust {quote(str(file))}`."
             )
+
+    def _refuse_unknown_names(self, selection: PluginSelection, host: PluginHost) -> None:
+        """A name on the command line that is no plugin is a typing error; one of the settings a warning."""
+        from difflib import get_close_matches
+
+        from rpl_core.errors import UsageError
+
+        names = [name for record in host.records for name in (record.name, record.distribution) if name]
+        for name in selection.unknown_names(host.records):
+            if name in self.disabled_plugins:
+                similar = get_close_matches(name, names, n=1)
+                raise UsageError(
+                    f"--disable-plugin names no plugin: {name[:80]!r}",
+                    next_step=f"did you mean {similar[0]!r}?" if similar else "see `rpl plugins list`",
+                )
 
     @property
     def latest_run(self) -> Path:

@@ -44,9 +44,7 @@ class Setting:
 _VALUE = SettingKind.VALUE
 #: The core's own settings. Plugins add theirs with their options (``rpl_core.interfaces.options``).
 SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "device", text, None, "device family or product, see `rpl plugins list`; default: recognised", _VALUE
-    ),
+    Setting("device", text, None, "device family or product, see `rpl devices`; default: recognised", _VALUE),
     Setting("collector", text, None, "collector to record with; default: the first usable one", _VALUE),
     Setting("runs", at_most(10_000), 3, "timing runs of a profile", _VALUE),
     Setting("roofline", flag, False, "collect hardware counters in separate passes", _VALUE),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rpl_core.plugins.discovery import Candidate
+    from rpl_core.plugins.records import PluginRecord
 
 #: "1" shows every hook call on stderr.
 TRACE_VARIABLE = "RPL_TRACE_PLUGINS"
@@ -66,7 +67,7 @@ class PluginSelection:
         """Whether anything of ``distribution`` may be imported."""
         return self.only_distributions is None or normalized(distribution) in self.only_distributions
 
-    def unknown_names(self, candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    def unknown_names(self, candidates: Iterable[Candidate | PluginRecord]) -> tuple[str, ...]:
         """Disabled names that match no plugin: probably a typing error."""
         known = tuple(candidates)
         return tuple(

@@ -71,7 +71,7 @@ def plan_only(request: ProfileRequest, collector: Collector, host: PluginHost) -
     if request.roofline and device.model is None:
         raise UsageError(
             "--dry-run can't plan counter passes without --device",
-            next_step="add --device NAME (`rpl plugins list` shows them)",
+            next_step="add --device NAME (`rpl devices` lists them)",
         )
     options = request.analysis.options
     plans = [collector.plan(_timing(request, device))]

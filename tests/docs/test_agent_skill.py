@@ -38,7 +38,7 @@ def test_the_help_of_each_command_shows_an_example():
     """Of those that plugins bring; one page holds the help of all."""
     helps = re.split(r"^## rpl ", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     shown = {text.split("\n")[0] for text in helps if f"\n  rpl {text.split(maxsplit=1)[0]}" in text}
-    packages = ROOT / "metapackage" / "src" / "rocm_perf_lab" / "packages.json"
+    packages = ROOT / "plugins" / "rpl_amdgpu" / "src" / "rpl_amdgpu" / "packages.json"
     assert json.loads(packages.read_text())["commands"].keys() <= shown
 
 

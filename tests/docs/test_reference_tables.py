@@ -29,7 +29,7 @@ else:
     import tomli as tomllib
 
 GUIDE = "docs/USER_GUIDE.md"
-_BROUGHT = json.loads((resources.files("rocm_perf_lab") / "packages.json").read_text(encoding="utf-8"))
+_BROUGHT = json.loads((resources.files("rpl_amdgpu") / "packages.json").read_text(encoding="utf-8"))
 #: Commands of plugins, but for those that have a page of their own.
 OF_PLUGINS = set(_BROUGHT["commands"]) - {"att", "llm-optimize", "prompt"}
 

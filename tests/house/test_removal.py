@@ -53,7 +53,7 @@ for words in commands:
     outcomes.append((code, *said))
 print(json.dumps(outcomes))
 """
-PACKAGES = json.loads((ROOT / "metapackage/src/rocm_perf_lab/packages.json").read_text())
+PACKAGES = json.loads((ROOT / "plugins/rpl_amdgpu/src/rpl_amdgpu/packages.json").read_text())
 
 #: What ``rpl analyze`` says without a distribution: exit code, words, whether documents and text are there.
 ANALYZE = {

@@ -139,6 +139,14 @@ def test_a_flag_disables_a_plugin(rpl_site, rpl):
     assert rows["braille"] == "disabled"
 
 
+def test_a_flag_that_names_no_plugin_is_refused(rpl_site, rpl):
+    rpl_site.plugin("braille", RENDERER)
+    code, _, err = rpl("--disable-plugin", "brailel", "plugins", "list")
+    assert code == 64
+    assert "did you mean 'braille'?" in err
+    assert rpl("--disable-plugin", "nosuch", "doctor")[0] == 64
+
+
 def test_the_environment_disables_a_plugin(rpl_site, rpl, monkeypatch):
     rpl_site.plugin("braille", RENDERER)
     monkeypatch.setenv("RPL_PLUGINS_DISABLED", "braille")

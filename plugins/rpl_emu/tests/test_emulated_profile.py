@@ -159,6 +159,12 @@ def test_a_barrier_between_queues_is_a_certain_edge_of_the_graph(laid_out, tmp_p
     graph = json.loads((tmp_path / "out" / "dag.json").read_text())
     assert graph["sync_info"] == "measured_events"
     assert graph["order_known"] is True
+    # Counters of hardware are nothing that an emulated run can have.
+    advised = rpl_cli("analyze", tmp_path / "times.db", "--device", "gfx942-emu", "-o", tmp_path / "named")
+    assert advised.exit_code == 0, advised.stderr
+    (kernel, *_) = json.loads((tmp_path / "named" / "analysis.json").read_text())["kernels"]
+    assert "record-counters" not in {step["advice"] for step in kernel["next_steps"]}
+    assert kernel["remedy"] is None
     assert {"kind": "measured_event", "confidence": "certain", "count": 1} in graph["edges"]
     assert graph["bounds"]["certain_only_ns"] == graph["critical_path_ns"] == 110
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
+from rpl_analysis.text.figures import counted, duration_ns, milliseconds, number, percent, unit_of
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_report.options import SHOWN_KERNELS
 from rpl_report.text.report import TextRenderer
@@ -43,6 +43,12 @@ def shown(rpl_make_rocpd, rpl_cli, rpl_host, tmp_path):
         (number(0.16666), "0.1667"),
         (number(1234567.0), "1,234,567"),
         (milliseconds(56321.4), "56,321 ms"),
+        (counted(1, "dispatch has", "dispatches have"), "1 dispatch has"),
+        (counted(2, "kernel"), "2 kernels"),
+        (unit_of(1216, "wave"), "waves"),
+        (unit_of(1, "wave"), "wave"),
+        (unit_of(2, "GB/s"), "GB/s"),
+        (unit_of(0.5, None), ""),
     ],
 )
 def test_figures_have_few_digits_and_a_unit(text, value):
@@ -55,6 +61,14 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks(shown):
     starts = {line.index(word) for line, word in ((lines[header], "bottleneck"), (lines[header + 1], "un"))}
     assert len(starts) == 1
     assert all(line == line.rstrip() for line in lines)
+
+
+def test_a_column_of_times_has_one_unit_that_of_the_head(shown):
+    text = shown([Launch("short", 0, 900), Launch("long", 1_000_000, 1_433_269_000_000)])
+    table = text.split("\nkernel  ")[1].split("\n\n")[0].splitlines()[1:3]
+    assert "1433 s" in text.split("kernel time")[1].splitlines()[0]
+    assert [row.split()[3] for row in table] == ["s", "s"]
+    assert " ms" not in text.partition("critical path")[0]
 
 
 def test_many_kernels_are_cut_and_counted(shown):

@@ -111,7 +111,9 @@ class AdviceState(str, Enum):
     """What a recording lacks where no label could be given."""
 
     NO_DEVICE = "no_device"
+    UNKNOWN_DEVICE = "unknown_device"  # it is recorded, but no installed plugin knows it
     NO_COUNTERS = "no_counters"
+    MODELLED = "modelled"  # no counters either, and no hardware that could give them
     COUNTERS = "counters"  # there are some, and rules stayed open all the same
 
 
@@ -121,7 +123,8 @@ class Advice:
 
     It is given for kernels with one of ``labels``, if ``rules`` are named only where one of them holds, and
     if all ``conditions`` hold. With a ``state`` it is for kernels that lack that. The label "application"
-    goes with a ``figure``: a share of the makespan, such as "host_idle", from 5 % on.
+    goes with a ``figure``: a share of the makespan, such as "host_idle", from 5 % on. The figure
+    "unknown_order" is for gains that are wide ranges, "plugin_label" for labels that no other advice knows.
 
     ``confirm`` names quantities that would tell whether the step is right; ``confirm_unknown`` stands for
     those that no rule could be tested without. ``command`` is what to run, with ``{command}`` for the user's

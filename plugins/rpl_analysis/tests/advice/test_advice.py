@@ -112,7 +112,7 @@ def test_a_plugin_advises_on_its_own_label(rpl_site, rpl_cli, rpl_make_rocpd, tm
 
 @pytest.mark.parametrize(
     ("words", "advice"),
-    [(("--disable-plugin", "gfx942"), "name-the-device"), ((), "record-counters")],
+    [(("--disable-plugin", "gfx942"), "write-a-device-plugin"), ((), "record-counters")],
 )
 def test_where_nothing_is_known_one_command_would_tell(rpl_cli, rpl_make_rocpd, words, advice, tmp_path):
     launches = [Launch("plain", 1000 * i, 1000 * i + 900, grid=(304 * 4 * 8 * 256, 1, 1)) for i in range(2)]
@@ -120,3 +120,27 @@ def test_where_nothing_is_known_one_command_would_tell(rpl_cli, rpl_make_rocpd, 
     (found,) = json.loads((tmp_path / "o" / "analysis.json").read_text())["kernels"]
     assert found["bottleneck"] == "unclassified"
     assert [step["advice"] for step in found["next_steps"]] == [advice]
+
+
+def test_a_label_whose_plugin_brings_no_advice_leads_to_its_evidence(
+    rpl_site, rpl_cli, rpl_make_rocpd, tmp_path
+):
+    rpl_site.plugin("tiny", _PLUGIN.partition("@hookimpl\ndef rpl_advice")[0])
+    recording = rpl_make_rocpd([Launch("small", 0, 50)])
+    rpl_cli("analyze", recording, "--device", "MI300X", "-o", tmp_path / "o").assert_ok()
+    (found,) = json.loads((tmp_path / "o" / "analysis.json").read_text())["kernels"]
+    assert found["bottleneck"] == "tiny:tiny"
+    assert [step["advice"] for step in found["next_steps"]] == ["read-the-evidence"]
+
+
+@pytest.mark.data
+def test_a_recorded_gpu_that_nobody_knows_is_not_to_be_named(rpl_shared_data, rpl_cli, tmp_path):
+    """Its name would be refused."""
+    recording = rpl_shared_data / "rocpd" / "flydsl-gfx1250-v3"
+    rpl_cli("analyze", recording, "--device", "gfx1250", "-o", tmp_path / "no").assert_exit(69)
+    told = rpl_cli("analyze", recording, "-o", tmp_path / "o").assert_ok()
+    assert "--device" not in told.stdout + told.stderr
+    kernels = json.loads((tmp_path / "o" / "analysis.json").read_text())["kernels"]
+    assert {step["advice"] for kernel in kernels for step in kernel["next_steps"]} == {
+        "write-a-device-plugin"
+    }

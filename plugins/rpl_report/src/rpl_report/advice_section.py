@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import between, duration_ns, marked, percent
+from rpl_analysis.text.figures import between, duration_ns, marked, percent, unit_of
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest
 from rpl_core.text.safety import shorten
 
@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.analysis import ConfirmationPart, NextStepPart, PriorityPart
 
-__all__ = ["AdviceSection"]
+__all__ = ["UNTIMED", "UNTIMED_COMMAND", "AdviceSection"]
 
 _SHOWN = 3
 _NAME_WIDTH = 60
+
+
+#: What a recording of thread traces alone lacks, and what records both.
+UNTIMED = "No kernel is timed, so no gain is known: record a kernel trace beside the thread trace."
+UNTIMED_COMMAND = "rpl profile --deep-analysis -- COMMAND"
 
 
 class AdviceSection(ReportSection):
@@ -55,6 +60,8 @@ def _by_time(request: SectionRequest) -> Iterator[Block]:
     steps = {entry.kernel: entry.next_steps for entry in getattr(analysis, "kernels", ())}
     timed = [entry for entry in getattr(profile, "kernels", ()) if entry.time_share and steps.get(entry.name)]
     if not timed:
+        if not getattr(profile, "kernels", None) and getattr(profile, "untimed_thread_traces", None):
+            yield Paragraph(f"{UNTIMED} Run: {UNTIMED_COMMAND}")
         return
     yield Paragraph("What faster kernels bring is unknown without a critical path. By kernel time:")
     told: dict[str, int] = {}
@@ -121,7 +128,7 @@ def _explained(number: int, step: NextStepPart) -> Iterator[Block]:
 
 
 def _figure(each: ConfirmationPart) -> str:
-    unit = each.unit or ""
+    unit = unit_of(each.value or 0.0, each.unit)
     shown = (
         percent(each.value)
         if unit == "fraction"

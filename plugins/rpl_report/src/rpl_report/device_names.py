@@ -15,7 +15,7 @@ __all__ = ["device_names"]
 
 def device_names(profile: ProfileDocument) -> str | None:
     """Such as "8 x PRODUCT (GPU 2 to 9)"; ``None`` where nothing names a device."""
-    own = profile.gpu.product or profile.gpu.architecture
+    own = profile.gpu.product or profile.gpu.architecture or _traced_family(profile)
     gpus = profile.ranks.gpus if profile.ranks else ()
     if len(gpus) < 2:
         return own
@@ -25,6 +25,13 @@ def device_names(profile: ProfileDocument) -> str | None:
     left_out = profile.ranks.gpus_left_out if profile.ranks else 0
     named = [f"{len(group)} x {name} ({_numbers(group)})" for name, group in groups.items()]
     return ", ".join([*named, *([f"and {left_out} more"] if left_out else [])])
+
+
+def _traced_family(profile: ProfileDocument) -> str | None:
+    """What thread traces say of the GPU where nothing else does."""
+    found = (part.get("architecture") for part in profile.untimed_thread_traces)
+    family = next((name for name in found if name), None)
+    return f"a {family} GPU" if family else None
 
 
 def _numbers(gpus: Sequence[GpuTimePart]) -> str:

@@ -37,6 +37,7 @@ _BEHIND_SHARES = {
     "lds_utilization": "lds_bytes_moved",
 }
 _UNKNOWN_ORDER: Final = "unknown_order"
+_PLUGIN_LABEL: Final = "plugin_label"
 _SUBJECTS = {
     "host_idle": "GPU idle, nothing submitted by the host",
     "sync_idle": "GPU idle, held back by a synchronisation",
@@ -58,6 +59,8 @@ class Known:
     ranks: RanksPart | None
     device: DeviceModel | None
     has_counters: bool
+    architectures: tuple[str, ...] = ()  # as recorded
+    modelled: bool = False
 
 
 def next_steps(known: Known, advice: Sequence[Advice]) -> NextSteps:
@@ -102,7 +105,7 @@ def _closing_ranges(
 
 def _remedy(classification: Classification, known: Known) -> str | None:
     """What records the counters that were missing; ``None`` where none is, or no command helps."""
-    if known.device is None:
+    if known.device is None or known.modelled:
         return None
     unknown = [entry.partition(":")[0] for entry in classification.unknown]
     if not known.has_counters:
@@ -129,6 +132,9 @@ def _steps_of_kernel(
     quantities = known.quantities.get(classification.kernel)
     state = _state(known) if classification.label is BottleneckLabel.UNCLASSIFIED else None
     figures = _figures(classification, quantities)
+    if not any(label in each.labels for each in advice):
+        # A label of a plugin that brings no advice of its own.
+        yield from (_step(each, (), {}, None) for each in advice if _is_about(each, _PLUGIN_LABEL))
     for each in advice:
         if label not in each.labels or each.state is not state:
             continue
@@ -143,8 +149,10 @@ def _steps_of_kernel(
 
 def _state(known: Known) -> AdviceState:
     if known.device is None:
-        return AdviceState.NO_DEVICE
-    return AdviceState.COUNTERS if known.has_counters else AdviceState.NO_COUNTERS
+        return AdviceState.UNKNOWN_DEVICE if known.architectures else AdviceState.NO_DEVICE
+    if known.has_counters:
+        return AdviceState.COUNTERS
+    return AdviceState.MODELLED if known.modelled else AdviceState.NO_COUNTERS
 
 
 def _figures(classification: Classification, quantities: KernelQuantities | None) -> Mapping[str, Metric]:

@@ -62,5 +62,5 @@ def _device_unknown() -> Diagnostic:
         "counters were recorded, but no device model says what they mean",
         Severity.WARNING,
         cause="the recording names no GPU that an installed plugin knows",
-        remedy="name the device with --device, or install its plugin (`rpl plugins list`)",
+        remedy="name the device with --device (`rpl devices` lists the names), or install its plugin",
     )

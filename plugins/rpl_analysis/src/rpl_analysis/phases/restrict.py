@@ -75,7 +75,9 @@ def _said(name: str, left_out: int) -> tuple[Diagnostic, ...]:
     if left_out:
         told = f"{left_out} passes hold no range {shown} and are not used"
         diagnostics.append(
-            Diagnostic("phases.passes_left_out", told, remedy="record all passes with --marker-trace")
+            Diagnostic(
+                "phases.passes_left_out", told, remedy="record all passes with rocprofv3 --marker-trace"
+            )
         )
     return tuple(diagnostics)
 

@@ -43,7 +43,10 @@ def roof_of(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> Roof:
     memory = device.memory_ceiling("hbm", origin)
     compute_share = _compute_share(rates, device, origin)
     if memory is None:
-        memory_share = Metric.unknown("fraction", f"no {origin.value} HBM ceiling is known for {device.name}")
+        reason = f"no {origin.value} HBM ceiling is known for {device.name}"
+        if device.unknown_facts and origin is CeilingOrigin.SPEC:
+            reason += f", {device.product}; name the product with --device"
+        memory_share = Metric.unknown("fraction", reason)
     else:
         memory_share = scaled(rates.gbps, 1 / memory.peak_gbps, "fraction", "GB/s / ceiling", memory.source)
     return Roof(

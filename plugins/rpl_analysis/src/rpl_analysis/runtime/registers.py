@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_core.model.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def _told(trace: Trace, facts: Architecture) -> Diagnostic:
     count = len(trace.kernels)
     return Diagnostic(
         "kernel.impossible_registers",
-        f"{count} kernels have VGPR counts of which some can't be allocated; all of them count as unknown",
+        f"{counted(count, 'kernel has', 'kernels have')} VGPR counts of which some can't be "
+        "allocated; all of them count as unknown",
         cause=f"the profiler release miscounts registers on {facts.name}",
         remedy="read the counts from the code objects, or record with a newer profiler",
         where=Path(trace.source.paths[-1]).name if trace.source.paths else None,

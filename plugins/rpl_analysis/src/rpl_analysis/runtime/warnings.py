@@ -9,6 +9,7 @@ import numpy as np
 from rpl_analysis.contracts.stability import StabilityClass
 from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 from rpl_analysis.runtime.timing import TimeSource
+from rpl_analysis.text.figures import counted
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
@@ -41,7 +42,7 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
         diagnostics.append(
             Diagnostic(
                 "dispatch.zero_duration",
-                f"{zero} dispatches have a duration of zero",
+                f"{counted(zero, 'dispatch has', 'dispatches have')} a duration of zero",
                 cause="timestamps rounded by a spreadsheet, or a clock too coarse for the kernel",
                 remedy="record again, or take the file as the profiler wrote it",
                 count=zero,
@@ -51,7 +52,7 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
         diagnostics.append(
             Diagnostic(
                 "dispatch.negative_duration",
-                f"{negative} dispatches end before they start and are left out of all times",
+                f"{counted(negative, 'dispatch ends', 'dispatches end')} before the start: in no time",
                 cause="a clock conversion error of the profiler",
                 count=negative,
             )
@@ -72,8 +73,9 @@ def _outliers(times: Mapping[str, KernelTime]) -> list[Diagnostic]:
     return [
         Diagnostic(
             "dispatch.outlier",
-            f"{len(slow)} kernels have a dispatch of at least {OUTLIER_RATIO:g} times their median; the "
-            f"largest excess: {worst.max_ns} ns against a median of {worst.median_ns:g} ns in {called}",
+            f"{counted(len(slow), 'kernel has', 'kernels have')} a dispatch of at least "
+            f"{OUTLIER_RATIO:g} times the median; "
+            f"the largest excess: {worst.max_ns} ns against a median of {worst.median_ns:g} ns in {called}",
             cause="a cold start, another process on the GPU, or launches of different sizes",
             remedy="look at the median beside the mean, and repeat with more --runs",
             severity=Severity.INFO,

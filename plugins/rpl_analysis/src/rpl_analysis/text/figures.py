@@ -25,6 +25,22 @@ def duration_ns(value: float | None) -> str:
     return f"{value:.4g} ns"
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things with its noun, and its verb where there is one: "1 kernel has", "2 kernels have"."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+#: Units that are things, and so have a plural.
+_THINGS = ("wave", "lane", "conflict", "cycle", "request", "launch")
+
+
+def unit_of(value: float, unit: str | None) -> str:
+    """As it stands behind the figure: "1 wave", "1,216 waves"; a share has none."""
+    if unit not in _THINGS or value == 1:
+        return unit or ""
+    return f"{unit}es" if unit == "launch" else f"{unit}s"
+
+
 def between(*ends: str) -> str:
     """A range of which the ends are shown; one end where they read alike."""
     return " to ".join(dict.fromkeys(ends))
@@ -42,6 +58,12 @@ def faster_application(answer: SpeedupForecastPart) -> str:
     ends = (answer.application_gain_ns,) if most is None else (answer.application_gain_ns, most)
     recorded = answer.application_ns + answer.application_gain_ns
     return between(*(times_as_fast(recorded, gain) for gain in ends))
+
+
+def duration_unit(largest_ns: float) -> tuple[str, float]:
+    """Unit, and its size in ns, for durations that stand together: that of the largest."""
+    units = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
+    return next((unit for unit in units if largest_ns >= unit[1]), ("ns", 1.0))
 
 
 def percent(value: float | None, digits: int = 1) -> str:

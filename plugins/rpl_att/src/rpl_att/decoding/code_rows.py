@@ -143,7 +143,7 @@ def _listed(source: CodeSource | None, code_object: int) -> Listing:
     if source is None and code_object == 0:
         raise BadDataError(
             "the trace has absolute addresses, and no results beside it say where the code was loaded",
-            next_step="record with --output-format json and keep the files together",
+            next_step="record with rocprofv3 --output-format json and keep the files together",
         )
     if source is None:
         raise BadDataError(f"code object {code_object} is not beside the trace")

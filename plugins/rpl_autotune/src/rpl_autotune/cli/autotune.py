@@ -38,7 +38,7 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="Unit of --time-regex.",
 )
-@click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`.")
+@click.option("--device", metavar="NAME", help="Device family or product, see `rpl devices`.")
 @click.option("--collector", metavar="NAME", help="Collector to record with.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="Runs of each configuration (default 3).")
 @click.option("--time-limit", type=_SECONDS, metavar="S", help="Seconds that one run may take (default 600).")

@@ -91,7 +91,7 @@ class _DaskWorkers(Workers):
         if several:
             raise UsageError(
                 f"the worker {several[0]} offers several GPUs, and jobs would run beside each other",
-                next_step=f"start one worker per GPU, each with --resources {_RESOURCE}=1",
+                next_step=f"start one `dask worker` per GPU, each with --resources {_RESOURCE}=1",
             )
         for address in gpus.keys() - set(self._addresses.values()):
             self._addresses[self._name(address, gpus[address])] = address

@@ -157,7 +157,7 @@ _LOOP = (
     click.option("--force", is_flag=True, help="Judge even if the baseline's CV is above 10 %."),
 )
 _MEASUREMENT = (
-    click.option("--device", metavar="NAME", help="Device family or product, see `rpl plugins list`."),
+    click.option("--device", metavar="NAME", help="Device family or product, see `rpl devices`."),
     click.option(
         "--metric",
         metavar="NAME",

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
+    from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_core.cli.session import Session
+    from rpl_core.errors import RplError
     from rpl_report.documents import LazyDocuments
 
 
@@ -41,6 +43,8 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
     directory = directory or session.latest_run
     contributions = session.host.catalog.documents().contributions
     analysis = stored_document(directory, "analysis", contributions)
+    if not analysis.kernels:
+        raise _nothing_to_explain(directory, stored_documents(directory, contributions).get("profile"))
     label = _find(analysis, kernel, directory)
     if as_json:
         session.output.json(label.model_dump(mode="json"))
@@ -77,13 +81,28 @@ def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, sh
         yield section_text(section, asked.width)
 
 
+def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> RplError:
+    """Labels need times: what a recording without them holds instead."""
+    from rpl_core.errors import MissingError
+    from rpl_core.text.safety import readable
+    from rpl_report.advice_section import UNTIMED_COMMAND
+
+    traced = [
+        str(part["kernel"]) for part in getattr(profile, "untimed_thread_traces", ()) if part.get("kernel")
+    ]
+    if traced:
+        return MissingError(
+            f"{directory} holds thread traces alone, of {readable(traced[0], 80)}: labels need kernel times",
+            next_step=f"see `rpl report {directory}` for the trace; {UNTIMED_COMMAND} records both",
+        )
+    return MissingError(f"the analysis in {directory} holds no kernel")
+
+
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
     from rpl_analysis.text.distinct import named_few
     from rpl_analysis.text.names import names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
 
-    if not analysis.kernels:
-        raise MissingError(f"the analysis in {directory} holds no kernel")
     if name is None:
         return analysis.kernels[0]
     meant = set(names_like(name, [entry.kernel for entry in analysis.kernels]))

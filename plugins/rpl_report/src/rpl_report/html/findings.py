@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.text.figures import between, marked
+from rpl_analysis.text.figures import between, marked, unit_of
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
+from rpl_report.advice_section import UNTIMED, UNTIMED_COMMAND
 from rpl_report.html.figures import duration, factor, share
 from rpl_report.html.kernel_identity import by_time, label_text
 
@@ -77,7 +78,7 @@ def findings_of(
     ranked: Iterable[Finding] = (*ranges, *gained)
     if dag.status != "available":
         ranked = _of_most_time(profile, analysis, names)
-    others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(dag))
+    others = (_shift(dag, names), _hidden(profile, dag, names), _untimed(profile, dag))
     return (*_advised(ranked, analysis), *(finding for finding in others if finding is not None))
 
 
@@ -162,7 +163,8 @@ def _confirmation(each: ConfirmationPart) -> str:
         return f"{each.quantity}, not recorded{counters}"
     if each.unit == "fraction":
         return f"{each.quantity} {share(each.value)}"
-    return f"{each.quantity} {marked(each.value, each.exactness, each.upper)} {each.unit or ''}".rstrip()
+    figure = marked(each.value, each.exactness, each.upper)
+    return f"{each.quantity} {figure} {unit_of(each.value, each.unit)}".rstrip()
 
 
 def _best_gain(
@@ -293,8 +295,10 @@ def _hidden(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> F
     )
 
 
-def _untimed(dag: DagDocument) -> Finding | None:
+def _untimed(profile: ProfileDocument, dag: DagDocument) -> Finding | None:
     if dag.status == "available":
         return None
     reason = readable(dag.reason or "unknown", 400)
-    return Finding("No critical path.", f"{reason[:1].upper()}{reason[1:]}.", "#path")
+    only_traced = not profile.kernels and profile.untimed_thread_traces
+    advice = (f"Next: {UNTIMED}", f"Run: {UNTIMED_COMMAND}") if only_traced else ()
+    return Finding("No critical path.", f"{reason[:1].upper()}{reason[1:]}.", "#path", advice=advice)

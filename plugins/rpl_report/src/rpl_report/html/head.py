@@ -105,11 +105,7 @@ def _device(profile: ProfileDocument) -> str | None:
     known, model = device_names(profile), profile.provenance and profile.provenance.device
     if known is not None and known == profile.gpu.product and model == profile.gpu.architecture:
         return f"a {model} GPU"
-    if known is not None:
-        return known
-    found = (part.get("architecture") for part in profile.untimed_thread_traces)
-    family = next((name for name in found if name), None)
-    return f"a {family} GPU" if family else None
+    return known
 
 
 def _facts(profile: ProfileDocument) -> list[str]:
@@ -182,7 +178,7 @@ def _runtime(profile: ProfileDocument) -> Figure:
     note = "sum over all dispatches"
     if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
         low, high = profile.runtime_range_ms
-        note = f"estimate from counter passes: {low:.4g} to {high:.4g} ms"
+        note = f"estimate from counter passes: {between(f'{low:.4g}', f'{high:.4g}')} ms"
     elif profile.stability.cv is not None:
         note += f", mean of runs, CV {share(profile.stability.cv, 2)} ({profile.stability.classification})"
     return Figure("Kernel time", duration(profile.runtime_ms * 1e6), note)

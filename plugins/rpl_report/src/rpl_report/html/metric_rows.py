@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import unit_of
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
@@ -78,7 +79,7 @@ def _with_unit(value: float, unit: str) -> str:
         return q.flops(value / 1e9).removesuffix("/s")
     if unit in ("GB/s", "GFLOP/s"):
         return q.bytes_per_s(value) if unit == "GB/s" else q.flops(value)
-    return f"{q.plain(value)} {unit}"
+    return f"{q.plain(value)} {unit_of(value, unit)}"
 
 
 def _how(metric: MetricDoc) -> str:

@@ -90,9 +90,11 @@ def page_of(request: RenderRequest) -> Page:
         path_first=request.path_first,
         without_work=without_work,
         head=head_of(profile, dag, names, request),
-        findings=() if without_work else findings_of(profile, dag, analysis, names),
+        findings=()
+        if without_work and not profile.untimed_thread_traces
+        else findings_of(profile, dag, analysis, names),
         timeline=timeline_view(request.timeline, request.timeline_reason, names, colours),
-        path=path_view(dag, names, colours),
+        path=path_view(dag, names, colours, documents.profile.stability.runs or 1),
         forecasts=forecast_view(dag, names, colours),
         kernels=kernel_table(profile, dag, analysis, names, colours),
         light=light_view(profile, roofline, names, colours),

@@ -95,6 +95,7 @@ class PathView:
     processes: tuple[ProcessPart, ...] = ()
     sync_info: str = ""
     run_number: int = 0
+    runs: int = 1
 
 
 _SYNC_INFO = {
@@ -125,7 +126,7 @@ def dependency_name(kind: str) -> str:
     return _DEPENDENCIES.get(kind) or readable(kind.replace("_", " "), 40)
 
 
-def path_view(dag: DagDocument, names: KernelNames, colours: Colours) -> PathView:
+def path_view(dag: DagDocument, names: KernelNames, colours: Colours, runs: int) -> PathView:
     if dag.status != "available":
         return PathView(reason=readable(dag.reason or "unknown", 400))
     on_path = {(edge.kind, edge.confidence): edge.count for edge in dag.path_edges}
@@ -146,6 +147,7 @@ def path_view(dag: DagDocument, names: KernelNames, colours: Colours) -> PathVie
         processes=dag.processes[:_ROWS_SHOWN] if len(dag.processes) > 1 else (),
         sync_info=_SYNC_INFO.get(dag.sync_info or "none", "unknown"),
         run_number=(dag.run or 0) + 1,
+        runs=runs,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.figures import UNKNOWN, marked, milliseconds, percent
+from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, percent
 from rpl_analysis.text.fit import fit_table, wrap_lines
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
@@ -91,7 +91,8 @@ def _head(profile: ProfileDocument, request: RenderRequest) -> str:
         lines.append(("range", f"only the work that ranges called {profile.range[:60]!r} launched"))
     if profile.incomplete:
         lines.append(("incomplete", profile.incomplete))
-    return "\n".join(f"{label:<12}{printable(text)}" for label, text in lines)
+    width = max(12, max(len(label) for label, _ in lines) + 1)
+    return "\n".join(f"{label:<{width}}{printable(text)}" for label, text in lines)
 
 
 def _hosts(profile: ProfileDocument) -> str:
@@ -110,10 +111,11 @@ def _launches(launches: float, kernels: int) -> str:
 def _runtime(profile: ProfileDocument) -> str:
     if profile.runtime_ms is None:
         return f"unknown: {profile.runtime_reason}"
-    text = milliseconds(profile.runtime_ms)
+    text = duration_ns(profile.runtime_ms * 1e6)
     if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
         low, high = profile.runtime_range_ms
-        text += f" (estimate, {low:.4g} to {high:.4g} ms over the counter passes)"
+        ends = between(f"{low:.4g}", f"{high:.4g}")
+        text += f" (estimate, {ends} ms over the counter passes)"
     return f"{text}  [{profile.runtime_source}]"
 
 

@@ -100,7 +100,7 @@ def _plan_counters(request: CollectRequest) -> PassPlan | None:
     if request.device is None:
         raise UsageError(
             "counter passes need a device: its counter map says what one pass can hold",
-            next_step="add --device NAME; `rpl plugins list` shows who knows devices",
+            next_step="add --device NAME; `rpl devices` lists them",
         )
     for name in request.counters:
         if not _COUNTER_NAME.fullmatch(name):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.text.figures import counted
 from rpl_core.model.calls import CallKind, HostApi
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
@@ -37,7 +38,8 @@ def _unknown_calls(trace: Trace) -> Iterator[Diagnostic]:
         names = [name for name, strange in zip(trace.api_functions, unknown, strict=True) if strange]
         yield Diagnostic(
             "graph.unknown_calls",
-            f"{calls} API calls have no known meaning, such as {names[0]}: their waits are not in the graph",
+            f"{counted(calls, 'API call has', 'API calls have')} no known meaning, "
+            f"such as {names[0]}: their waits are not in the graph",
             cause=f"the reader {trace.source.reader} does not say what the functions of this runtime mean",
             remedy="use a reader that gives them (`Trace.api_meanings`): `rpl plugins list` shows them",
             severity=Severity.WARNING,
@@ -60,7 +62,7 @@ def _missing_sync(graph: ExecutionGraph, api: HostApi) -> Iterator[Diagnostic]:
             "graph.no_arguments",
             "the API calls have no arguments: waits for one stream or event can't be resolved",
             cause="CSV traces hold the names and times of calls only",
-            remedy="record with --output-format rocpd",
+            remedy="record with rocprofv3 --output-format rocpd, or with rpl profile",
             severity=Severity.INFO,
         )
     if lanes:
@@ -103,7 +105,7 @@ def _contradictions(graph: ExecutionGraph) -> Iterator[Diagnostic]:
     if dropped:
         yield Diagnostic(
             "graph.inconsistent_edges",
-            f"{dropped} dependencies contradict the clock and were dropped",
+            f"{counted(dropped, 'dependency contradicts', 'dependencies contradict')} the clock: dropped",
             cause="clock conversion errors between host and GPU, or a program that breaks the rule",
             severity=Severity.INFO,
             count=dropped,
@@ -111,8 +113,8 @@ def _contradictions(graph: ExecutionGraph) -> Iterator[Diagnostic]:
     if graph.chain_overlaps:
         yield Diagnostic(
             "graph.chain_overlap",
-            f"{graph.chain_overlaps} nodes overlap their predecessor in the same stream or queue "
-            "and hang on the last one that had ended",
+            f"{counted(graph.chain_overlaps, 'node overlaps', 'nodes overlap')} a predecessor in the same "
+            "stream or queue; the last one that had ended counts",
             cause="several streams share the queue, or clock inaccuracies of the firmware",
             severity=Severity.INFO,
             count=graph.chain_overlaps,
@@ -120,7 +122,8 @@ def _contradictions(graph: ExecutionGraph) -> Iterator[Diagnostic]:
     if graph.submission_disagreements:
         yield Diagnostic(
             "graph.submission_order",
-            f"{graph.submission_disagreements} neighbours in a stream began in another order than submitted",
+            f"{counted(graph.submission_disagreements, 'neighbour')} in a stream began in another order than "
+            "submitted",
             cause="threads share the stream, or branches of a graph launch",
             severity=Severity.INFO,
             count=graph.submission_disagreements,

@@ -116,7 +116,7 @@ def _unreadable(path: Path, reason: object) -> BadDataError:
     return BadDataError(
         f"{path} can't be read as JSON: {reason}",
         cause="the file was cut off, or the profiled program ended while it was written",
-        next_step="record again, with `--output-format rocpd` where it exists",
+        next_step="record again, with `rocprofv3 --output-format rocpd` where it exists",
     )
 
 
