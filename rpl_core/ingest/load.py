@@ -92,6 +92,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
     if manifest.recordings:
         return _load_analysed(directory, manifest, readers)
     parts = [_load_pass(directory, entry, readers) for entry in manifest.passes if entry.state == "complete"]
+    finished = manifest.state in ("complete", "recorded")
     traces = tuple(trace for part in parts for trace in part.traces)
     process_ms = tuple(entry.process_ms for entry in manifest.passes if entry.process_ms is not None)
     if not traces and not process_ms:
@@ -113,7 +114,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
             *([_NOT_CLEANED] if manifest.state == "running" else []),
             *(d for part in parts for d in part.diagnostics),
         ),
-        incomplete=None if manifest.state == "complete" else manifest.reason or "the run did not finish",
+        incomplete=None if finished else manifest.reason or "the run did not finish",
         counters_missing=_why_no_counters(manifest),
         files=((directory / MANIFEST,),),
     )
