@@ -53,7 +53,12 @@ class Progress:
 
     def __init__(self, steps: int) -> None:
         self._steps, self._number = steps, 0
-        self.preparing, self.working = 0.0, 0.0
+        self.preparing, self._begin = 0.0, time.monotonic()
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the demo began."""
+        return time.monotonic() - self._begin
 
     @contextmanager
     def step(self, title: str, *, prepares: bool = False) -> Iterator[None]:
@@ -64,8 +69,6 @@ class Progress:
         took = time.monotonic() - begin
         if prepares:
             self.preparing += took
-        else:
-            self.working += took
         say(f"      {took:.1f} s\n")
 
 
@@ -187,8 +190,7 @@ def _report(run: Path, folder: Path) -> None:
 
 
 def _tell(folder: Path, progress: Progress) -> None:
-    total = progress.preparing + progress.working
-    say(f"{progress.working:.0f} s, and {progress.preparing:.0f} s for builds: {total:.0f} s in all.")
+    say(f"{progress.passed:.0f} s in all, {progress.preparing:.0f} s of it for builds.")
     say("Nothing of it was measured on a GPU: times are modelled bounds or synthetic, and say so.\n")
     documents = sorted(path.parent for path in folder.glob("*/profile.json"))
     say(f"report      {folder / 'report.html'}")

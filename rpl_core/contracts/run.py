@@ -41,11 +41,14 @@ class PassEntry(Part):
 
 
 class RunManifest(Part):
-    """What was run, with what, and what came of it. ``state`` "incomplete" can still be analysed."""
+    """What was run, with what, and what came of it. ``state`` "incomplete" can still be analysed.
+
+    "recorded": every pass finished, the documents are not written yet; then it is "complete".
+    """
 
     schema_version: str = Field(default="1.0", pattern=r"^1\.[0-9]+$")
     tool_version: str
-    state: Literal["running", "complete", "incomplete"]
+    state: Literal["running", "recorded", "complete", "incomplete"]
     reason: str | None = None
     created_utc: str
     command: Annotated[tuple[str, ...], FailFast()]

@@ -8,15 +8,18 @@ can't be compared; what that leaves open counts as repeated runs until the user 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
 from rpl_core.model.trace import TraceRole
+from rpl_core.text.safety import shorten
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
@@ -33,12 +36,76 @@ def by_evidence(recording: Recording) -> Recording:
     lives = [_life(run) for run in runs]
     groups = _groups(runs, lives)
     merged = tuple(merge_traces([runs[i] for i in group]) for group in groups)
+    if len(merged) > 1:
+        require_one_device(recording)
+        _require_repeats([run for run in merged if len(run.dispatches)])
     return _with_runs(recording, merged, _assumed(groups, lives))
 
 
 def as_ranks(recording: Recording) -> Recording:
     """The user's word: all are processes of one run."""
     return _with_runs(recording, (merge_traces(recording.timing_runs),) if recording.timing_runs else ())
+
+
+def require_one_device(recording: Recording) -> None:
+    """Raise ``BadDataError`` for traces of different GPUs, which nothing makes runs of one program."""
+    known = [(trace, found) for trace in recording.traces if (found := _architectures(trace))]
+    one, left = known[0] if known else (None, ())
+    for other, right in known:
+        if one is not None and left != right:
+            raise BadDataError(
+                f"{_place(one)} and {_place(other)} were recorded on different GPUs"
+                f" ({', '.join(left)} and {', '.join(right)}), so they are not runs of one program",
+                next_step="analyse each by itself, or compare programs, not GPUs",
+            )
+
+
+def _architectures(trace: Trace) -> tuple[str, ...]:
+    """Of the GPUs that executed work."""
+    used = {int(agent) for agent in set(trace.dispatches.agent.tolist()) if agent >= 0}
+    names = {trace.agents[index].architecture for index in used if trace.agents[index].kind == "GPU"}
+    return tuple(sorted(name for name in names if name))
+
+
+def _require_repeats(runs: Sequence[Trace]) -> None:
+    """Raise ``BadDataError`` for runs that launch other kernels, or the same another number of times.
+
+    Repeated runs of one program launch the same; what does not is another program, or one of its processes.
+    """
+    counted = [(run, _launches(run)) for run in runs]
+    for other, launched in counted[1:]:
+        first, expected = counted[0]
+        if launched == expected:
+            continue
+        only = sorted(expected.keys() ^ launched.keys())
+        differing = sorted(
+            name for name in expected.keys() & launched.keys() if expected[name] != launched[name]
+        )
+        name = shorten((only or differing)[0], 60)
+        what = (
+            f"{len(only)} kernels are in one of them only, such as {name}"
+            if only
+            else f"{name} was launched {expected[differing[0]]} and {launched[differing[0]]} times"
+        )
+        raise BadDataError(
+            f"{_place(first)} and {_place(other)} are not runs of one program: {what}",
+            cause="two programs lie in one folder, or processes of one run whose clocks don't tell",
+            next_step="analyse each by itself, or say what they are: --ranks (processes of one run), or"
+            " --each-is-a-run (repeated runs of a program that varies)",
+        )
+
+
+def _place(trace: Trace) -> str:
+    return trace.source.paths[0] if trace.source.paths else "a recording"
+
+
+def _launches(trace: Trace) -> Counter[str]:
+    counts = np.bincount(trace.dispatches.kernel[trace.dispatches.kernel >= 0], minlength=len(trace.kernels))
+    launched: Counter[str] = Counter()
+    for kernel, count in zip(trace.kernels, counts.tolist(), strict=True):
+        if count:
+            launched[kernel.name] += count
+    return launched
 
 
 def require_one_program(recording: Recording) -> None:

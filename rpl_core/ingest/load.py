@@ -13,7 +13,7 @@ import numpy as np
 from rpl_core.errors import BadDataError, MissingError, PluginError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
-from rpl_core.ingest.executions import as_ranks, by_evidence, require_one_program
+from rpl_core.ingest.executions import as_ranks, by_evidence, require_one_device, require_one_program
 from rpl_core.ingest.files import expand
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
@@ -64,7 +64,10 @@ def load_recording(
     if len(set(read)) < len(read):
         fact = f"{next(path for path in read if read.count(path) > 1)} is named twice"
         raise UsageError(fact, cause="it would count as two runs", next_step="name each recording once")
-    return _joined(parts)
+    joined = _joined(parts)
+    if not ranks:
+        require_one_device(joined)
+    return joined
 
 
 def _joined(parts: Sequence[Recording]) -> Recording:
@@ -89,6 +92,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
     if manifest.recordings:
         return _load_analysed(directory, manifest, readers)
     parts = [_load_pass(directory, entry, readers) for entry in manifest.passes if entry.state == "complete"]
+    finished = manifest.state in ("complete", "recorded")
     traces = tuple(trace for part in parts for trace in part.traces)
     process_ms = tuple(entry.process_ms for entry in manifest.passes if entry.process_ms is not None)
     if not traces and not process_ms:
@@ -110,7 +114,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
             *([_NOT_CLEANED] if manifest.state == "running" else []),
             *(d for part in parts for d in part.diagnostics),
         ),
-        incomplete=None if manifest.state == "complete" else manifest.reason or "the run did not finish",
+        incomplete=None if finished else manifest.reason or "the run did not finish",
         counters_missing=_why_no_counters(manifest),
         files=((directory / MANIFEST,),),
     )

@@ -107,7 +107,7 @@ def record_application(
             _execute_counter_passes(session, request, host)
         if session.failure is None:
             _record_follow_ups(session, request.analysis, host)
-        session.finish(None)
+        session.finish(None, documents_follow=True)
     except (InterruptedRunError, KeyboardInterrupt):
         raise session.interrupted() from None
     finished = any(entry.state == "complete" for entry in run.manifest.passes)

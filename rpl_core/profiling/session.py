@@ -103,11 +103,11 @@ class ProfileSession:
             next_step=f"analyse it with `rpl analyze {self.run.path}`",
         )
 
-    def finish(self, reason: str | None) -> None:
+    def finish(self, reason: str | None, *, documents_follow: bool = False) -> None:
         """Close the run directory and tell the plugins."""
         if reason is None and self.failure is not None:
             reason = self.failure.fact
-        self.run.finish(reason, diagnostic_docs(self.diagnostics))
+        self.run.finish(reason, diagnostic_docs(self.diagnostics), documents_follow=documents_follow)
         state = RunState.COMPLETE if reason is None else RunState.INCOMPLETE
         self.relay.run_finished(self.info, RunOutcome(state, reason))
 

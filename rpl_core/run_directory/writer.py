@@ -84,9 +84,15 @@ class RunDirectory:
         """Record a pass that gave nothing usable; its log, if any, stays under ``artifacts/logs``."""
         self._replace_pass(name, state="failed", error=encodable(error), exit_status=exit_status)
 
-    def finish(self, reason: str | None, diagnostics: tuple[DiagnosticDoc, ...] = ()) -> None:
-        """Mark the run complete, or incomplete with ``reason``."""
-        state = "complete" if reason is None else "incomplete"
+    def finish(
+        self,
+        reason: str | None,
+        diagnostics: tuple[DiagnosticDoc, ...] = (),
+        *,
+        documents_follow: bool = False,
+    ) -> None:
+        """Mark the run complete, or incomplete with ``reason``; "recorded" where ``documents_follow``."""
+        state = ("recorded" if documents_follow else "complete") if reason is None else "incomplete"
         self._update(state=state, reason=reason and encodable(reason), diagnostics=diagnostics)
 
     def _artefact(self, name: str) -> ArtefactEntry:
@@ -106,6 +112,16 @@ class RunDirectory:
 
     def _save(self) -> None:
         write_atomic(self.path / MANIFEST, self.manifest.model_dump_json(indent=2) + "\n")
+
+
+def mark_complete(path: Path) -> None:
+    """Say of a recorded run that its documents are written; any other run stays as it is."""
+    from rpl_core.run_directory.reader import load_manifest
+
+    manifest = load_manifest(path)
+    if manifest.state == "recorded":
+        complete = manifest.model_copy(update={"state": "complete"})
+        write_atomic(path / MANIFEST, complete.model_dump_json(indent=2) + "\n")
 
 
 def make_empty(path: Path) -> None:

@@ -106,7 +106,7 @@ def test_in_a_counter_pass_keeps_the_times(workplace, rpl_standin_rocprofv3, rpl
     assert document["roofline"] is None
 
 
-def test_during_the_analysis_the_recording_is_complete(
+def test_a_profile_that_ends_before_its_documents_are_written_is_recorded_and_not_complete(
     workplace, rpl_standin_rocprofv3, rpl_cli, monkeypatch
 ):
     def interrupt(*_, **__):
@@ -116,8 +116,9 @@ def test_during_the_analysis_the_recording_is_complete(
         patch.setattr("rpl_core.pipeline.analyse", interrupt)
         outcome = rpl_cli("profile", "--runs", "1", "./kernel_binary").assert_exit(130)
     assert "interrupted" in outcome.stderr
-    assert manifest(workplace)["state"] == "complete"
+    assert manifest(workplace)["state"] == "recorded"
     rpl_cli("analyze", run_directory(workplace)).assert_ok()
+    assert manifest(workplace)["state"] == "complete"
     assert (run_directory(workplace) / "profile.json").is_file()
 
 

@@ -30,7 +30,10 @@ def settled(*traces):
         ((lived(0, 10, pid=1), lived(5, 20, pid=2)), [[1, 2]]),
         ((lived(0, 10, pid=1), lived(10, 20, pid=2)), [[1], [2]]),
         ((lived(0, 100, pid=1), lived(10, 20, pid=2), lived(50, 60, pid=3)), [[1, 2, 3]]),
-        ((lived(0, 10, pid=1), lived(20, 30, pid=2), lived(5, 9, pid=3)), [[1, 3], [2]]),
+        (
+            (lived(0, 10, pid=1), lived(20, 30, pid=2), lived(5, 9, pid=3), lived(25, 29, pid=4)),
+            [[1, 3], [2, 4]],
+        ),
         # One number can't be two processes at the same time.
         ((lived(0, 10, pid=1), lived(5, 20, pid=1)), [[1], [1]]),
         # Without lifetimes the work tells.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +106,21 @@ def test_the_mix_finds_loops_and_leaves_padding_out(rpl_cli, program):
     (mix,) = json.loads(ran.stdout)["functions"]
     assert mix["instructions"] == 3
     assert mix["loops"] == [{"head": 0, "end": 4, "classes": {"branch": 1, "valu.add.f32": 1}}]
+
+
+def test_the_mix_of_a_program_is_that_of_the_code_it_carries(rpl_cli, program, tmp_path, monkeypatch):
+    """An executable holds its code in a bundle: what abi-diff reads of it is what is decoded."""
+    objects = tuple(
+        SimpleNamespace(architecture=name, elf=name.encode()) for name in ("gfx90a", "gfx942", "gfx942")
+    )
+    monkeypatch.setattr("rpl_codeobject.reading.read.read_code_objects", lambda _path: objects)
+    (tmp_path / "app").write_bytes(b"a program")
+    code = [{"at": 0, "opcode": "s_endpgm", "class": "internal"}]
+    program(0, json.dumps({"k": {"kernel": True, "instructions": code}}))
+    ran = rpl_cli("isa-mix", tmp_path / "app", "--json").assert_ok()
+    assert [mix["name"] for mix in ran.json()["functions"]] == ["k", "k"]
+    monkeypatch.setattr("rpl_codeobject.reading.read.read_code_objects", lambda _path: objects[:1])
+    assert "holds code for gfx90a" in rpl_cli("isa-mix", tmp_path / "app").assert_exit(65).stderr
 
 
 #: What a launch of vecCopy executes for each of its waves; of classes that no counter asks for, nothing.

@@ -164,3 +164,20 @@ def test_without_the_tool_the_remedy_is_told(rpl_cli, tmp_path, monkeypatch):
     ran = rpl_cli("isolate", "--", "true")
     assert ran.exit_code == 69
     assert "cmake --build build" in ran.stderr
+
+
+@pytest.mark.parametrize("by", ["environment", "file"])
+def test_doctor_sees_the_build_folder_that_the_commands_see(rpl_cli, tmp_path, monkeypatch, by) -> None:
+    folder = tmp_path / "build"
+    for part in ("isolate/librpl_isolate.so", "replay/rpl-replay"):
+        (folder / "native" / part).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "native" / part).touch()
+    monkeypatch.delenv("RPL_NATIVE_FOLDER", raising=False)
+    if by == "environment":
+        monkeypatch.setenv("RPL_NATIVE_FOLDER", str(folder))
+    else:
+        (tmp_path / "rpl.toml").write_text(f'native-folder = "{folder}"\n')
+    found = rpl_cli("doctor", "--json", cwd=tmp_path).json()
+    for check in ("capture-tool", "replayer"):
+        assert found[check]["status"] == "ok", found[check]
+        assert str(folder) in found[check]["found"]

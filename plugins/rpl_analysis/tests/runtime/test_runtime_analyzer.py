@@ -12,7 +12,7 @@ from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.origin import Exactness
+from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace
 
@@ -33,6 +33,14 @@ def test_runtime_is_the_mean_over_runs_of_summed_dispatch_time():
     assert application.runtime.exactness is Exactness.EXACT
     assert application.run_totals_ms == (300e-6, 400e-6)
     assert application.launches == 2
+
+
+def test_modelled_times_are_exact_in_no_way():
+    facts = analyse(make_trace([("a", 0, 100)], origin=Origin.MODELLED)).facts
+    application = facts[APPLICATION_TIME]
+    assert application.runtime_source.startswith("modelled: ")
+    assert application.runtime.exactness is Exactness.ESTIMATE
+    assert facts[KERNEL_TIMES]["a"].exactness is Exactness.ESTIMATE
 
 
 def test_kernel_figures_over_runs_are_hand_computed():

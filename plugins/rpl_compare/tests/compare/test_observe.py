@@ -17,6 +17,7 @@ from rpl_compare.comparison.judging import EXIT_CODES
 from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Method, Outcome, Statistic, Verdict
 from rpl_compare.comparison.samples import observe, observe_process, samples_of
 from rpl_compare.comparison.side import Loaded, make_side
+from rpl_core.contracts.common import ArtefactDoc
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
@@ -204,3 +205,22 @@ def test_a_makespan_with_calls_against_one_without_is_not_judged() -> None:
     assert "--no-api" in (told.remedy or "")
     kernels = compare_unpaired(base, new, attrs.evolve(request, kernels=("",)))
     assert kernels.gate.outcome is Outcome.PASS
+
+
+def test_files_that_every_run_of_a_machine_has_are_no_shared_recording() -> None:
+    """A CSV set holds ``agent_info.csv``, which is the same bytes for all runs of one machine."""
+
+    def recorded(label: str, *hashes: str):
+        one = side(label, measured(RUN))
+        files = tuple(
+            ArtefactDoc(path=h, sha256=h, format="csv", role="timing", origin="measured") for h in hashes
+        )
+        return attrs.evolve(one, facts=(attrs.evolve(one.facts[0], artefacts=files),))
+
+    def codes(base, new) -> set[str]:
+        found = check_comparable(base, new, allow_synthetic=False, forced=False)
+        return {diagnostic.code for diagnostic in found.diagnostics}
+
+    base = recorded("base", "agents", "kernels of base")
+    assert "compare.same_files" not in codes(base, recorded("new", "agents", "kernels of new"))
+    assert "compare.same_files" in codes(base, recorded("new", "agents", "kernels of base"))

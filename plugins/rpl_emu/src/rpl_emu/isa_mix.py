@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: What the assembler puts behind a function to fill its last lines.
 _PADDING = "s_nop"
+_ARCHITECTURE = "gfx942"
+#: ``e_machine`` of an ELF file, EM_AMDGPU = 224 (LLVM, AMDGPUUsage).
+_AMDGPU = (224).to_bytes(2, "little")
 
 
 @click.command("isa-mix")
@@ -27,6 +31,8 @@ _PADDING = "s_nop"
 @click.pass_context
 def isa_mix(context: click.Context, code_object: Path, as_json: bool) -> int:
     """Count the instructions of CODE_OBJECT by class: per kernel, per function, per loop. Nothing runs.
+
+    Takes what `rpl abi-diff` takes: .hsaco files, offload bundles, executables with a .hip_fatbin section.
 
     \b
     rpl isa-mix kernel.hsaco
@@ -76,11 +82,44 @@ class FunctionMix:
 
 
 def instruction_mix(code_object: Path) -> tuple[FunctionMix, ...]:
-    """Raises the emulator's errors."""
+    """Of all code for gfx942 that the file holds. Raises the emulator's errors."""
+    with TemporaryDirectory(prefix="rpl-isa-mix-") as folder:
+        parts = _device_code(code_object, Path(folder))
+        return tuple(mix for part in parts for mix in _functions(part))
+
+
+def _device_code(path: Path, folder: Path) -> list[Path]:
+    """The code objects of a program or bundle, unpacked into ``folder``; of any other file itself."""
+    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_core.errors import BadDataError
+
+    if not path.is_file():
+        return [path]  # the decoder says what is wrong with it
+    try:
+        found = read_code_objects(path)
+    except BadDataError:
+        with path.open("rb") as file:
+            machine = file.read(20)[18:20]
+        if machine == _AMDGPU:
+            return [path]  # a code object without metadata has instructions all the same
+        raise
+    if len(found) == 1 and path.stat().st_size == len(found[0].elf):
+        return [path]
+    parts = []
+    for number, one in enumerate(one for one in found if one.architecture == _ARCHITECTURE):
+        parts.append(folder / f"{number}.hsaco")
+        parts[-1].write_bytes(one.elf)
+    if not parts:
+        others = ", ".join(sorted({one.architecture for one in found})) or "no GPU"
+        raise BadDataError(f"{path} holds code for {others}, none for {_ARCHITECTURE}")
+    return parts
+
+
+def _functions(code_object: Path) -> list[FunctionMix]:
     from rpl_emu.native_program import call
 
     document = call(["decode", str(code_object), "--json"]).document
-    return tuple(_function(name, content) for name, content in sorted(document.items()))
+    return [_function(name, content) for name, content in sorted(document.items())]
 
 
 def _function(name: str, content: Mapping[str, Any]) -> FunctionMix:

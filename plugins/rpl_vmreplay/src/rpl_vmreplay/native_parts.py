@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from rpl_core.config.settings import Setting
 from rpl_core.config.values import text
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.options import CommandOption, SettingKind
 from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _REMEDY = (
     "pip install rpl-native, or in a checkout of rpl: cmake -S . -B build && cmake --build build -j, then {}"
@@ -59,6 +65,12 @@ REPLAY_LAUNCHER: CommandOption[tuple[str, ...]] = CommandOption(
     setting=True,
     kind=SettingKind.PROGRAM,
 )
+
+
+def configured_folder(config: Mapping[str, Any]) -> Path | None:
+    """The build folder as the commands see it without their option: the variable, else the settings file."""
+    named = os.environ.get(Setting.of(NATIVE_FOLDER).variable) or config.get(NATIVE_FOLDER.name)
+    return None if named is None else NATIVE_FOLDER.parse(named)
 
 
 def find_part(part: NativePart, folder: Path | None) -> Path:

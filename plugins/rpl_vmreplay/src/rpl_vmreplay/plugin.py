@@ -25,15 +25,15 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
-    from rpl_vmreplay.native_parts import CAPTURE_TOOL, NATIVE_FOLDER, REPLAYER, NativePartCheck
+    from rpl_vmreplay.native_parts import CAPTURE_TOOL, REPLAYER, NativePartCheck, configured_folder
 
-    folder = config.get(NATIVE_FOLDER.name)
+    folder = configured_folder(config)
     return (NativePartCheck(CAPTURE_TOOL, folder), NativePartCheck(REPLAYER, folder))
 
 
 @hookimpl
 def rpl_replayers(config: Mapping[str, Any]) -> tuple[Replayer, ...]:
-    from rpl_vmreplay.native_parts import NATIVE_FOLDER
+    from rpl_vmreplay.native_parts import configured_folder
     from rpl_vmreplay.replay.native_replayer import NativeReplayer
 
-    return (NativeReplayer(config.get(NATIVE_FOLDER.name)),)
+    return (NativeReplayer(configured_folder(config)),)

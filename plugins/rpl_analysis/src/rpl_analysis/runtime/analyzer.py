@@ -52,6 +52,10 @@ class RuntimeAnalyzer(Analyzer):
         if source is None:
             application = _without_trace(recording, context)
             return AnalysisOutcome({KERNEL_TIMES: {}, APPLICATION_TIME: application}, told)
+        if recording.origin is Origin.MODELLED:  # what nobody measured is exact in no way
+            source = attrs.evolve(
+                source, exactness=Exactness.ESTIMATE, description=f"modelled: {source.description}"
+            )
         table = _KernelTable.build(source)
         times = table.kernel_times(source)
         application = attrs.evolve(
@@ -160,8 +164,6 @@ def _range_of(
 
 def _application_time(source: TimeSource, table: _KernelTable, origin: Origin) -> ApplicationTime:
     totals = [float(total) / 1e6 for total in table.run_sums.sum(axis=1)]
-    if origin is Origin.MODELLED:
-        source = attrs.evolve(source, description=f"modelled: {source.description}")
     launches = table.groups.sorted_ns.size / len(totals)
     if not any(totals):
         reason = "every dispatch has zero duration: the timestamps were rounded or damaged"

@@ -129,7 +129,7 @@ def _differences(base: Side, new: Side) -> Iterator[Diagnostic]:
             f"{side.name} does not say which GPU it ran on, so equal devices can't be checked",
             severity=Severity.INFO,
         )
-    if _hashes(base) & _hashes(new):
+    if _runs_by_files(base) & _runs_by_files(new):
         yield Diagnostic("compare.same_files", f"{names} share recorded files")
     for side in (base, new):
         yield from _damage(side)
@@ -149,8 +149,10 @@ def _damage(side: Side) -> Iterator[Diagnostic]:
         yield Diagnostic("compare.incomplete", fact, where=side.label)
 
 
-def _hashes(side: Side) -> set[str]:
-    return {doc.sha256 for fact in side.facts for doc in fact.artefacts if doc.sha256}
+def _runs_by_files(side: Side) -> set[frozenset[str]]:
+    """Every run as all of its files: what describes the GPUs is equal for all runs of a machine."""
+    runs = (frozenset(doc.sha256 for doc in fact.artefacts if doc.sha256) for fact in side.facts)
+    return {files for files in runs if files}
 
 
 def _options(*names: str) -> Callable[[Side], tuple[object, ...]]:

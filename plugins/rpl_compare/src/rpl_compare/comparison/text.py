@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_compare.comparison.naming import item_name, kernel_names, one_line
-from rpl_compare.statistics.mann_whitney import fewest_values
 from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.text.safety import shorten
 from rpl_core.text.table import format_table
@@ -154,25 +153,20 @@ def _next_step(document: CompareDocument) -> Iterator[str]:
     sides = (document.base, document.new)
     if document.gate.outcome != "inconclusive":
         return
-    paired = document.method.mode == "interleaved" or not all(side.command for side in sides)
-    needed = _enough(document, paired=paired)
-    base, new = (one_line(shlex.join(side.command)) or f"COMMAND_OF_{side.label.upper()}" for side in sides)
-    if paired:
-        if needed > (document.method.pairs or 0):
-            quoted = f"--base {shlex.quote(base)} --new {shlex.quote(new)}"
-            yield f"  next: rpl compare --interleaved {quoted} --pairs {needed}"
-        return
-    for side, command in zip(sides, (base, new), strict=True):
-        if side.runs < needed:
-            yield f"  next, {side.label}: rpl profile --runs {needed} -- {command}"
+    needed = _enough(document)
+    base, new = (one_line(shlex.join(side.command)) for side in sides)
+    if not base or not new or base == new:  # recordings of one command line are of two builds of it
+        base, new = (f"COMMAND_OF_{side.label.upper()}" for side in sides)
+    if document.method.mode != "interleaved" or needed > (document.method.pairs or 0):
+        quoted = f"--base {shlex.quote(base)} --new {shlex.quote(new)}"
+        yield f"  next: rpl compare --interleaved {quoted} --pairs {needed}"
 
 
-def _enough(document: CompareDocument, *, paired: bool) -> int:
-    """Runs per side, or pairs, with which every open item can get a verdict at its noise."""
+def _enough(document: CompareDocument) -> int:
+    """Pairs with which every open item can get a verdict at its noise."""
     method, items = document.method, (*document.application, *document.kernels)
-    alpha = method.alpha / max(1, document.gate.gated_items)
-    least = fewest_pairs(alpha / 2) if paired else fewest_values(alpha)
-    if paired and method.mode != "interleaved":
+    least = fewest_pairs(method.alpha / max(1, document.gate.gated_items) / 2)
+    if method.mode != "interleaved":
         least = max(least, USUAL_PAIRS)  # several looks share alpha; their number is not known yet
     still_open = (item for item in items if item.gated and item.verdict == "inconclusive")
     return max(least, *(item.runs_needed or 0 for item in still_open), 0)
