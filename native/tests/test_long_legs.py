@@ -239,51 +239,6 @@ def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, tmp_path,
     assert (ran.exit_code, ran.kind) == (1, "map_failed"), ran.stderr
 
 
-def test_the_capture_tool_passes_with_sanitizers(
-    isolated_command, hsa_runtime, hsa_program, hip_runtime, hip_program, kernels, tmp_path
-):
-    """In programs of plain HSA and HIP, without low addresses: the sanitizer's own memory lies among those.
-
-    The sanitizer has to be loaded first, so the launcher preloads it before the software KFD.
-    """
-    folder = tmp_path / "sanitized"
-    _preset("sanitizers", folder, "rpl_isolate")
-    asan = subprocess.run(
-        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True
-    ).stdout.strip()
-    ubsan = asan.replace("libasan", "libubsan")
-    scenarios = [
-        (hsa_runtime, hsa_program("capture_scenarios"), ("in_place", kernels), "add_in_place"),
-        (hsa_runtime, hsa_program("capture_scenarios"), ("every_kind", kernels), "follow_list"),
-        (hip_runtime, hip_program("freed_copies", hip_runtime), (), "add_in_place"),
-    ]
-    for runtime, program, words, kernel in scenarios:
-        options = ("--no-low-addresses", "--compress", "--native-folder", str(folder))
-        command, environment, out = isolated_command(runtime, program, *words, kernel=kernel, options=options)
-        place = next(i for i, word in enumerate(command) if word.endswith("softkfd-run"))
-        loader = _loader_words(command[place:], (asan, ubsan))
-        asan_options = SANITIZED["ASAN_OPTIONS"] + ":detect_leaks=0:verify_asan_link_order=0"
-        settings = {**environment, **SANITIZED, "ASAN_OPTIONS": asan_options}
-        done = subprocess.run(
-            [Path(sys.executable).with_name("rpl"), *command[:place], *loader],
-            env=settings, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert "ERROR: AddressSanitizer" not in done.stderr
-        assert "runtime error" not in done.stderr
-        assert (out / "rpl_capture_complete").exists()
-
-
-def _loader_words(words: list[str], first: tuple[str, ...]) -> list[str]:
-    """What softkfd-run makes of its own words, with more libraries before its own."""
-    launcher, runtime = Path(words[0]), Path(words[words.index("--runtime") + 1])
-    libraries = runtime / "usr/lib/x86_64-linux-gnu"
-    preloaded = ":".join([*first, str(launcher.with_name("libsoftkfd.so"))])
-    program = words[words.index("--runtime") + 2 :]
-    loader = [str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries)]
-    return [*loader, "--preload", preloaded, *program]
-
-
 def test_clang_tidy_finds_nothing(native_build, tmp_path):
     require("clang-tidy-22")
     _preset("clang-tidy", tmp_path)
