@@ -130,10 +130,11 @@ def _call(words: Sequence[str], seconds: float | None) -> list[Any]:
 def _answer(told: Any, folder: Path) -> InputAnswer:
     baseline = _end(told["a"])
     if "b" not in told:
-        return InputAnswer(baseline)
+        return InputAnswer(baseline, watched=told["watched"])
     return InputAnswer(
         baseline,
         _end(told["b"]),
+        watched=told["watched"],
         same_results=told["same_results"],
         stable=told["stable"],
         written_bytes=told["bytes"],
@@ -150,7 +151,8 @@ def _answer(told: Any, folder: Path) -> InputAnswer:
 def _end(told: Any) -> LaunchEnd:
     from rpl_emu.replay.replayer import finding
 
-    return LaunchEnd(told["outcome"], told["reason"], tuple(map(finding, told["findings"])))
+    found = tuple(map(finding, told["findings"]))
+    return LaunchEnd(told["outcome"], told["reason"], found, told["instructions"])
 
 
 def _pairs(folder: Path, number: int) -> Iterator[WrittenPair]:

@@ -29,7 +29,7 @@ SANITIZE: CommandOption[bool | None] = CommandOption(
 VARY_INPUTS: CommandOption[int] = CommandOption(
     name="vary-inputs",
     commands=("optimize",),
-    parse=at_most(100_000),
+    parse=lambda value: 0 if str(value) == "0" else at_most(100_000)(value),
     default=200,
     help="Variations of the captured launch on which candidates have to compute the same (200); 0: none.",
     metavar="N",

@@ -36,7 +36,9 @@ _BESIDE, _APART = 0x1000_0000_0000, 1 << 32
 _LEAST_LARGE, _MOST_LARGE = 16 << 20, 256 << 20
 #: As captured, where the buffer is not larger.
 _MOST_TIGHT = 1 << 30
-_MOST_ITEMS, _MOST_SANITIZED_ITEMS = 1 << 21, 1 << 14
+#: Elements of a buffer that hold something; zeros follow.
+_MOST_FILLED = 1 << 20
+_MOST_ITEMS, _MOST_WATCHED_ITEMS = 1 << 21, 1 << 14
 _PER_ITEM = (1, 2, 4, 8, 16, 3, 32)
 _SMALL = (0, 1, 2, 3, 5, 7)
 _EDGES = (-1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 1023, 1024, 1025, 4, 6, 8, 9, 10,
@@ -65,7 +67,8 @@ class Chosen:
 
 
 class Chooser:
-    """For one launch, one pair of kernels. ``cooperates``: waves work together, so they are watched."""
+    """For one launch, one pair of kernels. ``watched``: for races and the like. With ``atomics`` the order of waves may
+    show in the results, so the baseline runs in two."""
 
     def __init__(
         self,
@@ -74,16 +77,19 @@ class Chooser:
         varied: Varied,
         kernels: tuple[Kernel, Kernel],
         constants: Constants,
-        cooperates: bool,
+        watched: bool,
+        atomics: bool,
     ) -> None:
         self._capture, self._varied, self._constants = capture, varied, constants
-        self._cooperates, self._kernels = cooperates, kernels
+        self._watched, self._atomics, self._kernels = watched, atomics, kernels
         regions = [(one.base, one.end) for one in capture.regions]
         self._contents: dict[int, Content] = {}
         self._tight: dict[int, MemoryRange] = {}
         self._large: dict[int, MemoryRange] = {}
         size = min(_MOST_LARGE, max(_LEAST_LARGE, 16 * min(constants.largest, _MOST_LARGE)))
-        begin = max([_BESIDE, *(-(-end // _APART) * _APART for _, end in regions if _BESIDE <= end < 1 << 46)])
+        begin = max(
+            [_BESIDE, *(-(-end // _APART) * _APART for _, end in regions if _BESIDE <= end < 1 << 46)]
+        )
         for number, address in enumerate(dict.fromkeys(one.address for one in varied.pointers)):
             pointer = next(one for one in varied.pointers if one.address == address)
             captured = memory.read(address, min(pointer.capacity, MOST_CAPTURED_BYTES))
@@ -95,7 +101,9 @@ class Chooser:
         grid = capture.dispatch.grid
         self._groups = tuple(max(1, -(-size // per)) for size, per in zip(grid, self._block, strict=True))
         self._whole = all(size % per == 0 for size, per in zip(grid, self._block, strict=True))
-        self._links = tuple(_links(varied.scalars, groups, per) for groups, per in zip(self._groups, self._block, strict=True))
+        self._links = tuple(
+            _links(varied.scalars, groups, per) for groups, per in zip(self._groups, self._block, strict=True)
+        )
 
     def chosen(self, most: int) -> Chosen:
         """The captured launch itself comes first, beside ``most`` others."""
@@ -112,9 +120,9 @@ class Chooser:
     def _as_captured(self) -> LaunchInput:
         grid = self._capture.dispatch.grid
         items = grid[0] * grid[1] * grid[2]
-        watched = self._cooperates and items <= 8 * _MOST_SANITIZED_ITEMS
+        watched = self._watched and items <= 8 * _MOST_WATCHED_ITEMS
         return LaunchInput(
-            "as captured", grid, self._block, self._varied.kernarg, sanitize=watched, twice=self._cooperates
+            "as captured", grid, self._block, self._varied.kernarg, sanitize=watched, twice=self._atomics
         )
 
     def _wishes(self) -> Iterator[Wish]:
@@ -213,7 +221,11 @@ class Chooser:
     def _same_workgroups(self) -> bool:
         """Neither kernel is made for one size, or the other for another than the baseline."""
         a, b = self._kernels
-        return not a.required_workgroup and not b.required_workgroup and a.max_workgroup_size == b.max_workgroup_size
+        return (
+            not a.required_workgroup
+            and not b.required_workgroup
+            and a.max_workgroup_size == b.max_workgroup_size
+        )
 
     def _pairs(self) -> Iterator[Wish]:
         """Two scalars at once: fresh numbers first, then edges."""
@@ -222,9 +234,11 @@ class Chooser:
         numbers = list(dict.fromkeys(one for one in numbers if one >= 0))
         places = [place for place, _ in integers]
         pairs = list(itertools.permutations(places, 2))
+        contents = itertools.cycle(("exact", "dictionary", "any"))
         for one, other in sorted(itertools.product(range(len(numbers)), repeat=2), key=sum):
             for first, second in pairs:
-                yield Wish(((first, numbers[one]), (second, numbers[other])))
+                content = next(contents)
+                yield Wish(((first, numbers[one]), (second, numbers[other])), content)
 
     def _shared(self) -> Iterator[Wish]:
         yield from self._each([*around(self._constants.shared), *_EDGES])
@@ -286,7 +300,11 @@ class Chooser:
         grid = tuple(min(count * size, 0xFFFFFFFF) for count, size in zip(groups, block, strict=True))
         if not self._whole and wish == Wish(content=wish.content, large=wish.large):
             grid = self._capture.dispatch.grid
-        largest = max([abs(int(one)) for one in values.values() if abs(one) < 1 << 40], default=1)  # type: ignore[operator]
+        largest = max([abs(int(one)) for one in values.values() if abs(one) <= _MOST_FILLED], default=1)
+        sizes = sorted(abs(int(one)) for one in values.values() if 1 < abs(one) <= _MOST_FILLED)[-2:]
+        if len(sizes) == 2 and sizes[0] * sizes[1] <= _MOST_FILLED:
+            largest = sizes[0] * sizes[1]
+        largest = max(largest, min(_MOST_FILLED, grid[0] * grid[1] * grid[2]))
         fills, pointers = [], {}
         for index, (address, content) in enumerate(self._contents.items()):
             whole = self._large[address] if wish.large else self._tight[address]
@@ -294,7 +312,7 @@ class Chooser:
             pointers[address] = whole.address + moved
             size = whole.size
             if wish.large:
-                wanted = max(self._tight[address].size, 4096, 2 * content.size * min(largest, 1 << 26), 1 << 16)
+                wanted = max(self._tight[address].size, 4096, content.size * (largest + 256), 1 << 14)
                 size = min(whole.size, wanted)
             constants = (around(self._constants.fresh) + list(self._constants.shared), self._constants.floats)
             pattern = pattern_of(content, wish.content, constants, index + 97 * number, size // content.size)
@@ -307,8 +325,8 @@ class Chooser:
             block,
             self._varied.with_values(changes),
             tuple(fills),
-            sanitize=self._cooperates and items <= _MOST_SANITIZED_ITEMS,
-            twice=self._cooperates,
+            sanitize=self._watched and items <= _MOST_WATCHED_ITEMS,
+            twice=self._atomics,
         )
 
     def _name(self, wish: Wish, groups: Sequence[int], block: Sequence[int]) -> str:

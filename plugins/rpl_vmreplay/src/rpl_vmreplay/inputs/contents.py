@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 
 #: ``exact``: small integers, of which floats hold sums and products to the bit, in every order. ``special``: no
 #: numbers, infinities, denormals and zeros of both signs among others.
-KINDS = ("captured", "exact", "real", "dictionary", "zero", "one", "negative", "special", "huge", "tiny", "any")
+KINDS = (
+    "captured",
+    "exact",
+    "real",
+    "dictionary",
+    "zero",
+    "one",
+    "negative",
+    "special",
+    "huge",
+    "tiny",
+    "any",
+)
 #: Elements of a pattern that is repeated: a prime, so that no stride of a kernel falls in step with it.
 PATTERN = 4093
 #: Of captured bytes, for what is like them.
@@ -72,19 +84,27 @@ def pattern_of(
     if content.element[0] in "iu":
         return _integers(content, kind, numbers[0], draw, max(1, elements) if content.ascending else count)
     if content.element == "b1":
-        return bytes(draw.integers(0, 2, count, np.uint8)) if kind not in ("zero", "one") else bytes([kind == "one"])
+        return (
+            bytes(draw.integers(0, 2, count, np.uint8))
+            if kind not in ("zero", "one")
+            else bytes([kind == "one"])
+        )
     return _floats(content.element, kind, numbers[1], draw, count)
 
 
 def _integers(content: Content, kind: str, numbers: Sequence[int], draw: Any, count: int) -> bytes:
     letter = np.dtype(f"<{content.element}")
     least, most = np.iinfo(letter).min, np.iinfo(letter).max
-    captured = np.frombuffer(content.captured[: len(content.captured) // letter.itemsize * letter.itemsize], letter)
+    captured = np.frombuffer(
+        content.captured[: len(content.captured) // letter.itemsize * letter.itemsize], letter
+    )
     low, high = (int(captured.min()), int(captured.max())) if len(captured) else (0, 3)
     high = min(most, max(high, low + (3 if low == high == 0 else 0)))
     if content.ascending:
         low = int(captured[0])
-        return bytes(np.sort(draw.integers(low, high, min(count, 1 << 20), np.int64, endpoint=True)).astype(letter))
+        return bytes(
+            np.sort(draw.integers(low, high, min(count, 1 << 20), np.int64, endpoint=True)).astype(letter)
+        )
     if kind == "zero":
         values = np.zeros(1, letter)
     elif kind == "one":
@@ -97,7 +117,12 @@ def _integers(content: Content, kind: str, numbers: Sequence[int], draw: Any, co
         values = draw.integers(0, 2, count, np.int64) * (most if kind == "huge" else 1)
     elif kind in ("dictionary", "special"):
         usable = [one for one in numbers if least <= one <= most] or [0, 1]
-        values = draw.choice(np.array([*usable, least, most] if kind == "special" else usable, np.int64 if least else np.uint64), count)
+        values = draw.choice(
+            np.array(
+                [*usable, least, most] if kind == "special" else usable, np.int64 if least else np.uint64
+            ),
+            count,
+        )
     else:
         values = draw.integers(low, high, count, np.int64 if least else np.uint64, endpoint=True)
     return bytes(values.astype(letter))

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from rpl_codeobject.instructions.disassembly import Instruction
 
-_LITERAL = re.compile(r"(?<![\w.:])(?P<sign>-?)(?:(?P<hex>0x[0-9a-f]+)|(?P<float>\d+\.\d+)|(?P<int>\d+))(?![\w.:\]])")
+_LITERAL = re.compile(
+    r"(?<![\w.:])(?P<sign>-?)(?:(?P<hex>0x[0-9a-f]+)|(?P<float>\d+\.\d+)|(?P<int>\d+))(?![\w.:\]])"
+)
 #: What their numbers are is no value that data could have.
 _NO_VALUES = ("s_waitcnt", "s_branch", "s_cbranch", "s_nop", "s_load", "s_buffer", "global_", "flat_", "buffer_",
               "scratch_", "ds_", "s_setprio", "s_sleep", "s_getreg", "s_setreg", "s_endpgm", "v_mfma", "s_add_u32",
@@ -67,7 +69,9 @@ def _weighed(code: Iterable[Instruction]) -> dict[int, int]:
         weight = 2 if "cmp" in mnemonic else 1
         for match in _LITERAL.finditer(instruction.operands):
             number = _number(match)
-            for one in (number, 1 << number) if mnemonic.startswith(_BITS) and 0 <= number < 31 else (number,):
+            for one in (
+                (number, 1 << number) if mnemonic.startswith(_BITS) and 0 <= number < 31 else (number,)
+            ):
                 found[one] = max(found.get(one, 0), weight)
     return found
 

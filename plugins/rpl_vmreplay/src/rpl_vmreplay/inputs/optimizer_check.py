@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Inputs of one process: a difference ends the comparison behind it.
 _AT_ONCE = 48
+#: Of all waves together in one launch of the baseline: of the captured one, and of others unless that needs more.
+_MOST_AS_CAPTURED, _MOST_INSTRUCTIONS = 2_000_000_000, 1_000_000
+_LDS_ATOMIC = re.compile(r"ds_(?!read|write|load|store|bpermute|permute|swizzle|nop)")
 _FAST_MATH = ("-ffast-math", "-Ofast", "-ffinite-math-only", "-fno-honor-nans", "-fgpu-flush-denormals-to-zero",
               "-fcuda-flush-denormals-to-zero", "-funsafe-math-optimizations")  # fmt: skip
 
@@ -97,13 +101,14 @@ def compare_on_varied_inputs(
     begin = time.monotonic()
     chosen, cooperates = choose(capture, subjects, limits)
     tally, wanted, unreached, instructions = Tally(), len(chosen.inputs), None, 0
-    for first in range(0, wanted, _AT_ONCE):
+    most = _MOST_AS_CAPTURED
+    for first in (0, *range(1, wanted, _AT_ONCE)):
         left = None if limits.seconds is None else limits.seconds - (time.monotonic() - begin)
         if left is not None and left <= 0:
             break
-        some = chosen.inputs[first : first + _AT_ONCE]
+        some = chosen.inputs[first : first + _AT_ONCE] if first else chosen.inputs[:1]
         request = InputsRequest(
-            capture.folder, subjects.a, subjects.b, some, chosen.beside, time_limit_s=left
+            capture.folder, subjects.a, subjects.b, some, chosen.beside, most, time_limit_s=left
         )
         result = replayer.compare_inputs(request)
         if result is None:
@@ -114,6 +119,8 @@ def compare_on_varied_inputs(
             take(tally, one, answer, chosen.elements, tolerance, bool(limits.strict))
             if tally.different is not None:
                 return Compared(tally, wanted, cooperates=cooperates)
+        if not first and result.answers:
+            most = max(_MOST_INSTRUCTIONS, 4 * result.answers[0].baseline.instructions)
         unreached = min(result.unreached, result.unreached if unreached is None else unreached)
         instructions = result.instructions
         if len(result.answers) < len(some):
@@ -139,11 +146,16 @@ def choose(capture: Capture, subjects: Subjects, limits: Limits) -> tuple[Chosen
         for side in code
         for one in side
     )
+    atomics = any(
+        "_atomic_" in one.mnemonic or _LDS_ATOMIC.match(one.mnemonic) for side in code for one in side
+    )
     watch = cooperates if limits.sanitize is None else limits.sanitize
     with tempfile.TemporaryDirectory(prefix="rpl-captured-") as folder:
         memory = PlainMemory(capture, Path(folder))
         varied = varied_arguments(capture, kernels[0])
-        chooser = Chooser(capture, memory, varied, (kernels[0], kernels[1]), constants_of(*code), watch)
+        chooser = Chooser(
+            capture, memory, varied, (kernels[0], kernels[1]), constants_of(*code), watch, atomics
+        )
         return chooser.chosen(limits.inputs), cooperates
 
 

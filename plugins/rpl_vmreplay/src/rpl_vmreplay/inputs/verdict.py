@@ -16,13 +16,22 @@ if TYPE_CHECKING:
     from rpl_vmreplay.interfaces.replayer import InputAnswer, LaunchEnd, LaunchInput, WrittenPair
 
 #: What no right kernel does; an input on which the baseline does it says nothing about another kernel.
-RACES = ("lds-race", "memory-race", "memory-race-between-workgroups", "barrier-partial-exec", "barrier-different")
+RACES = (
+    "lds-race",
+    "memory-race",
+    "memory-race-between-workgroups",
+    "barrier-partial-exec",
+    "barrier-different",
+)
 #: Distance of 1 to the next float, and how many of them results may be apart: where inputs are small integers, and
 #: on others. Sums in another order differ; wrong results show on the small integers.
 _FLOATS: Mapping[str, tuple[float, float, float]] = {
     "f2": (2.0**-10, 16, 16), "bf": (2.0**-7, 8, 8), "f4": (2.0**-23, 256, 4096), "f8": (2.0**-52, 4096, 65536)
 }  # fmt: skip
-_SMALLEST = {"f2": 2.0**-14, "bf": 2.0**-126, "f4": 2.0**-126, "f8": 2.0**-1022}
+_SMALLEST = {  # and the least denormal
+    "f2": (2.0**-14, 2.0**-24), "bf": (2.0**-126, 2.0**-133), "f4": (2.0**-126, 2.0**-149),
+    "f8": (2.0**-1022, 2.0**-1074)
+}  # fmt: skip
 _EXACT = ("exact", "zero", "one", "negative")
 
 
@@ -78,9 +87,9 @@ def take(
     other = answer.other
     assert other is not None
     tally.compared += 1
-    tally.watched += one.sanitize
-    tally.synchronised += one.sanitize and answer.stable and bool(answer.barriers or answer.atomics)
-    tally.not_watched += one.sanitize and (not answer.stable or answer.lds_unlike)
+    tally.watched += answer.watched
+    tally.synchronised += answer.watched and answer.stable and bool(answer.barriers or answer.atomics)
+    tally.not_watched += answer.watched and (not answer.stable or answer.lds_unlike)
     tally.without_results += answer.written_bytes == 0
     tally.different, tally.crashed = _behaviour(answer.baseline, other, answer)
     if tally.different is None and answer.differing:
@@ -115,7 +124,10 @@ def _behaviour(baseline: LaunchEnd, other: LaunchEnd, answer: InputAnswer) -> tu
         return f"it does what the baseline does not: {new.text}", False
     if answer.outside is not None:
         place = f"0x{answer.outside.address:x}"
-        return f"it writes {answer.outside.size} bytes that the baseline does not, the first at {place}", False
+        return (
+            f"it writes {answer.outside.size} bytes that the baseline does not, the first at {place}",
+            False,
+        )
     if answer.variables:
         return f"it leaves the variable {answer.variables[0]} otherwise", False
     if answer.cooperation is not None:
@@ -184,14 +196,17 @@ def _difference(
         left, right = (np.frombuffer(one, np.uint8) for one in (pair.baseline, pair.other))
         first = int(np.flatnonzero(left != right)[0])
         found = f"0x{right[first]:02x} instead of 0x{left[first]:02x}"
-        return f"{int((left != right).sum())} bytes differ, the first at 0x{pair.address + first:x}: {found}", None
+        return (
+            f"{int((left != right).sum())} bytes differ, the first at 0x{pair.address + first:x}: {found}",
+            None,
+        )
     left, right = (_numbers(one, kind) for one in (pair.baseline, pair.other))
     ulp, few, many = _FLOATS[kind]
     exact = content in _EXACT
     with np.errstate(invalid="ignore", over="ignore"):
         both = np.isnan(left) & np.isnan(right)
         strange = ~np.isfinite(left) | ~np.isfinite(right)
-        tiny = np.maximum(np.abs(left), np.abs(right)) < _SMALLEST[kind]
+        tiny = np.maximum(np.abs(left), np.abs(right)) < _SMALLEST[kind][0]
         apart = np.where(left == right, 0.0, np.abs(left - right))
         allowed = np.maximum(
             (few if exact else many) * ulp * np.maximum(np.abs(left), max(scale, 0.0 if exact else 4.0)),
@@ -201,7 +216,7 @@ def _difference(
         whole = exact & (kind in ("f4", "f8")) & (left == np.rint(left)) & (np.abs(left) * ulp < 0.25)
         allowed = np.where(whole & (right == np.rint(right)), tolerance.absolute, allowed)
         wrong = (apart > allowed) & ~strange & ~tiny
-        odd = (strange & ~both & (left != right)) | (tiny & (apart != 0))
+        odd = (strange & ~both & (left != right)) | (tiny & (apart > few * _SMALLEST[kind][1]))
     result: list[str | None] = [None, None]
     for number, mask in enumerate((wrong, odd)):
         if mask.any():

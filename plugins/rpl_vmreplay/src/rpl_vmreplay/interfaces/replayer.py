@@ -284,7 +284,8 @@ class InputsRequest:
     """Two code objects on many inputs of one launch, each from the captured memory with ``fills`` in it.
 
     ``beside`` is more memory, zeros unless it is filled, away from what is captured. ``most_instructions`` of
-    all waves together may run in one launch of ``baseline``; ``other`` gets ten times what that took.
+    all waves together may run in one launch of ``baseline``, a twentieth of them where it is watched (it
+    runs again without); ``other`` gets ten times what that took.
     """
 
     capture: Path
@@ -292,7 +293,7 @@ class InputsRequest:
     other: Path
     inputs: tuple[LaunchInput, ...]
     beside: tuple[MemoryRange, ...] = ()
-    most_instructions: int = 20_000_000
+    most_instructions: int = 1_000_000
     time_limit_s: float | None = None
 
 
@@ -303,6 +304,7 @@ class LaunchEnd:
     outcome: str
     reason: str
     findings: tuple[Finding, ...] = ()
+    instructions: int = 0
 
 
 @frozen
@@ -316,7 +318,8 @@ class WrittenPair:
 
 @frozen
 class InputAnswer:
-    """What both did with one input. ``other`` is ``None`` where the baseline did not end.
+    """What both did with one input. ``other`` is ``None`` where the baseline did not end. ``watched``: for races and
+    for how waves work together.
 
     ``same_results``: the baseline's own, under another schedule. ``written_bytes`` by the baseline;
     ``differing`` is empty where all of them are the same. ``outside`` is what the other wrote beside them, and
@@ -326,6 +329,7 @@ class InputAnswer:
 
     baseline: LaunchEnd
     other: LaunchEnd | None = None
+    watched: bool = False
     same_results: bool = True
     stable: bool = True
     written_bytes: int = 0
