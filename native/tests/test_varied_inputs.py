@@ -229,12 +229,12 @@ ALONE = attrs.evolve(LIMITS, inputs=0)
 COOPERATION = (
     # No barrier; one moved over a load, over a store; one more; the same in other turns.
     (Edit("sums", "part[T] = sum;\n  SYNC();", "part[T] = sum;"), "race"),
-    (Edit("softmax", "top = part[0];\n  SYNC();\n  float sum = 0.0f;", "SYNC();\n  top = part[0];\n  float sum = 0.0f;"), "race"),
-    (Edit("scan", "part[0][T] = i < n ? in[i] : 0;\n  SYNC();", "SYNC();\n  part[0][T] = i < n ? in[i] : 0;"), "race"),
-    (Edit("sums", "part[T] = sum;\n  SYNC();", "part[T] = sum;\n  SYNC();\n  SYNC();"), "passes 10 barriers, the baseline 9"),
+    (Edit("softmax", "top = part[0];\n  SYNC();\n  float sum = 0.0f;", "SYNC();\n  top = part[0];\n  float sum = 0.0f;"), "race"),  # noqa: E501
+    (Edit("scan", "part[0][T] = i < n ? in[i] : 0;\n  SYNC();", "SYNC();\n  part[0][T] = i < n ? in[i] : 0;"), "race"),  # noqa: E501
+    (Edit("sums", "part[T] = sum;\n  SYNC();", "part[T] = sum;\n  SYNC();\n  SYNC();"), "passes 10 barriers, the baseline 9"),  # noqa: E501
     (Edit("blur", "SYNC();\n  const float left = tile[T]", "const float left = tile[T]"), "race"),
-    (Edit("histogram", "k < 256; k += D) local[k] = 0;\n  SYNC();", "k < 256; k += D) local[k] = 0;"), "another sequence of barriers|passes 2 barriers|race"),
-    (Edit("histogram", "if (value < bins) ADD(&local[value], 1u);", "if (value < bins) local[value] += 1u;"), "race|another sequence"),
+    (Edit("histogram", "k < 256; k += D) local[k] = 0;\n  SYNC();", "k < 256; k += D) local[k] = 0;"), "another sequence of barriers|passes 2 barriers|race"),  # noqa: E501
+    (Edit("histogram", "if (value < bins) ADD(&local[value], 1u);", "if (value < bins) local[value] += 1u;"), "race|another sequence"),  # noqa: E501
 )  # fmt: skip
 
 
@@ -248,11 +248,10 @@ def test_waves_that_work_together_otherwise_are_refused_on_the_captured_input(as
 def test_a_moved_barrier_is_found_where_neither_results_nor_races_tell(asked):
     """Every wave reads the word in another version, and the versions hold the same."""
     kernel = (FOLDER / "sums.hip").read_text()
-    edited = kernel.replace("if (T == 0) out[B] = part[0];", "SYNC();\n  part[T] = 1.0f;\n  SYNC();\n  if (T == 128) out[B] = part[0];\n  SYNC();\n  part[T] = 1.0f;\n  SYNC();\n")  # fmt: skip
-    moved = edited.replace(
-        "  if (T == 128) out[B] = part[0];\n  SYNC();\n  part[T] = 1.0f;\n  SYNC();\n",
-        "  SYNC();\n  part[T] = 1.0f;\n  SYNC();\n  if (T == 128) out[B] = part[0];\n",
-    )
+    last = "if (T == 0) out[B] = part[0];"
+    ones = "SYNC();\n  part[T] = 1.0f;\n  SYNC();\n  "
+    edited = kernel.replace(last, ones + "if (T == 128) out[B] = part[0];\n  " + ones)
+    moved = kernel.replace(last, ones + ones + "if (T == 128) out[B] = part[0];\n  ")
     assert edited not in (kernel, moved)
     answer = asked(Edit("sums", "", ""), ALONE, sources=(edited, moved))
     assert answer.verdict is EquivalenceVerdict.DIFFERENT, answer.evidence

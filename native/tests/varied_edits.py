@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - edits are whole lines of their kernels
 """Edits of the kernels in ``varied/``: wrong ones that the supplied input does not show, and right ones.
 
 Each wrong edit has a witness: arguments (and a number of workgroups) with which it leaves other results than the

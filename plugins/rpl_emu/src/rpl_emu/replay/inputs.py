@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.capture.plain_memory import PlainMemory
     from rpl_vmreplay.interfaces.replayer import InputsRequest, LaunchInput
 
 #: One launch that was begun in time may still run so long beyond it, at the emulator's slowest.
@@ -61,7 +62,8 @@ def _write_plan(memory: PlainMemory, request: InputsRequest, folder: Path) -> No
     from rpl_emu.replay.plan_file import write_plan
 
     write_plan(memory, folder / "plan")
-    others, regions = [], []
+    others: list[list[str]] = []
+    regions: list[list[str]] = []
     for line in (folder / "plan").read_text().splitlines():
         fields = line.split("\t")
         (regions if fields[0] == "region" else others).append(fields)
@@ -106,15 +108,13 @@ def _call(words: Sequence[str], seconds: float | None) -> list[Any]:
         done = subprocess.run(
             command,
             capture_output=True,
-            text=True,
-            errors="replace",
             stdin=subprocess.DEVNULL,
             timeout=None if seconds is None else seconds + _GRACE_S,
         )
-        printed, status, said = done.stdout, done.returncode, done.stderr
+        printed, said = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+        status = done.returncode
     except subprocess.TimeoutExpired as late:
-        out = late.stdout or b""
-        printed = out if isinstance(out, str) else out.decode("utf-8", "replace")
+        printed = (late.stdout or b"").decode("utf-8", "replace")
         status, said = 0, ""
     lines = printed[: printed.rfind("\n") + 1].splitlines()
     if status == 0 or lines:

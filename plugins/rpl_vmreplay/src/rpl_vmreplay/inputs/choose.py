@@ -1,8 +1,8 @@
 """Which inputs of a launch are tried, in which order.
 
-Families take turns, so that a small number of inputs has something of each: numbers that only one of the two kernels
-knows, remainders, edges of the types, pairs of scalars, sizes of the launch, contents, alignment, and at last
-combinations drawn by chance (always the same ones).
+Families take turns, so that a small number of inputs has something of each: numbers that only one of the two
+kernels knows, remainders, edges of the types, pairs of scalars, sizes of the launch, contents, alignment. At
+last there are combinations drawn by chance, always the same ones.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ _MOST_FILLED = 1 << 20
 _MOST_ITEMS, _MOST_WATCHED_ITEMS = 1 << 21, 1 << 14
 _PER_ITEM = (1, 2, 4, 8, 16, 3, 32)
 _SMALL = (0, 1, 2, 3, 5, 7)
-_EDGES = (-1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 1023, 1024, 1025, 4, 6, 8, 9, 10,
-          11, 12, 13, 15, 16, 17, 97, 1009, 4095, 4096, 4097, -2, 65535, 65536, 65537, 100, 10000, 100003)  # fmt: skip
+_EDGES = (-1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 1023, 1024, 1025, 4, 6,
+          8, 9, 10, 11, 12, 13, 15, 16, 17, 97, 1009, 4095, 4096, 4097, -2, 65535, 65536, 65537, 100, 10000,
+          100003)  # fmt: skip
 _FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, -0.0, -2.5, 1e-3, 1e3, 1e6, float("nan"), float("inf"), 1e-40, 3e38)
 
 
 @frozen
 class Wish:
-    """What is other than in the captured launch. ``groups`` by axis; ``None``: those that the scalars ask for."""
+    """What is other than in the captured launch. ``groups`` by axis; ``None``: as the scalars ask for."""
 
     scalars: tuple[tuple[int, float], ...] = ()  # by place among the scalars
     content: str = "exact"
@@ -67,8 +68,8 @@ class Chosen:
 
 
 class Chooser:
-    """For one launch, one pair of kernels. ``watched``: for races and the like. With ``atomics`` the order of waves may
-    show in the results, so the baseline runs in two."""
+    """For one launch, one pair of kernels. ``watched``: for races and the like. With ``atomics`` the order of
+    waves may show in the results, so the baseline runs in two."""
 
     def __init__(
         self,
@@ -275,7 +276,7 @@ class Chooser:
             yield from self._each([number], "dictionary")
 
     def _drawn(self) -> Iterator[Wish]:
-        draw = random.Random(7)
+        draw = random.Random(7)  # noqa: S311 - the same for everybody
         numbers = [*around(self._constants.fresh), *self._constants.shared, *_SMALL, *_EDGES]
         floats = [*_FLOATS, *self._constants.floats]
         for _ in range(10_000):
@@ -330,8 +331,11 @@ class Chooser:
         )
 
     def _name(self, wish: Wish, groups: Sequence[int], block: Sequence[int]) -> str:
-        parts = [f"argument at {self._varied.scalars[place].place} = {value:g}" if isinstance(value, float) else
-                 f"argument at {self._varied.scalars[place].place} = {value}" for place, value in wish.scalars]  # fmt: skip
+        scalars = self._varied.scalars
+        parts = [
+            f"argument at {scalars[place].place} = {format(value, 'g' if isinstance(value, float) else 'd')}"
+            for place, value in wish.scalars
+        ]
         if tuple(groups) != self._groups:
             parts.append(f"{'x'.join(map(str, groups))} workgroups")
         if tuple(block) != self._block:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rpl_vmreplay.inputs.arguments import Pointer
 
-#: ``exact``: small integers, of which floats hold sums and products to the bit, in every order. ``special``: no
-#: numbers, infinities, denormals and zeros of both signs among others.
+#: ``exact``: small integers, of which floats hold sums and products to the bit, in every order. ``special``:
+#: NaN, infinities, denormals and zeros of both signs among others.
 KINDS = (
     "captured",
     "exact",

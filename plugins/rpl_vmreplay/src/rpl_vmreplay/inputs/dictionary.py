@@ -17,9 +17,9 @@ _LITERAL = re.compile(
     r"(?<![\w.:])(?P<sign>-?)(?:(?P<hex>0x[0-9a-f]+)|(?P<float>\d+\.\d+)|(?P<int>\d+))(?![\w.:\]])"
 )
 #: What their numbers are is no value that data could have.
-_NO_VALUES = ("s_waitcnt", "s_branch", "s_cbranch", "s_nop", "s_load", "s_buffer", "global_", "flat_", "buffer_",
-              "scratch_", "ds_", "s_setprio", "s_sleep", "s_getreg", "s_setreg", "s_endpgm", "v_mfma", "s_add_u32",
-              "s_addc_u32")  # fmt: skip
+_NO_VALUES = ("s_waitcnt", "s_branch", "s_cbranch", "s_nop", "s_load", "s_buffer", "global_", "flat_",
+              "buffer_", "scratch_", "ds_", "s_setprio", "s_sleep", "s_getreg", "s_setreg", "s_endpgm",
+              "v_mfma", "s_add_u32", "s_addc_u32")  # fmt: skip
 #: Their operand is the number of a bit.
 _BITS = ("s_bitcmp", "s_bfe", "v_bfe", "s_lshr", "s_ashr", "v_lshr", "v_ashr", "s_bitset", "s_lshl", "v_lshl")
 #: Conditions on a shifted or scaled number: by bytes of an element, by lanes of a wave.
@@ -28,8 +28,8 @@ _SHIFTS = (1, 2, 3, 4, 6, 8)
 
 @frozen
 class Constants:
-    """``fresh`` occur in one of the two kernels only; they and ``shared`` are sorted by how near they are to
-    deciding something. ``scaled`` are fresh ones that an address or a count of waves may have been made of."""
+    """``fresh`` occur in one of the two kernels only; what something is compared with comes first. ``scaled``
+    are fresh ones by which a shifted or multiplied number may be meant."""
 
     fresh: tuple[int, ...]
     shared: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The optimizer's check on inputs that nobody supplied: both builds' kernels on variations of a captured launch."""
+"""The optimizer's check on inputs that nobody supplied: both kernels on variations of a captured launch."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceRep
 from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE, VARY_INPUTS, VARY_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpl_codeobject.instructions.disassembly import Instruction
     from rpl_optimize.interfaces.equivalence import EquivalenceRequest
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Subjects
@@ -23,17 +26,18 @@ if TYPE_CHECKING:
 
 #: Inputs of one process: a difference ends the comparison behind it.
 _AT_ONCE = 48
-#: Of all waves together in one launch of the baseline: of the captured one, and of others unless that needs more.
+#: Of all waves together in one launch of the baseline: the captured one, and others unless that needs more.
 _MOST_AS_CAPTURED, _MOST_INSTRUCTIONS = 2_000_000_000, 1_000_000
 _LDS_ATOMIC = re.compile(r"ds_(?!read|write|load|store|bpermute|permute|swizzle|nop)")
-_FAST_MATH = ("-ffast-math", "-Ofast", "-ffinite-math-only", "-fno-honor-nans", "-fgpu-flush-denormals-to-zero",
-              "-fcuda-flush-denormals-to-zero", "-funsafe-math-optimizations")  # fmt: skip
+_FAST_MATH = ("-ffast-math", "-Ofast", "-ffinite-math-only", "-fno-honor-nans",
+              "-fgpu-flush-denormals-to-zero", "-fcuda-flush-denormals-to-zero",
+              "-funsafe-math-optimizations")  # fmt: skip
 
 
 @frozen
 class Limits:
-    """``strict``: differences in NaN, infinities and denormals refuse, too; ``None``: nobody knows whether the
-    build allows them, so they are reported."""
+    """``strict``: differences in NaN, infinities and denormals refuse, too; ``None``: whether the build
+    allows them is unknown, so they are reported."""
 
     inputs: int
     seconds: float | None
@@ -139,7 +143,8 @@ def choose(capture: Capture, subjects: Subjects, limits: Limits) -> tuple[Chosen
 
     (other,) = read_code_objects(subjects.b)
     kernels = subjects.a_code.kernel(subjects.kernel), other.kernel(subjects.kernel)
-    assert kernels[0] is not None and kernels[1] is not None
+    assert kernels[0] is not None
+    assert kernels[1] is not None
     code = [_of_kernel(disassemble_all(one), kernels[0].name) for one in (subjects.a_code, other)]
     cooperates = any(
         one.mnemonic.startswith(("ds_", "s_barrier")) or "_atomic_" in one.mnemonic
@@ -159,11 +164,11 @@ def choose(capture: Capture, subjects: Subjects, limits: Limits) -> tuple[Chosen
         return chooser.chosen(limits.inputs), cooperates
 
 
-def _of_kernel(functions: dict, kernel: str) -> list:
+def _of_kernel(functions: Mapping[str, tuple[Instruction, ...]], kernel: str) -> tuple[Instruction, ...]:
     """Its own instructions; where it calls, those of all functions that are no kernel."""
-    own = list(functions[kernel])
+    own = functions[kernel]
     if any(one.mnemonic.startswith(("s_swappc", "s_call", "s_setpc")) for one in own):
-        own += [one for name, code in functions.items() if name != kernel for one in code]
+        own += tuple(one for name, code in functions.items() if name != kernel for one in code)
     return own
 
 
@@ -214,7 +219,7 @@ def _not_compared(reason: str) -> EquivalenceReport:
 
 
 def _strict() -> bool | None:
-    """Whether the build keeps NaN, infinities and denormals: by the words of ``--build``, where there are any."""
+    """Whether the build keeps NaN, infinities and denormals, by the words of ``--build``."""
     import click
 
     context = click.get_current_context(silent=True)

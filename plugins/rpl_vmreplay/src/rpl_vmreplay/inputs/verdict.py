@@ -23,10 +23,11 @@ RACES = (
     "barrier-partial-exec",
     "barrier-different",
 )
-#: Distance of 1 to the next float, and how many of them results may be apart: where inputs are small integers, and
-#: on others. Sums in another order differ; wrong results show on the small integers.
+#: Distance of 1 to the next float, and how many of them results may be apart: on inputs of small integers,
+#: and on others. Sums in another order differ; wrong results show on the small integers.
 _FLOATS: Mapping[str, tuple[float, float, float]] = {
-    "f2": (2.0**-10, 16, 16), "bf": (2.0**-7, 8, 8), "f4": (2.0**-23, 256, 4096), "f8": (2.0**-52, 4096, 65536)
+    "f2": (2.0**-10, 16, 16), "bf": (2.0**-7, 8, 8),
+    "f4": (2.0**-23, 256, 4096), "f8": (2.0**-52, 4096, 65536),
 }  # fmt: skip
 _SMALLEST = {  # and the least denormal
     "f2": (2.0**-14, 2.0**-24), "bf": (2.0**-126, 2.0**-133), "f4": (2.0**-126, 2.0**-149),
@@ -54,8 +55,8 @@ class Tolerance:
 
 @attrs.define
 class Tally:
-    """``different`` ends the comparison. ``not_numbers``: inputs on which only NaN, infinities and denormals are
-    otherwise, ``not_watched`` those whose order of synchronisation or LDS could not be compared."""
+    """``different`` ends the comparison. ``not_numbers``: inputs on which only NaN, infinities and denormals
+    are otherwise, ``not_watched`` those whose order of synchronisation or LDS could not be compared."""
 
     compared: int = 0
     watched: int = 0

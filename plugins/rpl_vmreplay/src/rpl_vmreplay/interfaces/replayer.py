@@ -263,8 +263,8 @@ class Fill:
 
 @frozen
 class LaunchInput:
-    """One input that takes the place of the captured one: sizes in work-items, the arguments of the kernel's own
-    (the compiler's are filled in for ``grid`` and ``block``), and what is in memory.
+    """One input that takes the place of the captured one: sizes in work-items, the kernel's own
+    arguments (the compiler's are filled in for ``grid`` and ``block``), and what is in memory.
 
     ``sanitize`` looks for races and for how waves work together. ``twice``: the baseline runs under another
     schedule too, and what is not the same then says nothing about other code.
@@ -318,13 +318,13 @@ class WrittenPair:
 
 @frozen
 class InputAnswer:
-    """What both did with one input. ``other`` is ``None`` where the baseline did not end. ``watched``: for races and
-    for how waves work together.
+    """What both did with one input. ``other`` is ``None`` where the baseline did not end.
+    ``watched``: for races and for how waves work together.
 
     ``same_results``: the baseline's own, under another schedule. ``written_bytes`` by the baseline;
-    ``differing`` is empty where all of them are the same. ``outside`` is what the other wrote beside them, and
-    ``variables`` of the module differ. ``cooperation`` says what the other's waves do otherwise together, and
-    ``lds_unlike`` that its use of LDS can't be compared with the baseline's.
+    ``differing`` is empty where all of them are the same. ``outside`` is what the other wrote beside them,
+    and ``variables`` of the module differ. ``cooperation`` says what the other's waves do otherwise together,
+    and ``lds_unlike`` that its use of LDS can't be compared with the baseline's.
     """
 
     baseline: LaunchEnd
@@ -344,8 +344,8 @@ class InputAnswer:
 
 @frozen
 class InputsResult:
-    """One answer for each input, as far as time allowed. ``unreached`` of ``instructions`` of the other code ran
-    with none of them. ``failure``: nothing was compared."""
+    """One answer for each input, as far as time allowed. ``unreached`` of ``instructions`` of the other code
+    ran with none of them. ``failure``: nothing was compared."""
 
     answers: tuple[InputAnswer, ...] = ()
     unreached: int = 0
