@@ -39,6 +39,7 @@ _MOST_TIGHT = 1 << 30
 #: Elements of a buffer that hold something; zeros follow.
 _MOST_FILLED = 1 << 20
 _MOST_ITEMS, _MOST_WATCHED_ITEMS = 1 << 21, 1 << 14
+_HUGE, _MOST_HUGE = 1 << 24, 12
 _PER_ITEM = (1, 2, 4, 8, 16, 3, 32)
 _SMALL = (0, 1, 2, 3, 5, 7)
 _EDGES = (-1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 1023, 1024, 1025, 4, 6,
@@ -84,6 +85,7 @@ class Chooser:
         self._capture, self._varied, self._constants = capture, varied, constants
         self._watched, self._atomics, self._kernels = watched, atomics, kernels
         regions = [(one.base, one.end) for one in capture.regions]
+        self._huge = 0
         self._contents: dict[int, Content] = {}
         self._tight: dict[int, MemoryRange] = {}
         self._large: dict[int, MemoryRange] = {}
@@ -135,16 +137,23 @@ class Chooser:
         seen: set[Wish] = set()
         while families:
             for family in list(families):
-                wish = next((one for one in family if one not in seen), None)
+                wish = next((one for one in family if one not in seen and self._affordable(one)), None)
                 if wish is None:
                     families.remove(family)
                     continue
                 seen.add(wish)
                 yield wish
         for wish in self._drawn():
-            if wish not in seen:
+            if wish not in seen and self._affordable(wish):
                 seen.add(wish)
                 yield wish
+
+    def _affordable(self, wish: Wish) -> bool:
+        """Loops to huge numbers are cut off and say nothing, so there are a few of them only."""
+        if any(self._varied.scalars[place].integer and abs(one) >= _HUGE for place, one in wish.scalars):
+            self._huge += 1
+            return self._huge <= _MOST_HUGE
+        return True
 
     def _integers(self) -> list[tuple[int, Scalar]]:
         return [(place, one) for place, one in enumerate(self._varied.scalars) if one.integer]
