@@ -215,6 +215,8 @@ class Chooser:
         if self._same_workgroups():
             most = min(1024, *(one.max_workgroup_size or 1024 for one in self._kernels))
             x, y, z = self._block
+            if any(one.lds_bytes for one in self._kernels):  # arrays in LDS may be made for this size
+                most = min(most, x * y * z)
             for size in (x // 2, 64, 128, 2 * x, 32, 512, 1024):
                 if 0 < size != x and size * y * z <= most:
                     yield Wish(block=(size, y, z))
