@@ -258,7 +258,7 @@ def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, 
     from rpl_core.interfaces.options import Options
     from rpl_vmreplay.compare import optimizer_check
 
-    monkeypatch.setattr(optimizer_check, "_replayer", EmulatedReplayer)
+    monkeypatch.setattr(optimizer_check, "replayer_of_the_command", EmulatedReplayer)
     folder = capture_of("block_sums")
 
     def ask(version, plugins=None):

@@ -37,6 +37,7 @@ class Options {
 int launch_command(int count, char** words);
 // May throw LayoutClash: then another start of the program may do.
 int replay_command(int count, char** words);
+int inputs_command(int count, char** words);
 int step_command(int count, char** words);
 int opcodes_command(int count, char** words);
 int decode_command(int count, char** words);

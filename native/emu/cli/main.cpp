@@ -76,10 +76,10 @@ namespace {
 int run(int count, char** words) {
   using namespace rpl_emu;
   struct Command { const char* name; int (*run)(int, char**); };
-  static constexpr Command kCommands[] = {{"launch", launch_command}, {"replay", replay_command}, {"step", step_command}, {"opcodes", opcodes_command}, {"decode", decode_command}, {"doctor", doctor_command}, {"disassemble", disassemble_command}};
+  static constexpr Command kCommands[] = {{"launch", launch_command}, {"replay", replay_command}, {"inputs", inputs_command}, {"step", step_command}, {"opcodes", opcodes_command}, {"decode", decode_command}, {"doctor", doctor_command}, {"disassemble", disassemble_command}};
   for (const Command& c : kCommands)
     if (count > 1 && std::strcmp(words[1], c.name) == 0) return c.run(count - 2, words + 2);
-  throw UsageError("usage: rpl-emu launch|replay|step|opcodes|decode|doctor ...");
+  throw UsageError("usage: rpl-emu launch|replay|inputs|step|opcodes|decode|doctor ...");
 }
 
 // The same words in a process of another layout. Comes back when that is of no use.

@@ -18,7 +18,6 @@ namespace {
 // MI300X, for the number of workgroups that are under way together (CDNA3 white paper, LLVM AMDGPUUsage).
 constexpr uint32_t kComputeUnits = 304, kSimds = 4, kMostWavesPerSimd = 8, kLdsPerUnit = 65536, kXccs = 8;
 constexpr uint32_t kVectorsPerSimdLane = 512;
-constexpr uint64_t kQuantum = 16384;
 
 void undecoded(Wave& w, const Instruction&) { w.fault(w.code_begin + 4 * (w.pc - 1), 0, false, "ran into bytes that were not decoded as code"); }
 
@@ -122,7 +121,7 @@ class Group {
       Wave& w = waves_[k];
       if (w.stop == Stop::ended || w.stop == Stop::barrier) continue;
       w.stop = Stop::none;
-      done += job_.lanes.run_wave(w, counts, job_.limits.rounding == Rounding::drawn ? draw_rounding() : kQuantum);
+      done += job_.lanes.run_wave(w, counts, job_.limits.rounding == Rounding::drawn ? draw_rounding() : job_.limits.quantum);
       if (w.stop == Stop::fault || w.stop == Stop::trap) {
         report(w);
         return true;
@@ -338,7 +337,7 @@ class Worker {
       for (unsigned again = 0; again < 64 && !ended && !job_.stop; ++again) {
         const uint64_t before = done;
         ended = groups_[k]->step(counts_.data(), done);
-        if (!ended && done - before >= kQuantum) break;
+        if (!ended && done - before >= job_.limits.quantum) break;
       }
       if (ended) {
         spare_.push_back(std::move(groups_[k]));

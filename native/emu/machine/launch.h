@@ -36,6 +36,7 @@ struct Limits {
   bool model_caches = false;  // one thread then: the model sees accesses one after the other
   uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number; their waves take turns backwards where it is odd
   Rounding rounding = Rounding::nearest;
+  uint64_t quantum = 16384;  // instructions after which it is another wave's turn
 };
 
 enum class Outcome : uint8_t { ended, fault, limit, trap };

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "opcodes/table.h"
+#include "sanitize/cooperation.h"
 #include "sanitize/registers.h"
 
 namespace rpl_emu {
@@ -46,6 +47,7 @@ struct Findings::Parts {
   std::map<std::tuple<std::string, uint64_t, uint64_t>, Finding> found;
   std::map<const Workgroup*, std::unique_ptr<Shadow>> groups;
   std::unordered_map<uint64_t, Word> memory;  // by address / 4, of all workgroups
+  Cooperation* cooperation = nullptr;
 
   void add(const char* kind, const Wave& w, uint64_t pc, uint64_t other_pc, uint64_t address, unsigned lane, uint32_t other_wave) {
     const auto key = std::tuple(std::string(kind), pc, other_pc);
@@ -112,6 +114,7 @@ void touched(Wave& w, const Instruction& i, unsigned lane, uint64_t address, uns
   auto& shadow = static_cast<Carrier&>(*w.group->shadow);
   const auto pc = static_cast<uint64_t>(&i - w.code);
   const std::scoped_lock guard(shadow.parts->lock);
+  if (shadow.parts->cooperation) shadow.parts->cooperation->access(w, i, lane, address, bytes, write, atomic, lds);
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
     if (!lds) {
       shadow.parts->check(shadow.parts->memory[word], w, shadow.epoch, pc, address, lane, write, atomic, "memory-race", "memory-race-between-workgroups");
@@ -132,6 +135,7 @@ void touched(Wave& w, const Instruction& i, unsigned lane, uint64_t address, uns
 
 void executes(Wave& w, const Instruction& i) {
   auto& shadow = static_cast<Carrier&>(*w.group->shadow);
+  if (shadow.parts->cooperation) shadow.parts->cooperation->execute(w, i);
   std::vector<UnwrittenUse> found;
   shadow.registers[w.index].execute(w, i, found);
   if (found.empty()) return;
@@ -145,7 +149,7 @@ Carrier& of(Shadow* shadow) { return static_cast<Carrier&>(*shadow); }
 
 }  // namespace
 
-Findings::Findings() : parts_(new Parts) {}
+Findings::Findings(Cooperation* cooperation) : parts_(new Parts) { parts_->cooperation = cooperation; }
 Findings::~Findings() { delete parts_; }
 
 Shadow* Findings::open_group(const Workgroup& group, uint32_t lds_bytes, uint32_t waves, uint32_t rows) {
@@ -161,6 +165,7 @@ Shadow* Findings::open_group(const Workgroup& group, uint32_t lds_bytes, uint32_
   const std::scoped_lock guard(parts_->lock);
   Shadow* plain = shadow.get();
   parts_->groups[&group] = std::move(shadow);
+  if (parts_->cooperation) parts_->cooperation->group_started(group, waves);
   return plain;
 }
 void Findings::close_group(const Workgroup& group) {
@@ -176,6 +181,7 @@ void Findings::wave_waits(const Wave& w) {
   const std::scoped_lock guard(parts_->lock);
   Carrier& shadow = of(w.group->shadow);
   const uint64_t pc = w.pc - 1;
+  if (parts_->cooperation) parts_->cooperation->barrier(w);
   shadow.barrier_pc[w.index] = pc;
   if (w.exec() != w.full_exec) parts_->add("barrier-partial-exec", w, pc, pc, 0, 0, w.index);
   for (size_t k = 0; k < shadow.barrier_pc.size(); ++k)
@@ -187,6 +193,7 @@ void Findings::barrier_passed(const Workgroup& group) {
   const std::scoped_lock guard(parts_->lock);
   Carrier& shadow = of(group.shadow);
   ++shadow.epoch;
+  if (parts_->cooperation) parts_->cooperation->barrier_passed(group);
   std::ranges::fill(shadow.barrier_pc, 0);
 }
 

@@ -21,9 +21,12 @@ struct Finding {
   uint64_t times = 1;
 };
 
+class Cooperation;
+
 class Findings {
  public:
-  Findings();
+  // `cooperation` is told everything, too. For one thread then.
+  explicit Findings(Cooperation* cooperation = nullptr);
   ~Findings();
   Findings(const Findings&) = delete;
   Findings& operator=(const Findings&) = delete;

@@ -43,16 +43,20 @@ def find_program() -> Path:
     return find_part(PROGRAM, Path(folder) if folder else None)
 
 
+def command_of(words: Sequence[str]) -> list[str]:
+    """With the program and the library that it is to take. Raises MissingError."""
+    llvm = os.environ.get(LLVM_VARIABLE)
+    return [str(find_program()), *words, *(["--llvm", llvm] if llvm else [])]
+
+
 def call(words: Sequence[str], *, seconds: float | None = None) -> Answer:
     """Run the program; its errors of usage, input and absence become rpl's own.
 
     A code object is untrusted: the program runs apart from rpl, and is ended if its own limit fails.
     """
-    llvm = os.environ.get(LLVM_VARIABLE)
-    command = [str(find_program()), *words, *(["--llvm", llvm] if llvm else [])]
     try:
         done = subprocess.run(
-            command,
+            command_of(words),
             capture_output=True,
             text=True,
             errors="replace",

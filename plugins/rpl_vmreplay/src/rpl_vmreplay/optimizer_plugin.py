@@ -15,13 +15,19 @@ RPL_API = 1
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE
+    from rpl_vmreplay.compare.optimizer_options import (
+        CAPTURE,
+        SANITIZE,
+        VARY_INPUTS,
+        VARY_SECONDS,
+    )
 
-    return (CAPTURE, SANITIZE)
+    return (CAPTURE, SANITIZE, VARY_INPUTS, VARY_SECONDS)
 
 
 @hookimpl
 def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
     from rpl_vmreplay.compare.optimizer_check import CapturedLaunchCheck
+    from rpl_vmreplay.inputs.optimizer_check import VariedInputsCheck
 
-    return (CapturedLaunchCheck(),)
+    return (CapturedLaunchCheck(), VariedInputsCheck())

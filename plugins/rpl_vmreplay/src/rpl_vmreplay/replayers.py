@@ -8,12 +8,12 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_vmreplay.hookspecs import REPLAYERS
-from rpl_vmreplay.interfaces.replayer import Replayer, ReplayResult, ReserveResult
+from rpl_vmreplay.interfaces.replayer import InputsResult, Replayer, ReplayResult, ReserveResult
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.plugins.relay import Contribution
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReserveRequest
+    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayRequest, ReserveRequest
 
 DEFAULT_REPLAYER = "hsa"
 
@@ -39,6 +39,11 @@ class GuardedReplayer(Replayer):
     def replay(self, request: ReplayRequest) -> ReplayResult:
         with plugin_boundary(self._plugin, f"replayer {self.name!r}"):
             return require_value(self._replayer.replay(request), ReplayResult)
+
+    def compare_inputs(self, request: InputsRequest) -> InputsResult | None:
+        with plugin_boundary(self._plugin, f"replayer {self.name!r}"):
+            result = self._replayer.compare_inputs(request)
+            return None if result is None else require_value(result, InputsResult)
 
     def reserve(self, request: ReserveRequest) -> ReserveResult:
         with plugin_boundary(self._plugin, f"replayer {self.name!r}"):

@@ -37,7 +37,7 @@ class IssueCycles(Metric):
         from rpl_vmreplay.compare.optimizer_options import SANITIZE
 
         runtime = find_runtime(command, None)
-        return (*launcher_words(runtime, sanitize=options[SANITIZE]), *command)
+        return (*launcher_words(runtime, sanitize=bool(options[SANITIZE])), *command)
 
     def value(self, request: MetricRequest) -> MetricValue:
         from rpl_emu.programs.collector import LAUNCHES, EmulatedCollector

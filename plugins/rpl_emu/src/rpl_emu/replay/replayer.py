@@ -16,6 +16,7 @@ from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
     Finding,
+    InputsResult,
     KeptVariable,
     MemoryRange,
     ReplayEnvironment,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rpl_emu.native_program import Answer
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayRequest
 
 DEVICE = "gfx942-emu"
 _ISA = "gfx942:sramecc+:xnack-"
@@ -87,6 +88,21 @@ class EmulatedReplayer(Replayer):
                 return self._failed(failure)
             return self._result(memory, request, answer.document, Path(folder), begin)
 
+    def compare_inputs(self, request: InputsRequest) -> InputsResult | None:
+        from rpl_emu.replay.inputs import compare_inputs
+        from rpl_vmreplay.capture.folder import open_capture
+        from rpl_vmreplay.interfaces.replayer import ReplayRequest
+
+        capture = open_capture(request.capture)
+        try:
+            if fact := _isa_problem(capture, ReplayRequest(request.capture, code_object=request.other)):
+                return InputsResult(failure=Failure(ReplayError.ISA_MISMATCH, fact))
+            return compare_inputs(capture, request)
+        except MissingError as error:
+            return InputsResult(failure=_failure(ReplayError.UNSUPPORTED, error))
+        except BadDataError as error:
+            return InputsResult(failure=_failure(ReplayError.BAD_CODE, error))
+
     def _failed(self, failure: Failure) -> ReplayResult:
         return ReplayResult(
             self.name, self.origin, environment=ReplayEnvironment(DEVICE, isa=_ISA), failure=failure
@@ -129,7 +145,7 @@ class EmulatedReplayer(Replayer):
             ),
             notes=tuple(_notes(memory, told)),
             rounded=told["rounded"],
-            findings=tuple(map(_finding, told["findings"])) if request.sanitize else None,
+            findings=tuple(map(finding, told["findings"])) if request.sanitize else None,
         )
 
 
@@ -174,7 +190,7 @@ def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     return call(words, seconds=seconds)
 
 
-def _finding(told: Any) -> Finding:
+def finding(told: Any) -> Finding:
     other = f" and {told['other']}" if told["other"] != told["at"] else ""
     group = ", ".join(map(str, told["group"]))
     return Finding(

@@ -81,10 +81,13 @@ def parameter_types(demangled: str) -> tuple[DataType | None, ...]:
 
 def parameter_elements(demangled: str) -> tuple[Element | None, ...]:
     """The same, with integers told apart."""
+    return tuple(_pointed_to(part) for part in parameter_texts(demangled))
+
+
+def parameter_texts(demangled: str) -> tuple[str, ...]:
+    """Each parameter as the demangled name writes it. Empty where the name has none."""
     text = demangled.partition(" [clone")[0].rstrip()
-    if not text.endswith(")"):
-        return ()
-    return tuple(_pointed_to(part) for part in _parameters(text))
+    return tuple(_parameters(text)) if text.endswith(")") else ()
 
 
 def _parameters(text: str) -> list[str]:

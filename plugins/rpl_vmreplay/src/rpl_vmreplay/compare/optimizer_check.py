@@ -68,9 +68,9 @@ class CapturedLaunchCheck(EquivalenceCheck):
         subjects = subjects_of(
             capture, request.baseline_program, request.candidate_program, request.candidate_directory
         )
-        if _same_kernel(subjects):
+        if same_kernel(subjects):
             return _not_run(f"both builds have the same machine code of the captured {subjects.kernel}")
-        replayer = _replayer()
+        replayer = replayer_of_the_command()
         judgement = compare_code(
             capture,
             replayer,
@@ -83,7 +83,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
         return _report(capture, replayer, judgement)
 
 
-def _same_kernel(subjects: Subjects) -> bool:
+def same_kernel(subjects: Subjects) -> bool:
     from rpl_codeobject.instructions.disassembly import disassemble
     from rpl_codeobject.reading.read import read_code_objects
 
@@ -94,7 +94,7 @@ def _same_kernel(subjects: Subjects) -> bool:
     return disassemble(subjects.a_code, kernels=names) == disassemble(other, kernels=names)
 
 
-def _replayer() -> Replayer:
+def replayer_of_the_command() -> Replayer:
     """Of the running command's plugins."""
     import click
 

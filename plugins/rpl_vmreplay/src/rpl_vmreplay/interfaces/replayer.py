@@ -252,6 +252,107 @@ class ReserveResult:
     failure: Failure | None = None
 
 
+@frozen
+class Fill:
+    """``pattern`` over and over, in ``size`` bytes from an address."""
+
+    address: int
+    size: int
+    pattern: bytes = attrs.field(repr=False)
+
+
+@frozen
+class LaunchInput:
+    """One input that takes the place of the captured one: sizes in work-items, the kernel's own
+    arguments (the compiler's are filled in for ``grid`` and ``block``), and what is in memory.
+
+    ``sanitize`` looks for races and for how waves work together. ``twice``: the baseline runs under another
+    schedule too, and what is not the same then says nothing about other code.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    kernarg: bytes
+    fills: tuple[Fill, ...] = ()
+    sanitize: bool = False
+    twice: bool = False
+
+
+@frozen
+class InputsRequest:
+    """Two code objects on many inputs of one launch, each from the captured memory with ``fills`` in it.
+
+    ``beside`` is more memory, zeros unless it is filled, away from what is captured. ``most_instructions`` of
+    all waves together may run in one launch of ``baseline``, a twentieth of them where it is watched (it
+    runs again without); ``other`` gets ten times what that took.
+    """
+
+    capture: Path
+    baseline: Path
+    other: Path
+    inputs: tuple[LaunchInput, ...]
+    beside: tuple[MemoryRange, ...] = ()
+    most_instructions: int = 1_000_000
+    time_limit_s: float | None = None
+
+
+@frozen
+class LaunchEnd:
+    """How a launch ended: ``ended``, ``memory_fault``, ``trap`` or ``limit``, and why it did not end well."""
+
+    outcome: str
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    instructions: int = 0
+
+
+@frozen
+class WrittenPair:
+    """A range that the baseline wrote, as it left it and as the other code did."""
+
+    address: int
+    baseline: bytes = attrs.field(repr=False)
+    other: bytes = attrs.field(repr=False)
+
+
+@frozen
+class InputAnswer:
+    """What both did with one input. ``other`` is ``None`` where the baseline did not end.
+    ``watched``: for races and for how waves work together.
+
+    ``same_results``: the baseline's own, under another schedule. ``written_bytes`` by the baseline;
+    ``differing`` is empty where all of them are the same. ``outside`` is what the other wrote beside them,
+    and ``variables`` of the module differ. ``cooperation`` says what the other's waves do otherwise together,
+    and ``lds_unlike`` that its use of LDS can't be compared with the baseline's.
+    """
+
+    baseline: LaunchEnd
+    other: LaunchEnd | None = None
+    watched: bool = False
+    same_results: bool = True
+    stable: bool = True
+    written_bytes: int = 0
+    differing: tuple[WrittenPair, ...] = ()
+    outside: MemoryRange | None = None
+    variables: tuple[str, ...] = ()
+    cooperation: str | None = None
+    lds_unlike: bool = False
+    barriers: int = 0
+    atomics: int = 0
+
+
+@frozen
+class InputsResult:
+    """One answer for each input, as far as time allowed. ``unreached`` of ``instructions`` of the other code
+    ran with none of them. ``failure``: nothing was compared."""
+
+    answers: tuple[InputAnswer, ...] = ()
+    unreached: int = 0
+    instructions: int = 0
+    failure: Failure | None = None
+
+
 class Replayer(ABC):
     """Something that runs captured launches.
 
@@ -281,6 +382,10 @@ class Replayer(ABC):
         Raises ``MissingError`` where ``missing`` tells something, ``BadDataError`` for a capture that it
         can't read, ``InterruptedRunError`` and ``TimeLimitError``.
         """
+
+    def compare_inputs(self, request: InputsRequest) -> InputsResult | None:  # noqa: ARG002 - as below
+        """Both code objects on each input; ``None``: it can't. Raises as ``replay`` does."""
+        return None
 
     def reserve(self, request: ReserveRequest) -> ReserveResult:  # noqa: ARG002 - for those that override it
         """Only ask for the addresses and give them back. Raises ``MissingError`` where that means nothing."""

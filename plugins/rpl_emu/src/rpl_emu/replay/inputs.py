@@ -1,0 +1,165 @@
+"""Two kernels on many inputs in one process of the emulator (``rpl-emu inputs``)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_vmreplay.interfaces.replayer import (
+    Failure,
+    InputAnswer,
+    InputsResult,
+    LaunchEnd,
+    MemoryRange,
+    ReplayError,
+    WrittenPair,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.capture.plain_memory import PlainMemory
+    from rpl_vmreplay.interfaces.replayer import InputsRequest, LaunchInput
+
+#: One launch that was begun in time may still run so long beyond it, at the emulator's slowest.
+_GRACE_S = 120.0
+#: The two kernels, their memory and what is known of each word.
+_MOST_MEMORY_BYTES = 16 << 30
+
+
+def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
+    """Raises ``MissingError`` (the program, an opcode) and ``BadDataError``, as one launch does."""
+    from rpl_vmreplay.capture.plain_memory import PlainMemory
+
+    with tempfile.TemporaryDirectory(prefix="rpl-emulated-inputs-") as name:
+        folder = Path(name)
+        _write_plan(PlainMemory(capture, folder), request, folder)
+        (folder / "list").write_text("".join(_lines(request.inputs, folder)))
+        words = ["inputs", str(folder / "plan"), "--hsaco", str(request.baseline)]
+        words += ["--against", str(request.other), "--list", str(folder / "list"), "--out", str(folder)]
+        words += ["--max-instructions", str(request.most_instructions)]
+        words += ["--memory-limit", str(_MOST_MEMORY_BYTES)]
+        if request.time_limit_s is not None:
+            words += ["--timeout", str(request.time_limit_s)]
+        documents = _call(words, request.time_limit_s)
+        answers = [one for one in documents if "input" in one]
+        last = next((one for one in documents if "done" in one), None)
+        if last is None and not answers:
+            return InputsResult(failure=Failure(ReplayError.TIME_LIMIT, "no input was compared in time"))
+        reached = {"instructions": 0, "of": 0} if last is None else last["b_unreached"]
+        return InputsResult(
+            tuple(_answer(one, folder) for one in answers), reached["instructions"], reached["of"]
+        )
+
+
+def _write_plan(memory: PlainMemory, request: InputsRequest, folder: Path) -> None:
+    """As for a replay, with the memory beside in its order: each one a file of holes."""
+    from rpl_emu.replay.plan_file import write_plan
+
+    write_plan(memory, folder / "plan")
+    others: list[list[str]] = []
+    regions: list[list[str]] = []
+    for line in (folder / "plan").read_text().splitlines():
+        fields = line.split("\t")
+        (regions if fields[0] == "region" else others).append(fields)
+    for number, one in enumerate(request.beside):
+        path = folder / f"beside-{number}"
+        with path.open("wb") as file:
+            file.truncate(one.size)
+        regions.append(["region", str(one.address), str(one.size), str(path)])
+    regions.sort(key=lambda fields: int(fields[1]))
+    (folder / "plan").write_text("".join("\t".join(one) + "\n" for one in [*others, *regions]))
+
+
+def _lines(inputs: Sequence[LaunchInput], folder: Path) -> Iterator[str]:
+    files: dict[bytes, Path] = {}
+
+    def place(content: bytes) -> Path:
+        if content not in files:
+            files[content] = folder / f"content-{len(files)}"
+            files[content].write_bytes(content)
+        return files[content]
+
+    for one in inputs:
+        yield "input\n"
+        yield "\t".join(("grid", *map(str, one.grid))) + "\n"
+        yield "\t".join(("block", *map(str, one.block))) + "\n"
+        yield f"kernarg\t{place(one.kernarg)}\n"
+        for fill in one.fills:
+            if fill.size and fill.pattern:
+                yield f"fill\t{fill.address}\t{fill.size}\t{place(fill.pattern)}\n"
+        if one.sanitize:
+            yield "sanitize\n"
+        if one.twice:
+            yield "twice\n"
+
+
+def _call(words: Sequence[str], seconds: float | None) -> list[Any]:
+    """The lines that it printed; those before it was stopped count."""
+    from rpl_emu.native_program import command_of
+
+    command = command_of(words)
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=None if seconds is None else seconds + _GRACE_S,
+        )
+        printed, said = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+        status = done.returncode
+    except subprocess.TimeoutExpired as late:
+        printed = (late.stdout or b"").decode("utf-8", "replace")
+        status, said = 0, ""
+    lines = printed[: printed.rfind("\n") + 1].splitlines()
+    if status == 0 or lines:
+        return [json.loads(line) for line in lines]
+    fact = next((line.removeprefix("rpl-emu: ") for line in said.splitlines() if line), "it said nothing")
+    if status == 69:
+        raise MissingError(fact)
+    if status in (64, 65, 124):
+        raise BadDataError(fact)
+    raise RplError(f"the emulator ended with status {status}", cause=fact)
+
+
+def _answer(told: Any, folder: Path) -> InputAnswer:
+    baseline = _end(told["a"])
+    if "b" not in told:
+        return InputAnswer(baseline, watched=told["watched"])
+    return InputAnswer(
+        baseline,
+        _end(told["b"]),
+        watched=told["watched"],
+        same_results=told["same_results"],
+        stable=told["stable"],
+        written_bytes=told["bytes"],
+        differing=tuple(_pairs(folder, told["input"])) if told["differs"] else (),
+        outside=MemoryRange(int(told["outside_at"], 16), told["outside"]) if told["outside"] else None,
+        variables=tuple(told["variables"]),
+        cooperation=told["cooperation"],
+        lds_unlike=told["lds_unlike"],
+        barriers=told["barriers"],
+        atomics=told["atomics"],
+    )
+
+
+def _end(told: Any) -> LaunchEnd:
+    from rpl_emu.replay.replayer import finding
+
+    found = tuple(map(finding, told["findings"]))
+    return LaunchEnd(told["outcome"], told["reason"], found, told["instructions"])
+
+
+def _pairs(folder: Path, number: int) -> Iterator[WrittenPair]:
+    from rpl_emu.replay.plan_file import read_ranges
+
+    sides = [(folder / f"{number}.{side}").read_bytes() for side in ("a", "b")]
+    at = 0
+    for address, size in read_ranges(folder / f"{number}.ranges"):
+        yield WrittenPair(address, *(side[at : at + size] for side in sides))
+        at += size
