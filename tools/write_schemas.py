@@ -29,7 +29,7 @@ def schemas() -> dict[Path, str]:
         if not isinstance(contract, DocumentContract):
             continue
         sections = [c.value for c in sections_of(offered) if c.value.document == contract.name]
-        schema = json.dumps(json_schema(contract, sections), indent=2)
+        schema = json.dumps(json_schema(contract, sections), indent=2, ensure_ascii=False)
         texts[SCHEMAS / f"{contract.name}.schema.json"] = f"{schema}\n"
         if isinstance(contract, DocumentKind):
             beside = Path(inspect.getfile(contract.model())).with_name("shapes") / f"{contract.name}.json"

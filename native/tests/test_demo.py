@@ -25,7 +25,7 @@ def demo(folder, *options, **variables):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "report.html").stat().st_size > 100_000
-    assert " s for builds: " in done.stdout
+    assert " s of it for builds." in done.stdout
     return done.stdout
 
 

@@ -138,7 +138,7 @@ def test_long_name_is_cut_on_the_terminal_and_whole_in_the_documents(rpl_make_ro
     )
     assert documents["profile"]["kernel"]["name"] == name
     assert max(len(line) for line in outcome.stdout.splitlines()) < 250
-    (warning,) = (line for line in outcome.stderr.splitlines() if "times their median" in line)
+    (warning,) = (line for line in outcome.stderr.splitlines() if "times the median" in line)
     assert len(warning) < 1000
     assert "Next: " in warning
 

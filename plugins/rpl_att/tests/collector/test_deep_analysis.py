@@ -146,7 +146,7 @@ def test_a_hanging_trace_ends_with_its_own_time_limit(
     rpl_cli, tmp_path, profiler, decoder, aimed, monkeypatch
 ):
     monkeypatch.setenv("RPL_STANDIN_STATE", str(tmp_path / "state"))
-    profiler("wave_gemm", misbehave="hang:run=2")
+    profiler("wave_gemm", misbehave="hang:run=3")  # after the timing run and the one without API calls
     document = profiled(rpl_cli, tmp_path / "run", "--deep-top", "1", "--deep-timeout", "1")
     (problem,) = [d for d in document["diagnostics"] if d["code"] == "collect.no_thread_trace"]
     assert "did not end within 1 s" in problem["fact"]

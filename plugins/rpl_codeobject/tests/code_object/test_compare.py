@@ -167,13 +167,22 @@ def test_without_somebody_who_knows_occupancies_they_are_not_compared(make_kerne
     ],
 )
 def test_each_binary_guard_refuses_something_alone(diff, guard, facts):
-    verdicts = binary_guards(diff(**facts))
+    verdicts = binary_guards(diff(**facts), measured=False)
     assert {v.guard for v in verdicts if not v.passed} == {guard}
 
 
+def test_resources_that_got_worse_are_for_the_measurement_and_the_abi_is_not(diff):
+    worse = {"lds_bytes": 512, "scratch_bytes": 4, "sgpr_spills": 2, "vgprs": 65}
+    verdicts = binary_guards(diff(kernarg_bytes=24, **worse))
+    assert {v.guard for v in verdicts if not v.passed} == {"binary-abi"}
+    asked = {"binary-lds", "binary-scratch", "binary-spills", "binary-occupancy"}
+    assert {v.guard for v in verdicts if v.asks} == asked
+
+
 def test_a_loss_of_occupancy_can_be_allowed_and_nothing_else(diff):
-    assert all(v.passed for v in binary_guards(diff(vgprs=65), allow_occupancy_loss=True))
-    spilled = binary_guards(diff(vgprs=65, vgpr_spills=9), allow_occupancy_loss=True)
+    allowed = binary_guards(diff(vgprs=65), allow_occupancy_loss=True, measured=False)
+    assert all(v.passed for v in allowed)
+    spilled = binary_guards(diff(vgprs=65, vgpr_spills=9), allow_occupancy_loss=True, measured=False)
     assert {v.guard for v in spilled if not v.passed} == {"binary-spills"}
 
 
@@ -181,7 +190,8 @@ def test_more_spills_are_refused_although_occupancy_rose(diff, make_kernel, make
     # The compiler's way out when registers end: 36 VGPRs, 1008 bytes of scratch, occupancy 8 (clang 22).
     before = make_code_object(make_kernel(vgprs=128))
     after = make_code_object(make_kernel(vgprs=36, scratch_bytes=1008, vgpr_spills=250))
-    refused = {v.guard for v in binary_guards(compare_code_objects([before], [after])) if not v.passed}
+    compared = compare_code_objects([before], [after])
+    refused = {v.guard for v in binary_guards(compared, measured=False) if not v.passed}
     assert refused == {"binary-scratch", "binary-spills"}
 
 

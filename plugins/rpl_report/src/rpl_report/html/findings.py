@@ -301,4 +301,6 @@ def _untimed(profile: ProfileDocument, dag: DagDocument) -> Finding | None:
     reason = readable(dag.reason or "unknown", 400)
     only_traced = not profile.kernels and profile.untimed_thread_traces
     advice = (f"Next: {UNTIMED}", f"Run: {UNTIMED_COMMAND}") if only_traced else ()
-    return Finding("No critical path.", f"{reason[:1].upper()}{reason[1:]}.", "#path", advice=advice)
+    # A page of thread traces alone has no section of the path to lead to.
+    target = "#thread-traces" if only_traced else "#path"
+    return Finding("No critical path.", f"{reason[:1].upper()}{reason[1:]}.", target, advice=advice)
