@@ -239,6 +239,33 @@ def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, tmp_path,
     assert (ran.exit_code, ran.kind) == (1, "map_failed"), ran.stderr
 
 
+def test_captures_pass_with_sanitizers(capture_scenario, replay, tmp_path, monkeypatch):
+    """The capture tool is instrumented; its program gets the libraries of the sanitizers first."""
+    folder = tmp_path / "sanitized"
+    _preset("sanitizers", folder, "rpl_isolate")
+    words = ["-print-file-name=libasan.so", "-print-file-name=libubsan.so"]
+    asked = [subprocess.run(["g++", word], capture_output=True, text=True, check=True) for word in words]
+    options = ("--native-folder", str(folder), "--no-low-addresses")
+    # Leaks of the runtime are not ours, and it reserves what the sanitizer would keep others out of.
+    asan = SANITIZED["ASAN_OPTIONS"] + ":protect_shadow_gap=0:detect_leaks=0:verbosity=1"
+    settings = {**SANITIZED, "ASAN_OPTIONS": asan}
+    settings["LD_PRELOAD"] = ":".join(str(Path(one.stdout.strip()).resolve()) for one in asked)
+    for name, kernel, more in (
+        ("every_kind", "follow_list", {"dispatch": 1}),
+        ("drain", "accumulate", {"faults": "slow=50:add_in_place"}),
+        ("two_gpus", "add_arrays", {"gpus": 2}),
+    ):
+        with monkeypatch.context() as patch:
+            for variable, value in settings.items():
+                patch.setenv(variable, value)
+            ran = capture_scenario(name, kernel=kernel, options=options, **more)
+        assert (ran.exit_code, ran.said) == (0, "right 1"), (name, ran.stderr[-4000:])
+        assert "AddressSanitizer Init done" in ran.stderr
+        assert (ran.capture.wrong("before"), ran.capture.wrong("after")) == ([], []), name
+        again = replay(ran.capture, "--iterations", "2", gpus=more.get("gpus", 1))
+        assert (again.exit_code, again.document["reproduced"]) == (0, True), again.stderr
+
+
 def test_clang_tidy_finds_nothing(native_build, tmp_path):
     require("clang-tidy-22")
     _preset("clang-tidy", tmp_path)

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import InterruptedRunError, MemoryLimitError, TimeLimitError
 from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
 from rpl_core.process.output import LogFile, OutputStream
-from rpl_core.process.supervision import Supervision, signal_members
+from rpl_core.process.supervision import MemoryGroup, Supervision, memory_group, signal_members
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) ->
         wake = WakePipe()
         files.callback(wake.close)
         interrupts = InterruptWatch(wake.notify)
-        with interrupts:
-            ending = _run_watched(request, _Sinks(log, stdout, sink), wake, interrupts)
+        with interrupts, memory_group(request.memory_limit_bytes) as group:
+            ending = _run_watched(request, _Sinks(log, stdout, sink), wake, interrupts, group)
     # Asked after the handlers are back, so that a signal in the last moment does not get lost.
     if interrupts.first is not None:
         raise InterruptedRunError(
@@ -82,9 +84,15 @@ class _Ending:
 
 
 def _run_watched(
-    request: ProcessRequest, sinks: _Sinks, wake: WakePipe, interrupts: InterruptWatch
+    request: ProcessRequest,
+    sinks: _Sinks,
+    wake: WakePipe,
+    interrupts: InterruptWatch,
+    group: MemoryGroup | None,
 ) -> _Ending:
     started_at = time.perf_counter()
+    if group is not None:
+        request = attrs.evolve(request, command=group.entered(request.command))
     child = start(request)
     streams = _streams(child, sinks)
     watched = _watch(child, streams, wake, interrupts)
@@ -109,7 +117,7 @@ def _run_watched(
         in_time=in_time,
         orphans=orphans,
         survivors=survivors,
-        too_large=watched.too_large,
+        too_large=watched.too_large or (group is not None and group.exceeded()),
     )
 
 

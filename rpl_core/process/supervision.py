@@ -17,9 +17,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.process.interrupts import InterruptWatch, WakePipe
@@ -36,6 +38,10 @@ _LAST_OUTPUT_S = 1.0
 _POLL_S = 0.02
 #: How often memory is looked at (chosen: a look takes a millisecond or two).
 _MEMORY_POLL_S = 0.2
+#: A group that is left is tried again so often, each after ``_POLL_S`` (chosen: half a second).
+_REMOVALS = 25
+#: 0 stands for the process that writes it. Where that may not be, memory is watched all the same.
+_ENTER = 'group=$1; shift; { echo 0 > "$group"; } 2>/dev/null; exec "$@"'
 #: After so long without output there is time to look at what came (chosen).
 _SILENCE_S = 0.05
 
@@ -71,6 +77,88 @@ def memory_of(pids: Iterable[int]) -> int:
             _, resident, shared = (_PROC / str(pid) / "statm").read_text().split()[:3]
             pages += int(resident) - int(shared)
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@frozen
+class MemoryGroup:
+    """A control group of its own, which the kernel holds to a limit on memory (cgroups(7), cgroup v2)."""
+
+    folder: Path
+
+    def entered(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """The command that enters the group before it becomes ``command``, or becomes it outside."""
+        return ("/bin/sh", "-c", _ENTER, "memory-group", str(self.folder / "cgroup.procs"), *command)
+
+    def exceeded(self) -> bool:
+        """Whether the kernel ended what is in it for its memory."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            lines = (self.folder / "memory.events").read_text().splitlines()
+            counts = {words[0]: int(words[1]) for words in map(str.split, lines)}
+            return counts.get("oom_kill", 0) > 0
+        return False
+
+    def remove(self) -> None:
+        """With what is still in it. A group goes only when its processes are gone, which takes a moment."""
+        with contextlib.suppress(OSError):
+            if (self.folder / "cgroup.kill").exists():
+                (self.folder / "cgroup.kill").write_text("1")
+        for _ in range(_REMOVALS):
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+            if not self.folder.exists():
+                break
+            time.sleep(_POLL_S)
+
+
+@contextlib.contextmanager
+def memory_group(limit_bytes: int | None) -> Iterator[MemoryGroup | None]:
+    """A new group with this limit; ``None`` where none may be made, and memory is only watched.
+
+    A group with processes hands no limit down (cgroups(7)), so the new one mostly lies beside rpl's own.
+    """
+    group = None if limit_bytes is None else _made_group(limit_bytes)
+    try:
+        yield group
+    finally:
+        if group is not None:
+            group.remove()
+
+
+def _made_group(limit_bytes: int) -> MemoryGroup | None:
+    for parent in _groups_around():
+        folder = parent / f"rpl-{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            if "memory" not in (parent / "cgroup.subtree_control").read_text().split():
+                continue
+            folder.mkdir()
+        except OSError:
+            continue
+        group = MemoryGroup(folder)
+        try:
+            (folder / "memory.max").write_text(f"{limit_bytes}")
+            (folder / "memory.oom.group").write_text("1")
+        except OSError:
+            group.remove()
+            continue
+        with contextlib.suppress(OSError):  # there is none where the kernel counts no swap
+            (folder / "memory.swap.max").write_text("0")
+        return group
+    return None
+
+
+def _groups_around() -> tuple[Path, ...]:
+    """The folder of the group that rpl is in, and the one above; none without cgroup v2."""
+    try:
+        mounts = (_PROC / "self" / "mountinfo").read_text(errors="replace").splitlines()
+        groups = (_PROC / "self" / "cgroup").read_text(errors="replace").splitlines()
+    except OSError:
+        return ()
+    tops = [Path(line.split()[4]) for line in mounts if " - cgroup2 " in line]
+    own = [line.removeprefix("0::/") for line in groups if line.startswith("0::/")]
+    if not tops or not own or ".." in own[0].split("/"):
+        return ()
+    folder = tops[0] / own[0]
+    return (folder,) if folder == tops[0] else (folder, folder.parent)
 
 
 def signal_members(leader_pid: int, number: signal.Signals) -> None:

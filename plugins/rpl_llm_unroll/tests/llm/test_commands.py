@@ -44,6 +44,26 @@ def test_without_a_sandbox_a_models_code_is_not_run_unless_the_user_says_so(plac
     assert "there is no sandbox" not in rules.stderr
 
 
+def test_neither_is_it_by_a_session_that_is_resumed(place, rpl_cli, monkeypatch):
+    """Begun on a machine with a sandbox, or with leave that is not given again."""
+    from rpl_optimize.isolation import sandbox
+
+    monkeypatch.setattr(sandbox, "_working", lambda: sandbox.Sandbox(None, "unshare: not permitted"))
+    session = place / "session"
+    session.mkdir()
+    begun = {"command_name": "rpl llm-optimize", "proposer": "llm", "suffix": "", "proposer_options": {}}
+    begun |= {"words": ["k.hip", "./app"], "flags": {}, "directory": str(place)}
+    (session / "request.json").write_text(json.dumps(begun))
+    words = ("llm-optimize", "--resume", "session", "--auto-approve")
+    for switch in (None, "builds"):
+        env = {"OPENAI_API_KEY": "k" * 20, **({} if switch is None else {"RPL_SANDBOX": switch})}
+        outcome = rpl_cli(*words, cwd=place, env=env).assert_exit(69)
+        assert "there is no sandbox for the code that 'llm' writes: unshare: not permitted" in outcome.stderr
+    # With leave it is the missing ledger that stops it.
+    off = rpl_cli(*words, cwd=place, env={"OPENAI_API_KEY": "k" * 20, "RPL_SANDBOX": "off"}).assert_exit(65)
+    assert "stopped before it began" in off.stderr
+
+
 def test_prompt_profiles_the_application(place, rpl_cli):
     outcome = rpl_cli("prompt", "k.hip", "./app 100", "--kernel", "blend", cwd=place).assert_ok()
     assert "## What the kernel costs" in outcome.stdout

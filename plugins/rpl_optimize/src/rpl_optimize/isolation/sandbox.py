@@ -231,22 +231,27 @@ def _memory_limit() -> int:
 
 
 @cache
+def refused(kind: str) -> str | None:
+    """Why a kind does not work here; tried once, as a container may refuse what the manual promises."""
+    if kind == "bubblewrap" and shutil.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    with tempfile.TemporaryDirectory(prefix="rpl-sandbox-") as scratch:
+        place = Path(scratch)
+        command = Sandbox(kind).wrapped(("true",), place, Reach((), (place,), place))
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_PROBE_S, check=False, cwd=place)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    if done.returncode == 0:
+        return None
+    return (done.stderr.decode("utf-8", "replace").strip() or f"{kind} ended with {done.returncode}")[:200]
+
+
 def _working() -> Sandbox:
-    """Tried once: a kernel or a container may refuse what its manual promises."""
-    kinds = ("bubblewrap", "namespaces") if shutil.which("bwrap") else ("namespaces",)
     reason = ""
-    for kind in kinds:
-        with tempfile.TemporaryDirectory(prefix="rpl-sandbox-") as scratch:
-            place = Path(scratch)
-            command = Sandbox(kind).wrapped(("true",), place, Reach((), (place,), place))
-            try:
-                done = subprocess.run(command, capture_output=True, timeout=_PROBE_S, check=False, cwd=place)
-            except (OSError, subprocess.TimeoutExpired) as error:
-                reason = str(error)
-                continue
-        if done.returncode == 0:
+    for kind in ("bubblewrap", "namespaces"):
+        refusal = refused(kind)
+        if refusal is None:
             return Sandbox(kind)
-        reason = (done.stderr.decode("utf-8", "replace").strip() or f"{kind} ended with {done.returncode}")[
-            :200
-        ]
+        reason = refusal
     return Sandbox(None, reason)
