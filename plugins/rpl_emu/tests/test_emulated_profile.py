@@ -165,6 +165,13 @@ def test_a_barrier_between_queues_is_a_certain_edge_of_the_graph(laid_out, tmp_p
     (kernel, *_) = json.loads((tmp_path / "named" / "analysis.json").read_text())["kernels"]
     assert "record-counters" not in {step["advice"] for step in kernel["next_steps"]}
     assert kernel["remedy"] is None
+    explained = rpl_cli("explain", "--run", tmp_path / "named").assert_ok().stdout
+    assert (
+        "unknown     hbm_utilization: no counters were recorded for this kernel: it ran in an emul"
+        in explained
+    )
+    assert "collect them with" not in explained
+    assert json.loads((tmp_path / "named" / "roofline.json").read_text())["how_to_collect"] is None
     assert {"kind": "measured_event", "confidence": "certain", "count": 1} in graph["edges"]
     assert graph["bounds"]["certain_only_ns"] == graph["critical_path_ns"] == 110
 

@@ -89,5 +89,26 @@ def test_names_cannot_control_the_terminal(program) -> None:
     assert "\x1b" not in _text(program)
 
 
+@pytest.mark.parametrize(
+    ("number", "first", "last"),
+    [
+        (1, "1 wait for an event of an unknown stream gave", "1 neighbour of a stream began"),
+        (2, "2 waits for events of an unknown stream gave", "2 neighbours of a stream began"),
+    ],
+)
+def test_doubts_of_the_page_have_the_number_of_their_noun(program, number, first, last) -> None:
+    from rpl_report.html.path_view import _doubts
+
+    program.launch("K", 0, 10, stream=1)
+    document = dag_document(execution_graph(program.trace(), 0, include_copies=True))
+    dag = DagDocument.model_validate(document)
+    every = dict.fromkeys(type(dag.unresolved).model_fields, number)
+    own = dict.fromkeys(("inconsistent_edges", "chain_overlaps", "submission_disagreements"), number)
+    told = list(
+        _doubts(dag.model_copy(update={**own, "unresolved": dag.unresolved.model_copy(update=every)}))
+    )
+    assert (len(told), told[0][: len(first)], told[-1][: len(last)]) == (8, first, last)
+
+
 def test_without_a_graph_the_reason_is_given() -> None:
     assert _text(RecordedProgram()) == "critical path  unknown: no dispatch with usable times was recorded"

@@ -163,3 +163,15 @@ def test_columns_that_hold_nothing_are_left_out_without_a_word(shown):
         assert "GB/s" not in header
         assert "limiter" in header
         assert "GB/s" not in text.partition("(no room for")[2]
+
+
+def test_one_of_anything_has_no_plural(shown):
+    launches = [(f"kernel_{i:02}", i * 1000, i * 1000 + 500) for i in range(SHOWN_KERNELS + 1)]
+    assert "(1 more kernel: --top" in shown(launches, width=200)
+
+
+def test_one_counter_pass_gives_one_end_and_labels_stand_apart(shown):
+    launches = [Launch("a", 0, 5201, counters={"SQ_WAVES": 1.0})]
+    text = " ".join(shown(launches).split())
+    assert "(estimate, 0.005201 ms over the counter passes)" in text
+    assert "kernel time 5.201 us" in text

@@ -144,3 +144,17 @@ def test_a_recorded_gpu_that_nobody_knows_is_not_to_be_named(rpl_shared_data, rp
     assert {step["advice"] for kernel in kernels for step in kernel["next_steps"]} == {
         "write-a-device-plugin"
     }
+
+
+@pytest.mark.data
+def test_a_missing_hbm_ceiling_says_why_and_what_gives_one(rpl_shared_data, rpl_cli, tmp_path):
+    """The recording says the family only, whose products differ in their memory."""
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    for path in (rpl_shared_data / "counters_gfx942" / "path_MI300X_A1").glob("*.csv"):
+        if path.name != "sysinfo.csv":
+            (folder / path.name).write_bytes(path.read_bytes())
+    rpl_cli("analyze", folder, "--device", "gfx942", "-o", tmp_path / "o").assert_ok()
+    told = " ".join(rpl_cli("explain", "--run", tmp_path / "o").assert_ok().stdout.split())
+    assert "HBM ceiling is known for gfx942, one of mi300x, mi300a" in told
+    assert "; name the product with --device" in told

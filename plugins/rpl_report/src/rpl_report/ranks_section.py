@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent
+from rpl_analysis.text.figures import UNKNOWN, counted, duration_ns, percent
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import shorten
 
@@ -53,8 +53,8 @@ def _ranks(told: RanksPart) -> Iterator[Block]:
         if told.makespan_ns is not None
         else "on machines whose clocks differ"
     )
-    ranks = _counted(len(told.ranks) + told.ranks_left_out, "rank")
-    gpus = _counted(len(told.gpus) + told.gpus_left_out, "GPU")
+    ranks = counted(len(told.ranks) + told.ranks_left_out, "rank")
+    gpus = counted(len(told.gpus) + told.gpus_left_out, "GPU")
     yield Paragraph(f"{ranks} on {gpus}: {duration_ns(told.runtime_ns)} of kernels {makespan}.")
     columns = ("rank", "GPU", "kernels", "makespan")
     communicating = ("collectives", "waiting", "comes last", "beside kernels") if told.collectives else ()
@@ -66,11 +66,7 @@ def _ranks(told: RanksPart) -> Iterator[Block]:
     yield Table(columns, rows, right=columns)
     rest = len(told.ranks) - len(rows) + told.ranks_left_out
     if rest:
-        yield Paragraph(f"({rest} more ranks in profile.json)")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        yield Paragraph(f"({counted(rest, 'more rank')} in profile.json)")
 
 
 def _rank(rank: RankTimePart) -> tuple[str, ...]:

@@ -19,19 +19,20 @@ ABOVE_CEILING = "The figure is above its ceiling"
 
 _SHARES = ("hbm_utilization", "l2_utilization", "lds_utilization", "compute_utilization")
 _NO_LDS = Metric(0.0, "fraction", Exactness.EXACT, formula="no launch allocates LDS")
-_NO_COUNTERS = "no counters were recorded for this kernel; collect them with --roofline"
 _CACHED = f"{ABOVE_CEILING}: Infinity Cache hits count as traffic beyond L2, or the runs did different work."
 _WRONG = f"{ABOVE_CEILING}: counter passes and timing run did different work, or the clock is another one."
 
 
-def ceiling_shares(roofline: KernelRoofline | None, *, uses_lds: bool = True) -> Mapping[str, Metric]:
+def ceiling_shares(
+    roofline: KernelRoofline | None, why_none: str, *, uses_lds: bool = True
+) -> Mapping[str, Metric]:
     """``hbm_utilization``, ``l2_utilization``, ``lds_utilization`` and ``compute_utilization`` of one kernel.
 
-    A share above one is no share: it stays visible, as an estimate with a note. Without counters of LDS a
-    kernel that allocates none has a share of zero there.
+    ``why_none`` says why there is no roofline. A share above one is no share: it stays visible, as an
+    estimate with a note. Without counters of LDS a kernel that allocates none has a share of zero there.
     """
     if roofline is None:
-        unknown = Metric.unknown("fraction", _NO_COUNTERS)
+        unknown = Metric.unknown("fraction", why_none)
         shares = dict.fromkeys(_SHARES, unknown)
     else:
         shares = {

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: Quantities of the counter map that rules use under the same name.
 _FROM_COUNTERS = ("active_lane_fraction", "valu_utilization", "mfma_utilization", "dependency_wait_fraction")
 
-_NO_COUNTERS = "no counters were recorded for this kernel; collect them with --roofline"
+_NO_COUNTERS = "no counters were recorded for this kernel"
 
 
 @frozen(eq=False)
@@ -62,14 +62,15 @@ def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
 
     A scalar fact of another analyzer stands for a figure of the same name that counters leave unknown.
     """
+    why_none = _why_no_counters(device, origin)
     figures = {
-        **ceiling_shares(evidence.roofline, uses_lds=evidence.uses_lds),
+        **ceiling_shares(evidence.roofline, why_none, uses_lds=evidence.uses_lds),
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
     }
-    figures.update({name: _quantity(evidence.quantities, name) for name in _FROM_COUNTERS})
+    figures.update({name: _quantity(evidence.quantities, name, why_none) for name in _FROM_COUNTERS})
     for name in _counted(evidence.quantities, device):
-        figures.setdefault(name, _quantity(evidence.quantities, name))
+        figures.setdefault(name, _quantity(evidence.quantities, name, why_none))
     for name, metric in evidence.others.items():
         if name not in figures or figures[name].value is None:
             figures[name] = metric
@@ -83,9 +84,18 @@ def _counted(quantities: KernelQuantities | None, device: DeviceModel | None) ->
     return [quantity.name for quantity in device.counter_map.quantities] if device is not None else ()
 
 
-def _quantity(quantities: KernelQuantities | None, name: str) -> Metric:
+def _why_no_counters(device: DeviceModel | None, origin: Origin) -> str:
+    """With what collects them where that can be: an emulator has none, an unknown device defines none."""
+    if origin is Origin.MODELLED:
+        return f"{_NO_COUNTERS}: it ran in an emulator, and only a GPU has them"
+    if device is None or not device.counter_map.quantities:
+        return _NO_COUNTERS
+    return f"{_NO_COUNTERS}; collect them with --roofline"
+
+
+def _quantity(quantities: KernelQuantities | None, name: str, why_none: str) -> Metric:
     if quantities is None:
-        return Metric.unknown("fraction", _NO_COUNTERS)
+        return Metric.unknown("fraction", why_none)
     metric = quantities.per_launch(name)
     return metric or Metric.unknown("fraction", f"the device's counter map has no {name}")
 

@@ -13,7 +13,7 @@ from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.origin import Exactness, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rpl_analysis.roofline.kernel import KernelFigures
     from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
-    from rpl_core.model.origin import Origin
 
 __all__ = ["RooflineAnalyzer"]
 
@@ -76,9 +75,9 @@ def _without_quantities(context: AnalysisContext) -> RooflineResult:
     if not context.recording.counter_passes and missing is not None:
         return RooflineResult(RooflineStatus.UNAVAILABLE, requested, missing, _HOW_TO_COLLECT)
     if not context.recording.counter_passes:
-        return RooflineResult(
-            RooflineStatus.NOT_COLLECTED, requested, "no counter pass was recorded", _HOW_TO_COLLECT
-        )
+        # An emulator has no counters that could be collected.
+        how = None if context.recording.origin is Origin.MODELLED else _HOW_TO_COLLECT
+        return RooflineResult(RooflineStatus.NOT_COLLECTED, requested, "no counter pass was recorded", how)
     return RooflineResult(
         RooflineStatus.UNAVAILABLE,
         requested,

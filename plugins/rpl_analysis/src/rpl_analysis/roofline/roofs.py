@@ -44,7 +44,7 @@ def roof_of(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> Roof:
     compute_share = _compute_share(rates, device, origin)
     if memory is None:
         reason = f"no {origin.value} HBM ceiling is known for {device.name}"
-        if device.unknown_facts and origin is CeilingOrigin.SPEC:
+        if device.unknown_facts and device.memory_ceiling("hbm", CeilingOrigin.SPEC) is None:
             reason += f", {device.product}; name the product with --device"
         memory_share = Metric.unknown("fraction", reason)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rpl_analysis.text.figures import counted
 from rpl_att.analysis.checks import checks
 from rpl_att.analysis.control_flow import branch_hints, loops
 from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
@@ -244,16 +245,16 @@ def _why_partial(trace: ThreadTrace) -> str | None:
     parts = []
     if trace.waves is not None:
         if trace.waves.missing_files:
-            parts.append(f"{trace.waves.missing_files} wave files are not there")
+            parts.append(f"{counted(trace.waves.missing_files, 'wave file is', 'wave files are')} not there")
         if trace.waves.damaged:
-            parts.append(f"{len(trace.waves.damaged)} wave files are damaged")
+            parts.append(f"{counted(len(trace.waves.damaged), 'wave file is', 'wave files are')} damaged")
         if trace.waves.lines.unresolved:
             parts.append(f"{trace.waves.lines.unresolved} instructions match no row of the code")
         lost = sum(wave.not_stitched for wave in trace.waves.waves)
         if lost:
             parts.append(f"the decoder matched {lost} tokens to no instruction")
     if trace.level is Level.RAW and trace.problems:
-        parts.append(f"decoding left {len(trace.problems)} doubts, see the warnings")
+        parts.append(f"decoding left {counted(len(trace.problems), 'doubt')}, see the warnings")
     if trace.waves is None:
         parts.append(f"{_NO_WAVES}: figures are those of the {trace.level.value} table")
     return "; ".join(parts) or None

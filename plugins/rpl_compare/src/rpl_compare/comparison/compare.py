@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
 from rpl_compare.comparison.judging import Gate, Question, decide, judge_items, matches
@@ -173,7 +174,7 @@ def _launches(items: tuple[Judged, ...], names: Mapping[str, str]) -> Iterator[D
         first = changed[0]
         yield Diagnostic(
             "compare.launches_differ",
-            f"{len(changed)} kernels are launched another number of times; largest: "
+            f"{counted(len(changed), 'kernel is', 'kernels are')} launched another number of times; largest: "
             f"{_called(first, names)} with {first.base.launches:g} against {first.new.launches:g} per run",
             cause="another amount of work, or a kernel that was split or fused",
             remedy="--statistic median compares single dispatches",

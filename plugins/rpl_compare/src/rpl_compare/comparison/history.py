@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.judging import matches
 from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Outcome, Sample, Verdict
@@ -158,7 +159,7 @@ def _outcome(items: Sequence[HistoryItem], blocking: tuple[str, ...]) -> tuple[O
         found = [item for item in items if item.verdict == verdict.value]
         if found:
             return outcome, tuple(f"{item.name}: {item.reason}" for item in found)
-    return Outcome.PASS, (f"no standing step beyond the limit in {len(items)} items",)
+    return Outcome.PASS, (f"no standing step beyond the limit in {counted(len(items), 'item')}",)
 
 
 def _entry_doc(entry: _Entry) -> HistoryEntry:
@@ -187,7 +188,8 @@ def judge_series(series: Series, rule: CompareRule) -> tuple[Verdict, str, tuple
     """
     count = len(series.log_times)
     if count < FEWEST_ENTRIES:
-        reason = f"{count} entries are too few to tell a step from noise: {FEWEST_ENTRIES} are needed"
+        few = counted(count, "entry is", "entries are")
+        reason = f"{few} too few to tell a step from noise: {FEWEST_ENTRIES} are needed"
         return Verdict.INCONCLUSIVE, reason, ()
     levels = find_levels(series.log_times)
     pairs = [(a, b) for a, b in pairwise(levels) if abs(b.value - a.value) > rule.limit]

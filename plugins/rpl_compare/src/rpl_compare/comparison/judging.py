@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.model import (
     CompareRule,
     Evidence,
@@ -193,7 +194,7 @@ def _outcome(
     open_items = [item for item in gated if not item.excludes_regression]
     if open_items:
         return Outcome.INCONCLUSIVE, _by_reason(open_items, names)
-    return Outcome.PASS, (f"none of {len(gated)} deciding items is slower beyond the limit",)
+    return Outcome.PASS, (f"none of {counted(len(gated), 'deciding item')} is slower beyond the limit",)
 
 
 def _by_reason(items: Sequence[Judged], kernels: Mapping[str, str]) -> Sequence[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.compare import CompareRequest, Comparison, compare_pairs
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.judging import decide
@@ -86,7 +87,7 @@ def _require_enough(measure: MeasureRequest, request: CompareRequest) -> None:
 def _cut_short(pairs: int, measure: MeasureRequest) -> Diagnostic:
     return Diagnostic(
         "compare.out_of_time",
-        f"the total time of {measure.total_time_s:g} s ended the measurement after {pairs} pairs",
+        f"the total time of {measure.total_time_s:g} s ended the measurement after {counted(pairs, 'pair')}",
         remedy="raise --total-time",
         count=pairs,
     )

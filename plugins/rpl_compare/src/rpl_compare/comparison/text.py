@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.naming import item_name, kernel_names, one_line
 from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.text.safety import shorten
@@ -47,7 +48,7 @@ def _head(document: CompareDocument) -> Iterator[str]:
     what = "wall clock of the process" if timed else f"{method.statistic} of each kernel's dispatches per run"
     yield (
         f"{how}, {what}, alpha {method.alpha:g} "
-        f"({method.correction.capitalize()} over {document.gate.gated_items} deciding items)"
+        f"({method.correction.capitalize()} over {counted(document.gate.gated_items, 'deciding item')})"
     )
 
 
@@ -188,7 +189,8 @@ def history_text(document: HistoryDocument, form: str = "short") -> str:
     table = format_table(columns, rows, right=columns[2:-1]) if rows else "no step in any item"
     first, last = document.entries[0].name, document.entries[-1].name
     work = f", only the ranges {shorten(document.range, 40)!r}" if document.range else ""
-    head = f"{len(document.entries)} entries, {one_line(first)} .. {one_line(last)}{one_line(work)}"
+    entries = counted(len(document.entries), "entry", "entries")
+    head = f"{entries}, {one_line(first)} .. {one_line(last)}{one_line(work)}"
     answer = f"{_ANSWERS[document.outcome]} (limit {100 * document.fail_above:g} %)"
     return "\n".join([head, "", table, "", answer, *_reasons(document.reasons)]) + "\n"
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import counted
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rpl_analysis.contracts.dag import (
         ClockDomainPart,
         DagDocument,
@@ -143,7 +146,7 @@ def path_view(dag: DagDocument, names: KernelNames, colours: Colours, runs: int)
         near=tuple(_near(path, names) for path in dag.near_paths[:_ROWS_SHOWN]),
         waits=tuple(_edge(edge, names) for edge in dag.symbol_edges[:_EDGES_SHOWN]),
         waits_left_out=dag.symbol_edges_left_out + max(0, len(dag.symbol_edges) - _EDGES_SHOWN),
-        doubts=tuple(text.format(count(number)) for number, text in _doubts(dag) if number),
+        doubts=tuple(_doubts(dag)),
         processes=dag.processes[:_ROWS_SHOWN] if len(dag.processes) > 1 else (),
         sync_info=_SYNC_INFO.get(dag.sync_info or "none", "unknown"),
         run_number=(dag.run or 0) + 1,
@@ -151,22 +154,62 @@ def path_view(dag: DagDocument, names: KernelNames, colours: Colours, runs: int)
     )
 
 
-def _doubts(dag: DagDocument) -> tuple[tuple[int, str], ...]:
+def _doubts(dag: DagDocument) -> Iterator[str]:
     """What the graph does not know or had to repair, each with its number."""
     unresolved = dag.unresolved
-    return (
-        (unresolved.waits, "{} waits for events of an unknown stream gave no dependency"),
+    told = (
+        (
+            unresolved.waits,
+            "wait for an event of an unknown stream",
+            "waits for events of an unknown stream",
+            "gave no dependency",
+        ),
         (
             unresolved.waits_without_record,
-            "{} waits for events that were never recorded (no dependency by definition)",
+            "wait for an event that was",
+            "waits for events that were",
+            "never recorded (no dependency by definition)",
         ),
-        (unresolved.syncs, "{} synchronisations with an unknown stream, event or device gave no dependency"),
-        (unresolved.submissions, "{} dispatches and copies have no API call in the recording"),
-        (unresolved.late_syncs, "{} synchronisations contradict the clocks"),
-        (dag.inconsistent_edges, "{} dependencies were dropped: their source ended after their target began"),
-        (dag.chain_overlaps, "{} dispatches overlap their own stream"),
-        (dag.submission_disagreements, "{} neighbours of a stream began in another order than submitted"),
+        (
+            unresolved.syncs,
+            "synchronisation",
+            "synchronisations",
+            "with an unknown stream, event or device gave no dependency",
+        ),
+        (
+            unresolved.submissions,
+            "dispatch or copy has",
+            "dispatches and copies have",
+            "no API call in the recording",
+        ),
+        (
+            unresolved.late_syncs,
+            "synchronisation contradicts",
+            "synchronisations contradict",
+            "the clocks",
+        ),
+        (
+            dag.inconsistent_edges,
+            "dependency was dropped: its source ended after its target",
+            "dependencies were dropped: their source ended after their target",
+            "began",
+        ),
+        (
+            dag.chain_overlaps,
+            "dispatch overlaps its",
+            "dispatches overlap their",
+            "own stream",
+        ),
+        (
+            dag.submission_disagreements,
+            "neighbour",
+            "neighbours",
+            "of a stream began in another order than submitted",
+        ),
     )
+    for number, one, several, fact in told:
+        if number:
+            yield f"{count(number)} {one if number == 1 else several} {fact}"
 
 
 def _edge(edge: SymbolEdgePart, names: KernelNames) -> SymbolEdgeRow:
@@ -210,7 +253,7 @@ def _symbols_on_path(dag: DagDocument, names: KernelNames, colours: Colours) -> 
     shown, rest = symbols[:_ON_PATH_SHOWN], symbols[_ON_PATH_SHOWN:]
     values = [(_named(s, names), s.on_path_ns, f"c{colours.of(s.name, s.kind)}") for s in shown]
     if rest:
-        values.append((f"{len(rest)} others", sum(s.on_path_ns for s in rest), "c9"))
+        values.append((counted(len(rest), "other"), sum(s.on_path_ns for s in rest), "c9"))
     return _bar(values, total)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import (
     UNKNOWN,
+    counted,
     duration_unit,
     marked,
     number,
@@ -136,7 +137,11 @@ def kernel_table(
     rows = [tuple(row[i] for i in told) for row in every]
     table, missed = _fitted(columns, rows, request.width)
     rest = len(chosen) - len(shown)
-    notes = [f"({rest} more kernels: --top {len(chosen)} shows all, profile.json holds them)"] if rest else []
+    notes = (
+        [f"({counted(rest, 'more kernel')}: --top {len(chosen)} shows all, profile.json holds them)"]
+        if rest
+        else []
+    )
     if missed:
         left = [i for i, column in enumerate(columns) if column.title in missed]
         called = [line.split("  ", 1)[0] for line in table.splitlines()[1:]]  # as cut in the first table

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.text.figures import counted
 from rpl_core.values import frozen
 from rpl_report.timeline.model import TimelineSymbol
 
@@ -55,7 +56,7 @@ def choose_symbols(work: TimedWork) -> SymbolChoice:
     if rest:
         symbols.append(
             TimelineSymbol(
-                name=f"{len(rest)} other kernels",
+                name=counted(len(rest), "other kernel"),
                 kind="kernel",
                 nodes=int(count[rest].sum()),
                 total_ns=int(total[rest].sum()),

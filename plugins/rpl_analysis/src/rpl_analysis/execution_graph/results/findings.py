@@ -77,23 +77,34 @@ def _missing_sync(graph: ExecutionGraph, api: HostApi) -> Iterator[Diagnostic]:
 
 def _unresolved(graph: ExecutionGraph) -> Iterator[Diagnostic]:
     unresolved = graph.unresolved
-    for code, count, fact in (
-        ("graph.unresolved_waits", unresolved.waits, "waits for events are no edges: a stream is unknown"),
+    submissions = unresolved.submissions if graph.sync_info != "none" else 0
+    for code, count, subject, fact in (
+        (
+            "graph.unresolved_waits",
+            unresolved.waits,
+            counted(unresolved.waits, "wait for an event is no edge", "waits for events are no edges"),
+            "a stream is unknown",
+        ),
         (
             "graph.unresolved_syncs",
             unresolved.syncs,
-            "host synchronisations are no edges: their stream, event or device is unknown, or too many wait",
+            counted(
+                unresolved.syncs, "host synchronisation is no edge", "host synchronisations are no edges"
+            ),
+            "the stream, event or device is unknown, or too many wait",
         ),
         (
             "graph.unknown_submissions",
-            unresolved.submissions if graph.sync_info != "none" else 0,
-            "dispatches and copies have no API call in the recording: their host time is unknown",
+            submissions,
+            counted(submissions, "dispatch or copy has", "dispatches and copies have")
+            + " no API call in the recording",
+            "when the host submitted is unknown",
         ),
     ):
         if count:
             yield Diagnostic(
                 code,
-                f"{count} {fact}",
+                f"{subject}: {fact}",
                 cause="the calls that would tell were made before the recording began or left no arguments",
                 severity=Severity.INFO,
                 count=count,
