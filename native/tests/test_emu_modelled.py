@@ -10,6 +10,7 @@ import pytest
 
 from rpl_testkit.requirements import require
 
+from .emu_program import CORPUS, DEVICE
 from .test_emu_opcodes import CASES
 
 ITEMS = 1 << 20
@@ -132,3 +133,34 @@ def test_reuse_within_a_workgroup_hits_the_l1(emulator, examples):
     # A row of 4000 bytes is read three times: 32 lines, of which none is left after the first time round.
     assert traffic["l1"]["lines_128b_read"] - traffic["l1"]["hits"] == 32
     assert traffic["l2"]["reads_128b"] == 32
+
+
+HBM_BYTES_PER_NS = 5324.8
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_saxpy_takes_the_bytes_that_it_streams_over_the_peak_of_hbm(emulator, compiled, threads):
+    code = compiled("straight.hsaco", [require("clang++-22"), *DEVICE, "-O3", CORPUS / "straight.hip"])
+    modelled = emulator.launch(
+        code, "saxpy", f"zeros:{4 * ITEMS}", f"zeros:{4 * ITEMS}", grid=str(ITEMS), block="256",
+        options=("--threads", threads),
+    ).document["modelled"]  # fmt: skip
+    distinct = modelled["distinct"]
+    assert distinct["lines_64b_written"] == 4 * ITEMS // 64
+    # Both vectors, and a line or two of arguments.
+    assert 0 < distinct["lines_128b_read"] - 8 * ITEMS // 128 <= 4
+    moved = 128 * distinct["lines_128b_read"] + 64 * distinct["lines_64b_written"]
+    assert modelled["bound_by"] == "hbm"
+    assert modelled["bound_ns"] == modelled["bounds_ns"]["hbm"] == pytest.approx(moved / HBM_BYTES_PER_NS)
+    assert modelled["bound_ns"] >= 12e6 / 5300
+
+
+def test_what_is_read_again_is_not_charged_again(emulator, examples):
+    """A row of 4000 bytes, which each workgroup reads three times and writes once."""
+    modelled = emulator.launch(
+        examples, "softmax", "zeros:4000", "zeros:4000", "i32:1000", grid="256", block="256"
+    ).document["modelled"]
+    distinct = modelled["distinct"]
+    assert modelled["lines_128b"] >= 4 * 32
+    assert 32 <= distinct["lines_128b_read"] <= 36
+    assert distinct["lines_64b_written"] == 63

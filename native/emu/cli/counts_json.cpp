@@ -86,6 +86,7 @@ void write_modelled(Json& json, const Program& program, const LaunchResult& r, c
   for (unsigned k = 0; k < kUnits; ++k) json.key(kUnitNames[k]).number(m.passes[k]);
   json.close('}').key("simds").number(m.simds).key("issue_cycles_per_simd").real(m.issue_cycles_per_simd);
   json.key("bytes").number(m.bytes).key("lines_64b").number(m.lines_64b).key("lines_128b").number(m.lines_128b);
+  json.key("distinct").open('{').key("lines_128b_read").number(m.touched.read_lines_128).key("lines_64b_written").number(m.touched.written_parts_64).close('}');
   if (m.traffic) write_traffic(json, *m.traffic);
   else json.key("traffic").null().key("traffic_reason").string("caches are modelled with --model-caches only");
   json.close('}');

@@ -90,7 +90,7 @@ class Group {
     waves_ = std::make_unique<Wave[]>(most_waves_);
   }
 
-  void start(uint64_t number, MemoryCount* memory) {
+  void start(uint64_t number, MemoryCount* memory, TouchedLines* touched) {
     state_ = {};
     state_.lds = lds_.get();
     state_.lds_bytes = job_.lds_bytes;
@@ -109,7 +109,7 @@ class Group {
     for (uint32_t k = 0; k < count_; ++k)
       fill(vectors_.get() + size_t{k} * rows_ * kLanes, size_t{job_.file.vectors} * kLanes * 4, number * 2 + uint64_t{k} * 7919);
     if (scratch_) fill(scratch_.get(), size_t{count_} * kLanes * job_.scratch_bytes, number);
-    for (uint32_t k = 0; k < count_; ++k) start_wave(k, size, items, memory);
+    for (uint32_t k = 0; k < count_; ++k) start_wave(k, size, items, memory, touched);
     live_ = count_;
     job_.waves += count_;
   }
@@ -178,7 +178,7 @@ class Group {
       std::memmove(static_cast<uint8_t*>(place) + at, block.data() + first, std::min(kPart, bytes - at));
   }
 
-  void start_wave(uint32_t k, const std::array<uint32_t, 3>& size, uint32_t items, MemoryCount* memory) {
+  void start_wave(uint32_t k, const std::array<uint32_t, 3>& size, uint32_t items, MemoryCount* memory, TouchedLines* touched) {
     Wave& w = waves_[k];
     w = Wave{};
     fill(w.s, sizeof w.s, state_.number * 4096 + k);
@@ -195,6 +195,7 @@ class Group {
     w.index = k;
     w.xcc = state_.number % kXccs;
     w.memory_count = memory;
+    w.touched = touched;
     w.s[kM0] = 0;
     const uint32_t first = k * kLanes;
     const uint32_t lanes = std::min(kLanes, items - first);
@@ -290,7 +291,8 @@ class Worker {
       job_.result.reason = "no memory for the registers of another workgroup";
     }
   }
-  void add_to(LaunchResult& result) const {
+  void add_to(LaunchResult& result, TouchedLines& touched) const {
+    touched.merge(touched_);
     Count now;
     for (size_t k = 0; k < memory_.size(); ++k) {
       now.executed += counts_[k].executed;
@@ -310,6 +312,7 @@ class Worker {
   std::vector<std::unique_ptr<Group>> groups_, spare_;
   std::vector<Count> counts_;
   std::vector<MemoryCount> memory_;
+  TouchedLines touched_;
 
   // The steps of a stride without a common factor reach each workgroup once.
   [[nodiscard]] uint64_t in_order(uint64_t place) const {
@@ -324,7 +327,8 @@ class Worker {
     if (place >= job_.total) return false;
     const uint64_t number = in_order(place);
     if (spare_.empty()) spare_.push_back(std::make_unique<Group>(job_));
-    spare_.back()->start(number, job_.limits.count_memory ? memory_.data() : nullptr);
+    const bool count = job_.limits.count_memory;
+    spare_.back()->start(number, count ? memory_.data() : nullptr, count ? &touched_ : nullptr);
     groups_.push_back(std::move(spare_.back()));
     spare_.pop_back();
     return true;
@@ -581,7 +585,9 @@ LaunchResult run_all(Job& job) {
   result.rounded = job.rounded;
   result.counts.resize(job.program.code.size());
   result.memory.resize(job.program.code.size());
-  for (const auto& worker : workers) worker->add_to(result);
+  TouchedLines touched;
+  for (const auto& worker : workers) worker->add_to(result, touched);
+  result.touched = touched.count();
   if (caches) result.traffic = caches->finish();
   return result;
 }

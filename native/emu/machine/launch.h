@@ -10,6 +10,7 @@
 #include "decode/decode.h"
 #include "loader/code_object.h"
 #include "machine/guest_memory.h"
+#include "machine/touched_lines.h"
 #include "machine/traffic.h"
 #include "machine/wave.h"
 
@@ -60,6 +61,7 @@ struct LaunchResult {
   bool rounded = false;  // some result may not have been exact; lanes that were off count, too
   std::vector<Count> counts;         // by word of code
   std::vector<MemoryCount> memory;   // by word of code
+  Touched touched;                   // by all waves together; where memory is counted
   std::optional<Traffic> traffic;    // where caches were modelled
 };
 

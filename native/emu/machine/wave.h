@@ -40,6 +40,7 @@ struct MemoryCount {
 
 struct Shadow;
 struct TrafficSink;
+class TouchedLines;
 
 struct Workgroup {
   uint8_t* lds = nullptr;
@@ -70,6 +71,7 @@ struct Wave {
   uint64_t full_exec = 0;           // lanes that have a work-item
   uint64_t clock = 0;               // counts instructions: time registers read it
   MemoryCount* memory_count = nullptr;  // by words of code; none: not counted
+  TouchedLines* touched = nullptr;      // none: not counted
   bool shared_memory_model = false;     // other threads run beside this one
   // What stopped it.
   const char* reason = nullptr;

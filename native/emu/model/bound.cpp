@@ -49,8 +49,10 @@ Modelled model_launch(const Program& program, const LaunchResult& result) {
   const auto lds = (static_cast<double>(m.lds_bytes) / kLdsBytesPerClock + static_cast<double>(m.lds_passes_beyond)) / static_cast<double>(units);
   m.bounds.push_back({"lds", lds / kModelClockGhz});
   m.bounds.push_back({"l1", 128.0 * static_cast<double>(m.lines_128b) / kL1BytesPerClock / static_cast<double>(units) / kModelClockGhz});
+  m.touched = result.touched;
   m.traffic = result.traffic;
   if (m.traffic) bound_by_traffic(m, *m.traffic);
+  else m.bounds.push_back({"hbm", static_cast<double>(128 * m.touched.read_lines_128 + 64 * m.touched.written_parts_64) / kHbmBytesPerNs});
   std::ranges::stable_sort(m.bounds, std::ranges::greater{}, &Bound::ns);
   m.bound_ns = m.bounds.front().ns;
   m.bound_by = m.bounds.front().by;

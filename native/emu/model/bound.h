@@ -23,6 +23,7 @@ struct Modelled {
   double issue_cycles_per_simd = 0;       // of the unit that is taken longest
   uint64_t lds_bytes = 0, lds_passes_beyond = 0;
   uint64_t bytes = 0, lines_64b = 0, lines_128b = 0;  // of vector memory, counted
+  Touched touched;                                    // of all memory but LDS and scratch, counted
   std::optional<Traffic> traffic;         // none: caches were not modelled
   std::vector<Bound> bounds;              // the longest first
   double bound_ns = 0;

@@ -89,6 +89,7 @@ bool locate_near(Wave& w, const Instruction& i, bool write, Near& near) {
   near.place = near.base + range->shift;
   find_shapes<Bytes>(near);
   if (w.memory_count) count_near<Bytes>(w.memory_count[&i - w.code], near);
+  if (w.touched) mark_near<Bytes>(*w.touched, near, write);
   return true;
 }
 

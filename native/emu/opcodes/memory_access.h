@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "machine/shadow.h"
+#include "machine/touched_lines.h"
 #include "machine/traffic.h"
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
@@ -62,10 +63,43 @@ inline void count_lines(Wave& w, const Instruction& i, const Addresses& at, uint
   count_lines_of(count, packed.of, n, bytes);
 }
 
+// Lanes in their order: what follows on or overlaps is marked together.
+class TouchedRun {
+ public:
+  TouchedRun(TouchedLines& to, Access what) : to_(to), what_(what) {}
+  void add(uint64_t address, uint64_t bytes) {
+    const uint64_t first = address >> TouchedLines::kPartShift;
+    const uint64_t last = (address + bytes - 1) >> TouchedLines::kPartShift;
+    if (first - first_ <= last_ + 1 - first_) {
+      last_ = std::max(last_, last);
+      return;
+    }
+    finish();
+    first_ = first;
+    last_ = last;
+  }
+  void finish() {
+    if (last_ != kNone) to_.mark_parts(first_, last_, !what_.write || what_.atomic, what_.write);
+  }
+
+ private:
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  TouchedLines& to_;
+  Access what_;
+  uint64_t first_ = kNone, last_ = kNone;
+};
+
+inline void mark_touched(TouchedLines& touched, const Addresses& at, uint64_t lanes, Access what) {
+  TouchedRun run(touched, what);
+  for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) run.add(at.of[std::countr_zero(rest)], what.bytes);
+  run.finish();
+}
+
 // What accesses to memory are told to: counters, the model of caches, and what looks for races.
 inline void note_access(Wave& w, const Instruction& i, const Addresses& at, uint64_t lanes, Access what) {
   if (lanes == 0) return;
   count_lines(w, i, at, lanes, what.bytes);
+  if (w.touched) mark_touched(*w.touched, at, lanes, what);
   if (w.group->traffic) [[unlikely]] w.group->traffic->vector_access(w, at.of, lanes, what.bytes, what.write, what.atomic);
   if (!w.group->shadow) [[likely]] return;
   for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) {

@@ -180,6 +180,18 @@ inline void count_near(MemoryCount& count, const Near& near) {
   count_lines_of(count, at.of, kLanes, Bytes);
 }
 
+template <unsigned Bytes>
+inline void mark_near(TouchedLines& touched, const Near& near, bool write) {
+  TouchedRun run(touched, {Bytes, write, false});
+  for (unsigned c = 0; c < kChunks; ++c) {
+    const uint32_t* offset = near.offset + c * kChunk;
+    if (near.shape[c] == Shape::other)
+      for (unsigned j = 0; j < kChunk; ++j) run.add(near.base + offset[j], Bytes);
+    else run.add(near.base + offset[0], Bytes * (near.shape[c] == Shape::piece ? kChunk : 1));
+  }
+  run.finish();
+}
+
 // From memory to registers. Registers may be those of the offsets: a chunk's are read before it is written.
 template <unsigned Words>
 inline void load_chunk(uint32_t (*to)[kLanes], const Near& near, unsigned c) {

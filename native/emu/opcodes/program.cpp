@@ -1,6 +1,7 @@
 // Program flow, waits, hardware registers, and scalar memory. CDNA3 ISA, section 12 (SOPP, SOP1, SOPK, SMEM).
 #include <cstring>
 
+#include "machine/touched_lines.h"
 #include "machine/traffic.h"
 #include "opcodes/scalar.h"
 
@@ -74,6 +75,7 @@ void load(Wave& w, const Instruction& i) {
   }
   std::memcpy(&w.s[i.to[0].index], reinterpret_cast<const void*>(address + range->shift), 4 * Words);
   if (w.group->traffic) w.group->traffic->scalar_access(w, address, 4 * Words);
+  if (w.touched) w.touched->mark(address, uint64_t{4} * Words, true, false);
   if (w.memory_count) {
     MemoryCount& count = w.memory_count[&i - w.code];
     count.bytes += 4 * Words;
@@ -101,6 +103,7 @@ void load_buffer(Wave& w, const Instruction& i) {
     }
     std::memcpy(&out[k], reinterpret_cast<const void*>(address + range->shift), 4);
     if (w.group->traffic) w.group->traffic->scalar_access(w, address, 4);
+    if (w.touched) w.touched->mark(address, 4, true, false);
   }
   std::memcpy(&w.s[i.to[0].index], out, sizeof out);
 }

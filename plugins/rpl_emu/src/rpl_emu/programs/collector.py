@@ -124,7 +124,8 @@ def _findings(request: CollectRequest) -> list[Diagnostic]:
     diagnostics = [
         Diagnostic(
             code="collect.emulated",
-            fact="kernels ran in the emulator: exact counts, modelled bounds for times, nothing measured",
+            fact="kernels ran in the emulator: exact counts, modelled bounds for times "
+            "(issue slots, LDS, bytes over the peak of HBM from cold caches), nothing measured",
             severity=Severity.INFO,
             remedy="record on a GPU for times",
         )
