@@ -358,7 +358,7 @@ WRONG = [
     Edit("argmax", "if (v > best)", "if (!(v <= best))", {"in": _first(*[1.0] * 64, _NAN)}),
     Edit("argmax", "c < cols;", "c < least(cols, 128);", {"cols": 200, "in": lambda one: np.arange(one.size, dtype=np.float32)}),
     Edit("argmax", "if (v > best)", "if (v >= best)", {"in": _all(1.0)}),
-    Edit("exchange", " || other >= n", "", {"n": 509, "data": lambda one: -np.arange(one.size)}),
+    Edit("exchange", " || other >= n", "", {"n": 509, "data": lambda one: np.arange(one.size)}),
     Edit("exchange", "a > b : a < b", "unsigned(a) > unsigned(b) : unsigned(a) < unsigned(b)", {"data": lambda one: one - 50000}),
     Edit("exchange", "a > b : a < b", "int(unsigned(a) - unsigned(b)) > 0 : int(unsigned(a) - unsigned(b)) < 0", {"data": lambda one: np.where(np.arange(one.size) % 8 < 4, -2000000000, 2000000000)}),
     Edit("exchange", " != (descending != 0)", "", {"descending": 1}),
