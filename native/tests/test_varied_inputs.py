@@ -18,16 +18,24 @@ from rpl_vmreplay.compare.subjects import subjects_of
 from rpl_vmreplay.inputs.optimizer_check import Limits, compare_on_varied_inputs, report
 from rpl_vmreplay.inputs.verdict import Tolerance
 
+from . import blind_edits, varied_edits
 from .emu_program import DEVICE
-from .varied_edits import LAUNCHES, RIGHT, WRONG, Edit
+from .varied_edits import RIGHT, WRONG, Edit
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 
 FOLDER = Path(__file__).parent / "varied"
+LAUNCHES = {**varied_edits.LAUNCHES, **blind_edits.LAUNCHES}
 FIRST, APART = 0x4801400000, 0x100000
 #: No clock decides here.
 LIMITS = Limits(inputs=200, seconds=None, strict=True)
 TOLERANCE = Tolerance(relative=1e-5)
+
+
+def _source(kernel):
+    if kernel in blind_edits.SOURCES:
+        return f'#include "kernels.h"{blind_edits.SOURCES[kernel]}'
+    return (FOLDER / f"{kernel}.hip").read_text()
 
 
 @pytest.fixture
@@ -35,12 +43,14 @@ def code_of(compiled, programs_folder):
     """``code_of("scale")``, ``code_of("scale", edit)``: the kernel's code object."""
 
     def build(kernel, edit=None, source=None):
-        text = (FOLDER / f"{kernel}.hip").read_text() if source is None else source
+        text = own = _source(kernel)
+        if source is not None:
+            text = source
         name = f"varied-{kernel}"
         if edit is not None:
             assert text.count(edit.find) == 1, edit
             text = text.replace(edit.find, edit.replace)
-        if text != (FOLDER / f"{kernel}.hip").read_text():
+        if text != own:
             name += f"-{abs(hash(text)):x}"
         programs_folder.mkdir(parents=True, exist_ok=True)
         place = programs_folder / f"{name}.hip"
@@ -161,14 +171,14 @@ def _same(edit, left, right):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("edit", WRONG, ids=lambda edit: edit.name)
+@pytest.mark.parametrize("edit", [*WRONG, *blind_edits.WRONG], ids=lambda edit: edit.name)
 def test_a_wrong_edit_is_one_that_the_supplied_input_does_not_show(results_of, edit):
     assert _same(edit, *results_of(edit, {}))
     assert not _same(edit, *results_of(edit, edit.witness))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kernel", sorted(LAUNCHES))
+@pytest.mark.parametrize("kernel", sorted(varied_edits.LAUNCHES))
 def test_wrong_edits_are_refused_and_right_ones_are_not(asked, kernel):
     """The figure for all of them: docs/optimize-equivalence.md."""
     missed = []
@@ -188,7 +198,7 @@ KNOWN_TO_PASS = {"limits: v = short(v) * 2"}
 
 def test_the_corpus_is_as_large_as_it_is_said_to_be():
     assert (len(WRONG) >= 60, len(RIGHT) >= 60) == (True, True)
-    assert len({one.kernel for one in (*WRONG, *RIGHT)}) == len(LAUNCHES)
+    assert len({one.kernel for one in (*WRONG, *RIGHT)}) == len(varied_edits.LAUNCHES)
     assert len(KNOWN_TO_PASS) <= len(WRONG) // 12
 
 
@@ -285,3 +295,17 @@ def test_what_could_not_be_run_is_not_compared(asked):
     answer = asked(unknown)
     assert answer.verdict is EquivalenceVerdict.NOT_RUN
     assert "s_sendmsg" in answer.evidence
+
+
+@pytest.mark.parametrize("element", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
+@pytest.mark.parametrize("captured", [0, 255])
+def test_whole_numbers_of_any_width_are_varied(element, captured):
+    from rpl_vmreplay.inputs.contents import Content, _integers
+
+    for ascending in (False, True):
+        content = Content(
+            element=element, captured=bytes([captured] * 64), ascending=ascending, holds_addresses=False
+        )
+        for kind in ("zero", "one", "any", "negative", "huge", "tiny", "dictionary", "special", "drawn"):
+            made = _integers(content, kind, [0, 3, -1], np.random.default_rng(1), 8)
+            assert len(made) % int(element[1]) == 0

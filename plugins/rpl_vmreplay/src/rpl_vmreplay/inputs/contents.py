@@ -95,6 +95,7 @@ def pattern_of(
 def _integers(content: Content, kind: str, numbers: Sequence[int], draw: Any, count: int) -> bytes:
     letter = np.dtype(f"<{content.element}")
     least, most = np.iinfo(letter).min, np.iinfo(letter).max
+    wide = np.dtype(np.int64 if least else np.uint64)
     captured = np.frombuffer(
         content.captured[: len(content.captured) // letter.itemsize * letter.itemsize], letter
     )
@@ -103,7 +104,7 @@ def _integers(content: Content, kind: str, numbers: Sequence[int], draw: Any, co
     if content.ascending:
         low = int(captured[0])
         return bytes(
-            np.sort(draw.integers(low, high, min(count, 1 << 20), np.int64, endpoint=True)).astype(letter)
+            np.sort(draw.integers(low, high, min(count, 1 << 20), wide, endpoint=True)).astype(letter)
         )
     if kind == "zero":
         values = np.zeros(1, letter)
@@ -114,17 +115,15 @@ def _integers(content: Content, kind: str, numbers: Sequence[int], draw: Any, co
     elif kind == "negative" and least < 0:
         values = -draw.integers(1, 9, count, np.int64)
     elif kind in ("huge", "tiny"):
-        values = draw.integers(0, 2, count, np.int64) * (most if kind == "huge" else 1)
+        values = draw.integers(0, 2, count, wide) * wide.type(most if kind == "huge" else 1)
     elif kind in ("dictionary", "special"):
         usable = [one for one in numbers if least <= one <= most] or [0, 1]
         values = draw.choice(
-            np.array(
-                [*usable, least, most] if kind == "special" else usable, np.int64 if least else np.uint64
-            ),
+            np.array([*usable, least, most] if kind == "special" else usable, wide),
             count,
         )
     else:
-        values = draw.integers(low, high, count, np.int64 if least else np.uint64, endpoint=True)
+        values = draw.integers(low, high, count, wide, endpoint=True)
     return bytes(values.astype(letter))
 
 
