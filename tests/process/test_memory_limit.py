@@ -11,7 +11,6 @@ import pytest
 from rpl_core.errors import MemoryLimitError
 from rpl_core.exit_codes import ExitCode
 from rpl_core.process import ProcessRequest, run_command, supervision
-from rpl_testkit.requirements import absent
 
 #: Starts as many of itself as it is told, one behind the other, each with 40 MiB of its own.
 CHAIN = """
@@ -116,7 +115,7 @@ def test_where_none_may_be_made_memory_is_watched(groups, monkeypatch, processes
 def test_the_kernel_ends_all_of_a_real_group(processes, monkeypatch):
     with supervision.memory_group(1 << 30) as group:
         if group is None:
-            absent("cgroup", "no writable cgroup v2 that hands memory limits down")
+            pytest.skip("no writable cgroup v2 that hands memory limits down: few machines delegate one")
     monkeypatch.setattr(supervision, "memory_of", lambda _pids: 0)  # nobody but the kernel looks
     lines: list[str] = []
     with pytest.raises(MemoryLimitError):
