@@ -172,7 +172,7 @@ def _same(edit, left, right):
 
 @pytest.mark.xfail(strict=False, reason="open: one edit of softmax passes, one of product shows")
 @pytest.mark.long
-@pytest.mark.parametrize("edit", [*WRONG, *blind_edits.WRONG], ids=lambda edit: edit.name)
+@pytest.mark.parametrize("edit", [*WRONG[::4], *blind_edits.WRONG[::8]], ids=lambda edit: edit.name)
 def test_a_wrong_edit_is_one_that_the_supplied_input_does_not_show(results_of, edit):
     assert _same(edit, *results_of(edit, {}))
     assert not _same(edit, *results_of(edit, edit.witness))

@@ -183,8 +183,9 @@ class Comparison {
   }
 
   // Variables of the modules lie elsewhere in each; with them everything of the code object that can be written.
-  [[nodiscard]] std::vector<Cooperation::Named> named(const Side& side) const {
+  [[nodiscard]] static std::vector<Cooperation::Named> named(const Side& side) {
     std::vector<Cooperation::Named> out;
+    out.reserve(side.object.variables.size());
     for (const Function& v : side.object.variables) out.push_back({side.loaded.base() + v.begin, side.loaded.base() + v.begin + v.bytes, name_hash(v.name)});
     return out;
   }

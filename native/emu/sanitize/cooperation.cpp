@@ -164,11 +164,10 @@ std::optional<std::string> Cooperation::words_differ(const Words& a, const Words
 
 bool Cooperation::lds_unlike(const Cooperation& a, const Cooperation& b) {
   if (a.lds_places_) return false;
-  for (const auto& [group, words] : a.lds_) {
-    const auto other = b.lds_.find(group);
-    if (histories(words) != (other == b.lds_.end() ? std::vector<uint64_t>{} : histories(other->second))) return true;
-  }
-  return false;
+  return std::ranges::any_of(a.lds_, [&b](const auto& of_group) {
+    const auto other = b.lds_.find(of_group.first);
+    return histories(of_group.second) != (other == b.lds_.end() ? std::vector<uint64_t>{} : histories(other->second));
+  });
 }
 
 std::optional<std::string> Cooperation::difference(const Cooperation& a, const Cooperation& b) {

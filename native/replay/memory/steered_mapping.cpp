@@ -57,10 +57,12 @@ void* steered(void* address, size_t size, int protection, int flags, int file, o
 }  // namespace rpl::replay
 
 extern "C" {
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the header's names are reserved ones
 [[gnu::visibility("default")]] void* mmap(void* address, size_t size, int protection, int flags, int file,
                                           off_t offset) noexcept {
   return rpl::replay::steered(address, size, protection, flags, file, offset);
 }
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 [[gnu::visibility("default")]] void* mmap64(void* address, size_t size, int protection, int flags, int file,
                                             off_t offset) noexcept {
   return rpl::replay::steered(address, size, protection, flags, file, offset);
