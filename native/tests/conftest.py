@@ -347,16 +347,12 @@ def isolated_command(native_build: Path, shadows: Path, tmp_path: Path) -> Calla
 
 
 @pytest.fixture
-def isolated(
-    isolated_command: Callable[..., Command], rpl_cli: Any, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Isolated]:
+def isolated(isolated_command: Callable[..., Command], rpl_cli: Any) -> Callable[..., Isolated]:
     """``isolated(runtime, program, *arguments, kernel="walk", dispatch=1, faults="slow=20")``."""
 
     def run(*program: Any, **settings: Any) -> Isolated:
         words, environment, folder = isolated_command(*program, **settings)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        ran = rpl_cli(*words)
+        ran = rpl_cli(*words, env=environment)
         found = sorted(path for path in folder.parent.glob("out*") if (path / "capture.json").exists())
         captures = tuple(Captured(path, folder.parent / "known") for path in found)
         return Isolated(ran.exit_code, ran.stdout, ran.stderr, captures)
