@@ -34,8 +34,9 @@ def owner(host):
 
 
 def test_the_metapackage_says_the_same():
-    """It holds a copy, for where rpl-amdgpu was taken out: a source archive can't hold a link out of itself."""
-    assert json.loads((resources.files("rocm_perf_lab") / "packages.json").read_text(encoding="utf-8")) == TABLE
+    """Its copy is for where rpl-amdgpu was taken out: a source archive holds no link out of itself."""
+    copy = resources.files("rocm_perf_lab") / "packages.json"
+    assert json.loads(copy.read_text(encoding="utf-8")) == TABLE
 
 
 def test_every_command_has_its_place_in_the_help():

@@ -220,7 +220,7 @@ void Snapshot::cut_out_unreadable() {
 }
 
 void Snapshot::drop_unreadable() {
-  for (CapturedRegion& region : regions_) {
+  for (const CapturedRegion& region : regions_) {
     if (!region.unreadable || !region.wanted) continue;
     for (const char* suffix : {".bin", ".bin.zst", ".pre.xxh3", ".post.xxh3"}) {
       unlink((path(region.file) + suffix).c_str());
