@@ -102,7 +102,7 @@ void run(const Plan& plan, Result& result, std::unique_ptr<Deadline>& deadline,
   session = std::make_unique<Session>(plan, result, *deadline);
   if (pinned) prepare_steering();
   session->start();
-  if (pinned) session->load_code(held);
+  if (pinned) session->load_code(*plan.code_place, held);
   session->reserve(wanted_pages(plan, pinned), held);
   if (!plan.reserve_only) session->replay();
 }

@@ -73,9 +73,8 @@ void Session::refuse_what_shadows_would_run() const {
   }
 }
 
-void Session::load_code(HeldPages& held) {
+void Session::load_code(const CodePlace& place, HeldPages& held) {
   deadline_.during("while the code was loaded");
-  const CodePlace& place = *plan_.code_place;
   const Range pages = rounded(place.range);
   {
     held.release(pages);
@@ -278,7 +277,7 @@ std::vector<char> Session::bytes_at(uint64_t address, uint64_t size) {
 }
 
 bool Session::in_code(uint64_t address) const {
-  return code_in_place_ && contains(plan_.code_place->range, address, 1);
+  return code_in_place_ && plan_.code_place && contains(plan_.code_place->range, address, 1);
 }
 
 uint32_t Session::gpu_of(const Range& range) const {

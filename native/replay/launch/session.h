@@ -25,7 +25,7 @@ class Session {
   // Throws Failure; `result` has what is known until then.
   void start();
   // Where it was, before memory is reserved: its place is free until then.
-  void load_code(HeldPages& held);
+  void load_code(const CodePlace& place, HeldPages& held);
   void reserve(const std::vector<Pages>& pages, HeldPages& held);
   void replay();
 
