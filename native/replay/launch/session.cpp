@@ -81,13 +81,13 @@ void Session::load_code(const CodePlace& place, HeldPages& held) {
     const SteeredMapping steered(pages);
     first_ = std::make_unique<LoadedCode>(*hsa_, gpus_->at(gpu_).agent, plan_.kernel.code_object);
   }
-  code_in_place_ = place.kernel_object != 0 &&
-                   first_->packet_of(plan_.kernel, 0).kernel_object == place.kernel_object;
-  if (!code_in_place_) {
+  if (place.kernel_object == 0 ||
+      first_->packet_of(plan_.kernel, 0).kernel_object != place.kernel_object) {
     throw Failure("layout_clash", "captured pointers lead to " + place.pointers + ", and the code lies elsewhere",
                   "the runtime loads code where it likes, and the kernel may call what they lead to",
                   "replay it in the emulator: --device gfx942-emu", place.range.address);
   }
+  code_in_place_ = place.range;
 }
 
 void Session::reserve(const std::vector<Pages>& pages, HeldPages& held) {
@@ -277,7 +277,7 @@ std::vector<char> Session::bytes_at(uint64_t address, uint64_t size) {
 }
 
 bool Session::in_code(uint64_t address) const {
-  return code_in_place_ && plan_.code_place && contains(plan_.code_place->range, address, 1);
+  return code_in_place_ && contains(*code_in_place_, address, 1);
 }
 
 uint32_t Session::gpu_of(const Range& range) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "launch/deadline.h"
 #include "launch/launcher.h"
@@ -67,7 +68,7 @@ class Session {
   std::unique_ptr<Restorer> restorer_;
   bool all_each_time_ = false;     // launches were seen to change different memory
   std::unique_ptr<LoadedCode> first_;  // loaded before memory was reserved
-  bool code_in_place_ = false;
+  std::optional<Range> code_in_place_;
   std::vector<Subject> subjects_;  // two where kernels take turns
   std::unique_ptr<Launcher> launcher_;
 };
