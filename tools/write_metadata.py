@@ -20,6 +20,11 @@ import tomlkit
 
 ROOT = Path(__file__).resolve().parent.parent
 STATED = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
+#: The first is the one to edit. The metapackage has a copy: a source archive holds no link out of itself.
+_PACKAGES = (
+    "plugins/rpl_amdgpu/src/rpl_amdgpu/packages.json",
+    "metapackage/src/rocm_perf_lab/packages.json",
+)
 _RANGE = re.compile(r"\b(rpl-[a-z0-9-]+(?:\[[a-z,]+\])?)>=[\d.]+,<[\d.]+")
 _CITED = re.compile(r"^version: .*$", re.MULTILINE)
 _HEADER = re.compile(r"\n+^\[(?=[a-z])", re.MULTILINE)
@@ -48,6 +53,9 @@ def written(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         file = project / "pyproject.toml"
         yield file, _distribution(file.read_text(encoding="utf-8"), version, common, own)
     yield root / "CITATION.cff", _CITED.sub(f"version: {version}", _text(root / "CITATION.cff"))
+    table = _text(root / _PACKAGES[0])
+    for place in _PACKAGES:
+        yield root / place, table
     for file in _of_strangers(root):
         yield file, _RANGE.sub(rf"\1{_range(version)}", _text(file))
 
