@@ -252,6 +252,11 @@ def _blind(played: Played) -> Any:
     return graph
 
 
+def _at_twice_the_speed(forecast: Any) -> Any:
+    (twice,) = (answer for answer in forecast.speedups if answer.speedup == 2)
+    return twice
+
+
 def _check_true_gain(rng) -> None:
     busy = rng.random() < 0.5
     program = kept_busy(rng) if busy else named_alike(rng, random_program(rng, 1, gpus=rng.choice((1, 2))))
@@ -260,7 +265,7 @@ def _check_true_gain(rng) -> None:
     for forecast in _blind(played).forecasts:
         if "/" in forecast.name:
             continue
-        (twice,) = (answer for answer in forecast.speedups if answer.speedup == 2)
+        twice = _at_twice_the_speed(forecast)
         again = play(faster(program, forecast.name, 2), AT_ONCE, queues=queues)
         gained = played.makespan_ns - again.makespan_ns
         assert twice.application_gain_ns <= gained <= twice.application_gain_at_most_ns, forecast.name
@@ -276,7 +281,7 @@ def _check_gain_of_two_threads(rng) -> None:
     queues = rng.choice((0, 0, 2))
     played = _played(program, AT_ONCE, queues=queues)
     for forecast in _blind(played).forecasts:
-        (twice,) = (answer for answer in forecast.speedups if answer.speedup == 2)
+        twice = _at_twice_the_speed(forecast)
         again = play(faster(program, forecast.name, 2), AT_ONCE, queues=queues)
         if again.after == played.after:
             gained = played.makespan_ns - again.makespan_ns
@@ -320,7 +325,7 @@ def _check_lower_end_is_reached(rng) -> None:
 
     assert recorded(late) == recorded(played)
     for forecast in graph.forecasts:
-        (twice,) = (answer for answer in forecast.speedups if answer.speedup == 2)
+        twice = _at_twice_the_speed(forecast)
         again = play(faster(program, forecast.name, 2), NOTHING_BUT_WORK)
         assert twice.application_gain_ns == late.makespan_ns - again.makespan_ns, forecast.name
 
