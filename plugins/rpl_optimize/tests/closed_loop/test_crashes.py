@@ -93,10 +93,6 @@ class Struck:
             assert self.loop.cli("ledger", "show", str(self.loop.root)).exit_code == 0
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_one_session_struck_in_every_way(loop) -> None:
     loop.script("wrong results")
@@ -122,10 +118,6 @@ EVENTS = (
 )
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["kill", "interrupt", "full"])
 def test_a_rejected_candidate_struck_at_every_event(loop, how: str) -> None:
@@ -155,10 +147,6 @@ def test_before_anything_was_recorded_a_new_session_is_needed(loop, how: str) ->
 ACCEPTING = ("--allow-unverified", "--in-place", "--no-traffic-gate", "--max-iters", "1")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_while_others_work(killable_loop) -> None:
     """The compiler, the profiler and the program are running when rpl dies."""
@@ -176,10 +164,6 @@ def test_an_accepted_candidate_in_place_killed_while_others_work(killable_loop) 
     _completed(loop, "much faster", "remeasurement")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_between_its_measurements(loop) -> None:
     loop.script("much faster")
@@ -192,10 +176,6 @@ def test_an_accepted_candidate_in_place_killed_between_its_measurements(loop) ->
     _completed(loop, "much faster", "remeasurement")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_while_it_is_written(loop) -> None:
     loop.script("much faster")
@@ -214,10 +194,6 @@ def test_an_accepted_candidate_in_place_killed_while_it_is_written(loop) -> None
     _completed(loop, "much faster", "remeasurement")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["interrupt", "full"])
 def test_an_accepted_candidate_in_place_struck_while_it_is_written(loop, how: str) -> None:
