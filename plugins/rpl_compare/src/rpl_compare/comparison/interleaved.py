@@ -52,7 +52,7 @@ Decided = Callable[["Side", "Side"], bool]
 _SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")
 #: Of one measurement: pairs that interruptions hit and that are measured again. Who kills whatever looks bad
 #: chooses among so many (docs/reference/statistics.md, rule 3, says what that is worth); complete pairs stay.
-MOST_REPEATED_PAIRS = 3
+MOST_REPEATED_PAIRS = 1
 
 
 @frozen
@@ -169,9 +169,10 @@ class _Measurement:
 
     def run(self) -> MeasuredPairs:
         commands = {"base": self._request.base, "new": self._request.new}
+        goes_on = bool(self._record.manifest.observations)
         self._note_what_was_struck()
         done = len(complete_pairs(self._record.manifest))
-        if self._request.warm_up or done:
+        if self._request.warm_up or goes_on:
             for label, command in commands.items():
                 self._warm_up(label, command)
         with (
@@ -206,8 +207,7 @@ class _Measurement:
         under_way = any(one.pair == len(complete_pairs(manifest)) for one in manifest.observations)
         if repeated_pairs(manifest) + under_way > MOST_REPEATED_PAIRS:
             raise NoVerdictError(
-                f"interruptions hit more than {MOST_REPEATED_PAIRS} pairs under way, and to measure more "
-                "of them again would be to choose among them",
+                "another interruption hit a pair under way, and who repeats each one chooses among them",
                 next_step="start a new session",
             )
 
