@@ -165,6 +165,32 @@ def test_an_accepted_candidate_in_place_killed_while_others_work(killable_loop) 
 
 
 @pytest.mark.long
+def test_a_measurement_goes_on_where_it_was_struck(killable_loop) -> None:
+    """Once before its first run and once in a pair: the same plan, no pair lost, and no part of the error."""
+    loop = killable_loop
+    loop.script("much faster")
+    struck = Struck(loop, (*ACCEPTING, "--no-placement-check"))
+    struck.at("planned", "after", "kill")
+    struck.during("new run_4")
+    struck.during("candidate 1: fresh measurement")
+    loop.resume().assert_ok()
+    _completed(loop, "much faster", "remeasurement")
+    (plan,) = [one for one in loop.events("planned") if one["stage"] == "measurement"]
+    assert plan["directory"] == "candidates/001/measure"
+    before, again, last = loop.events("continued")
+    assert (before["under_way"], before["pairs"], before["directory"]) == (
+        "measurement",
+        0,
+        plan["directory"],
+    )
+    assert (again["under_way"], again["pairs"]) == ("measurement", 3)
+    assert last["finished"] == ["measurement"]
+    (measured,) = loop.events("measured")
+    assert measured["measurement"]["seed"] == plan["seed"]
+    assert list(measured["recordings"]) == [plan["directory"]]
+
+
+@pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_between_its_measurements(loop) -> None:
     loop.script("much faster")
     struck = Struck(loop, ACCEPTING)

@@ -14,6 +14,7 @@ from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, Judgeme
 from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS
 from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.ledger.read import read_ledger
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
 from rpl_optimize.loop.binary_stage import KnownCode
@@ -25,6 +26,7 @@ from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.modelling import ModelStage, keep_best
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
+from rpl_optimize.loop.resume import replay_session
 from rpl_optimize.loop.state import OpenEnd, Settled
 from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
 from rpl_optimize.measurement.cost import cost_sentence
@@ -93,6 +95,13 @@ class OptimizeLoop:
                 self._settle(self._open_end.settled)
             ending = self._iterate(self._first_baseline())
         except (InterruptedRunError, KeyboardInterrupt):
+            # What was decided may be in the ledger and nowhere else yet.
+            entries = read_ledger(self._session.ledger.path)
+            resumed = replay_session(
+                entries, self._session.root, self._session.original, self._request.policy
+            )
+            self._state = resumed.state
+            self._session.follow(resumed)
             self._finish(Ending("interrupted", "stopped by the user or the system"))
             raise InterruptedRunError(
                 f"interrupted; everything so far is kept in {self._session.root}",
