@@ -61,6 +61,18 @@ class RunDirectory:
         run._save()
         return run
 
+    @classmethod
+    def reopen(cls, path: Path) -> RunDirectory:
+        """Go on with a run that was interrupted. A pass that was under way is a failed one from now on."""
+        from rpl_core.run_directory.reader import load_manifest
+
+        run = cls(path, load_manifest(path).model_copy(update={"state": "running", "reason": None}))
+        for entry in run.manifest.passes:
+            if entry.state == "planned":
+                run.pass_failed(entry.name, "interrupted")
+        run._save()
+        return run
+
     def add_passes(self, plan: Iterable[PlannedPass], device: str | None, device_source: str) -> None:
         """Add passes that were planned once the device was known."""
         passes = (*self.manifest.passes, *(_planned_entry(planned) for planned in plan))

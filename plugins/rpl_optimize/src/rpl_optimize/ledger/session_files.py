@@ -21,6 +21,7 @@ from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,
     BuiltData,
+    ContinuedData,
     FinishedData,
     GrowingPart,
     MeasuredData,
@@ -64,6 +65,7 @@ class SessionFiles:
     _sources: dict[int, str] = attrs.field(factory=dict)
     _decided: dict[int, tuple[str, str]] = attrs.field(factory=dict)
     _finished: bool = False
+    _went_on: set[str] = attrs.field(factory=set)
 
     def take(self, line: int, data: Part) -> None:
         for name, digest in _named(data):
@@ -83,6 +85,9 @@ class SessionFiles:
         self._finished = isinstance(data, FinishedData) and data.verdict is not None
         if isinstance(data, FinishedData):
             self._last = line, data
+            self._went_on.clear()
+        elif isinstance(data, ContinuedData) and data.directory is not None:
+            self._went_on.add(data.directory)
 
     def _compare(
         self, line: int, name: str, digest: str, digest_of: Callable[[Path], str], words: tuple[str, str]
@@ -124,8 +129,9 @@ class SessionFiles:
             (0, FinishedData(termination_reason="interrupted")) if not self._last else self._last
         )
         for name, digest in finished.files.items():
-            # What a proposer keeps goes on growing when an interrupted session does.
-            if ended == line or name not in self._records:
+            # What a proposer keeps goes on growing when an interrupted session does, and so do its pairs.
+            grows = any(PurePosixPath(place).is_relative_to(name) for place in self._went_on)
+            if ended == line or (name not in self._records and not grows):
                 words = ("", "as it was when the session ended")
                 self._compare(ended, name, digest, _digest_of, words)
         for name, (told, part) in self._records.items():

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.contracts.dag import DagDocument
-from rpl_compare.comparison.manifest import read_manifest
+from rpl_compare.comparison.interleaved import MOST_REPEATED_PAIRS
+from rpl_compare.comparison.manifest import read_manifest, repeated_pairs
 from rpl_compare.comparison.pairs import stored_sides
 from rpl_compare.statistics.pair_order import new_first
 from rpl_core.contracts.common import SCHEMA_VERSION
@@ -23,6 +24,7 @@ from rpl_core.errors import BadDataError, RplError
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,
+    BuiltData,
     FinishedData,
     JudgedData,
     MeasuredData,
@@ -84,7 +86,7 @@ class RecordedSession:
         elif isinstance(data, TargetChosenData):
             self._target = data
             self._compare_target(line, data)
-        elif isinstance(data, ProposedData):
+        elif isinstance(data, ProposedData | BuiltData):  # a resumed session profiles and builds again
             self._of_candidate, self._evidence = (self._baseline, self._target), None
         elif isinstance(data, JudgedData):
             self._evidence = data.evidence
@@ -134,10 +136,13 @@ class RecordedSession:
         try:
             base, new = stored_sides(self.root / part.directory, self.readers())
             times = times_of(base, new, part.kernel)
-            swapped = _order(read_manifest(self.root / part.directory))
+            manifest = read_manifest(self.root / part.directory)
         except (RplError, OSError) as error:
             self._note(line, f"these times are not worked out again: {_fact(error)}")
             return
+        if repeated_pairs(manifest) > MOST_REPEATED_PAIRS:
+            self._object(line, f"more pairs in {part.directory} were measured again than may be")
+        swapped = _order(manifest)
         if part.seed is not None and swapped != new_first(part.seed, len(swapped)):
             self._object(line, f"the pairs in {part.directory} were not measured in the order of its seed")
         told = {

@@ -193,7 +193,8 @@ class Folding:
         guards = () if proposed is None else self._recorded.of(proposed.candidate).source_guards
         if proposed is None or not guards:
             return None
-        return Unfinished(proposed, guards, self._source_of(proposed), self._resumed.state.text)
+        begun = self._recorded.begun(proposed.candidate)
+        return Unfinished(proposed, guards, self._source_of(proposed), self._resumed.state.text, begun)
 
     def _expect_proposed(self) -> ProposedData:
         if self._proposed is None:

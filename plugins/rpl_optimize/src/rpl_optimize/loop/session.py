@@ -55,10 +55,14 @@ class OptimizeSession:
     def resume(
         cls, root: Path, request: OptimizeRequest, ledger: Ledger, resumed: Resumed, proposer: str
     ) -> OptimizeSession:
-        """Make the document again from what the ledger says."""
         session = cls(root, request, ledger, resumed.original, _first(request, resumed.original, proposer))
+        session.follow(resumed)
+        return session
+
+    def follow(self, resumed: Resumed) -> None:
+        """Make the document again from what the ledger says."""
         ended, written = resumed.finished, resumed.written
-        session.update(
+        self.update(
             state="running" if ended is None else "finished",
             termination_reason=None if ended is None else ended.termination_reason,
             termination_detail=None if ended is None else ended.termination_detail,
@@ -68,7 +72,6 @@ class OptimizeSession:
             backup=None if written is None else written.backup,
             dominance_shifts=tuple(resumed.state.shifts),
         )
-        return session
 
     def record_start(self, options: Mapping[str, Any]) -> None:
         self.record(
