@@ -255,6 +255,49 @@ def test_waves_that_work_together_otherwise_are_refused_on_the_captured_input(as
     assert re.search(said, answer.evidence), answer.evidence
 
 
+def _sources(edit, *more):
+    """Of the kernel as it is, and with edits in the place of its own ones."""
+    text = edited = _source(edit.kernel)
+    for find, replace in ((edit.find, edit.replace), *more):
+        assert edited.count(find) == 1, find
+        edited = edited.replace(find, replace)
+    return text, edited
+
+
+#: What is in memory in the end is the same, and nothing races.
+MAY_DIFFER = (
+    ("prefix", "if (T >= step) part[T] += other;"),  # stores that change nothing left out
+    ("prefix", "next[256]"),  # other arrays, with fewer barriers
+    ("turn", "tile[tx * 16 + ty] = in"),  # the same words elsewhere
+    ("bins", "part[T] != 0) ADD"),  # atomics that add nothing left out
+    ("exchange", "up ? least(a, b)"),  # what was there is stored again
+    ("gather", "amdgpu_flat_work_group_size"),  # a limit that this launch keeps
+)
+
+
+@pytest.mark.parametrize(("kernel", "part"), MAY_DIFFER)
+def test_waves_may_do_otherwise_what_nobody_can_see(asked, kernel, part):
+    answer = asked(_one(blind_edits.RIGHT, kernel, part), ALONE)
+    assert answer.verdict is EquivalenceVerdict.EQUAL, answer.evidence
+
+
+_KEPT = '#include "kernels.h"\nKERNEL exchange(int* data, int n, int j, int k, int descending) {\n  const int last = data[n - 1];\n  if (I < n - 1) data[I] += last;\n'  # noqa: E501
+MAY_NOT = (
+    # Two arrays without the one barrier that each turn has; more LDS with one barrier less.
+    _sources(_one(blind_edits.RIGHT, "prefix", "next[256]"), ("SYNC();\n    unsigned*", "unsigned*")),
+    _sources(Edit("sums", "part[256]", "part[256 + 8]"), ("part[T] = sum;\n  SYNC();", "part[T] = sum;")),
+    # What was there is stored again by one workgroup, while the other one reads it.
+    (_KEPT + "}", _KEPT + '  asm volatile("" ::: "memory");\n  if (T == 0) data[n - 1] = last;\n}'),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "sources"), [*zip(("prefix", "sums", "exchange"), MAY_NOT, strict=True)])
+def test_that_freedom_lets_nothing_pass_that_races(asked, kernel, sources):
+    answer = asked(Edit(kernel, "", ""), ALONE, sources=sources)
+    assert answer.verdict is EquivalenceVerdict.DIFFERENT, answer.evidence
+    assert "race" in answer.evidence
+
+
 def test_a_moved_barrier_is_found_where_neither_results_nor_races_tell(asked):
     """Every wave reads the word in another version, and the versions hold the same."""
     kernel = (FOLDER / "sums.hip").read_text()
