@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -115,6 +116,16 @@ def test_what_the_baseline_leaves_in_any_order_is_compared_as_a_set(captured, ve
     assert right.verdict is Verdict.EQUAL, right.reason
     assert [one.any_order for one in right.outputs] == [True, True, False]
     assert against(107).verdict is Verdict.DIFFERENT  # a value beside the place of its neighbour
+
+
+def test_of_a_kernel_that_writes_by_atomics_only_wrong_versions_end(version_of):
+    """Without them all would crash, and every comparison were blind."""
+    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_vmreplay.compare.mutants import mutants
+
+    (code,) = read_code_objects(version_of("histogram", 0))
+    edits = [one.edit for one in mutants(code, SUBJECTS["histogram"].symbol)]
+    assert any(re.match(r"global_atomic_add at 0x[0-9a-f]+: left out", one) for one in edits), edits
 
 
 def test_hidden_arguments_that_the_baseline_lacks_come_from_the_launch(captured, version_of, rpl_cli):

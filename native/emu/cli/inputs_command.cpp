@@ -288,9 +288,9 @@ class Comparison {
     if (!file.flush()) throw std::runtime_error("cannot write " + path);
   }
 
-  // Watching takes many times as long: a launch that is too long for it runs without.
-  Ran first_run(Input& input) {
-    if (!input.sanitize) return run_one(a_, input, limits_);
+  // Watching takes many times as long: a launch that is too long for it runs without, unless something hangs on it.
+  Ran first_run(Input& input, bool needed) {
+    if (!input.sanitize || needed) return run_one(a_, input, limits_);
     Limits shorter = limits_;
     shorter.instructions = std::max<uint64_t>(1, limits_.instructions / kWatchedShorter);
     Ran ran = run_one(a_, input, shorter);
@@ -299,13 +299,13 @@ class Comparison {
     return run_one(a_, input, limits_);
   }
 
-  // `watch`: where that was not asked for, too.
+  // `watch`: where that was not asked for or takes long, too.
   void compare(size_t number, bool watch = false) {
     Input input = inputs_[number];
     input.sanitize |= watch;
     Json json;
     json.open('{').key("input").number(number);
-    const Ran a = first_run(input);
+    const Ran a = first_run(input, watch);
     json.key("watched").boolean(input.sanitize);
     tell(json.key("a"), a, a_);
     if (a.result.outcome == Outcome::ended) {
@@ -327,8 +327,8 @@ class Comparison {
       std::vector<AddressRange> outside = beside(a.written, b.written);
       if (!outside.empty() && left_as_it_was(outside, a, input)) {
         // Others may write there meanwhile: whether they do, only a watched launch tells.
-        if (!input.sanitize && !watch) return compare(number, true);
-        if (input.sanitize) outside.clear();
+        if (!input.sanitize) return compare(number, true);
+        outside.clear();
       }
       uint64_t count = 0;
       for (const AddressRange& range : outside) count += range.bytes;

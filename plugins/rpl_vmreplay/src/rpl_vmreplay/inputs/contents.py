@@ -208,7 +208,7 @@ def _floats(
 
 def _arranged_floats(element: str, kind: str, draw: Any, count: int, scalars: Sequence[float]) -> Any:
     if kind == "lowest":
-        return -draw.integers(1, 9, count) * (_LARGEST[element] / 32)
+        return -draw.integers(1, 9, count) * (_LARGEST[element] / 2048)  # hundreds of them have a sum
     if kind in ("ramp", "falling"):
         rising = np.arange(count) * 8.0
         return rising if kind == "ramp" else rising[::-1]
