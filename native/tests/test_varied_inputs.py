@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import struct
 from pathlib import Path
@@ -51,10 +53,13 @@ def code_of(compiled, programs_folder):
             assert text.count(edit.find) == 1, edit
             text = text.replace(edit.find, edit.replace)
         if text != own:
-            name += f"-{abs(hash(text)):x}"
+            name += f"-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         programs_folder.mkdir(parents=True, exist_ok=True)
         place = programs_folder / f"{name}.hip"
-        place.write_text(text)
+        # Another process may be compiling it: never a half-written file.
+        own_place = programs_folder / f"{name}.{os.getpid()}"
+        own_place.write_text(text)
+        own_place.replace(place)
         return compiled(f"{name}.hsaco", ["clang++-22", *DEVICE, "-O3", f"-I{FOLDER}", place])
 
     return build
