@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
@@ -64,7 +65,9 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     name = kernel_name(capture)
     before, after = captured_code(capture), _code_in(path, name)
     breaking = compare_code_objects([before.code], [after.code], kernel=name).of(Severity.BREAKING)
-    breaking = tuple(one for one in breaking if not of_known_arguments(one.what, before.kernel, after.kernel))
+    breaking = tuple(
+        one for one in breaking if not takes_launch(capture, one.what, before.kernel, after.kernel)
+    )
     same_target = before.code.architecture == after.code.architecture
     if same_target and breaking:
         first = breaking[0]
@@ -77,7 +80,16 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     return after
 
 
-def of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
+def takes_launch(capture: Capture, what: str, before: Kernel, after: Kernel) -> bool:
+    """Whether a difference named ``what``, which breaks some launches, leaves ``after`` fit for the captured
+    one: its workgroups are within the limit that ``after`` states, or its hidden arguments can be given."""
+    items = math.prod(max(1, one) for one in capture.dispatch.block)
+    if what == "max_workgroup_size":
+        return items <= after.max_workgroup_size
+    return _of_known_arguments(what, before, after)
+
+
+def _of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
     """Whether a difference named ``what`` is only of hidden arguments that a replay can give ``after``: those
     of ``before`` where they were, and those that the launch tells (``fitting_arguments``)."""
     if not what.startswith(_OF_HIDDEN_ARGUMENTS):
