@@ -11,8 +11,8 @@ import math
 import statistics
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from functools import lru_cache
-from itertools import product
+from functools import cache
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def usable(reading):
     return reading.state == "ok" and len(times) > 0 and all(math.isfinite(t) and t > 0 for t in times)
 
 
-@lru_cache(maxsize=None)
+@cache
 def rank_sums(pairs):
     """The sum of positive ranks for every pattern of signs, the smallest first."""
     patterns = product((0, 1), repeat=pairs)
@@ -143,7 +143,7 @@ def accepted_shifts(differences):
     """
     means = sorted((a + b) / 2 for n, a in enumerate(differences) for b in differences[n:])
     edges = [-math.inf, *means, math.inf]
-    looked = [means[0] - 1, *((a + b) / 2 for a, b in zip(means, means[1:], strict=False)), means[-1] + 1]
+    looked = [means[0] - 1, *((a + b) / 2 for a, b in pairwise(means)), means[-1] + 1]
     kept = [n for n, shift in enumerate(looked) if p_value([d - shift for d in differences]) > 0.05]
     return edges[kept[0]], edges[kept[-1] + 1]
 
