@@ -22,7 +22,7 @@ from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect
 from rpl_core.run_directory.analysed import mark_complete, write_analysed
-from rpl_core.run_directory.layout import MANIFEST, is_run_directory
+from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
 
@@ -214,11 +214,5 @@ def analyse_paths(
         if own is None or directory.resolve() != own.resolve():
             write_analysed(directory, recording, {**request.remembered(), "ranks": ranks}, keep=keep)
         documents.write(directory)
-        _documents_are_written(directory)
+        mark_complete(directory)
     return documents, directory
-
-
-def _documents_are_written(run: Path) -> None:
-    """A run that had no documents before is complete now."""
-    if b'"state": "recorded"' in (run / MANIFEST).read_bytes()[:4096]:
-        mark_complete(run)

@@ -182,3 +182,33 @@ def test_one_counter_pass_gives_one_end_and_labels_stand_apart(shown):
     text = " ".join(shown(launches).split())
     assert "(estimate, 5.201 us over the counter passes)" in text
     assert "kernel time 5.201 us" in text
+
+
+def test_every_label_of_the_head_stands_apart_from_its_figure(rpl_cli, tmp_path):
+    """Also the longest: "process time28.96 ms" was one word."""
+    words = ("profile", "--no-rocprof", "--runs", "1", "-o", tmp_path / "run", "--", "true")
+    head = rpl_cli(*words).assert_ok().stdout.split("\n\n")[0].splitlines()
+    assert [line for line in head if re.match(r"process time +[\d.,]+ (ms|us)  \[", line)]
+    assert all(line[12] == " " and line[13] != " " for line in head)
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"), [(1, "the only one"), (3, "of 3, the one with the median runtime")]
+)
+def test_no_heading_stands_twice_and_the_run_shown_is_one_of_several_only_where_there_are(
+    rpl_cli, tmp_path, monkeypatch, runs, said
+):
+    monkeypatch.chdir(tmp_path)
+    text = rpl_cli("demo", "--runs", str(runs), "-o", "run").assert_ok().stdout
+    first_lines = [block.splitlines()[0] for block in re.split(r"\n{2,}", text) if block.strip()]
+    titles = [line for line in first_lines if re.fullmatch(r"[A-Z][A-Za-z ]+", line)]
+    assert titles
+    assert len(set(titles)) == len(titles)
+    rpl_cli("report", "--format", "html", "-o", "page.html", "run").assert_ok()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page, re.DOTALL)
+    assert len(headings) >= 5
+    assert len(set(headings)) == len(headings)
+    shown = re.search(r"Timing run shown</dt><dd>([^<]*)", page)[1]
+    assert shown.endswith(said)
+    assert "number 1 of 1" not in page
