@@ -33,7 +33,7 @@ def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any],
     known = {p: h for t in recording.traces for p, h in zip(t.source.paths, t.source.sha256, strict=False)}
     manifest = {
         "tool_version": __version__,
-        "state": "complete",
+        "state": "recorded",  # until the documents are written
         "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": [encodable(word) for word in recording.command],
         "collector": "none",
@@ -50,6 +50,17 @@ def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any],
         ],
     }
     write_atomic(path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def mark_complete(path: Path) -> None:
+    """Say of a recorded run that its documents are written; any other run stays as it is.
+
+    As plain JSON: who analyses recordings needs no model of their manifest.
+    """
+    manifest = json.loads((path / MANIFEST).read_bytes())
+    if manifest["state"] == "recorded":
+        complete = {**manifest, "state": "complete"}
+        write_atomic(path / MANIFEST, json.dumps(complete, indent=2, ensure_ascii=False) + "\n")
 
 
 def _names_recordings(directory: Path) -> bool:

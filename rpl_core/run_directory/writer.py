@@ -126,16 +126,6 @@ class RunDirectory:
         write_atomic(self.path / MANIFEST, self.manifest.model_dump_json(indent=2) + "\n")
 
 
-def mark_complete(path: Path) -> None:
-    """Say of a recorded run that its documents are written; any other run stays as it is."""
-    from rpl_core.run_directory.reader import load_manifest
-
-    manifest = load_manifest(path)
-    if manifest.state == "recorded":
-        complete = manifest.model_copy(update={"state": "complete"})
-        write_atomic(path / MANIFEST, complete.model_dump_json(indent=2) + "\n")
-
-
 def make_empty(path: Path) -> None:
     """Create ``path``; refuse one that already holds something, so that nothing stale is ever read."""
     require_empty(path)

@@ -425,3 +425,14 @@ def test_ctrl_c_ends_with_130_and_leaves_a_comparison_that_can_be_judged(rpl_cli
     assert manifest(out)["reason"] == "interrupted"
     document = rpl_cli("compare", out, "--json").assert_exit(75).json()
     assert document["method"]["pairs"] >= 2
+
+
+def test_commands_are_measured_in_turns_without_being_told_to(rpl_cli, tmp_path: Path) -> None:
+    words = ("--no-rocprof", "--pairs", "10", "-o", tmp_path / "out", "--json")
+    document = rpl_cli("compare", "--base", "true", "--new", "true", *words).assert_exit(75).json()
+    assert document["method"]["mode"] == "interleaved"
+    assert document["method"]["pairs"] == 10
+    one = rpl_cli("compare", "--base", "true").assert_exit(64)
+    assert "one command each" in one.stderr
+    rpl_cli("compare", "--base", "true", "--new", "true", tmp_path / "out").assert_exit(64)
+    assert 'rpl compare --base "./app_old 100" --new' in rpl_cli("compare").assert_exit(64).stderr
