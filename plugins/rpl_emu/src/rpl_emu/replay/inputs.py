@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_vmreplay.interfaces.replayer import (
     Failure,
+    Finding,
     InputAnswer,
     InputsResult,
     LaunchEnd,
@@ -161,9 +162,15 @@ def _answer(told: Any, folder: Path) -> InputAnswer:
     )
 
 
-def _end(told: Any) -> LaunchEnd:
-    from rpl_emu.replay.replayer import finding
+def finding(told: Any) -> Finding:
+    other = f" and {told['other']}" if told["other"] != told["at"] else ""
+    group = ", ".join(map(str, told["group"]))
+    return Finding(
+        told["kind"], f"{told['kind']} at {told['at']}{other}, workgroup ({group}), {told['times']} times"
+    )
 
+
+def _end(told: Any) -> LaunchEnd:
     found = tuple(map(finding, told["findings"]))
     return LaunchEnd(told["outcome"], told["reason"], found, told["instructions"])
 

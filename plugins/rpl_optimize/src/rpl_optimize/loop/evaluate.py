@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
+from rpl_core.pipeline import architectures
 from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import PlannedData
 from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, PlacementPart, ShiftPart
@@ -110,7 +110,7 @@ class Evaluation:
             trial.build.code_objects,
             trial.target.kernel,
             launch=launch_of(trial.baseline.documents.model("profile"), trial.target.recorded),
-            occupancy_of=installed_occupancy(self.tools.host),
+            architecture_of=architectures(None, self.tools.host),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             measured=self.modelling is None,

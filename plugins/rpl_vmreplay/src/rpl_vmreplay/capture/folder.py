@@ -55,6 +55,11 @@ class Capture:
     told_variables: Mapping[str, ModuleVariable] = MappingProxyType({})
 
     @property
+    def kernel_name(self) -> str:
+        """As the compiler named it: capturing tools add how they found it."""
+        return self.dispatch.mangled_name.removesuffix(" [clone .kd]").removesuffix(".kd")
+
+    @property
     def bytes(self) -> int:
         return sum(region.size for region in self.regions)
 

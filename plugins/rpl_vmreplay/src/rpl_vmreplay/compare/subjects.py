@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_vmreplay.compare.judge import Subjects
-from rpl_vmreplay.replay.captured_code import kernel_name, takes_launch
+from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     from rpl_codeobject.comparing.compare import compare_code_objects
     from rpl_codeobject.comparing.difference import Severity
 
-    name = kernel_name(capture)
+    name = capture.kernel_name
     codes = [_code_of(path, name, capture) for path in (a, b)]
     diff = compare_code_objects([codes[0]], [codes[1]], kernel=name)
     breaking = diff.of(Severity.BREAKING)

@@ -46,14 +46,9 @@ class LaunchCode:
     kernel: Kernel
 
 
-def kernel_name(capture: Capture) -> str:
-    """As the compiler named it: capturing tools add how they found it."""
-    return capture.dispatch.mangled_name.removesuffix(" [clone .kd]").removesuffix(".kd")
-
-
 def captured_code(capture: Capture) -> LaunchCode:
     """Raises BadDataError when the captured code object is none, or has no such kernel."""
-    return _code_in(capture.folder / CODE_OBJECT, kernel_name(capture))
+    return _code_in(capture.folder / CODE_OBJECT, capture.kernel_name)
 
 
 def other_code(capture: Capture, path: Path) -> LaunchCode:
@@ -62,7 +57,7 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     from rpl_codeobject.comparing.compare import compare_code_objects
     from rpl_codeobject.comparing.difference import Severity
 
-    name = kernel_name(capture)
+    name = capture.kernel_name
     before, after = captured_code(capture), _code_in(path, name)
     breaking = compare_code_objects([before.code], [after.code], kernel=name).of(Severity.BREAKING)
     breaking = tuple(
@@ -157,7 +152,7 @@ def elsewhere(memory: PlainMemory, path: Path) -> str | None:
     """
     from rpl_vmreplay.replay.code_pointers import code_pointers, image_of, may_call_pointers, told_names
 
-    own, other = captured_code(memory.capture), _code_in(path, kernel_name(memory.capture))
+    own, other = captured_code(memory.capture), _code_in(path, memory.capture.kernel_name)
     image = image_of(memory.capture, own)
     if own.code.elf == other.code.elf or image is None or not may_call_pointers(other):
         return None
@@ -176,7 +171,7 @@ def pointers_fail(names: str, *, code: str) -> Failure:
 
 def target_of(capture: Capture, path: Path) -> str:
     """For what ``path``, which takes the place of the captured code, is compiled. Raises BadDataError."""
-    return _code_in(path, kernel_name(capture)).code.target
+    return _code_in(path, capture.kernel_name).code.target
 
 
 def stale_arguments(capture: Capture, code: LaunchCode) -> dict[str, tuple[int, int]]:
