@@ -221,7 +221,9 @@ def analyse_paths(
 
 def _documents_are_written(run: Path) -> None:
     """A run that was just recorded is complete now; the manifest of any other is not even read by a model."""
-    if b'"state": "recorded"' in (run / MANIFEST).read_bytes()[:4096]:
+    with (run / MANIFEST).open("rb") as stream:
+        begin = stream.read(4096)
+    if b'"state": "recorded"' in begin:
         from rpl_core.run_directory.writer import mark_complete
 
         mark_complete(run)
