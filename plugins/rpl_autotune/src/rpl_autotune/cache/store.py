@@ -19,6 +19,7 @@ from rpl_autotune.interfaces.job import Reading
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import open_regular
 from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Cache:
             "key": None if key is None else key.digest,
             "build_key": build_key,
             "configuration": None if key is None else dict(key.configuration),
-            "command": None if key is None else list(key.variant.command),
+            "command": None if key is None else list(masked_words(key.variant.command)),
             "timing": None if key is None else key.timing.model_dump(mode="json"),
             "device": device,
             "time_limit_s": entry.time_limit_s,

@@ -72,6 +72,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     plugin_values = option_values(session, call.command, call.flags)
     return OptimizeRequest(
         command=command,
+        keep_command=given.keep_command,
         source=path,
         build=BuildRequest(
             command=command,
