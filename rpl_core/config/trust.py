@@ -19,8 +19,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rpl_core.errors import UsageError
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import open_regular
 
 #: Configuration files are written by hand; anything bigger is a mistake.
 MAX_FILE_BYTES = 1 << 18
@@ -36,15 +37,12 @@ def read_settings_file(path: Path) -> tuple[bytes, os.stat_result]:
     Raises ``UsageError`` for what is no regular file of at most ``MAX_FILE_BYTES``, or can't be read.
     """
     try:
-        # Non-blocking: opening a named pipe must not wait for its writer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            content = stream.read(MAX_FILE_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
-    except OSError as error:
-        raise UsageError(f"configuration file {path} can't be read: {error}") from None
-    if content is None or len(content) > MAX_FILE_BYTES:
-        raise UsageError(f"configuration file {path} is no file, or larger than 256 KiB")
-    return content, status
+        with open_regular(path, MAX_FILE_BYTES) as stream:
+            return stream.read(MAX_FILE_BYTES), os.fstat(stream.fileno())
+    except BadDataError:
+        raise UsageError(f"configuration file {path} is no file, or larger than 256 KiB") from None
+    except MissingError as error:
+        raise UsageError(f"configuration file {error.fact}") from None
 
 
 def why_distrusted(

@@ -17,6 +17,7 @@ from rpl_core.files.digest import sha256_of
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import LATEST, MANIFEST, run_name
 from rpl_core.text.safety import encodable
+from rpl_core.text.secrets import masked_words
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
@@ -29,6 +30,8 @@ class RunDirectory:
 
     path: Path
     manifest: RunManifest
+    command: tuple[str, ...] = ()  # as it is run; the manifest's has no secrets
+    keep_command: bool = False
 
     @classmethod
     def create(
@@ -42,22 +45,26 @@ class RunDirectory:
         options: Mapping[str, str | int | float | bool | None],
         plan: Iterable[PlannedPass],
         plugins: tuple[str, ...],
+        keep_command: bool = False,
     ) -> RunDirectory:
-        """Make ``path`` (which must not hold anything) and write a manifest with all passes planned."""
+        """Make ``path`` (which must not hold anything) and write a manifest with all passes planned.
+
+        Secrets in the command are masked there, unless ``keep_command``.
+        """
         make_empty(path)
         manifest = RunManifest(
             tool_version=__version__,
             state="running",
             created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            command=tuple(encodable(word) for word in command),
+            command=_written(command, keep=keep_command),
             collector=collector,
             device=device,
             device_source=device_source,
             options=dict(options),
-            passes=tuple(_planned_entry(planned) for planned in plan),
+            passes=tuple(_planned_entry(planned, keep=keep_command) for planned in plan),
             plugins=plugins,
         )
-        run = cls(path, manifest)
+        run = cls(path, manifest, tuple(command), keep_command)
         run._save()
         return run
 
@@ -75,7 +82,8 @@ class RunDirectory:
 
     def add_passes(self, plan: Iterable[PlannedPass], device: str | None, device_source: str) -> None:
         """Add passes that were planned once the device was known."""
-        passes = (*self.manifest.passes, *(_planned_entry(planned) for planned in plan))
+        added = (_planned_entry(planned, keep=self.keep_command) for planned in plan)
+        passes = (*self.manifest.passes, *added)
         self._update(passes=passes, device=device, device_source=device_source)
 
     def pass_succeeded(self, outcome: PassOutcome) -> None:
@@ -179,12 +187,17 @@ def point_latest(run: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _planned_entry(planned: PlannedPass) -> PassEntry:
+def _written(command: Iterable[str], *, keep: bool) -> tuple[str, ...]:
+    words = tuple(command)
+    return tuple(encodable(word) for word in (words if keep else masked_words(words)))
+
+
+def _planned_entry(planned: PlannedPass, *, keep: bool) -> PassEntry:
     return PassEntry(
         name=planned.name,
         role=planned.role.value,
         state="planned",
         directory=planned.directory,
-        command=tuple(encodable(word) for word in planned.command),
+        command=_written(planned.command, keep=keep),
         counters=planned.counters,
     )

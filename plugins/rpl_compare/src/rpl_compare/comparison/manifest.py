@@ -14,6 +14,7 @@ from rpl_compare.contract import ComparisonManifest, Observation
 from rpl_core import __version__
 from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import read_regular, refuse_countless
 from rpl_core.text.safety import encodable
 
 FILE_NAME = "comparison.json"
@@ -104,10 +105,10 @@ def is_comparison_directory(path: Path) -> bool:
 def read_manifest(directory: Path) -> ComparisonManifest:
     """The manifest of ``directory``; it is data from elsewhere. Raises ``BadDataError``."""
     path = directory / FILE_NAME
-    if path.stat().st_size > _MAX_BYTES:
-        raise BadDataError(f"{path} is larger than 16 MiB: not a manifest that rpl writes")
+    content = read_regular(path, _MAX_BYTES)
+    refuse_countless(content, path)
     try:
-        return ComparisonManifest.model_validate_json(path.read_bytes())
+        return ComparisonManifest.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the document"

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import attrs
 from pydantic import ValidationError
 
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
 from rpl_core.files.digest import sha256_of
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from rpl_core.contracts.common import Part
     from rpl_optimize.contracts.optimize import BuildPart
 
+#: Far above what a session writes.
+_MOST_BYTES = 64 << 20
 #: The chain itself, what signs it, and what is worked out from it again.
 _OF_THE_LEDGER = frozenset({LEDGER, SIGNATURE, DOCUMENT})
 
@@ -109,8 +113,8 @@ class SessionFiles:
         self._compare_rest(line)
         self.checked += 1
         try:
-            document = OptimizeDocument.model_validate_json((self.root / DOCUMENT).read_bytes())
-        except (OSError, ValidationError) as error:
+            document = OptimizeDocument.model_validate_json(read_regular(self.root / DOCUMENT, _MOST_BYTES))
+        except (BadDataError, MissingError, ValidationError) as error:
             self.problems.append((line, f"{DOCUMENT} can't be read: {type(error).__name__}"))
             return
         stated = {c.number: (c.source_sha256, c.judgement.verdict) for c in document.candidates}

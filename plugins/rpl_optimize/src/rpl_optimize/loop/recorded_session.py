@@ -20,7 +20,8 @@ from rpl_compare.comparison.pairs import stored_sides
 from rpl_compare.statistics.pair_order import new_first
 from rpl_core.contracts.common import SCHEMA_VERSION
 from rpl_core.documents.bundle import to_json
-from rpl_core.errors import BadDataError, RplError
+from rpl_core.errors import RplError
+from rpl_core.files.bounded import read_regular
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,
@@ -49,6 +50,7 @@ from rpl_optimize.loop.state import LoopState
 from rpl_optimize.loop.target import rank_targets
 from rpl_optimize.measurement.times import times_of
 from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
+from rpl_optimize.transform.source_file import MAX_SOURCE_BYTES
 
 if TYPE_CHECKING:
     from rpl_compare.contract import ComparisonManifest
@@ -107,7 +109,7 @@ class RecordedSession:
                 self._document = _RecordedDocument.of(self.root, data)
             elif self._document is not None:
                 self._document.take(data)
-        except (BadDataError, OSError) as error:
+        except (RplError, OSError) as error:
             self._object(line, f"{DOCUMENT} can't be made again: {_fact(error)}")
             self._document = None
 
@@ -256,7 +258,7 @@ class _RecordedDocument:
 
     @classmethod
     def of(cls, root: Path, started: SessionStartedData) -> _RecordedDocument:
-        original = (root / ORIGINAL / PurePath(started.source).name).read_bytes()
+        original = read_regular(root / ORIGINAL / PurePath(started.source).name, MAX_SOURCE_BYTES)
         folding = Folding(root, Resumed(original, LoopState(original), started.policy))
         first = OptimizeDocument(
             schema_version=SCHEMA_VERSION,

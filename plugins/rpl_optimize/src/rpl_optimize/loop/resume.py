@@ -78,7 +78,7 @@ def read_session(root: Path, request: OptimizeRequest, options: Mapping[str, Any
 def _require_same_call(
     started: SessionStartedData, request: OptimizeRequest, options: Mapping[str, Any], proposer: str
 ) -> None:
-    asked = {"command": request.command, "source": str(request.source), "proposer": proposer, **options}
+    asked = {"command": request.told_command, "source": str(request.source), "proposer": proposer, **options}
     own = {"command": started.command, "source": started.source, "proposer": started.proposer}
     begun: dict[str, object] = {**own, **started.options}
     for name, value in begun.items():

@@ -78,7 +78,7 @@ class OptimizeSession:
             LedgerEvent.SESSION_STARTED,
             {
                 "tool_version": __version__,
-                "command": self.request.command,
+                "command": self.request.told_command,
                 "source": str(self.request.source),
                 "source_sha256": digest(self.original),
                 "proposer": self.document.proposer,
@@ -126,7 +126,7 @@ def _hash_of(path: Path) -> str | None:
 def _first(request: OptimizeRequest, original: bytes, proposer: str) -> OptimizeDocument:
     return OptimizeDocument(
         schema_version=SCHEMA_VERSION,
-        command=tuple(map(encodable, request.command)),
+        command=tuple(map(encodable, request.told_command)),
         source=encodable(str(request.source)),
         source_sha256=digest(original),
         proposer=proposer,
