@@ -69,9 +69,7 @@ SETTINGS: tuple[Setting, ...] = (
         _VALUE,
     ),
     Setting("time-limit", positive, None, "seconds that one pass may take", _VALUE),
-    Setting(
-        "runs-directory", text, "rpl-runs", "where run directories are created", SettingKind.PLACE
-    ),
+    Setting("runs-directory", text, "rpl-runs", "where run directories are created", SettingKind.PLACE),
     Setting("plugins.disabled", names, (), "plugins that are not loaded", SettingKind.PLUGINS),
 )
 

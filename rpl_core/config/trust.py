@@ -1,10 +1,10 @@
 """Whose settings files count in full: the user's own, root's, and those that they trusted as they are.
 
 A settings file is found by walking upwards, so it may be anybody's. What it says about programs, plugins and
-endpoints, and where rpl writes, counts only if nobody else could have written it: it belongs to the user or to
-root (for root also to who called sudo, as git's ``safe.directory`` has it), and neither it nor a folder above
-it may be written by everybody, by a group that is not the owner's alone, or by whom an access control list
-names; sticky folders may be. A file that was trusted by name is bound to its path and its content.
+endpoints, and where rpl writes, counts only if nobody else could have written it: it belongs to the user or
+to root (for root also to who called sudo, as git's ``safe.directory`` has it), and neither it nor a folder
+above it may be written by everybody, by a group with others in it, or by whom an access control list names;
+sticky folders may be. A file that was trusted by name is bound to its path and its content.
 """
 
 from __future__ import annotations
