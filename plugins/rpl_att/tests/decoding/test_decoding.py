@@ -147,7 +147,7 @@ def test_a_library_that_is_none_is_said(recording, tmp_path, monkeypatch):
     library.write_text("no library")
     monkeypatch.setenv("RPL_ATT_LIBRARY_PATH", str(library))
     trace = read_raw_trace(recording.traces("S"))
-    assert "1 raw .att files were not decoded" in trace.problems[0]
+    assert "1 raw .att file was not decoded" in trace.problems[0]
     assert "no usable trace decoder" in trace.problems[0]
 
 
