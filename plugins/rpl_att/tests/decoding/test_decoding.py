@@ -85,7 +85,7 @@ def test_notes_of_the_decoder_are_kept_and_make_the_trace_partial(recording):
 def test_an_unmatched_instruction_is_counted_and_in_no_row(recording):
     block = recording.block("U")
     assert (block.instructions, block.unresolved_instructions) == (3, 1)
-    assert "1 instructions match no row" in block.reason
+    assert "1 instruction matches no row" in block.reason
     assert "no instruction at 1 requested addresses" in block.warnings[0]
     assert "s_endpgm" not in {row.isa for row in block.hot_instructions}
 
