@@ -349,7 +349,7 @@ def test_pairs_of_the_kernel_alone_come_look_by_look_in_the_drawn_order():
     [
         (KernelPairs(problem="no GPU"), "no GPU", False),
         (KernelPairs(problem="sum differs", different=True), "computes something else: sum differs", True),
-        (KernelPairs(((1.0, 1.0),), Origin.MEASURED), "1 pairs came instead of", False),
+        (KernelPairs(((1.0, 1.0),), Origin.MEASURED), "1 pair came instead of", False),
         (KernelPairs(((0.0, 1.0),) * RULE.all_looks[0], Origin.MEASURED), "times are none", False),
     ],
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_analysis.text.figures import counted
 from rpl_autotune.interfaces.strategy import random_draws
 from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_compare.statistics.signed_rank import signed_rank_test
@@ -75,7 +76,8 @@ def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> Hel
     drawn = _measured_draws(space, training, seed)
     samples = len(drawn)
     if samples < FEWEST:
-        reason = f"{samples} random measurements are too few to judge a model; {FEWEST} are needed"
+        few = counted(samples, "random measurement is", "random measurements are")
+        reason = f"{few} too few to judge a model; {FEWEST} are needed"
         return HeldOut(None, None, samples, Trust.NONE, reason)
     times = training.log_times[drawn]
     if np.ptp(times) == 0:

@@ -77,7 +77,8 @@ def _table(document: CompareDocument, names: dict[str, str]) -> str:
     shown = [*gated, *others[:_SMALL_SHOWN]]
     text = format_table(_COLUMNS, [_row(item, names) for item in shown], right=_RIGHT)
     left_out = len(others) - len(others[:_SMALL_SHOWN])
-    return text if not left_out else f"{text}\n({left_out} more items that do not decide: see --json)"
+    more = counted(left_out, "more item that does", "more items that do")
+    return text if not left_out else f"{text}\n({more} not decide: see --json)"
 
 
 def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:

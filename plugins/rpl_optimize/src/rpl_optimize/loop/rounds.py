@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import counted
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.pipeline import architectures
@@ -140,7 +141,10 @@ class OptimizeLoop:
         if left is not None and left <= 0:
             return Ending("time_budget", f"the time budget of {limits.time_budget_s:g} s is used up")
         if state.misses >= limits.patience:
-            return Ending("no_improvement", f"{state.misses} candidates in a row were not accepted")
+            return Ending(
+                "no_improvement",
+                f"{counted(state.misses, 'candidate was', 'candidates in a row were')} not accepted",
+            )
         if state.begun >= limits.candidates > state.tried:
             shared = f"the error that {limits.candidates} candidates (--max-iters) share"
             detail = f"interrupted measurements used up {shared}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
 from rpl_compare.statistics.pair_order import new_first
@@ -222,7 +223,7 @@ class PairsAlone(PairSource):
 
 def _why_no_pairs(pairs: KernelPairs, wanted: int) -> str | None:
     if len(pairs.pairs) != wanted:
-        return f"{len(pairs.pairs)} pairs came instead of {wanted}"
+        return f"{counted(len(pairs.pairs), 'pair')} came instead of {wanted}"
     if not all(0 < time < math.inf for pair in pairs.pairs for time in pair):
         return "some of the kernel's times are none"
     return None
