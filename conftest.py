@@ -37,5 +37,7 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+        # Each of the many plugins that tests install would be imported in a child first.
+        environment.setenv("RPL_IMPORT_LIMIT_S", "0")
         environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
         yield

@@ -331,7 +331,7 @@ def one_noise(samples: int, seed: int) -> Trust:
     )
     space = SearchSpace(("A", "B", "C", "D"), rows, 0)
     generator = np.random.default_rng(seed)
-    chosen = random_draws(len(rows), seed)[:samples]
+    chosen = random_draws(space, seed)[:samples]
     times = generator.lognormal(0.0, 0.1, samples)
     history = [Evaluated(int(n), float(t)) for n, t in zip(chosen, times, strict=True)]
     return held_out(space, history, seed).trust

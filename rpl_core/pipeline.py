@@ -21,8 +21,8 @@ from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect
-from rpl_core.run_directory.analysed import write_analysed
-from rpl_core.run_directory.layout import MANIFEST, is_run_directory
+from rpl_core.run_directory.analysed import mark_complete, write_analysed
+from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
 
@@ -214,14 +214,5 @@ def analyse_paths(
         if own is None or directory.resolve() != own.resolve():
             write_analysed(directory, recording, {**request.remembered(), "ranks": ranks}, keep=keep)
         documents.write(directory)
-        if own is not None and directory.resolve() == own.resolve():
-            _documents_are_written(own)
+        mark_complete(directory)
     return documents, directory
-
-
-def _documents_are_written(run: Path) -> None:
-    """A run that was just recorded is complete now; the manifest of any other is not even read by a model."""
-    if b'"state": "recorded"' in (run / MANIFEST).read_bytes()[:4096]:
-        from rpl_core.run_directory.writer import mark_complete
-
-        mark_complete(run)

@@ -16,6 +16,9 @@ from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.values import frozen
 
+#: Kernels that a plugin may name though the recording doesn't (chosen).
+MOST_INVENTED = 1000
+
 
 @frozen
 class Step:
@@ -156,6 +159,7 @@ def analyze(context: AnalysisContext, steps: Sequence[Step]) -> AnalysisResult:
                 outcome = step.analyzer.analyze(attrs.evolve(context, facts=facts))
                 given, remarks = dict(outcome.facts), tuple(outcome.diagnostics)
                 _check(step.analyzer, given, remarks)
+                _refuse_invented(given, context)
         except PluginError as error:
             if error.plugin != step.plugin:  # one that the user asked for, and that the analyzer asked
                 raise
@@ -183,6 +187,15 @@ def _check(analyzer: Analyzer, facts: Mapping[Fact[Any], Any], remarks: Sequence
         problem = value_violation(remark) if isinstance(remark, Diagnostic) else "it is no Diagnostic"
         if problem is not None:
             raise RplError(f"it gave the diagnostic {remark!r:.60}: {problem}")
+
+
+def _refuse_invented(facts: Mapping[Fact[Any], Any], context: AnalysisContext) -> None:
+    """Figures of countless kernels that nobody recorded; a few may be named otherwise there."""
+    for fact, value in facts.items():
+        if isinstance(fact, KernelFigure) and value is not None and len(value) > MOST_INVENTED:
+            invented = set(value).difference(k.name for t in context.recording.traces for k in t.kernels)
+            if len(invented) > MOST_INVENTED:
+                raise RplError(f"the fact {fact.name!r} has {len(invented)} kernels that nobody recorded")
 
 
 def _failed(step: Step, problem: str) -> Diagnostic:

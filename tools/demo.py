@@ -34,7 +34,6 @@ LIBRARIES = "usr/lib/x86_64-linux-gnu"
 EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER = "rpl-emu", "softkfd", "rpl_isolate", "rpl-replay"
 #: Lines of output that show where a command failed.
 _LAST_LINES = 15
-_LONGEST_WORD = 120
 _TELL_EVERY_S = 5
 #: Exit code of rpl (docs/USER_GUIDE.md).
 NO_VERDICT = 75
@@ -306,13 +305,8 @@ def _dominant(run: Path) -> str:
 def rpl(*words: str | Path, statuses: tuple[int, ...] = (0,), folder: Path | None = None) -> str:
     """What the command printed; the command itself is shown."""
     command = [_rpl(), *map(str, words)]
-    say("      $ " + shlex.join("rpl" if word == _rpl() else _shown(word) for word in command))
+    say("      $ " + shlex.join("rpl" if word == _rpl() else word for word in command))
     return call(command, statuses, folder)
-
-
-def _shown(word: str) -> str:
-    """Long words, such as a whole command, by how they begin."""
-    return word if len(word) < _LONGEST_WORD else f"{word.partition(' ')[0]} ..."
 
 
 def _rpl() -> str:

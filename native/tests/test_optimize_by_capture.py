@@ -23,6 +23,11 @@ LOOP = "    for (int k = 0; k < taps; ++k) {\n"
 READABLE = ("-Xarch_device", "-mcode-object-version=5")
 CANDIDATES = [
     {"find": "k < taps; ++k) {", "replace": "k < taps - 1; ++k) {", "summary": "wrong results"},
+    {
+        "find": "k < taps; ++k) {",
+        "replace": "k < (taps == 64 ? taps : taps - 1); ++k) {",
+        "summary": "wrong for inputs that were not captured",
+    },
     {"find": LOOP, "replace": f"#pragma unroll 4\n{LOOP}", "summary": "faster"},
 ]
 
@@ -95,7 +100,7 @@ def test_candidates_are_judged_by_the_captured_launch(
         "--device",
         "gfx942",
         "--max-iters",
-        "2",
+        "3",
     ]
     build = ["hipcc", "-O3", "-g", "--offload-arch=gfx942", *READABLE, "{source}", "-o", "{output}"]
     words += ["--build", " ".join(build)]
@@ -110,6 +115,18 @@ def test_candidates_are_judged_by_the_captured_launch(
     assert found["wrong results"]["stage"] == "equivalence", ran.stderr
     assert "differ beyond the tolerance" in found["wrong results"]["reason"]
     assert found["faster"]["verdict"] == "accepted", (found, ran.stderr)
+    (elsewhere,) = (one for summary, one in found.items() if "not captured" in summary)
+    assert (elsewhere["verdict"], elsewhere["stage"]) == ("rejected", "equivalence"), ran.stderr
+    assert elsewhere["reason"].startswith("varied-inputs: "), elsewhere
+    by_candidate = {
+        one["data"]["candidate"]: {check["check"]: check for check in one["data"]["checks"]}
+        for one in map(json.loads, (session / "ledger.jsonl").read_text().splitlines())
+        if one["event"] == "equivalence_checked"
+    }
+    # On the captured input the second one is right; on others it is not. The last one is on all of them.
+    assert by_candidate[2]["captured-launch"]["verdict"] == "equal", by_candidate[2]
+    assert by_candidate[2]["varied-inputs"]["verdict"] == "different"
+    assert by_candidate[3]["varied-inputs"]["verdict"] == "equal", by_candidate[3]
     checks = [
         json.loads(line)
         for line in (session / "ledger.jsonl").read_text().splitlines()

@@ -133,7 +133,7 @@ WRONG = (
     Edit("product", "k < depth; k += 8", "k + 8 <= depth; k += 8", {"depth": 30}),
     Edit("product", "if (accumulate) sum += c[row * columns + column];", "", {"accumulate": 1, "c": _whole(2.0)}),
     Edit("product", "if (accumulate)", "if (accumulate == 1)", {"accumulate": 2, "c": _whole(2.0)}),
-    Edit("product", "row < rows && column < columns)", "row < 24 && column < columns)", {"rows": 20}),
+    Edit("product", "row < rows && column < columns)", "row < 24 && column < columns)", {"rows": 20, "c": _whole(2.0)}),
     Edit("product", "b[(k + y) * columns + column]", "b[(k + y) * 16 + column]", {"columns": 13}),
     Edit("product", "a[row * depth + k + x]", "a[row * 32 + k + x]", {"depth": 24}),
     Edit("softmax", "for (int k = T; k < columns; k += 128) top =", "for (int k = T; k < columns && k < 256; k += 128) top =", {"columns": 300, "in": lambda captured: np.resize(np.where(np.arange(300) < 256, -300.0, 300.0), 1800).astype(np.float32), "out": _long(1800)}),

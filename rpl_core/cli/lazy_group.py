@@ -32,6 +32,7 @@ class LazyCommand(NamedTuple):
     summary: str
     owner: str = "rpl-core"
     problem: str | None = None  # why it can't work, known without importing it
+    stranger: tuple[str, str | None] | None = None  # name and version of the distribution that is not ours
 
 
 class LazyGroup(click.Group):
@@ -130,7 +131,8 @@ def _place(entries: list[InstalledEntry]) -> LazyCommand:
         problem = f"claimed by {owners}"
     elif _folders(_package(first.value)) is None:
         problem = f"no module named {_package(first.value)!r}"
-    return LazyCommand(first.value, "", owners, problem)
+    stranger = None if first.own else (first.distribution, first.version)
+    return LazyCommand(first.value, "", owners, problem, stranger)
 
 
 def _package(target: str) -> str:
@@ -186,8 +188,14 @@ def _import_command(name: str, place: LazyCommand) -> click.Command:
     """The command, or one that reports why it can't be had: listing and completion must survive it."""
     if place.problem is not None:
         return _broken(name, place, place.problem)
+    module, _, attribute = place.target.partition(":")
+    if place.stranger is not None:
+        from rpl_core.plugins.trial import why_unusable
+
+        held = why_unusable(*place.stranger, module)
+        if held is not None:
+            return _broken(name, place, held)
     try:
-        module, _, attribute = place.target.partition(":")
         command: object = import_module(module)
         for part in attribute.split("."):
             command = getattr(command, part)

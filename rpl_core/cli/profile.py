@@ -33,6 +33,9 @@ from rpl_core.cli.session import session_of
 @KEEP
 @click.option("--time-limit", type=float, metavar="S", help="Seconds that one pass may take.")
 @click.option("--allow-dangerous-counters", is_flag=True, help="Collect counters that can hang the GPU.")
+@click.option(
+    "--keep-command", is_flag=True, help="Keep secrets of the command in run.json (masked otherwise)."
+)
 @click.option("--dry-run", is_flag=True, help="Print the commands and passes; run nothing.")
 @click.option("--debug", is_flag=True, help="Show the profiler's log.")
 @click.option(

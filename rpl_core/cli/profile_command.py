@@ -39,6 +39,7 @@ class ProfileCall:
     focus_critical: bool
     time_limit_s: float | None
     allow_dangerous_counters: bool
+    keep_command: bool
     dry_run: bool
     debug: bool
     as_json: bool
@@ -66,6 +67,7 @@ class ProfileCall:
             focus_critical=setting("focus-critical"),
             time_limit_s=setting("time-limit"),
             allow_dangerous_counters=flags["allow_dangerous_counters"],
+            keep_command=flags["keep_command"],
             dry_run=flags["dry_run"],
             debug=flags["debug"],
             as_json=flags["as_json"],
@@ -164,6 +166,7 @@ def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> Profile
         reference_run=call.api,
         time_limit_s=call.time_limit_s,
         allow_dangerous_counters=call.allow_dangerous_counters,
+        keep_command=call.keep_command,
         extra_counters=call.counters,
         output=call.output,
         runs_directory=call.runs_directory,

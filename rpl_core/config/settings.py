@@ -45,7 +45,13 @@ _VALUE = SettingKind.VALUE
 #: The core's own settings. Plugins add theirs with their options (``rpl_core.interfaces.options``).
 SETTINGS: tuple[Setting, ...] = (
     Setting("device", text, None, "device family or product, see `rpl devices`; default: recognised", _VALUE),
-    Setting("collector", text, None, "collector to record with; default: the first usable one", _VALUE),
+    Setting(
+        "collector",
+        text,
+        None,
+        "collector to record with; default: the first usable one",
+        SettingKind.PLUGINS,
+    ),
     Setting("runs", at_most(10_000), 3, "timing runs of a profile", _VALUE),
     Setting("roofline", flag, False, "collect hardware counters in separate passes", _VALUE),
     Setting(
@@ -63,7 +69,7 @@ SETTINGS: tuple[Setting, ...] = (
         _VALUE,
     ),
     Setting("time-limit", positive, None, "seconds that one pass may take", _VALUE),
-    Setting("runs-directory", text, "rpl-runs", "where run directories are created", _VALUE),
+    Setting("runs-directory", text, "rpl-runs", "where run directories are created", SettingKind.PLACE),
     Setting("plugins.disabled", names, (), "plugins that are not loaded", SettingKind.PLUGINS),
 )
 
@@ -178,7 +184,7 @@ class Configuration:
         return {
             name: value
             for name, value in sorted(self.file_values.items())
-            if kinds.get(name) is not SettingKind.VALUE and name not in overruled
+            if kinds.get(name) not in (SettingKind.VALUE, SettingKind.PLACE) and name not in overruled
         }
 
 

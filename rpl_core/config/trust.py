@@ -1,22 +1,27 @@
 """Whose settings files count in full: the user's own, root's, and those that they trusted as they are.
 
 A settings file is found by walking upwards, so it may be anybody's. What it says about programs, plugins and
-endpoints counts only if nobody else could have written it: it belongs to the user or to root (for root also
-to who called sudo, as git's ``safe.directory`` has it), and neither it nor a folder above it may be written
-by everybody; sticky folders may be. A file that was trusted by name is bound to its path and its content.
+endpoints, and where rpl writes, counts only if nobody else could have written it: it belongs to the user or
+to root (for root also to who called sudo, as git's ``safe.directory`` has it), and neither it nor a folder
+above it may be written by everybody, by a group with others in it, or by whom an access control list names;
+sticky folders may be. A file that was trusted by name is bound to its path and its content.
 """
 
 from __future__ import annotations
 
+import errno
+import grp
 import hashlib
 import json
 import os
+import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rpl_core.errors import UsageError
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import open_regular
 
 #: Configuration files are written by hand; anything bigger is a mistake.
 MAX_FILE_BYTES = 1 << 18
@@ -32,15 +37,12 @@ def read_settings_file(path: Path) -> tuple[bytes, os.stat_result]:
     Raises ``UsageError`` for what is no regular file of at most ``MAX_FILE_BYTES``, or can't be read.
     """
     try:
-        # Non-blocking: opening a named pipe must not wait for its writer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            content = stream.read(MAX_FILE_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
-    except OSError as error:
-        raise UsageError(f"configuration file {path} can't be read: {error}") from None
-    if content is None or len(content) > MAX_FILE_BYTES:
-        raise UsageError(f"configuration file {path} is no file, or larger than 256 KiB")
-    return content, status
+        with open_regular(path, MAX_FILE_BYTES) as stream:
+            return stream.read(MAX_FILE_BYTES), os.fstat(stream.fileno())
+    except BadDataError:
+        raise UsageError(f"configuration file {path} is no file, or larger than 256 KiB") from None
+    except MissingError as error:
+        raise UsageError(f"configuration file {error.fact}") from None
 
 
 def why_distrusted(
@@ -52,15 +54,52 @@ def why_distrusted(
         for owner in (status.st_uid, path.lstat().st_uid):  # of the file, and of a link to it
             if owner not in ours:
                 return f"it belongs to another user (uid {owner})"
-        if status.st_mode & stat.S_IWOTH:
-            return "it can be written by everybody"
+        who = _other_writers(path, status, ours)
+        if who is not None:
+            return f"it can be written by {who}"
         for folder in _folders_above(path):
-            mode = folder.stat().st_mode
-            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-                return f"the folder {folder} can be written by everybody"
+            of_folder = folder.stat()
+            who = None if of_folder.st_mode & stat.S_ISVTX else _other_writers(folder, of_folder, ours)
+            if who is not None:
+                return f"the folder {folder} can be written by {who}"
     except OSError as error:
         return f"nobody can tell whose it is ({error.strerror})"
     return None
+
+
+def _other_writers(path: Path, status: os.stat_result, ours: frozenset[int]) -> str | None:
+    """Who else may write ``path``, by its mode. With an access control list the group's bits are its mask."""
+    if status.st_mode & stat.S_IWOTH:
+        return "everybody"
+    if not status.st_mode & stat.S_IWGRP:
+        return None
+    if _has_access_list(path):
+        return "others, by an access control list"
+    if status.st_gid in {0, *map(_group_of_one, ours)}:
+        return None
+    return f"a group (gid {status.st_gid})"
+
+
+def _has_access_list(path: Path) -> bool:
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        os.getxattr(path, "system.posix_acl_access")
+    except OSError as error:
+        # No list, or a file system that has none; whatever else keeps it from view counts as one.
+        return error.errno not in (errno.ENODATA, errno.EOPNOTSUPP)
+    return True
+
+
+def _group_of_one(user: int) -> int | None:
+    """The group that is ``user``'s alone: by custom it has their name, and no other member."""
+    try:
+        entry = pwd.getpwuid(user)
+        group = grp.getgrgid(entry.pw_gid)
+    except KeyError:
+        return None
+    alone = group.gr_name == entry.pw_name and {*group.gr_mem} <= {entry.pw_name}
+    return group.gr_gid if alone else None
 
 
 def _own_users(environment: Mapping[str, str]) -> frozenset[int]:

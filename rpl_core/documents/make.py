@@ -15,6 +15,7 @@ from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.document import DocumentKind, DocumentSection
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.schedule import MOST_INVENTED
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -73,8 +74,10 @@ def draft_all(context: DocumentContext, contributions: Sequence[Contribution[Any
     by_name = {kind.value.name: kind.value for kind in kinds}
     for section in sections_of(contributions):
         owner = by_name.get(section.value.document)
+        if owner is None:
+            problems.append(_homeless(section))
         if owner is None or owner.name not in drafts:
-            continue  # the document's plugin is not installed, or failed and was reported
+            continue  # it failed and was reported
         filled = _guarded(section, "section", problems, _with_section, section.value, owner, drafts, context)
         drafts[owner.name] = filled or drafts[owner.name]
     return Drafts(kinds, drafts, attachments, tuple(problems))
@@ -108,10 +111,24 @@ def _with_section(
     if block is None and not kernels:
         return drafts[owner.name]
     draft = drafts[owner.name]
+    known = {kernel["name"] for kernel in draft.get("kernels", ()) if isinstance(kernel, Mapping)}
+    if len(invented := kernels.keys() - known) > MOST_INVENTED:
+        raise RplError(f"it gave blocks of {len(invented)} kernels that the document {owner.name} has not")
     if section.field in _ENVELOPE or {**draft.get("sections", {}), **draft}.get(section.field) is not None:
         raise RplError(f"the document {owner.name} has its own {section.field!r}")
     blocks = {name: _plain(section, part) for name, part in kernels.items()}
     return Draft(owner.with_section(draft, section.field, _plain(section, block), blocks))
+
+
+def _homeless(section: Contribution[DocumentSection]) -> Diagnostic:
+    return Diagnostic(
+        "document.failed",
+        f"the section {section.value.name!r} of plugin {section.plugin!r} is left out: "
+        f"no installed plugin offers the document {section.value.document!r}",
+        severity=Severity.WARNING,
+        where=f"plugin {section.plugin}",
+        remedy="install the plugin that offers it, or report the name to the plugin's author",
+    )
 
 
 def _plain(section: DocumentSection, block: Any) -> Any:

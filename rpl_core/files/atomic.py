@@ -14,15 +14,18 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, n
     """Write ``content`` to a temporary file beside ``path``, sync it and rename it over ``path``.
 
     ``mode`` are its permissions; else those of the file that it replaces, or of any new file. With ``named``
-    the user named this very file: links are followed, and devices and pipes written to. Else they are an
-    error. Raises ``OSError`` (such as ENOSPC) with ``path`` as its file name; the old file is then intact.
+    the user named this very file: links are followed, and pipes written to; else they are an error. Nothing
+    is ever written to a device: a disk would be lost. Raises ``OSError`` (such as ENOSPC) with ``path`` as
+    its file name; the old file is then intact.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         status = path.stat() if path.exists() else None
         regular = status is None or stat.S_ISREG(status.st_mode)
-        if not named and (path.is_symlink() or not regular):
-            raise FileExistsError(errno.EEXIST, "There is something that is no regular file")
+        device = status is not None and (stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode))
+        if device or (not named and (path.is_symlink() or not regular)):
+            what = "There is a device" if device else "There is something that is no regular file"
+            raise FileExistsError(errno.EEXIST, what)
         if regular:
             _replace(path.resolve() if named else path, data, mode, status)
         else:

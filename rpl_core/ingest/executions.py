@@ -83,7 +83,7 @@ def _require_repeats(runs: Sequence[Trace]) -> None:
         )
         name = shorten((only or differing)[0], 60)
         what = (
-            f"{len(only)} kernels are in one of them only, such as {name}"
+            f"kernels in one of them only: {name}" + (f" and {len(only) - 1} more" if only[1:] else "")
             if only
             else f"{name} was launched {expected[differing[0]]} and {launched[differing[0]]} times"
         )

@@ -64,8 +64,10 @@ class KernelFigure(Fact[Mapping[str, Metric]]):
             return problem
         assert isinstance(value, Mapping)
         for kernel, metric in value.items():
-            if not isinstance(kernel, str) or not isinstance(metric, Metric) or value_violation(metric):
-                return f"the fact {self.name!r} maps kernel names to sound Metrics, found {metric!r:.60}"
+            sound = isinstance(kernel, str) and isinstance(metric, Metric)
+            problem = value_violation(metric) if sound else f"found {metric!r:.60}"
+            if problem is not None:
+                return f"the fact {self.name!r} maps kernel names to sound Metrics: {problem}"
         return None
 
 

@@ -32,7 +32,8 @@ class SettingKind(Enum):
     VALUE = "value"  # a figure, a choice, a file that is only read: nothing is run or asked because of it
     PROGRAM = "program"  # a program or library, its words, or a folder where programs are looked for
     ENDPOINT = "endpoint"  # where requests are sent
-    PLUGINS = "plugins"  # which plugins run
+    PLUGINS = "plugins"  # which plugins run, or which of them does the work
+    PLACE = "place"  # where rpl writes as the user
     SECRET = "secret"  # noqa: S105 - what is told to programs that nobody trusts
 
 

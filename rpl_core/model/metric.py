@@ -29,6 +29,12 @@ class Metric:
     note: str | None = None
     partial: bool = False
 
+    def impossible(self) -> str | None:
+        """What no such figure can be; checked where a plugin gives it."""
+        if self.unit == "fraction" and self.value is not None and self.value < 0:
+            return f"a fraction of {self.value:g} is below 0"
+        return None
+
     @classmethod
     def unknown(cls, unit: str, reason: str, missing: tuple[str, ...] = ()) -> Metric:
         """A figure that could not be computed."""

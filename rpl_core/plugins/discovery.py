@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rpl_core.plugins.entry_points import installed_entries, normalized
+from rpl_core.plugins.entry_points import CORE_DISTRIBUTION, installed_entries, normalized
 from rpl_core.plugins.records import PluginOrigin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rpl_core.plugins.entry_points import InstalledEntry
+
 #: Entry-point group of plugin modules.
 GROUP = "rpl.plugins"
 #: Entry-point group of modules with hook specs that a distribution owns.
 SPECS_GROUP = "rpl.hookspecs"
-#: The distribution whose plugins are built in.
-CORE_DISTRIBUTION = "rpl-core"
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -31,6 +31,7 @@ class Candidate:
     origin: PluginOrigin
     distribution: str | None = None
     version: str | None = None
+    own: bool = False
 
     @property
     def is_builtin(self) -> bool:
@@ -49,12 +50,12 @@ class Candidate:
 
 @frozen
 class Discovered:
-    """Candidates sorted by name, then distribution; hook specs as (distribution, module); ``problems`` has a
-    line for each distribution that could not be read.
+    """Candidates sorted by name, then distribution; entries of hook specs; ``problems`` has a line for each
+    distribution that could not be read.
     """
 
     candidates: tuple[Candidate, ...]
-    specs: tuple[tuple[str, str], ...]
+    specs: tuple[InstalledEntry, ...]
     problems: tuple[str, ...]
 
 
@@ -67,13 +68,13 @@ def discover(modules: Iterable[str] = ()) -> Discovered:
     entries, problems = installed_entries(GROUP, SPECS_GROUP)
     wanted = tuple(dict.fromkeys(modules))
     found = [
-        Candidate(e.name, e.value, _origin(e.distribution, e.value, wanted), e.distribution, e.version)
+        Candidate(e.name, e.value, _origin(e.distribution, e.value, wanted), e.distribution, e.version, e.own)
         for e in entries
         if e.group == GROUP
     ]
     installed = {candidate.target for candidate in found}
     found += [Candidate(m, m, PluginOrigin.DEVELOPMENT) for m in wanted if m not in installed]
-    specs = tuple((e.distribution, e.value) for e in entries if e.group == SPECS_GROUP)
+    specs = tuple(e for e in entries if e.group == SPECS_GROUP)
     ordered = sorted(found, key=lambda c: (c.name, c.distribution or "", c.target))
     return Discovered(tuple(ordered), specs, problems)
 

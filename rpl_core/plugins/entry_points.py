@@ -9,10 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from rpl_core import __version__
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from importlib import metadata
+    from importlib.metadata import PackageMetadata
 
+#: The distribution whose plugins are built in.
+CORE_DISTRIBUTION = "rpl-core"
 #: Comma list of distributions: only their plugins and commands (and the core's) are used. Empty: none.
 ONLY_VARIABLE = "RPL_LOAD_PLUGINS"
 
@@ -25,6 +30,7 @@ class InstalledEntry(NamedTuple):  # attrs would cost `rpl --help` a third of it
     distribution: str
     version: str
     group: str = ""
+    own: bool = False  # of this project: ``is_own``
 
 
 def normalized(distribution: str) -> str:
@@ -53,6 +59,18 @@ def installed_entries(*groups: str) -> tuple[tuple[InstalledEntry, ...], tuple[s
     return tuple(ordered), tuple(sorted(set(problems)))
 
 
+def is_own(described: PackageMetadata) -> bool:
+    """Whether a distribution with this metadata is one of this project's own, whose code is not tried first.
+
+    They carry the version of the core, and require each other in exactly it; a stranger states a range.
+    """
+    if normalized(str(described["Name"])) == CORE_DISTRIBUTION:
+        return True
+    pin = f"{CORE_DISTRIBUTION}=={__version__}"
+    required = described.get_all("Requires-Dist") or ()
+    return described["Version"] == __version__ and any(str(one).replace(" ", "") == pin for one in required)
+
+
 def _entries(
     distribution: metadata.Distribution, groups: tuple[str, ...], problems: list[str]
 ) -> Iterable[InstalledEntry]:
@@ -67,7 +85,9 @@ def _entries(
         if not name or metadata.distribution(name).locate_file("") != distribution.locate_file(""):
             return []  # Python finds another copy first
         return [
-            InstalledEntry(entry.name, entry.value, name, described["Version"], entry.group)
+            InstalledEntry(
+                entry.name, entry.value, name, described["Version"], entry.group, is_own(described)
+            )
             for entry in distribution.entry_points
             if entry.group in groups
         ]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.options import PluginSetting
     from rpl_core.model.diagnostic import Diagnostic
+    from rpl_core.plugins.entry_points import InstalledEntry
     from rpl_core.plugins.selection import PluginSelection
 
 _SHOWN_ITEMS = 8  # of a traced answer
@@ -97,7 +98,8 @@ def create_host(
     for problem in installed.problems:
         log.warn("plugin.metadata", problem, where="installed packages")
     _report_unknown_names(selection, installed.candidates, log)
-    owned = [_add_owned_specs(manager, *spec, log) for spec in installed.specs if selection.allows(spec[0])]
+    wanted = [spec for spec in installed.specs if selection.allows(spec.distribution)]
+    owned = [_add_owned_specs(manager, spec, log) for spec in wanted]
     records = _settle_all(selection, installed.candidates, manager)
     for record in records:
         _report(record, log)
@@ -119,12 +121,17 @@ def create_host(
 
 
 def _add_owned_specs(
-    manager: pluggy.PluginManager, distribution: str, module: str, log: DiagnosticLog
+    manager: pluggy.PluginManager, entry: InstalledEntry, log: DiagnosticLog
 ) -> tuple[ContributionKind[Any], ...]:
     """Add the hook specs that a distribution owns; the kinds of contribution behind them."""
     try:
-        with plugin_boundary(distribution, f"its hook specs ({module})"):
-            specs = import_module(module)
+        with plugin_boundary(entry.distribution, f"its hook specs ({entry.value})"):
+            if not entry.own:
+                from rpl_core.plugins.trial import why_unusable
+
+                if held := why_unusable(entry.distribution, entry.version, entry.value):
+                    raise ImportError(held)
+            specs = import_module(entry.value)
             manager.add_hookspecs(specs)
             kinds: tuple[ContributionKind[Any], ...] = tuple(specs.KINDS)
             return kinds
@@ -163,7 +170,8 @@ def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> P
 
 
 def _record(candidate: Candidate, status: PluginStatus, **facts: Any) -> PluginRecord:
-    return PluginRecord(**attrs.asdict(candidate), status=status, **facts)
+    known = attrs.asdict(candidate, filter=attrs.filters.exclude(attrs.fields(Candidate).own))
+    return PluginRecord(**known, status=status, **facts)
 
 
 def _report(record: PluginRecord, log: DiagnosticLog) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: What a module calls the settings that it reads itself (``PluginSetting``).
 STATED = "RPL_SETTINGS"
+#: Written out, a longer one would fill the line (chosen).
+_MOST_API = 1_000_000
 
 
 @frozen
@@ -72,16 +74,21 @@ def load(candidate: Candidate) -> Loaded | NotLoaded:
     problem = candidate.malformed()
     if problem is not None:
         return NotLoaded(PluginStatus.INVALID, problem)
+    if candidate.distribution is not None and not candidate.own:
+        from rpl_core.plugins.trial import why_unusable
+
+        held = why_unusable(candidate.distribution, candidate.version, candidate.target)
+        if held is not None:
+            return NotLoaded(PluginStatus.BROKEN, held)
     try:
         with redirect_stdout(sys.stderr):
             if candidate.is_development:
                 _make_importable_from_here()
-            module = _OneEntryPoint(EntryPoint(candidate.name, candidate.target, GROUP)).driver
+            return _checked(_OneEntryPoint(EntryPoint(candidate.name, candidate.target, GROUP)).driver)
     except BaseException as error:
         if is_ctrl_c(error):
             raise
         return NotLoaded(PluginStatus.BROKEN, one_line(error), traceback=traceback_of(error))
-    return _checked(module)
 
 
 def _checked(module: Any) -> Loaded | NotLoaded:
@@ -90,8 +97,8 @@ def _checked(module: Any) -> Loaded | NotLoaded:
         return NotLoaded(
             PluginStatus.INCOMPATIBLE, f"the module states no RPL_API; this rpl offers RPL_API = {RPL_API}"
         )
-    if not isinstance(api, int) or isinstance(api, bool):
-        return NotLoaded(PluginStatus.INCOMPATIBLE, "RPL_API is not a whole number")
+    if type(api) is not int or not 0 <= api <= _MOST_API:
+        return NotLoaded(PluginStatus.INCOMPATIBLE, "RPL_API is not a whole number that any rpl could offer")
     if api != RPL_API:
         return NotLoaded(
             PluginStatus.INCOMPATIBLE, f"written for RPL_API = {api}; this rpl offers {RPL_API}", api=api

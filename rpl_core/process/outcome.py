@@ -6,7 +6,7 @@ import signal
 
 from rpl_core.errors import ApplicationError
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.process import ProcessResult
+from rpl_core.process.request import ProcessResult
 
 _SHELL_SIGNAL_BASE = 128  # a shell reports a child killed by signal n as exit status 128 + n
 _MEANINGS = {

@@ -22,6 +22,8 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 _CHUNK_BYTES = 1024 * 1024
 #: A longer line reaches the sink in pieces: output without a line end must not fill the memory.
 LINE_LIMIT_BYTES = 64 * 1024
+#: Of the lines behind these only the last ones reach the sink: each costs microseconds (chosen: a second).
+MOST_LINES = 200_000
 
 
 class LogFile:
@@ -68,7 +70,8 @@ def _no_sink(_line: str) -> None:
 class OutputStream:
     """Reads ``source`` without blocking. ``open`` turns false at the end of the output.
 
-    ``waiting`` counts the bytes of which the sink has not heard yet.
+    ``waiting`` counts the bytes of which the sink has not heard yet. An endless writer costs the lines in the
+    middle: the first ``MOST_LINES`` and what fits into ``LINE_LIMIT_BYTES`` at the end are given.
     """
 
     def __init__(self, source: IO[bytes], log: LogFile | None, sink: Callable[[str], None]) -> None:
@@ -77,6 +80,10 @@ class OutputStream:
         self._log = log
         self._sink = sink
         self._rest = b""
+        self._lines_left = MOST_LINES
+        self._bytes_left = LOG_LIMIT_BYTES
+        self._tail: bytes | None = None  # of what came when there were enough lines
+        self._cut = False  # whether lines before the tail are lost
         self._waiting: list[bytes] = []
         self.waiting = 0
         os.set_blocking(source.fileno(), False)
@@ -112,6 +119,14 @@ class OutputStream:
         self.open = False
         self._source.close()
         self.give_lines()
+        if self._tail is not None:
+            whole, self._rest = self._tail, b""
+            if self._cut:
+                self._sink("[rpl: lines are left out here, the output was too long]")
+                whole = whole.partition(b"\n")[2] or whole
+            *lines, self._rest = whole.split(b"\n")
+            for line in lines:
+                self._emit(line)
         rest, self._rest = self._rest, b""
         if rest:
             self._emit(rest)
@@ -123,12 +138,26 @@ class OutputStream:
             self._split(data)
 
     def _split(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        if self._tail is None and (self._lines_left <= 0 or self._bytes_left <= 0):
+            self._tail, self._rest = self._rest, b""
+        if self._tail is not None:
+            self._keep_last(self._tail + data)
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n", self._lines_left)
+        self._lines_left -= len(lines)
+        self._bytes_left -= len(data)
+        if self._lines_left <= 0:  # what is left may hold many lines
+            self._keep_last(self._rest)
+            self._rest = b""
         for line in lines:
             self._emit(line)
         if len(self._rest) >= LINE_LIMIT_BYTES:
             rest, self._rest = self._rest, b""
             self._emit(rest)
+
+    def _keep_last(self, data: bytes) -> None:
+        self._cut = self._cut or len(data) > LINE_LIMIT_BYTES
+        self._tail = data[-LINE_LIMIT_BYTES:]
 
     def _emit(self, line: bytes) -> None:
         for start in range(0, len(line) or 1, LINE_LIMIT_BYTES):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, MemoryLimitError, TimeLimitError
-from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
 from rpl_core.process.output import LogFile, OutputStream
+from rpl_core.process.request import ProcessRequest, ProcessResult
 from rpl_core.process.supervision import MemoryGroup, Supervision, memory_group, signal_members
 from rpl_core.values import frozen
 

@@ -37,6 +37,7 @@ class ProfileRequest:
     trace_dependencies: bool  # calls and copies
     time_limit_s: float | None
     allow_dangerous_counters: bool
+    keep_command: bool = attrs.field(default=False, kw_only=True)  # with its secrets, in run.json
     output: Path | None
     runs_directory: Path
     analysis: AnalysisRequest
@@ -98,6 +99,7 @@ def record_application(
         options=request.options(),
         plan=plan.passes,
         plugins=tuple(f"{r.name} {r.version or '?'}" for r in host.records if r.status == "loaded"),
+        keep_command=request.keep_command,
     )
     session = ProfileSession(run, collector, host.relay, log, step)
     try:

@@ -38,7 +38,7 @@ class ProfileSession:
     @property
     def info(self) -> RunInfo:
         manifest = self.run.manifest
-        return RunInfo(self.run.path, manifest.command, manifest.device, manifest.collector)
+        return RunInfo(self.run.path, self.run.command, manifest.device, manifest.collector)
 
     def start(self) -> None:
         self.relay.run_started(self.info)

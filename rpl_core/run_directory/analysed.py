@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import __version__
-from rpl_core.errors import UsageError
+from rpl_core.errors import BadDataError, UsageError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.digest import sha256_of
 from rpl_core.process.storage import make_directory, storage_error
@@ -33,7 +33,7 @@ def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any],
     known = {p: h for t in recording.traces for p, h in zip(t.source.paths, t.source.sha256, strict=False)}
     manifest = {
         "tool_version": __version__,
-        "state": "complete",
+        "state": "recorded",  # until the documents are written
         "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": [encodable(word) for word in recording.command],
         "collector": "none",
@@ -52,13 +52,25 @@ def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any],
     write_atomic(path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
+def mark_complete(path: Path) -> None:
+    """Say of a recorded run that its documents are written; any other run stays as it is.
+
+    As plain JSON: who analyses recordings needs no model of their manifest.
+    """
+    manifest = json.loads((path / MANIFEST).read_bytes())
+    if manifest["state"] == "recorded":
+        complete = {**manifest, "state": "complete"}
+        write_atomic(path / MANIFEST, json.dumps(complete, indent=2, ensure_ascii=False) + "\n")
+
+
 def _names_recordings(directory: Path) -> bool:
-    with suppress(ValueError, LookupError, TypeError, RecursionError):  # of these the model says more
-        plain = json.loads((directory / MANIFEST).read_bytes())
+    from rpl_core.files.bounded import read_regular
+    from rpl_core.run_directory.reader import MAX_MANIFEST_BYTES, load_manifest
+
+    with suppress(ValueError, LookupError, TypeError, RecursionError, BadDataError):  # the model says more
+        plain = json.loads(read_regular(directory / MANIFEST, MAX_MANIFEST_BYTES))
         if plain["tool_version"] == __version__ and plain["recordings"]:
             return True
-    from rpl_core.run_directory.reader import load_manifest
-
     return bool(load_manifest(directory).recordings)
 
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from rpl_core.contracts.run import PassEntry, RunManifest
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular, refuse_countless, refuse_repeats
 from rpl_core.files.digest import sha256_of
 from rpl_core.run_directory.layout import MANIFEST
 
-_MAX_MANIFEST_BYTES = 32 << 20
+MAX_MANIFEST_BYTES = 32 << 20
+_BY_THEMSELVES = "name the recorded files themselves: `rpl analyze FILE ...`"
 _MOST_READINGS = 100  # of one file, as several passes or repeated runs
 
 
 def load_manifest(directory: Path) -> RunManifest:
     """The manifest of ``directory``. Raises ``BadDataError`` for a broken or newer one."""
     path = directory / MANIFEST
-    content = path.read_bytes() if path.stat().st_size <= _MAX_MANIFEST_BYTES else None
-    if content is None or content.count(b",") > max(1 << 16, len(content) // 8):  # values take 200 bytes each
-        raise BadDataError(f"{path} holds far too much", next_step="name the recorded files instead")
+    try:
+        content = read_regular(path, MAX_MANIFEST_BYTES)
+        refuse_countless(content, path)
+    except BadDataError as error:
+        error.next_step = "name the recorded files instead"
+        raise
     try:
         manifest = RunManifest.model_validate_json(content)
     except ValidationError as error:
@@ -31,14 +35,16 @@ def load_manifest(directory: Path) -> RunManifest:
         raise BadDataError(
             f"{path} is not a run manifest that this version reads: {place}: {first['msg']}",
             cause="another version of rpl wrote it, or the file is damaged",
-            next_step="name the recorded files themselves: `rpl analyze FILE ...`",
+            next_step=_BY_THEMSELVES,
         ) from None
     # Else a small manifest could have one file read a hundred thousand times.
     files = [{os.path.normpath(artefact.path) for artefact in one.artefacts} for one in manifest.passes]
     files += [{os.path.normpath(one.path)} for one in manifest.recordings]
-    for name, times in Counter(name for named in files for name in named).most_common(1):
-        if times > _MOST_READINGS:
-            raise _refused(directory, f"a file {times} times", name)
+    try:
+        refuse_repeats((name for named in files for name in named), path, "a file", _MOST_READINGS)
+    except BadDataError as error:
+        error.next_step = _BY_THEMSELVES
+        raise
     return manifest
 
 
@@ -82,5 +88,5 @@ def _refused(directory: Path, what: str, path: str) -> BadDataError:
     return BadDataError(
         f"{directory / MANIFEST} names {what}: {path[:200]!r}",
         cause="the file is damaged, or was made to mislead",
-        next_step="name the recorded files themselves: `rpl analyze FILE ...`",
+        next_step=_BY_THEMSELVES,
     )

@@ -17,6 +17,7 @@ from rpl_core.files.digest import sha256_of
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import LATEST, MANIFEST, run_name
 from rpl_core.text.safety import encodable
+from rpl_core.text.secrets import masked_words
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import DiagnosticDoc
@@ -29,6 +30,8 @@ class RunDirectory:
 
     path: Path
     manifest: RunManifest
+    command: tuple[str, ...] = ()  # as it is run; the manifest's has no secrets
+    keep_command: bool = False
 
     @classmethod
     def create(
@@ -42,28 +45,45 @@ class RunDirectory:
         options: Mapping[str, str | int | float | bool | None],
         plan: Iterable[PlannedPass],
         plugins: tuple[str, ...],
+        keep_command: bool = False,
     ) -> RunDirectory:
-        """Make ``path`` (which must not hold anything) and write a manifest with all passes planned."""
+        """Make ``path`` (which must not hold anything) and write a manifest with all passes planned.
+
+        Secrets in the command are masked there, unless ``keep_command``.
+        """
         make_empty(path)
         manifest = RunManifest(
             tool_version=__version__,
             state="running",
             created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            command=tuple(encodable(word) for word in command),
+            command=_written(command, keep=keep_command),
             collector=collector,
             device=device,
             device_source=device_source,
             options=dict(options),
-            passes=tuple(_planned_entry(planned) for planned in plan),
+            passes=tuple(_planned_entry(planned, keep=keep_command) for planned in plan),
             plugins=plugins,
         )
-        run = cls(path, manifest)
+        run = cls(path, manifest, tuple(command), keep_command)
+        run._save()
+        return run
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunDirectory:
+        """Go on with a run that was interrupted. A pass that was under way is a failed one from now on."""
+        from rpl_core.run_directory.reader import load_manifest
+
+        run = cls(path, load_manifest(path).model_copy(update={"state": "running", "reason": None}))
+        for entry in run.manifest.passes:
+            if entry.state == "planned":
+                run.pass_failed(entry.name, "interrupted")
         run._save()
         return run
 
     def add_passes(self, plan: Iterable[PlannedPass], device: str | None, device_source: str) -> None:
         """Add passes that were planned once the device was known."""
-        passes = (*self.manifest.passes, *(_planned_entry(planned) for planned in plan))
+        added = (_planned_entry(planned, keep=self.keep_command) for planned in plan)
+        passes = (*self.manifest.passes, *added)
         self._update(passes=passes, device=device, device_source=device_source)
 
     def pass_succeeded(self, outcome: PassOutcome) -> None:
@@ -112,16 +132,6 @@ class RunDirectory:
 
     def _save(self) -> None:
         write_atomic(self.path / MANIFEST, self.manifest.model_dump_json(indent=2) + "\n")
-
-
-def mark_complete(path: Path) -> None:
-    """Say of a recorded run that its documents are written; any other run stays as it is."""
-    from rpl_core.run_directory.reader import load_manifest
-
-    manifest = load_manifest(path)
-    if manifest.state == "recorded":
-        complete = manifest.model_copy(update={"state": "complete"})
-        write_atomic(path / MANIFEST, complete.model_dump_json(indent=2) + "\n")
 
 
 def make_empty(path: Path) -> None:
@@ -177,12 +187,17 @@ def point_latest(run: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _planned_entry(planned: PlannedPass) -> PassEntry:
+def _written(command: Iterable[str], *, keep: bool) -> tuple[str, ...]:
+    words = tuple(command)
+    return tuple(encodable(word) for word in (words if keep else masked_words(words)))
+
+
+def _planned_entry(planned: PlannedPass, *, keep: bool) -> PassEntry:
     return PassEntry(
         name=planned.name,
         role=planned.role.value,
         state="planned",
         directory=planned.directory,
-        command=tuple(encodable(word) for word in planned.command),
+        command=_written(planned.command, keep=keep),
         counters=planned.counters,
     )

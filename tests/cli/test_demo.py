@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +98,32 @@ def test_more_runs_than_were_recorded_are_refused(rpl_cli):
 def test_demo_without_the_plugins_says_what_to_install(rpl_cli, workplace):
     outcome = rpl_cli("--disable-plugin", "rocprofv3", "--disable-plugin", "gfx942", "demo").assert_exit(69)
     assert "pip install rpl-rocprofv3" in outcome.stderr
+
+
+def test_make_demo_prints_commands_that_can_be_copied(tmp_path, monkeypatch, capsys):
+    """A shell reads the words that were run, also those that hold a whole command."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("make_demo", Path(__file__).parents[2] / "tools" / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    demo = module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    called = []
+    monkeypatch.setattr(
+        demo, "call", lambda command, statuses, folder: called.append((command, folder)) or ""
+    )
+    monkeypatch.chdir(Path(__file__).parents[2])
+    library = str(tmp_path / "a folder" / "lib")
+    demo._optimize(tmp_path, [*demo.COMPILERS[:1], "-x", "hip", "{source}", "-L", library, *["-Wall"] * 40])
+    shown = [line.strip().removeprefix("$ ") for line in capsys.readouterr().out.splitlines()]
+    assert shown[0] == f"cd {tmp_path}"
+    ((command, folder),) = called
+    assert folder == tmp_path
+    rpl = tmp_path / "rpl"
+    rpl.write_text("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n")
+    rpl.chmod(0o755)
+    script = "\n".join(shown).replace("\nrpl ", "\n./rpl ")
+    words = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True).stdout
+    assert words.split("\0")[:-1] == command[1:]
+    assert any("{output}" in word and library in word for word in command)

@@ -124,6 +124,46 @@ def test_a_profile_that_ends_before_its_documents_are_written_is_recorded_and_no
     assert (run_directory(workplace) / "profile.json").is_file()
 
 
+#: ``rpl`` that is killed when it is about to write the file that the variable names.
+KILLED = f"""
+import os, signal
+from rpl_core.files import atomic
+write = atomic._replace
+def write_or_die(path, *arguments):
+    if path.name == os.environ["KILLED_AT"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(path, *arguments)
+atomic._replace = write_or_die
+{START}
+"""
+DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")
+
+
+@pytest.mark.parametrize("recorded_before", [False, True])
+@pytest.mark.parametrize(
+    "document",
+    ["analysis.json", *(pytest.param(name, marks=pytest.mark.long) for name in DOCUMENTS[:-1])],
+)
+def test_a_profile_that_is_killed_is_not_complete_before_its_documents_are_written(
+    workplace, rpl_standin_rocprofv3, rpl_make_rocpd, rpl_cli, document, recorded_before
+):
+    recording = rpl_make_rocpd([("kernel", 0, 1000)])
+    application = ("--from", str(recording)) if recorded_before else ("--runs", "1", "./kernel_binary")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, "profile", "-o", "run", *application],
+        env={**os.environ, "KILLED_AT": document},
+        capture_output=True,
+        timeout=60,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    run = workplace / "run"
+    assert not (run / document).exists()
+    assert json.loads((run / "run.json").read_text())["state"] == "recorded"
+    rpl_cli("analyze", run).assert_ok()
+    assert json.loads((run / "run.json").read_text())["state"] == "complete"
+    assert all((run / name).is_file() for name in DOCUMENTS)
+
+
 def test_while_the_profiler_ignores_polite_signals(workplace, rpl_standin_rocprofv3):
     process = start("profile", "--runs", "1", "./kernel_binary", RPL_STANDIN_MISBEHAVE="hang_hard")
     wait_for(lambda: run_directory(workplace) and (workplace / "arguments").is_file())

@@ -6,8 +6,10 @@ import ast
 import json
 import os
 import re
+import struct
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +24,8 @@ STRANGER = 1_234_567
 
 #: One setting of every kind that may not come from somebody else, with a value that would be seen.
 NAMING = {
+    "collector": '"timing-only"',
+    "runs-directory": '"/evil/place"',
     "native-folder": '"/evil/build"',
     "replay-launcher": '"/evil/launcher"',
     "plugins.disabled": '["report"]',
@@ -44,6 +48,12 @@ HARMLESS = {
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("SUDO_UID", raising=False)
+
+
+@pytest.fixture
+def as_root():
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files to a group that is not theirs")
 
 
 @pytest.fixture
@@ -129,6 +139,70 @@ def test_a_folder_that_everybody_may_write_makes_a_file_anybodys(place, tmp_path
     finally:
         for folder in folders.values():
             folder.chmod(0o755)
+
+
+GROUP = 7_654_321
+
+
+@pytest.mark.parametrize(
+    ("level", "mode", "gid", "trusted"),
+    [
+        ("project", 0o775, GROUP, False),
+        ("project/inner", 0o775, GROUP, False),
+        ("project/inner/rpl.toml", 0o664, GROUP, False),
+        ("project/inner", 0o755, GROUP, True),
+        ("project/inner/rpl.toml", 0o640, GROUP, True),
+        ("project", 0o1775, GROUP, True),  # sticky: who did not make a file can't replace it
+        ("project/inner/rpl.toml", 0o664, 0, True),  # root's group may write what is root's anyway
+    ],
+)
+def test_what_a_group_may_write_is_the_groups(place, tmp_path, as_root, level, mode, gid, trusted):
+    path = written(place)
+    changed = tmp_path / "shared" / level
+    os.chown(changed, -1, gid)
+    changed.chmod(mode)
+    distrust = load_configuration(start=place).distrust
+    assert (distrust is None) is trusted
+    if not trusted:
+        assert f"can be written by a group (gid {GROUP})" in distrust
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "trusted"),
+    [("me", [], True), ("me", ["me"], True), ("me", ["me", "other"], False), ("team", [], False)],
+)
+def test_a_group_of_ones_own_is_oneself(place, as_root, monkeypatch, name, members, trusted):
+    """As systems with a group for each user have it: files are made for the group to write."""
+    path = written(place)
+    os.chown(path, 0, GROUP)
+    path.chmod(0o664)
+    monkeypatch.setattr(trust.pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="me", pw_gid=GROUP))
+    group = SimpleNamespace(gr_name=name, gr_mem=members, gr_gid=GROUP)
+    monkeypatch.setattr(trust.grp, "getgrgid", lambda _: group)
+    assert (load_configuration(start=place).distrust is None) is trusted
+
+
+def _access_list(*entries: tuple[int, int, int]) -> bytes:
+    """Tag, permissions and id of each entry, as Linux keeps them in ``system.posix_acl_access``."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+@pytest.mark.parametrize(("mask", "trusted"), [(6, False), (4, True)])
+def test_whom_an_access_list_names_is_seen(place, mask, trusted):
+    """Somebody is named who may write; the mask decides whether they can."""
+    path = written(place)
+    path.chmod(0o644)
+    none = 0xFFFFFFFF
+    entries = ((1, 6, none), (2, 6, STRANGER), (4, 4, none), (0x10, mask, none), (0x20, 4, none))
+    try:
+        os.setxattr(path, "system.posix_acl_access", _access_list(*entries))
+    except OSError:
+        pytest.skip("this file system has no access control lists")
+    distrust = load_configuration(start=place).distrust
+    assert (distrust is None) is trusted
+    if not trusted:
+        assert "by others, by an access control list" in distrust
 
 
 def test_folders_below_the_file_say_nothing_of_it(place):

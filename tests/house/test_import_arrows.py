@@ -190,6 +190,34 @@ def test_no_circle_between_rooms(package):
     list(TopologicalSorter(below).static_order())  # raises CycleError
 
 
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_no_circle_inside_a_room(package):
+    """Between modules when the program runs, late imports included; names of types may point up."""
+    folder = PACKAGES[package]
+    modules = {
+        ".".join((package, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path
+        for path in folder.rglob("*.py")
+    }
+    # `from a import b` names `a` and `a.b`: where `a.b` is a module, the import is of that one.
+    below = {}
+    for module, path in modules.items():
+        names = _imports(path, types=False) & set(modules)
+        outer = {name for name in names if any(other.startswith(f"{name}.") for other in names)}
+        below[module] = {n for n in names if n not in outer or _takes_names_of(path, n, modules)} - {module}
+    list(TopologicalSorter(below).static_order())  # raises CycleError
+
+
+def _takes_names_of(path: Path, package: str, modules: dict[str, Path]) -> bool:
+    """Whether the file imports the package itself, or a name that is none of its modules."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            if any(f"{package}.{alias.name}" not in modules for alias in node.names):
+                return True
+        elif isinstance(node, ast.Import) and package in {alias.name for alias in node.names}:
+            return True
+    return False
+
+
 def test_no_plugin_is_imported_by_name_in_a_string():
     """Entry points only: a string that names a module of another distribution would be a hidden arrow."""
     others = {name for name in PACKAGES if name != "rpl_core"}

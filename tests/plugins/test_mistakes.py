@@ -356,6 +356,12 @@ MISTAKES = {
         provides="frozenset({KernelFigure('f')})",
     ),
     "a figure that is no number": figure("Metric(float('inf'), '1')", "sound Metrics"),
+    "a share below nothing": figure("Metric(-5, 'fraction')", "a fraction of -5 is below 0"),
+    "figures of invented kernels": analyzer(
+        "return AnalysisOutcome({KernelFigure('f'): {f'k{i}': Metric(1, 'ms') for i in range(300_000)}})",
+        "300000 kernels that nobody recorded",
+        provides="frozenset({KernelFigure('f')})",
+    ),
     "a figure of text": figure("Metric('fast', '1')", "sound Metrics"),
     "a fact with a number for its name": analyzer(
         "return None", "set of facts", provides="frozenset({Fact(5)})"
@@ -379,6 +385,21 @@ MISTAKES = {
         extra="    wants_figures = True\n",
     ),
     # documents and sections
+    "a section of no document": Mistake(
+        section("return Own(n=1)").source.replace(
+            "'part', 'part', 'profile', 'part'", "'part', 'part', 'profil', 'part'"
+        ),
+        "no installed plugin offers the document 'profil'",
+    ),
+    "a section of invented kernels": Mistake(
+        section("return None").source.replace(
+            "    def draft",
+            "    def kernels(self, context):\n"
+            "        own = Own(n=1)\n        return {f'k{i}': own for i in range(300_000)}\n"
+            "    def draft",
+        ),
+        "blocks of 300000 kernels",
+    ),
     "a section of another model": section("return Other(n=1)", "Other where Own"),
     "a section as a dict": section("return {'n': 1}", "dict where Own"),
     "a section without end": section_at("part", "Own(n=float('inf'))", "n: float", "ValueError"),

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 from nsight_writer import Session, program
 
-from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape
-from rpl_analysis.occupancy.model import theoretical_occupancy
-from rpl_analysis.occupancy.result import NoOccupancy
+from rpl_codeobject.occupancy import AllocatedRegisters, LaunchShape, NoOccupancy, theoretical_occupancy
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet
 from rpl_core.model.calls import CallKind

@@ -33,6 +33,7 @@ class AccessLog : public TrafficSink {
   // Runs of bytes, in rising order.
   [[nodiscard]] std::vector<AddressRange> written() const { return runs(kWritten); }
   [[nodiscard]] std::vector<AddressRange> read_first() const { return runs(kReadFirst); }
+  [[nodiscard]] std::vector<AddressRange> touched() const { return runs(kWritten | kReadFirst); }
 
  private:
   static constexpr uint8_t kWritten = 1, kReadFirst = 2;

@@ -1,6 +1,7 @@
 #include "sanitize/cooperation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "opcodes/table.h"
@@ -61,15 +62,43 @@ void Cooperation::group_started(const Workgroup& group, uint32_t waves) {
   for (uint32_t k = 0; k < waves; ++k) waves_[uint64_t{group.number} << 32 | k];
 }
 
-void Cooperation::touch(Word& word, const Wave& w, bool write) const {
+void Cooperation::group_ended(const Workgroup& group) {
+  const auto found = lds_.find(group.number);
+  if (found == lds_.end()) return;
+  for (auto& [at, word] : found->second) settle(word);
+}
+
+void Cooperation::launch_ended() {
+  for (auto& [at, word] : memory_) settle(word);
+}
+
+uint32_t Cooperation::now_at(uint64_t place) {
+  uint32_t value = 0;
+  std::memcpy(&value, reinterpret_cast<const void*>(place), sizeof value);
+  return value;
+}
+
+void Cooperation::settle(Word& word) {
+  if (word.open && now_at(word.place) != word.before) {
+    ++word.changed;
+    word.changed_writes = mix(word.changed_writes, word.writer + 1);
+  }
+  word.open = false;
+}
+
+void Cooperation::touch(Word& word, const Wave& w, uint64_t place, bool write) const {
   const uint32_t group = w.group->number, epoch = groups_.at(group).epoch;
   if (word.group == ~0U) word.group = group;
   word.several_groups |= word.group != group;
   if (word.first_wave == ~0U) word.first_wave = w.index;
   word.several_waves |= word.first_wave != w.index;
+  word.place = place;
   if (write) {
     word.written = true;
     if (word.writer == w.index && word.epoch == epoch) return;
+    settle(word);
+    word.before = now_at(place);
+    word.open = true;
     ++word.version;
     word.writes = mix(word.writes, w.index + 1);
     word.writer = w.index;
@@ -77,9 +106,13 @@ void Cooperation::touch(Word& word, const Wave& w, bool write) const {
     return;
   }
   if (word.writer == w.index && word.epoch == epoch) return;  // a compiler may keep it in a register
-  const uint32_t read = w.index << 16 | (word.version & 0xffff);
-  const auto at = std::ranges::lower_bound(word.reads, read);
-  if (at == word.reads.end() || *at != read) word.reads.insert(at, read);
+  const auto note = [&w](std::vector<uint32_t>& reads, uint32_t version) {
+    const uint32_t read = w.index << 16 | (version & 0xffff);
+    const auto at = std::ranges::lower_bound(reads, read);
+    if (at == reads.end() || *at != read) reads.insert(at, read);
+  };
+  note(word.reads, word.version);
+  note(word.changed_reads, word.changed + (word.open && now_at(place) != word.before ? 1 : 0));
 }
 
 void Cooperation::access(const Wave& w, const Instruction& i, unsigned lane, uint64_t address, unsigned bytes, bool write, bool atomic, bool lds) {
@@ -93,7 +126,8 @@ void Cooperation::access(const Wave& w, const Instruction& i, unsigned lane, uin
     return;
   }
   Words& words = lds ? lds_[w.group->number] : memory_;
-  for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) touch(words[lds ? word : place_of(4 * word)], w, write);
+  const uint64_t begin = lds ? reinterpret_cast<uint64_t>(w.group->lds) : 0;
+  for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) touch(words[lds ? word : place_of(4 * word)], w, begin + 4 * word, write);
 }
 
 void Cooperation::execute(const Wave& w, const Instruction& i) {
@@ -103,6 +137,7 @@ void Cooperation::execute(const Wave& w, const Instruction& i) {
   if (fence_at_[pc] == 1) return;
   const uint64_t event = hash_of(i.row->name);
   WaveTrace& trace = trace_of(w);
+  trace.fences = true;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1) || trace.lanes[lane].last_fence == event) continue;
     add(trace.lanes[lane], event);
@@ -138,7 +173,7 @@ std::vector<uint64_t> Cooperation::histories(const Words& words) {
 }
 
 // Reads may be fewer, or more of what the wave does not read in `a`: values that nobody needs. What the wave reads in
-// both must be of a version that it reads in `a`.
+// both must be of a version that it reads in `a`. Where the writers are others, those writes count that change something.
 std::optional<std::string> Cooperation::words_differ(const Words& a, const Words& b, const std::string& where) {
   std::vector<uint64_t> places;
   for (const auto& [at, word] : a) if (conflicts(word)) places.push_back(at);
@@ -150,12 +185,14 @@ std::optional<std::string> Cooperation::words_differ(const Words& a, const Words
     const Word& x = found_a == a.end() ? kUntouched : found_a->second;
     const Word& y = found_b == b.end() ? kUntouched : found_b->second;
     const std::string name = "word " + std::to_string(at) + " of " + where;
-    if (x.writes != y.writes) return name + " is written by other waves, or in another order, between the barriers";
-    for (const uint32_t read : y.reads) {
-      if (std::ranges::binary_search(x.reads, read)) continue;
+    const bool same_writers = x.writes == y.writes;
+    if (!same_writers && x.changed_writes != y.changed_writes) return name + " is written by other waves, or in another order, between the barriers";
+    const std::vector<uint32_t>& usual_reads = same_writers ? x.reads : x.changed_reads;
+    for (const uint32_t read : same_writers ? y.reads : y.changed_reads) {
+      if (std::ranges::binary_search(usual_reads, read)) continue;
       const auto same_wave = [&](uint32_t one) { return one >> 16 == read >> 16; };
-      const auto usual = std::ranges::find_if(x.reads, same_wave);
-      if (usual == x.reads.end()) continue;
+      const auto usual = std::ranges::find_if(usual_reads, same_wave);
+      if (usual == usual_reads.end()) continue;
       return "wave " + std::to_string(read >> 16) + " reads version " + std::to_string(read & 0xffff) + " of " + name + ", the baseline reads version " + std::to_string(*usual & 0xffff);
     }
   }
@@ -164,7 +201,11 @@ std::optional<std::string> Cooperation::words_differ(const Words& a, const Words
 
 bool Cooperation::lds_unlike(const Cooperation& a, const Cooperation& b) {
   if (a.lds_places_) return false;
-  return std::ranges::any_of(a.lds_, [&b](const auto& of_group) {
+  const bool barriers = std::ranges::any_of(a.waves_, [&b](const auto& wave) {
+    const auto other = b.waves_.find(wave.first);
+    return other == b.waves_.end() || other->second.barriers != wave.second.barriers;
+  });
+  return barriers || std::ranges::any_of(a.lds_, [&b](const auto& of_group) {
     const auto other = b.lds_.find(of_group.first);
     return histories(of_group.second) != (other == b.lds_.end() ? std::vector<uint64_t>{} : histories(other->second));
   });
@@ -175,7 +216,10 @@ std::optional<std::string> Cooperation::difference(const Cooperation& a, const C
     const auto found = b.waves_.find(wave);
     if (found == b.waves_.end()) return place(wave) + " does not run";
     const WaveTrace& y = found->second;
-    if (x.barriers != y.barriers) return place(wave) + " passes " + std::to_string(y.barriers) + " barriers, the baseline " + std::to_string(x.barriers);
+    if (a.lds_places_ && x.barriers != y.barriers) return place(wave) + " passes " + std::to_string(y.barriers) + " barriers, the baseline " + std::to_string(x.barriers);
+    // Without fences, atomics order nothing but themselves: what they do shows in the results, and plain accesses in
+    // their place race.
+    if (!x.fences && !y.fences) continue;
     const auto same = [&](unsigned lane) { return x.lanes[lane].hash == y.lanes[lane].hash; };
     unsigned lane = 0;
     while (lane < kLanes && same(lane)) ++lane;
@@ -188,7 +232,9 @@ std::optional<std::string> Cooperation::difference(const Cooperation& a, const C
   static const Words kNone;
   for (const auto& [group, words] : a.lds_) {
     const auto other = b.lds_.find(group);
-    if (auto found = words_differ(words, other == b.lds_.end() ? kNone : other->second, "the LDS of workgroup " + std::to_string(group))) return found;
+    const Words& theirs = other == b.lds_.end() ? kNone : other->second;
+    auto found = words_differ(words, theirs, "the LDS of workgroup " + std::to_string(group));
+    if (found && histories(words) != histories(theirs)) return found;  // else words have changed their places
   }
   return std::nullopt;
 }

@@ -170,6 +170,7 @@ Shadow* Findings::open_group(const Workgroup& group, uint32_t lds_bytes, uint32_
 }
 void Findings::close_group(const Workgroup& group) {
   const std::scoped_lock guard(parts_->lock);
+  if (parts_->cooperation) parts_->cooperation->group_ended(group);
   parts_->groups.erase(&group);
 }
 void Findings::wave_started(const Wave& w, const std::array<bool, kScalars>& scalars) {

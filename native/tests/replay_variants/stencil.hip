@@ -18,7 +18,9 @@ KERNEL void stencil(const float* in, float* out, int size) {
     sum = 0.3f * tile[v][u] + 0.2f * tile[v][u - 1] + 0.2f * tile[v][u + 1] + 0.15f * tile[v - 1][u] + 0.15f * below;
   } else if (version(2)) {
     sum = 0.3f * middle + 0.2f * (a + b) + 0.15f * (c + d);
-  } else if (version(3)) {
+  } else if (version(3)) {  // the same coefficients, summed in double precision
+    sum = (float)((double)0.3f * middle + (double)0.2f * a + (double)0.2f * b + (double)0.15f * c + (double)0.15f * d);
+  } else if (version(6)) {  // other coefficients: those of double precision
     sum = (float)(0.3 * (double)middle + 0.2 * (double)a + 0.2 * (double)b + 0.15 * (double)c + 0.15 * (double)d);
   } else if (version(4)) {
     sum = __builtin_fmaf(0.15f, d, __builtin_fmaf(0.15f, c, __builtin_fmaf(0.2f, b, __builtin_fmaf(0.2f, a, 0.3f * middle))));

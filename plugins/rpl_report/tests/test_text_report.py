@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rpl_analysis.text.figures import counted, duration_ns, milliseconds, number, percent, unit_of
@@ -63,12 +65,17 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks(shown):
     assert all(line == line.rstrip() for line in lines)
 
 
-def test_a_column_of_times_has_one_unit_that_of_the_head(shown):
-    text = shown([Launch("short", 0, 900), Launch("long", 1_000_000, 1_433_269_000_000)])
-    table = text.split("\nkernel  ")[1].split("\n\n")[0].splitlines()[1:3]
-    assert "1433 s" in text.split("kernel time")[1].splitlines()[0]
-    assert [row.split()[3] for row in table] == ["s", "s"]
-    assert " ms" not in text.partition("critical path")[0]
+@pytest.mark.parametrize(
+    ("end_ns", "unit", "longest"),
+    [(1_433_269_000_000, "ms", "1,433,269 ms"), (90_000, "us", "90 us"), (31_000, "us", "31 us")],
+)
+def test_a_screen_has_one_unit_of_time(shown, end_ns, unit, longest):
+    """The header, the path, its bounds, the tables, gains and ranks: the largest figure decides."""
+    text = shown([Launch("short", 0, 900), Launch("long", 30_000, end_ns, stream=1)])
+    units = re.findall(r"\b[\d.,]*\d (ns|us|ms|s)\b", text)
+    assert len(units) >= 8
+    assert set(units) == {unit}
+    assert longest in text
 
 
 def test_many_kernels_are_cut_and_counted(shown):
@@ -173,5 +180,35 @@ def test_one_of_anything_has_no_plural(shown):
 def test_one_counter_pass_gives_one_end_and_labels_stand_apart(shown):
     launches = [Launch("a", 0, 5201, counters={"SQ_WAVES": 1.0})]
     text = " ".join(shown(launches).split())
-    assert "(estimate, 0.005201 ms over the counter passes)" in text
+    assert "(estimate, 5.201 us over the counter passes)" in text
     assert "kernel time 5.201 us" in text
+
+
+def test_every_label_of_the_head_stands_apart_from_its_figure(rpl_cli, tmp_path):
+    """Also the longest: "process time28.96 ms" was one word."""
+    words = ("profile", "--no-rocprof", "--runs", "1", "-o", tmp_path / "run", "--", "true")
+    head = rpl_cli(*words).assert_ok().stdout.split("\n\n")[0].splitlines()
+    assert [line for line in head if re.match(r"process time +[\d.,]+ (ms|us)  \[", line)]
+    assert all(line[12] == " " and line[13] != " " for line in head)
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"), [(1, "the only one"), (3, "of 3, the one with the median runtime")]
+)
+def test_no_heading_stands_twice_and_the_run_shown_is_one_of_several_only_where_there_are(
+    rpl_cli, tmp_path, monkeypatch, runs, said
+):
+    monkeypatch.chdir(tmp_path)
+    text = rpl_cli("demo", "--runs", str(runs), "-o", "run").assert_ok().stdout
+    first_lines = [block.splitlines()[0] for block in re.split(r"\n{2,}", text) if block.strip()]
+    titles = [line for line in first_lines if re.fullmatch(r"[A-Z][A-Za-z ]+", line)]
+    assert titles
+    assert len(set(titles)) == len(titles)
+    rpl_cli("report", "--format", "html", "-o", "page.html", "run").assert_ok()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page, re.DOTALL)
+    assert len(headings) >= 5
+    assert len(set(headings)) == len(headings)
+    shown = re.search(r"Timing run shown</dt><dd>([^<]*)", page)[1]
+    assert shown.endswith(said)
+    assert "number 1 of 1" not in page

@@ -195,3 +195,32 @@ def test_every_flipped_bit_of_a_file_is_found(rpl_cli, write_rpl_capture):
 def test_hashes_are_those_of_the_public_algorithm():
     """XXH3 with 64 bits and seed 0, of no bytes: the value that its own documentation gives."""
     assert xxhash.xxh3_64_hexdigest(b"") == "2d06800538d394c2"
+
+
+def test_verify_ends_soon_where_countless_files_are_absent(rpl_cli, write_rpl_capture, change_json):
+    """Each listed region is a file to look at; of thousands that are not there a thousand are told."""
+    folder = write_rpl_capture()
+
+    def add(data):
+        more = {"size": 1, "is_pool": False, "is_vmem": False, "contains_kernarg": False}
+        data["regions"] += [{**more, "base": (1 << 40) + 2 * i} for i in range(20_000)]
+
+    change_json(folder / "memory_regions.json", add)
+    told = rpl_cli("capture", "verify", str(folder), "--json").assert_exit(65).json()["problems"]
+    assert len(told) == 1001
+    assert "first 1000" in told[-1]
+
+
+@pytest.mark.parametrize("name", ["memory_regions.json", "capture.json"])
+def test_a_region_listed_twice_is_refused(rpl_cli, write_rpl_capture, change_json, name):
+    """Both tell figures of it, and nobody knows which ones count."""
+    folder = write_rpl_capture()
+
+    def repeat(data):
+        regions = (data["memory"] if name == "capture.json" else data)["regions"]
+        regions.append(regions[0])
+
+    change_json(folder / name, repeat)
+    told = rpl_cli("capture", "verify", str(folder)).assert_exit(65).stderr
+    assert "one region 2 times" in told
+    assert name in told

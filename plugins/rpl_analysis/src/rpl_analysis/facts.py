@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rpl_analysis.counters.model import KernelCounters, KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
-    from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
     from rpl_analysis.roofline.model import RooflineResult
     from rpl_analysis.runtime.model import ApplicationTime, KernelTime
+    from rpl_codeobject.occupancy import NoOccupancy, Occupancy
 
 __all__ = [
     "APPLICATION_TIME",

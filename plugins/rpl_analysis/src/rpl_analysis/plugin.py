@@ -30,8 +30,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_analysis.counters.analyzer import CountersAnalyzer
     from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
     from rpl_analysis.instruction_mix.analyzer import InstructionMixAnalyzer
-    from rpl_analysis.occupancy.analyzer import OccupancyAnalyzer
-    from rpl_analysis.occupancy.compiled import CodeOccupancyAnalyzer
+    from rpl_analysis.occupancy import OccupancyAnalyzer
     from rpl_analysis.phases.analyzer import PhasesAnalyzer
     from rpl_analysis.ranks.analyzer import RanksAnalyzer
     from rpl_analysis.roofline.analyzer import RooflineAnalyzer
@@ -40,7 +39,6 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
     return (
         RuntimeAnalyzer(),
         OccupancyAnalyzer(),
-        CodeOccupancyAnalyzer(),
         CountersAnalyzer(),
         InstructionMixAnalyzer(),
         RooflineAnalyzer(),

@@ -9,8 +9,8 @@ import pytest
 from rpl_analysis.bottleneck.analyzer import _kernels_without_lds
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
 from rpl_analysis.facts import KERNEL_TIMES
-from rpl_analysis.occupancy import LaunchShape, UsedRegisters, theoretical_occupancy
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_codeobject.occupancy import LaunchShape, UsedRegisters, theoretical_occupancy
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording

@@ -112,12 +112,12 @@ def test_the_kernel_graph_has_symbols_with_their_figures_and_edges_with_counts(j
 
 def test_graphml_reads_back_and_keeps_hostile_names() -> None:
     program = RecordedProgram()
-    name = 'k<int>("&\\"quoted\\"")\x1b[31m\x00'
+    name = 'k<int>("&\\"quoted\\"")\x1b[31m\x00\x7f\x9b2J'
     program.launch(name, 0, 10)
     text = to_graphml(kernel_graph(_document(program)))
     ET.fromstring(text)
     (read,) = nx.parse_graphml(text).nodes
-    assert read == 'k<int>("&\\"quoted\\"")\ufffd[31m\ufffd'
+    assert read == 'k<int>("&\\"quoted\\"")\ufffd[31m\ufffd\ufffd\ufffd2J'
 
 
 def test_dot_escapes_names_and_marks_the_critical_path(joined) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_analysis.occupancy import (
+from rpl_codeobject.occupancy import (
     LaunchShape,
     Occupancy,
     UsedRegisters,

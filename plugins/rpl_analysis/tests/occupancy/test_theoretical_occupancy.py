@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from rpl_amdgpu.architectures import cdna_architecture, rdna_architecture
-from rpl_analysis.occupancy import (
+from rpl_codeobject.occupancy import (
     AllocatedRegisters,
     LaunchShape,
     NoOccupancy,

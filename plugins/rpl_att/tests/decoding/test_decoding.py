@@ -85,7 +85,7 @@ def test_notes_of_the_decoder_are_kept_and_make_the_trace_partial(recording):
 def test_an_unmatched_instruction_is_counted_and_in_no_row(recording):
     block = recording.block("U")
     assert (block.instructions, block.unresolved_instructions) == (3, 1)
-    assert "1 instructions match no row" in block.reason
+    assert "1 instruction matches no row" in block.reason
     assert "no instruction at 1 requested addresses" in block.warnings[0]
     assert "s_endpgm" not in {row.isa for row in block.hot_instructions}
 
@@ -147,7 +147,7 @@ def test_a_library_that_is_none_is_said(recording, tmp_path, monkeypatch):
     library.write_text("no library")
     monkeypatch.setenv("RPL_ATT_LIBRARY_PATH", str(library))
     trace = read_raw_trace(recording.traces("S"))
-    assert "1 raw .att files were not decoded" in trace.problems[0]
+    assert "1 raw .att file was not decoded" in trace.problems[0]
     assert "no usable trace decoder" in trace.problems[0]
 
 

@@ -289,3 +289,13 @@ def test_a_large_occupancy_file_is_streamed(sound):
     sound.file("occupancy.json", f'{{"0":[{event}],"dispatches":{{}}}}')
     (whole, *_) = sound.block().occupancy
     assert (whole.peak_waves, whole.last_clock) == (1, 199_999)
+
+
+def test_an_index_that_names_one_wave_for_all_is_refused_before_any_is_read(sound, monkeypatch):
+    """A file of some megabytes would have one wave read 190 000 times."""
+    from rpl_att.reading.wave_index import read_wave_index
+
+    index = {"0": {"0": {"0": {str(i): ["se0_sm0_sl0_wv0.json", 0, 1] for i in range(1000)}}}}
+    sound.file("filenames.json", json.dumps({"wave_filenames": index}))
+    with pytest.raises(BadDataError, match="one file for several waves, 1000 times"):
+        read_wave_index(TraceFolder(sound.path))

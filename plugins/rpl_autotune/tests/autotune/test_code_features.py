@@ -17,7 +17,7 @@ from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.interfaces.strategy import Evaluated
 from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_autotune.space.expressions import parse_expression
-from rpl_codeobject.occupancy import installed_occupancy, unknown_occupancy
+from rpl_core.pipeline import architectures
 
 pytestmark = pytest.mark.clang
 
@@ -70,7 +70,7 @@ def space():
 
 @pytest.fixture
 def occupancy(rpl_host):
-    return installed_occupancy(rpl_host("analysis", "gfx942"))
+    return architectures(None, rpl_host("gfx942"))
 
 
 def by_configuration(space, column):
@@ -102,13 +102,13 @@ def test_the_numbers_are_those_of_the_code(space, codes, occupancy):
 def test_code_that_is_not_at_hand_is_said(space, codes):
     asked, rows = request(space, codes), space.configurations
     files = [None if kind == "c" else path for (kind, _), path in zip(rows, asked.files, strict=True)]
-    found = code_features(space, attrs.evolve(asked, files=files), unknown_occupancy)
+    found = code_features(space, attrs.evolve(asked, files=files), lambda _: None)
     assert found.unknown == 3
     assert sum(found.columns["code unknown"]) == 3
     assert "waves per SIMD" not in found.columns
-    assert "no installed plugin" in found.problems[0]
+    assert "no occupancy limits for architecture" in found.problems[0]
     (codes / "broken").write_bytes(b"\x7fELF")
-    broken = code_features(space, attrs.evolve(asked, files=[codes / "broken"] * 15), unknown_occupancy)
+    broken = code_features(space, attrs.evolve(asked, files=[codes / "broken"] * 15), lambda _: None)
     assert (broken.columns, broken.unknown, len(broken.problems)) == ({}, 15, 1)
 
 

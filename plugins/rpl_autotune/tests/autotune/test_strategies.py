@@ -85,7 +85,7 @@ def test_several_at_once_are_different_and_a_small_space_ends():
 
 def drawn(space, seed, count, time_of):
     """A history of nothing but the random draws of one search."""
-    rows = random_draws(len(space), seed)[:count]
+    rows = random_draws(space, seed)[:count]
     return [Evaluated(int(row), time_of(space.configurations[row])) for row in rows]
 
 
@@ -141,11 +141,54 @@ def test_a_search_keeps_drawing_at_random_however_sure_it_is():
     history, proposed = search(
         RegressionStrategy(), space, 80, seed=2, time_of=lambda row: 1.0 + row[0] + row[1]
     )
-    order = random_draws(len(space), 2).tolist()
+    order = random_draws(space, 2).tolist()
     measured = {item.index for item in history}
     assert len([index for index in order[:20] if index in measured]) >= 16
     later = [p for p in proposed[40:] if p.phase is Phase.EXPLORE and p.index in order[:30]]
     assert len(later) >= 4
+
+
+def test_each_configuration_is_equally_likely_at_each_place_of_the_draws():
+    space = SearchSpace(("A", "B"), tuple(product((1, 2, 3), ("x", "y", "z")))[:7], 0)
+    orders = np.asarray([random_draws(space, seed) for seed in range(4000)])
+    assert (np.sort(orders, axis=1) == np.arange(7)).all()
+    counts = np.asarray([np.bincount(orders[:, place], minlength=7) for place in range(7)])
+    # Chi-squared of a table with fixed sums, 36 degrees of freedom: 68 is exceeded once in 1000.
+    assert ((counts - 4000 / 7) ** 2 / (4000 / 7)).sum() < 68
+
+
+def test_the_first_draws_are_spread_over_the_space():
+    """Their mean of anything that follows a law is nearer to that of the space than of independent draws."""
+    space = space_of_blocks()
+    times = np.asarray([float(row[0] + 2 * row[1]) for row in space.configurations])
+    means = np.asarray([times[random_draws(space, seed)[:16]].mean() for seed in range(200)])
+    independent = times.std() / 4
+    assert abs(means.mean() - times.mean()) < 0.2 * independent
+    assert means.std() < 0.8 * independent
+
+
+def test_doubt_costs_no_more_draws_than_trust():
+    """One in eight is drawn and one in eight a step beside the best; the others go where a gain is likely."""
+    space = space_of_blocks()
+    _, proposed = search(RegressionStrategy(), space, 34, seed=1, time_of=noise(1))
+    order = random_draws(space, 1)[:20].tolist()
+    assert [p.predicted_ms is None for p in proposed[10:]].count(True) == 6
+    assert sum(p.index in order and p.predicted_ms is None for p in proposed[10:]) == 3
+
+
+@pytest.mark.long
+def test_a_model_that_knows_little_of_the_space_is_rarely_called_clear():
+    """Laws under noise that no model can predict: R² of the very law is below 0.3."""
+    space = space_of_blocks()
+    law = np.asarray([0.12 * abs(math.log2(row[0] / 64)) for row in space.configurations])
+    clear = 0
+    for seed in range(60):
+        generator = np.random.default_rng([seed, 1])
+        times = np.exp(law + generator.normal(0, 2 * law.std(), len(space)))
+        assert np.var(law) / np.var(np.log(times)) < 0.3
+        rows = random_draws(space, seed)[: (10, 15, 25, 40)[seed % 4]].tolist()
+        clear += held_out(space, [Evaluated(n, float(times[n])) for n in rows], seed).trust is Trust.CLEAR
+    assert clear <= 2  # of 60
 
 
 @pytest.mark.parametrize("scale", [0.02, pytest.param(0.4, marks=pytest.mark.long)])

@@ -60,16 +60,17 @@ def abi_diff(
     rpl abi-diff ./app ./app-new --kernel scale --isa
     """
     from rpl_codeobject.comparing.compare import compare_code_objects
-    from rpl_codeobject.occupancy import LaunchAssumption, installed_occupancy
+    from rpl_codeobject.occupancy import LaunchAssumption
     from rpl_codeobject.reading.read import read_code_objects
     from rpl_core.errors import BadDataError
     from rpl_core.exit_codes import ExitCode
+    from rpl_core.pipeline import architectures
 
     before, after = read_code_objects(baseline), read_code_objects(candidate)
     launch = LaunchAssumption(workgroup_size, dynamic_lds)
     session = session_of(context)
     diff = compare_code_objects(
-        before, after, kernel=kernel, launch=launch, occupancy_of=installed_occupancy(session.host)
+        before, after, kernel=kernel, launch=launch, architecture_of=architectures(None, session.host)
     )
     if not diff.compared and not diff.differences:
         known = sorted({k.name for side in (before, after) for c in side for k in c.kernels})

@@ -51,3 +51,22 @@ def test_an_unknown_kernel_is_bad_data_naming_the_known_ones(compile_hip, rpl_cl
 
 def test_a_missing_file_exits_69(rpl_cli, tmp_path):
     assert rpl_cli("abi-diff", str(tmp_path / "a"), str(tmp_path / "b")).exit_code == 69
+
+
+def test_occupancy_is_compared_without_the_analysis(compile_hip, rpl_cli):
+    """It is arithmetic on what the device says: neither a recording nor an analyzer takes part."""
+    before = compile_hip(_SOURCE, name="a.hsaco")
+    used = _SOURCE.replace(
+        "  for",
+        "  __attribute__((shared)) static float tile[15000];\n  tile[n] = n; out[n] = tile[n + 1];\n  for",
+    )
+    after = compile_hip(used, name="b.hsaco")
+    options = ("--disable-plugin", "analysis", "abi-diff", str(before), str(after), "--json")
+    document = rpl_cli(*options, "--workgroup-size", "64").json()
+    found = {d["what"]: d for d in document["differences"]}
+    # By hand: 60 000 B of the 64 KiB leave room for one workgroup of one wave.
+    assert (
+        found["occupancy_waves_per_simd"]["baseline"],
+        found["occupancy_waves_per_simd"]["candidate"],
+    ) == ("8", "1")
+    assert document["not_compared"] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.comparing.other_code import other_code_changes
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.reading.elf_file import open_elf
@@ -41,8 +40,8 @@ def build(compile_hip, rpl_require):
     return make
 
 
-def occupancies(launches):
-    return {one: compiled_occupancy(one, FACTS) for one in launches}
+def architecture_of(_name):
+    return FACTS
 
 
 def judge(before, after, *, kernel="first", must_change_loop=True):
@@ -51,7 +50,7 @@ def judge(before, after, *, kernel="first", must_change_loop=True):
         after,
         kernel,
         launch=LaunchAssumption(256),
-        occupancy_of=occupancies,
+        architecture_of=architecture_of,
         must_change_loop=must_change_loop,
     )
     return {guard.guard: guard for guard in guards}
@@ -125,7 +124,7 @@ def test_a_kernel_that_is_in_no_build_is_not_called_changed(build):
         build("b"),
         "third",
         launch=LaunchAssumption(),
-        occupancy_of=occupancies,
+        architecture_of=architecture_of,
         must_change_loop=False,
     )
     assert {g.guard: g.passed for g in guards}["binary-isa"] is None
@@ -196,7 +195,7 @@ def cooperation(before, after, **options):
             after,
             "first",
             launch=LaunchAssumption(),
-            occupancy_of=occupancies,
+            architecture_of=architecture_of,
             must_change_loop=False,
             **options,
         )
@@ -281,7 +280,7 @@ def test_bounds_that_end_spills_and_lose_waves_are_for_the_measurement(made):
             made(text, "b", BOUND=bound),
             "first",
             launch=LaunchAssumption(256),
-            occupancy_of=occupancies,
+            architecture_of=architecture_of,
             must_change_loop=False,
             measured=measured,
             limit=LaunchLimit(256, 256),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.comparing.compare import compare_code_objects as compare
 from rpl_codeobject.comparing.difference import Severity
 from rpl_codeobject.instructions.isa_diff import IsaDiff, IsaVerdict
@@ -32,13 +31,8 @@ _DESCRIPTOR = KernelDescriptor(
 
 
 def compare_code_objects(before, after, launch=None):
-    """The comparison with the occupancies that rpl-analysis gives for the one GPU that is known here."""
-
-    def occupancies(launches):
-        known = {FACTS.name: FACTS}
-        return {one: compiled_occupancy(one, known.get(one.architecture)) for one in launches}
-
-    return compare(before, after, launch=launch, occupancy_of=occupancies)
+    """The comparison with the occupancies of the one GPU that is known here."""
+    return compare(before, after, launch=launch, architecture_of={FACTS.name: FACTS}.get)
 
 
 @pytest.fixture
@@ -151,7 +145,7 @@ def test_without_somebody_who_knows_occupancies_they_are_not_compared(make_kerne
     old, new = (make_code_object(make_kernel(vgprs=vgprs)) for vgprs in (64, 65))
     found = compare([old], [new])
     assert {d.what for d in found.differences} == {"vgprs"}
-    assert "rpl-analysis" in found.unknown[0]
+    assert found.unknown == ("kernel.kd: occupancy: no occupancy limits for architecture 'gfx942'",)
     assert {v.guard for v in binary_guards(found) if not v.passed} == {"binary-occupancy"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
-from rpl_core.errors import ApplicationError, InterruptedRunError, NoVerdictError, UsageError
+from rpl_compare.comparison.interleaved import (
+    MOST_REPEATED_PAIRS,
+    MeasureRequest,
+    measure_pairs,
+    open_pairs,
+)
+from rpl_compare.comparison.manifest import complete_pairs, read_manifest, repeated_pairs
+from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, NoVerdictError, UsageError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
 from rpl_testkit.recordings import RocpdBuilder
@@ -154,6 +161,106 @@ def test_an_interrupt_keeps_what_finished_and_says_how_to_judge_it(
     outcome = rpl_cli("compare", tmp_path / "cmp", "--json", env={"RPL_ALLOW_SYNTHETIC_GATES": "1"})
     assert outcome.json()["method"]["pairs"] == 12
     assert outcome.json()["method"]["mode"] == "interleaved"
+
+
+@pytest.fixture
+def killed(measure, tmp_path: Path):
+    """``killed(name, at, ...)`` measures into the folder ``name``; gives a copy as SIGKILL leaves it."""
+
+    def run(name: str, at: int, **request: object) -> Path:
+        left = tmp_path / f"{name}-left"
+
+        def strike(now: int) -> None:
+            if now == at:
+                shutil.copytree(tmp_path / name, left)
+                raise KeyboardInterrupt
+
+        with pytest.raises(InterruptedRunError):
+            measure(ScriptedCollector(strike), directory=tmp_path / name, **request)
+        return left
+
+    return run
+
+
+FIVE = {"most_pairs": 5, "own_looks": (3, 5), "seed": 11, "opened": True}
+TURNS = ["new", "base", "base", "new", "base", "new", "new", "base", "base", "new"]
+
+
+def test_an_opened_measurement_goes_on_behind_its_complete_pairs(measure, killed, tmp_path: Path) -> None:
+    """Wherever it was struck: no complete pair is lost or chosen, and the order is that of the seed."""
+    place = tmp_path / "cmp"
+    open_pairs(MeasureRequest(("app", "100000"), ("app", "106000"), place, seed=11, own_looks=(3, 5)))
+    in_the_warm_up = killed("cmp", 1, **FIVE)
+    in_the_second_pair = killed(in_the_warm_up.name, 2 + 3, **FIVE)
+    before = read_manifest(in_the_second_pair).observations
+    collector, asked = ScriptedCollector(), []
+    measured = measure(
+        collector, lambda base, _new: bool(asked.append(len(base.runs))), directory=in_the_second_pair, **FIVE
+    )
+    assert asked == [3, 5]
+    # The pair that was under way is measured again as a whole, in the same order, behind new warm-ups.
+    assert collector.order == ["warm-up-base-again3", "warm-up-new-again3", *TURNS[2:]]
+    manifest_now = read_manifest(in_the_second_pair)
+    assert manifest_now.observations[: len(before)] == before
+    assert manifest_now.state == "complete"
+    assert (len(complete_pairs(manifest_now)), repeated_pairs(manifest_now), measured.pairs) == (5, 1, 5)
+
+
+def test_a_strike_between_pairs_repeats_nothing(measure, killed, tmp_path: Path) -> None:
+    place = tmp_path / "cmp"
+    open_pairs(MeasureRequest(("app", "100000"), ("app", "106000"), place, seed=11, own_looks=(3, 5)))
+    for pairs in (1, 2):  # each time before the first run of the next pair is written down
+        place = killed(place.name, 2 + 2, **FIVE)
+        run = json.loads((place / "new" / "run.json").read_text())
+        run["passes"] = [entry for entry in run["passes"] if entry["state"] == "complete"]
+        (place / "new" / "run.json").write_text(json.dumps(run))
+        base = json.loads((place / "base" / "run.json").read_text())
+        base["passes"] = [entry for entry in base["passes"] if entry["state"] == "complete"]
+        (place / "base" / "run.json").write_text(json.dumps(base))
+        assert len(complete_pairs(read_manifest(place))) == pairs
+    measured = measure(ScriptedCollector(), directory=place, **FIVE)
+    assert (measured.pairs, repeated_pairs(read_manifest(place))) == (5, 0)
+
+
+def test_who_strikes_pairs_that_look_bad_has_one_choice(measure, killed, tmp_path: Path) -> None:
+    place = tmp_path / "cmp"
+    open_pairs(MeasureRequest(("app", "100000"), ("app", "106000"), place, seed=11, own_looks=(3, 5)))
+    for _ in range(MOST_REPEATED_PAIRS + 1):
+        place = killed(place.name, 2 + 1, **FIVE)
+    with pytest.raises(NoVerdictError, match="chooses among them"):
+        measure(ScriptedCollector(), directory=place, **FIVE)
+
+
+def test_a_decision_that_was_not_written_down_is_taken_again(measure, killed, tmp_path: Path) -> None:
+    place = tmp_path / "cmp"
+    open_pairs(MeasureRequest(("app", "100000"), ("app", "106000"), place, seed=11, own_looks=(3, 5)))
+    measure(ScriptedCollector(), lambda base, _new: len(base.runs) == 3, **FIVE)
+    collector = ScriptedCollector()
+    measured = measure(collector, lambda base, _new: len(base.runs) == 3, **FIVE)
+    assert measured.pairs == 3
+    assert collector.order == ["warm-up-base-again2", "warm-up-new-again2"]
+
+
+def test_a_candidate_that_failed_before_the_interruption_has_failed(measure, tmp_path: Path) -> None:
+    place = tmp_path / "cmp"
+    open_pairs(MeasureRequest(("app", "100000"), ("app", "106000"), place, seed=11, own_looks=(3, 5)))
+
+    def crash(run: int) -> None:
+        if run == 2 + 3:
+            error = ApplicationError("the application ended with status 3")
+            error.exit_status = 3
+            raise error
+
+    with pytest.raises(ApplicationError):
+        measure(ScriptedCollector(crash), **FIVE)
+    with pytest.raises(ApplicationError, match=r"before the interruption: .*status 3"):
+        measure(ScriptedCollector(), **FIVE)
+
+
+def test_another_measurement_is_not_gone_on_with(measure, tmp_path: Path) -> None:
+    open_pairs(MeasureRequest(("app", "1"), ("app", "2"), tmp_path / "cmp", seed=12, own_looks=(3, 5)))
+    with pytest.raises(BadDataError, match="holds another measurement"):
+        measure(ScriptedCollector(), **FIVE)
 
 
 def test_drift_that_fools_unpaired_runs_cancels_in_pairs(measure, rpl_cli, tmp_path: Path) -> None:
@@ -318,3 +425,14 @@ def test_ctrl_c_ends_with_130_and_leaves_a_comparison_that_can_be_judged(rpl_cli
     assert manifest(out)["reason"] == "interrupted"
     document = rpl_cli("compare", out, "--json").assert_exit(75).json()
     assert document["method"]["pairs"] >= 2
+
+
+def test_commands_are_measured_in_turns_without_being_told_to(rpl_cli, tmp_path: Path) -> None:
+    words = ("--no-rocprof", "--pairs", "10", "-o", tmp_path / "out", "--json")
+    document = rpl_cli("compare", "--base", "true", "--new", "true", *words).assert_exit(75).json()
+    assert document["method"]["mode"] == "interleaved"
+    assert document["method"]["pairs"] == 10
+    one = rpl_cli("compare", "--base", "true").assert_exit(64)
+    assert "one command each" in one.stderr
+    rpl_cli("compare", "--base", "true", "--new", "true", tmp_path / "out").assert_exit(64)
+    assert 'rpl compare --base "./app_old 100" --new' in rpl_cli("compare").assert_exit(64).stderr

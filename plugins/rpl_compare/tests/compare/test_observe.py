@@ -73,7 +73,7 @@ def test_unnamed_and_damaged_dispatches_are_counted_not_summed() -> None:
     assert found.kernels["a"].time_ns == 100
     sample = samples_of([found])[ItemKey(Kind.KERNEL, "a")]
     assert sample.problem is not None
-    assert "end before they begin" in sample.problem
+    assert "1 of its dispatches ends before the begin" in sample.problem
 
 
 def test_shares_are_of_the_kernel_time() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.values import frozen
 from rpl_emu.amd_counters import amd_counters
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+#: Counters of one program: thousands of rows of some 200 bytes (chosen).
+_MOST_BYTES = 64 << 20
 #: Columns of ``*_counter_collection.csv``: one row for each dispatch and counter.
 _KERNEL, _DISPATCH, _NAME, _VALUE = (
     "Kernel_Name",
@@ -103,17 +106,13 @@ def _recorded_sums(folder: Path) -> dict[str, dict[str, float]]:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        return list(csv.DictReader(io.StringIO(read_regular(path, _MOST_BYTES).decode(), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
         raise BadDataError(f"{path}: no CSV of counters", cause=str(error)) from error
 
 
 def read_launch(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadDataError(f"{path}: no document of rpl emu launch", cause=str(error)) from error
+    document = parse_json(read_regular(path, _MOST_BYTES), path)
     if not isinstance(document, dict) or "classes" not in document:
         raise BadDataError(
             f"{path}: no document of rpl emu launch", next_step="rpl emu launch ... --json > FILE"

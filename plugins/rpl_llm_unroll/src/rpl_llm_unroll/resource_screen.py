@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.occupancy.compiled import compiled_occupancy
 from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
@@ -28,9 +27,6 @@ from rpl_optimize.isolation.confined_run import run_confined
 from rpl_optimize.isolation.sandbox import Reach
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rpl_codeobject.occupancy import CodeOccupancy, LaunchedKernel
     from rpl_codeobject.values import CodeObject
     from rpl_core.model.architecture import Architecture
     from rpl_optimize.interfaces.transformation import KernelSource
@@ -56,15 +52,12 @@ class ResourceScreen:
         built = self._compiler.compile(candidate)
         if isinstance(built, NotCompiled):
             return Screening((GuardVerdict("compiles", False, built.reason),))
-        diff = compare_code_objects((self._baseline,), (built,), occupancy_of=self._occupancies)
+        diff = compare_code_objects((self._baseline,), (built,), architecture_of=lambda _: self._architecture)
         verdicts = [
             GuardVerdict("compiles", True, f"compiles for {built.architecture}"),
             *binary_guards(diff),
         ]
         return Screening((*verdicts, _loop_changed(self._baseline, built)))
-
-    def _occupancies(self, launches: Sequence[LaunchedKernel]) -> Mapping[LaunchedKernel, CodeOccupancy]:
-        return {launched: compiled_occupancy(launched, self._architecture) for launched in launches}
 
 
 def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen | str:

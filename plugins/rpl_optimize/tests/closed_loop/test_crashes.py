@@ -93,10 +93,6 @@ class Struck:
             assert self.loop.cli("ledger", "show", str(self.loop.root)).exit_code == 0
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_one_session_struck_in_every_way(loop) -> None:
     loop.script("wrong results")
@@ -122,10 +118,6 @@ EVENTS = (
 )
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["kill", "interrupt", "full"])
 def test_a_rejected_candidate_struck_at_every_event(loop, how: str) -> None:
@@ -155,10 +147,6 @@ def test_before_anything_was_recorded_a_new_session_is_needed(loop, how: str) ->
 ACCEPTING = ("--allow-unverified", "--in-place", "--no-traffic-gate", "--max-iters", "1")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_while_others_work(killable_loop) -> None:
     """The compiler, the profiler and the program are running when rpl dies."""
@@ -176,10 +164,32 @@ def test_an_accepted_candidate_in_place_killed_while_others_work(killable_loop) 
     _completed(loop, "much faster", "remeasurement")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
+@pytest.mark.long
+def test_a_measurement_goes_on_where_it_was_struck(killable_loop) -> None:
+    """Once before its first run and once in a pair: the same plan, no pair lost, and no part of the error."""
+    loop = killable_loop
+    loop.script("much faster")
+    struck = Struck(loop, (*ACCEPTING, "--no-placement-check"))
+    struck.at("planned", "after", "kill")
+    struck.during("new run_4")
+    struck.during("candidate 1: fresh measurement")
+    loop.resume().assert_ok()
+    _completed(loop, "much faster", "remeasurement")
+    (plan,) = [one for one in loop.events("planned") if one["stage"] == "measurement"]
+    assert plan["directory"] == "candidates/001/measure"
+    before, again, last = loop.events("continued")
+    assert (before["under_way"], before["pairs"], before["directory"]) == (
+        "measurement",
+        0,
+        plan["directory"],
+    )
+    assert (again["under_way"], again["pairs"]) == ("measurement", 3)
+    assert last["finished"] == ["measurement"]
+    (measured,) = loop.events("measured")
+    assert measured["measurement"]["seed"] == plan["seed"]
+    assert list(measured["recordings"]) == [plan["directory"]]
+
+
 @pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_between_its_measurements(loop) -> None:
     loop.script("much faster")
@@ -192,10 +202,6 @@ def test_an_accepted_candidate_in_place_killed_between_its_measurements(loop) ->
     _completed(loop, "much faster", "remeasurement")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 def test_an_accepted_candidate_in_place_killed_while_it_is_written(loop) -> None:
     loop.script("much faster")
@@ -214,10 +220,6 @@ def test_an_accepted_candidate_in_place_killed_while_it_is_written(loop) -> None
     _completed(loop, "much faster", "remeasurement")
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: a resumed session names another folder of the candidate, and strikes use up --max-iters",
-)
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["interrupt", "full"])
 def test_an_accepted_candidate_in_place_struck_while_it_is_written(loop, how: str) -> None:

@@ -341,3 +341,45 @@ def test_more_measurements_than_share_the_error_are_told(tmp_path: Path) -> None
                 )
         problems = [problem for _, problem in verify_ledger(path).problems]
         assert problems == (["3 measurements were begun, and 2 share the error"] if begun == 3 else [])
+
+
+@pytest.mark.parametrize(
+    ("code", "pairs", "measured", "problem"),
+    [
+        ("a" * 64, 4, 5, None),
+        ("a" * 64, 4, 3, "lost pairs while it was interrupted"),
+        ("b" * 64, 4, 5, "goes on, and was not begun before"),
+        ("a" * 64, 1, 5, "lost pairs while it was interrupted"),
+    ],
+)
+def test_what_goes_on_was_begun_of_the_same_program(
+    tmp_path: Path, code: str, pairs: int, measured: int, problem: str | None
+) -> None:
+    """Struck twice: nothing is lost in between, nothing is planned anew, one part of the error is taken."""
+    from rpl_optimize.measurement.rule import rule_for
+    from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_part
+
+    rule = rule_for(0.02, 0.8, 1, 0.01)
+    assert rule is not None
+    with Ledger.create(tmp_path / "ledger.jsonl") as ledger:
+        ledger.append(Event.SESSION_STARTED, {**STARTED, "options": {"max_iters": 1}})
+
+        def built(code_sha256: str) -> None:
+            build = {"commands": [], "code_sha256": code_sha256}
+            ledger.append(Event.BUILT, {"candidate": 1, "build": build})
+
+        built("a" * 64)
+        seed = seed_after(ledger.last_sha256)
+        planned = {"candidate": 1, "stage": "measurement", "rule": rule_part(rule), "seed": seed}
+        directory = {"directory": "candidates/001/measure"}
+        ledger.append(Event.PLANNED, {**planned, **directory, "fewest_runs": 8, "most_runs": 82})
+        continued = {"candidate": 1, "under_way": "measurement", **directory}
+        built("a" * 64)
+        ledger.append(Event.CONTINUED, {**continued, "pairs": 2})
+        built(code)
+        ledger.append(Event.CONTINUED, {**continued, "pairs": pairs})
+        times = PairTimes(((1.0, 1.1),) * measured)
+        part = measurement_part("k", times, rule, directory["directory"], seed=seed)
+        ledger.append(Event.MEASURED, {"candidate": 1, "measurement": part})
+    problems = [text for _, text in verify_ledger(tmp_path / "ledger.jsonl").problems]
+    assert any(problem in text for text in problems) if problem else problems == []

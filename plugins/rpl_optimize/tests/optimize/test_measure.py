@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import attrs
+import numpy as np
 import pytest
 
 from rpl_compare.comparison import interleaved
+from rpl_compare.comparison.interleaved import MOST_REPEATED_PAIRS
 from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.sequential import AcceptRule, Decision, decide, last_look, take_look
 from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, MissingError, TimeLimitError
@@ -29,7 +31,9 @@ from rpl_optimize.measurement.measure import (
     remeasure,
 )
 from rpl_optimize.measurement.rule import LEAST_FLOOR, noise_floor, rule_for
+from rpl_optimize.measurement.times import PairTimes
 from rpl_optimize.measurement.verdict import judge
+from rpl_testkit.pair_model import ModelledPairs, TimingModel, try_modelled
 from rpl_testkit.recordings import RocpdBuilder
 
 from .conftest import measured
@@ -345,7 +349,7 @@ def test_pairs_of_the_kernel_alone_come_look_by_look_in_the_drawn_order():
     [
         (KernelPairs(problem="no GPU"), "no GPU", False),
         (KernelPairs(problem="sum differs", different=True), "computes something else: sum differs", True),
-        (KernelPairs(((1.0, 1.0),), Origin.MEASURED), "1 pairs came instead of", False),
+        (KernelPairs(((1.0, 1.0),), Origin.MEASURED), "1 pair came instead of", False),
         (KernelPairs(((0.0, 1.0),) * RULE.all_looks[0], Origin.MEASURED), "times are none", False),
     ],
 )
@@ -353,3 +357,39 @@ def test_what_is_wrong_with_the_kernel_alone_is_said(found, problem, failed):
     part = measure_from(PairsAlone(lambda _: found), "k", RULE, seed=5)
     assert problem in (part.problem or "")
     assert part.candidate_failed is failed
+
+
+@attrs.define(eq=False)
+class StruckPairs(ModelledPairs):
+    """Somebody strikes each pair in which the candidate is the slower, as often as one may be repeated.
+
+    They see it whole before; in truth a part of it.
+    """
+
+    repeats: int = MOST_REPEATED_PAIRS
+
+    def take(self, looks, decided, seed) -> PairTimes:
+        times, left = PairTimes(origin=Origin.MEASURED), self.repeats
+        for swapped in new_first(seed, looks[-1]):
+            found = self._with_pair(times, swapped=swapped)
+            while left and found.log_ratios[-1] < 0:
+                found, left = self._with_pair(times, swapped=swapped), left - 1
+            times = found
+            if len(times.kernel) in looks and decided(times):
+                break
+        return times
+
+
+@pytest.mark.long
+def test_who_strikes_whatever_looks_bad_gains_less_than_a_candidates_part_of_the_error() -> None:
+    trials, part = 500, 0.05 / 3
+
+    def accepted(repeats: int) -> int:
+        sources = (
+            StruckPairs(TimingModel(cv=0.05), np.random.default_rng([7, trial]), repeats=repeats)
+            for trial in range(trials)
+        )
+        return sum(try_modelled(source).judgement.verdict == "accepted" for source in sources)
+
+    assert accepted(MOST_REPEATED_PAIRS) <= part * trials
+    assert accepted(3) > part * trials, "what the bound is for"

@@ -165,6 +165,27 @@ def test_what_the_measurement_did_not_refuse_goes_on(story) -> None:
     assert story.resumed().open_end.unfinished is not None
 
 
+def test_what_was_measured_is_taken_along(story) -> None:
+    """For the same program it counts: to measure it anew would be another draw."""
+    measurement = measured(0.06)
+    found = story.tested(1, measurement)
+    begun = story.resumed().open_end.unfinished.begun
+    assert begun.code_sha256 == found.build.code_sha256
+    assert (begun.finished, begun.parts["measurement"]) == (("measurement",), measurement)
+    assert begun.under_way == ()
+
+
+def test_a_measurement_under_way_is_taken_along_until_another_one_is_planned(story) -> None:
+    story.tested(1, measured(0.06))
+    plan = {"candidate": 1, "rule": measured(0.06).rule, "fewest_runs": 8, "most_runs": 82}
+    for number, stage in enumerate(("remeasurement", "measurement"), 1):
+        place = {"directory": f"candidates/001/{number}"}
+        story.ledger.append(LedgerEvent.PLANNED, {**plan, **place, "stage": stage, "seed": number})
+    begun = story.resumed().open_end.unfinished.begun
+    assert [(one.stage, one.seed) for one in begun.under_way] == [("measurement", 2)]
+    assert begun.finished == ()
+
+
 def test_every_measurement_that_was_begun_is_counted(story) -> None:
     """The third was killed before it ended: it took its part of the error as the others did."""
     rule = measured(0.06).rule

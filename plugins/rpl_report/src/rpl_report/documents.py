@@ -31,6 +31,11 @@ class ReportDocuments:
     dag: DagDocument
     analysis: AnalysisDocument
 
+    def longest_ns(self) -> tuple[float | None, ...]:
+        """The times of which the largest gives the report its unit."""
+        runtime = self.profile.runtime_ms
+        return (None if runtime is None else runtime * 1e6, self.dag.makespan_ns)
+
     def shown_names(self, form: str = "short") -> dict[str, str]:
         """How kernels and copies are called, by recorded name: the same in every section."""
         from rpl_analysis.text.names import shown_names

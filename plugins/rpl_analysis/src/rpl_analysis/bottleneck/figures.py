@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.bottleneck.ceilings import ceiling_shares
-from rpl_analysis.occupancy.result import NoOccupancy
+from rpl_codeobject.occupancy import NoOccupancy
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.counters.model import KernelQuantities
-    from rpl_analysis.occupancy.result import Occupancy
     from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
+    from rpl_codeobject.occupancy import Occupancy
     from rpl_core.model.device import DeviceModel
 
 #: Quantities of the counter map that rules use under the same name.

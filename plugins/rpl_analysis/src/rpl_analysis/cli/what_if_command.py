@@ -13,7 +13,7 @@ from rpl_analysis.options import COPIES, NAMES
 from rpl_analysis.phases.option import RANGE
 from rpl_analysis.phases.restrict import restricted
 from rpl_analysis.text.distinct import named_few, shorten_apart
-from rpl_analysis.text.figures import between, duration_ns, times_as_fast
+from rpl_analysis.text.figures import between, duration_ns, one_unit, times_as_fast
 from rpl_analysis.text.names import linker_names, names_like, shown_names
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.command_options import analysis_request, option_values
@@ -120,6 +120,11 @@ def _part(answer: Answer) -> WhatIfAnswerPart:
 
 def show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) -> None:
     """The answers as a table, with what they rest on; ``names`` says how the kernels are called."""
+    with one_unit(document.recorded_ns):
+        _show(output, document, names)
+
+
+def _show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) -> None:
     marks = "" if document.origin == "measured" else f"  [{document.origin}: not a measurement of hardware]"
     place = f" on {document.machine}, 1 of {document.machines} machines" if document.machines > 1 else ""
     work = "" if document.range is None else f" in the ranges {document.range[:_NAME_WIDTH]!r}"

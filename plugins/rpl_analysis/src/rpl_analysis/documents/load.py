@@ -13,6 +13,7 @@ from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents.bundle import Documents
 from rpl_core.documents.make import kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.boundary import plugin_boundary
 
@@ -54,14 +55,13 @@ def load_document(directory: Path, contract: DocumentContract, known: Iterable[A
     path = directory / f"{contract.name}.json"
     if not path.is_file():
         raise _missing(directory, contract.name, known)
-    if path.stat().st_size > _MAX_DOCUMENT_BYTES:
-        raise BadDataError(f"{path} is larger than 256 MiB: not a document that rpl writes")
+    read = read_regular(path, _MAX_DOCUMENT_BYTES)
     try:
-        content = from_json(path.read_bytes())  # refuses halves of surrogate pairs, which nothing could write
+        content = from_json(read)  # refuses halves of surrogate pairs, which nothing could write
     except ValueError as error:
         raise BadDataError(f"{path} is not valid JSON: {error}", next_step="analyse the run again") from None
     _require_known_version(path, content)
-    if path.stat().st_size > _LARGE_BYTES:
+    if len(read) > _LARGE_BYTES:
         return _validated(_FirstMistake(contract.model()), content, path)
     return _validated(contract.model(), content, path)
 

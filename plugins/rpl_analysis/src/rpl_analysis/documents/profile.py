@@ -19,7 +19,6 @@ from rpl_analysis.documents.parts import (
     ResourcesPart,
 )
 from rpl_analysis.interfaces import label_name
-from rpl_analysis.occupancy.result import NoOccupancy
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.values import frozen
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.phases import PhasesPart
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.contracts.roofline import RooflinePart
-    from rpl_analysis.occupancy.result import Occupancy
     from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime
+    from rpl_codeobject.occupancy import NoOccupancy, Occupancy
     from rpl_core.model.device import DeviceModel
 
 
@@ -157,6 +156,8 @@ def _resources(resources: KernelResources) -> ResourcesPart:
 def _occupancy(
     time: KernelTime, occupancy: Occupancy | NoOccupancy | None, wave_size: int | None
 ) -> OccupancyPart:
+    from rpl_codeobject.occupancy import NoOccupancy  # here, so that documents without facts need it not
+
     threads = None
     if time.workgroup is not None:
         threads = time.workgroup[0] * time.workgroup[1] * time.workgroup[2]

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from rpl_analysis.phases.report import ranges_by_name, rows_in_ranges
+from rpl_analysis.text.figures import counted
 from rpl_core.errors import MissingError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
@@ -73,7 +74,7 @@ def _said(name: str, left_out: int) -> tuple[Diagnostic, ...]:
     )
     diagnostics = [Diagnostic("phases.restricted", fact, severity=Severity.INFO)]
     if left_out:
-        told = f"{left_out} passes hold no range {shown} and are not used"
+        told = f"not used: {counted(left_out, 'pass', 'passes')} without a range {shown}"
         diagnostics.append(
             Diagnostic(
                 "phases.passes_left_out", told, remedy="record all passes with rocprofv3 --marker-trace"

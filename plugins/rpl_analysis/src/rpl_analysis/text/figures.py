@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rpl_analysis.contracts.dag import SpeedupForecastPart
     from rpl_analysis.contracts.profile import OccupancyPart
 
 UNKNOWN = "-"
+
+#: Units of time with their size in ns, the largest first.
+_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+#: The unit of the screen that is being made; ``None``: each duration has its own.
+_SCREEN_UNIT: ContextVar[tuple[str, float] | None] = ContextVar("rpl_screen_unit", default=None)
+
+
+@contextmanager
+def one_unit(*times_ns: float | None) -> Iterator[None]:
+    """All durations that are shown meanwhile have one unit, so that a screen's figures compare at a glance.
+
+    It is that of the largest of ``times_ns``, but never seconds: beside a run of minutes stand kernels of
+    microseconds.
+    """
+    token = _SCREEN_UNIT.set(_unit_of_time(max((time or 0.0 for time in times_ns), default=0.0), _UNITS[1:]))
+    try:
+        yield
+    finally:
+        _SCREEN_UNIT.reset(token)
+
+
+def in_unit(value_ns: float) -> tuple[float, str]:
+    """A duration in the unit of the screen, or in the one that keeps it between 1 and 1000."""
+    unit, size = _SCREEN_UNIT.get() or _unit_of_time(abs(value_ns), _UNITS)
+    return value_ns / size, unit
+
+
+def _unit_of_time(largest_ns: float, units: tuple[tuple[str, float], ...]) -> tuple[str, float]:
+    return next((unit for unit in units if largest_ns >= unit[1]), units[-1])
 
 
 def milliseconds(value: float | None) -> str:
@@ -16,13 +49,11 @@ def milliseconds(value: float | None) -> str:
 
 
 def duration_ns(value: float | None) -> str:
-    """A duration in the unit that keeps it between 1 and 1000."""
+    """A duration as ``in_unit`` says."""
     if value is None:
         return UNKNOWN
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(value) >= size:
-            return f"{value / size:.4g} {unit}"
-    return f"{value:.4g} ns"
+    shown, unit = in_unit(value)
+    return f"{_digits(shown)} {unit}"
 
 
 def counted(number: int, one: str, several: str = "") -> str:
@@ -60,12 +91,6 @@ def faster_application(answer: SpeedupForecastPart) -> str:
     return between(*(times_as_fast(recorded, gain) for gain in ends))
 
 
-def duration_unit(largest_ns: float) -> tuple[str, float]:
-    """Unit, and its size in ns, for durations that stand together: that of the largest."""
-    units = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
-    return next((unit for unit in units if largest_ns >= unit[1]), ("ns", 1.0))
-
-
 def percent(value: float | None, digits: int = 1) -> str:
     return UNKNOWN if value is None else f"{value:.{digits}%}"
 
@@ -88,8 +113,10 @@ def work_name(name: str, kind: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Four digits, but never an exponent for a large figure: 12,346 and not 1.235e+04."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    """Four digits, but never an exponent for a large figure or a few ns in ms: 12,346 and 0.00002."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.6f}".rstrip("0") if 1e-6 <= abs(value) < 1e-4 else f"{value:.4g}"
 
 
 def marked(value: float | None, exactness: str | None, upper: float | None = None) -> str:

@@ -103,7 +103,7 @@ def _why_empty(trace: ThreadTrace) -> str:
         return "PC samples without a thread trace: they have no cycles; record with --att"
     if trace.code is None and trace.raw_files and trace.occupancy is None:
         why = _UNDECODED_ROCPROFV2 if trace.dispatch_id is None else _UNDECODED
-        return f"{trace.raw_files} raw .att files were not decoded{why}"
+        return f"{counted(trace.raw_files, 'raw .att file was', 'raw .att files were')} not decoded{why}"
     fact = "no instruction was traced"
     target = busiest_target(trace.occupancy) if trace.occupancy else None
     if target is not None:
@@ -249,10 +249,11 @@ def _why_partial(trace: ThreadTrace) -> str | None:
         if trace.waves.damaged:
             parts.append(f"{counted(len(trace.waves.damaged), 'wave file is', 'wave files are')} damaged")
         if trace.waves.lines.unresolved:
-            parts.append(f"{trace.waves.lines.unresolved} instructions match no row of the code")
+            unresolved = counted(trace.waves.lines.unresolved, "instruction matches", "instructions match")
+            parts.append(f"{unresolved} no row of the code")
         lost = sum(wave.not_stitched for wave in trace.waves.waves)
         if lost:
-            parts.append(f"the decoder matched {lost} tokens to no instruction")
+            parts.append(f"the decoder matched {counted(lost, 'token')} to no instruction")
     if trace.level is Level.RAW and trace.problems:
         parts.append(f"decoding left {counted(len(trace.problems), 'doubt')}, see the warnings")
     if trace.waves is None:

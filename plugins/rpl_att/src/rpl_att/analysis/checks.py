@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.text.figures import counted
 from rpl_att.analysis.totals import Totals
 from rpl_att.contract import AttCheck
 
@@ -68,7 +69,11 @@ def _waves_equal_code(trace: ThreadTrace) -> AttCheck:
         return AttCheck(name=name, holds=None, detail="needs wave files and code.json")
     if trace.waves.missing_files or trace.waves.damaged:
         lost = trace.waves.missing_files + len(trace.waves.damaged)
-        return AttCheck(name=name, holds=None, detail=f"{lost} wave files are not there or unreadable")
+        return AttCheck(
+            name=name,
+            holds=None,
+            detail=f"{counted(lost, 'wave file is', 'wave files are')} not there or unreadable",
+        )
     lines, code = trace.waves.lines, trace.code
     pairs = (
         ("hit", lines.hit, code.hit),
@@ -79,10 +84,12 @@ def _waves_equal_code(trace: ThreadTrace) -> AttCheck:
     compared = [
         (n, int(np.count_nonzero(ours[:-1] != theirs))) for n, ours, theirs in pairs if theirs is not None
     ]
-    wrong = [f"{count} rows differ in {n}" for n, count in compared if count]
+    wrong = [f"{counted(count, 'row differs', 'rows differ')} in {n}" for n, count in compared if count]
     columns = ", ".join(n for n, _ in compared)
     return AttCheck(
-        name=name, holds=not wrong, detail="; ".join(wrong) or f"{len(code)} rows agree in {columns}"
+        name=name,
+        holds=not wrong,
+        detail="; ".join(wrong) or f"{counted(len(code), 'row agrees', 'rows agree')} in {columns}",
     )
 
 

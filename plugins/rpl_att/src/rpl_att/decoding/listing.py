@@ -10,9 +10,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from rpl_att.reading.folder import parse_json
+from rpl_att.reading.folder import MAX_TABLE_BYTES, parse_json
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 
 _SYMBOL = re.compile(r"(?P<address>[0-9a-f]{8,16}) <(?P<name>.+)>:")
@@ -45,7 +46,8 @@ class Listing:
 def read_table(path: Path) -> Listing:
     """``{"0x1600": ["s_nop 0", 4], ...}``: hexadecimal address to text and size in bytes."""
     instructions = {}
-    for key, value in mapping(parse_json(path.read_bytes(), path), path, "the document").items():
+    table = parse_json(read_regular(path, MAX_TABLE_BYTES), path)
+    for key, value in mapping(table, path, "the document").items():
         entry = rows(value, path, key)
         if len(entry) != 2:
             raise BadDataError(f"{path}: {key[:60]!r} has not a text and a size")

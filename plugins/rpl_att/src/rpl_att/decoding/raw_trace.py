@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_att.decoder_library import find_decoder, library_in
 from rpl_att.decoding.decode import decode_raw
 from rpl_att.join_dispatch import TracedKernel
@@ -31,7 +32,8 @@ def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:
         decoded = decode_raw(library_in(folder), paths)
         return attrs.evolve(decoded, architecture=recorded_architecture(paths) or decoded.architecture)
     except (BadDataError, MissingError) as error:
-        return _undecoded(paths, f"{len(paths)} raw .att files were not decoded: {error.one_line()}")
+        files = counted(len(paths), "raw .att file was", "raw .att files were")
+        return _undecoded(paths, f"{files} not decoded: {error.one_line()}")
 
 
 def _undecoded(paths: Sequence[Path], *problems: str) -> ThreadTrace:

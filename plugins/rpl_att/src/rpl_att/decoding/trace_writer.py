@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rpl_analysis.text.figures import counted
 from rpl_att.decoding.code_rows import CodeRows
 from rpl_att.decoding.records import (
     FREQUENCY,
@@ -161,7 +162,8 @@ class TraceWriter:
             if code_object not in self._code.missing:
                 notes.append(f"code object {code_object} has no instruction at {count} requested addresses")
         if self._switched:
-            notes.append(f"{self._switched} waves were switched out while traced: latencies are too long")
+            waves = counted(self._switched, "wave was", "waves were")
+            notes.append(f"{waves} switched out while traced: latencies are too long")
         return notes
 
     def _write(self, name: str, content: object) -> None:

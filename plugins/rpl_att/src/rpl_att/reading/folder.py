@@ -7,7 +7,6 @@ folder is refused, so that nothing outside of it is ever opened.
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import stat
 import zlib
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rpl_core.errors import BadDataError
+from rpl_core.files import bounded
 from rpl_core.values import frozen
 
 #: JSON tables are read whole up to this size; the largest public one has 0.38 MB of code rows
@@ -77,15 +77,11 @@ class TraceFolder:
 def parse_json(data: bytes, path: Path) -> Any:
     """``data`` as JSON; every failure names the file."""
     try:
-        return json.loads(data)
-    except RecursionError:
-        raise BadDataError(f"{path} is nested too deeply") from None
-    except ValueError as error:  # also bad UTF-8 and integers of thousands of digits
-        raise BadDataError(
-            f"{path} is not valid JSON: {error}",
-            cause="the decoder was stopped, or the copy is incomplete",
-            next_step="decode or copy the trace again",
-        ) from None
+        return bounded.parse_json(data, path)
+    except BadDataError as error:
+        error.cause = "the decoder was stopped, or the copy is incomplete"
+        error.next_step = "decode or copy the trace again"
+        raise
 
 
 def open_bounded(path: Path) -> IO[bytes]:

@@ -11,6 +11,7 @@ import attrs
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import refuse_repeats
 from rpl_core.model.origin import ORIGIN_MARK, Origin
 from rpl_core.values import frozen
 
@@ -55,6 +56,7 @@ def read_wave_index(folder: TraceFolder) -> WaveIndex | None:
     document = mapping(table, path, "the document")
     gfx = document.get("gfxip")
     waves = sorted(_waves(document.get("wave_filenames"), path))
+    refuse_repeats((wave.name for wave in waves), path, "one file for several waves,")  # each is read
     return WaveIndex(
         waves=tuple(waves),
         gfx_major=None if gfx is None else whole(gfx, path, "gfxip"),

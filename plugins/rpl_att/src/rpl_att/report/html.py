@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rpl_att.report.section import shown_kernel
+from rpl_att.report import shown_kernel
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, percent
+from rpl_att.report import shown_kernel
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import printable, shorten
 
@@ -19,7 +20,6 @@ __all__ = ["ThreadTraceSection"]
 _NAME_WIDTH = 60
 _SHOWN_PLACES = 3
 _EXPLAINED_PLACES, _EXPLAINED_WAITS = 12, 6  # of one kernel that somebody asked for
-_UNNAMED = "unknown kernel"
 
 
 class ThreadTraceSection(ReportSection):
@@ -62,12 +62,6 @@ def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
     from rpl_att.contract import AttPart
 
     return tuple(AttPart.model_validate(block) for block in blocks)
-
-
-def shown_kernel(part: AttPart, request: SectionRequest) -> str:
-    """As the kernel is called in the rest of the report."""
-    name = part.kernel or _UNNAMED
-    return request.short_names.get(name) or printable(shorten(name, _NAME_WIDTH))
 
 
 def _lines(part: AttPart, request: SectionRequest) -> Iterable[str]:

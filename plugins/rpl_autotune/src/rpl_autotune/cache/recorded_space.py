@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_autotune.contracts.space_file import LARGEST_WHOLE, PARAMETER_NAME, SpaceDescription
-from rpl_autotune.space.read import read_regular
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -17,7 +17,9 @@ from pydantic import ValidationError
 from rpl_autotune.evaluation.digests import text_digest
 from rpl_autotune.interfaces.job import Reading
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import open_regular
 from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Cache", "CacheKey", "CachedReading"]
 
 _VERSION = 1
+#: A measurement takes some kilobytes; a million of them are far above what anybody searches (chosen).
+_MOST_BYTES, _LONGEST_LINE = 4 << 30, 1 << 20
 
 
 @frozen
@@ -84,11 +88,9 @@ class Cache:
     def _load(self, note: Callable[[str], None]) -> None:
         if not self.path.exists():
             return
-        if not self.path.is_file():
-            raise BadDataError(f"{self.path} is no regular file", next_step="name another file with --cache")
         skipped = 0
-        with self.path.open("rb") as stream:
-            for number, line in enumerate(stream):
+        with open_regular(self.path, _MOST_BYTES) as stream:
+            for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE), b"")):
                 if number == 0 and not line.startswith(b"{"):
                     raise BadDataError(
                         f"{self.path} is no cache of rpl autotune", next_step="name another file with --cache"
@@ -132,7 +134,7 @@ class Cache:
             "key": None if key is None else key.digest,
             "build_key": build_key,
             "configuration": None if key is None else dict(key.configuration),
-            "command": None if key is None else list(key.variant.command),
+            "command": None if key is None else list(masked_words(key.variant.command)),
             "timing": None if key is None else key.timing.model_dump(mode="json"),
             "device": device,
             "time_limit_s": entry.time_limit_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rpl_analysis.text.figures import counted
 from rpl_core.errors import ApplicationError, InterruptedRunError, UsageError
 from rpl_core.exit_codes import ExitCode
 
@@ -31,7 +32,7 @@ def run_autotune(session: Session, settings: AutotuneSettings) -> int:
     scratch = call.scratch()
     space = space_with_code(call, space, scratch)
     request, tools = call.request(space, scratch), call.tools(space)
-    session.output.note(f"{len(space)} configurations; results go to {scratch}")
+    session.output.note(f"{counted(len(space), 'configuration')}; results go to {scratch}")
     document, failure = _search(session, request, tools)
     _write(session, request, document, settings)
     if failure is not None:
@@ -97,7 +98,7 @@ def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]
     kept = f" in {tuning.tools.cache.path}" if tuning.tools.cache is not None else ""
     document = autotune_document(tuning, "interrupted", without_final(tuning, "the search was interrupted"))
     return document, InterruptedRunError(
-        f"interrupted after {len(tuning.evaluations)} evaluations, which are kept{kept}",
+        f"interrupted; kept{kept}: {counted(len(tuning.evaluations), 'evaluation')}",
         next_step="run the same command again: it goes on from there",
     )
 

@@ -26,12 +26,12 @@ def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> Se
         _refuse_details(settings)
         return space
     from rpl_autotune.evaluation.code_features import CodeRequest, code_features
-    from rpl_codeobject.occupancy import installed_occupancy
+    from rpl_core.pipeline import architectures
 
     files = _built(call, space, scratch) if named is None else _named(named, space)
     sizes = (_expression(text, space) for text in (settings.workgroup_size, settings.dynamic_lds))
     features = code_features(
-        space, CodeRequest(files, settings.kernel, *sizes), installed_occupancy(call.session.host)
+        space, CodeRequest(files, settings.kernel, *sizes), architectures(None, call.session.host)
     )
     for problem in features.problems:
         call.session.output.note(problem)

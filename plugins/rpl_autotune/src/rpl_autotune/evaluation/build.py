@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError, TimeLimitError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import read_regular
 from rpl_core.files.digest import sha256_of
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import describe_exit
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "build_variant", "file_lock"]
 
 _PROGRAM, _RESULT, _LOG = "program", "result.json", "build.log"
+_MOST_RESULT_BYTES = 1 << 20
 _LONGEST_REASON = 300
 
 
@@ -54,8 +56,8 @@ def build_variant(variant: Variant, scratch: Path, working_directory: Path, time
 
 def _known(directory: Path) -> Built | None:
     try:
-        result = json.loads((directory / _RESULT).read_text())
-    except (OSError, ValueError):
+        result = json.loads(read_regular(directory / _RESULT, _MOST_RESULT_BYTES))
+    except (RplError, ValueError):
         return None
     program = directory / _PROGRAM
     if result["digest"] is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_codeobject.occupancy import LaunchAssumption, compiled_occupancy
 from rpl_core.errors import RplError, UsageError
 from rpl_core.values import frozen
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.space.expressions import Expression
-    from rpl_codeobject.occupancy import CodeOccupancy, LaunchedKernel, OccupancyOf
+    from rpl_codeobject.occupancy import ArchitectureOf, CodeOccupancy, LaunchedKernel
 
 __all__ = ["CodeFeatures", "CodeRequest", "code_features"]
 
@@ -105,11 +105,12 @@ def _whole(
     )
 
 
-def code_features(space: SearchSpace, request: CodeRequest, occupancy_of: OccupancyOf) -> CodeFeatures:
+def code_features(space: SearchSpace, request: CodeRequest, architecture_of: ArchitectureOf) -> CodeFeatures:
     """Columns for ``space``. What is unknown gets the median of its column, and another column says so."""
     codes = _Codes(request)
     launches = [codes.launches(space, index) for index in range(len(space))]
-    occupancies = occupancy_of([one for some in launches for one in some])
+    distinct = dict.fromkeys(one for some in launches for one in some)
+    occupancies = {one: compiled_occupancy(one, architecture_of(one.architecture)) for one in distinct}
     reasons = {answer.reason for answer in occupancies.values() if answer.waves_per_simd is None}
     rows = [_numbers(some, occupancies) for some in launches]
     unknown = sum(not row for row in rows)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_autotune.interfaces.space import Features
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,22 @@ if TYPE_CHECKING:
 _LOGARITHMIC_RATIO = 4.0
 #: More parameters would give more products than there are measurements to weigh them (chosen).
 _MOST_FACTORS = 8
+
+
+@frozen(eq=False)
+class Features:
+    """Static numbers of each configuration, each column scaled to 0..1. Rows are configurations.
+
+    ``coordinates`` place configurations so that near ones are alike; ``parameter_of`` says which parameter
+    each of them is from, ``None`` for numbers that the user or a code object adds. ``products`` hold
+    products and ratios of sizes.
+    """
+
+    coordinates: NDArray[np.float64]
+    coordinate_names: tuple[str, ...]
+    parameter_of: tuple[int | None, ...]
+    products: NDArray[np.float64]
+    product_names: tuple[str, ...]
 
 
 def features_of(space: SearchSpace) -> Features:

@@ -11,31 +11,14 @@ import attrs
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from rpl_autotune.interfaces.features import Features
 
-__all__ = ["Configuration", "Features", "SearchSpace", "Value"]
+__all__ = ["Configuration", "SearchSpace", "Value"]
 
 #: What a parameter can be set to.
 Value: TypeAlias = "bool | int | float | str"
 #: The values of all parameters, in the order of ``SearchSpace.parameters``.
 Configuration: TypeAlias = "tuple[Value, ...]"
-
-
-@frozen(eq=False)
-class Features:
-    """Static numbers of each configuration, each column scaled to 0..1. Rows are configurations.
-
-    ``coordinates`` place configurations so that near ones are alike; ``parameter_of`` says which parameter
-    each of them is from, ``None`` for numbers that the user or a code object adds. ``products`` hold
-    products and ratios of sizes.
-    """
-
-    coordinates: NDArray[np.float64]
-    coordinate_names: tuple[str, ...]
-    parameter_of: tuple[int | None, ...]
-    products: NDArray[np.float64]
-    product_names: tuple[str, ...]
 
 
 @frozen(eq=False)

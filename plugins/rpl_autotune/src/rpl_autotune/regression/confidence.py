@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rpl_analysis.text.figures import counted
 from rpl_autotune.interfaces.strategy import random_draws
 from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_compare.statistics.signed_rank import signed_rank_test
@@ -72,10 +73,11 @@ class HeldOut:
 def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> HeldOut:
     """Cross-validate a fresh model: in each part its kernels, too, are fitted without what it predicts."""
     training = training_of(history)
-    drawn = _measured_draws(len(space), training, seed)
+    drawn = _measured_draws(space, training, seed)
     samples = len(drawn)
     if samples < FEWEST:
-        reason = f"{samples} random measurements are too few to judge a model; {FEWEST} are needed"
+        few = counted(samples, "random measurement is", "random measurements are")
+        reason = f"{few} too few to judge a model; {FEWEST} are needed"
         return HeldOut(None, None, samples, Trust.NONE, reason)
     times = training.log_times[drawn]
     if np.ptp(times) == 0:
@@ -99,11 +101,11 @@ def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> Hel
     return HeldOut(r2, float(errors.std()), samples, trust, None if trust is Trust.CLEAR else doubt, low)
 
 
-def _measured_draws(size: int, training: Training, seed: int) -> Rows:
+def _measured_draws(space: SearchSpace, training: Training, seed: int) -> Rows:
     """Where in ``training`` the draws are, up to the first not measured one; failed ones have no time."""
     position = {int(row): n for n, row in enumerate(training.rows)}
     measured = position.keys() | set(training.failed.tolist())
-    drawn = takewhile(measured.__contains__, random_draws(size, seed).tolist())
+    drawn = takewhile(measured.__contains__, random_draws(space, seed).tolist())
     return np.asarray([position[index] for index in drawn if index in position][:_MOST], np.intp)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_autotune.interfaces.space import Features
+    from rpl_autotune.interfaces.features import Features
     from rpl_autotune.interfaces.strategy import Evaluated
 
     Floats = NDArray[np.float64]

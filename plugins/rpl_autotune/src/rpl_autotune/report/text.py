@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import UNKNOWN
+from rpl_analysis.text.figures import UNKNOWN, counted
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import format_table
 
@@ -93,7 +93,7 @@ def comparison_text(comparison: ComparisonPart) -> str:
     """The ratio with its interval, and whether it proves anything."""
     ratio = f"{comparison.ratio:.4g} times as fast"
     if comparison.interval is None:
-        return f"{ratio} ({comparison.pairs} pairs are too few for an interval)"
+        return f"{ratio} ({counted(comparison.pairs, 'pair is', 'pairs are')} too few for an interval)"
     low, high = comparison.interval
     verdict = "" if comparison.proven else ": no proven difference"
     return f"{ratio} (95 % interval {low:.4g} to {high:.4g}, {comparison.pairs} pairs){verdict}"

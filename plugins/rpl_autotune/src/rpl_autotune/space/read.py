@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +14,8 @@ from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.space.expressions import Expression, parse_expression
 from rpl_autotune.space.possible import Possibilities
 from rpl_autotune.space.t1 import t1_description
-from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.errors import BadDataError, UsageError
+from rpl_core.files.bounded import parse_json, read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,29 +42,8 @@ def read_space(path: Path, default: Mapping[str, str] | None = None) -> SearchSp
     return space_of(_description(path), default, str(path))
 
 
-def read_regular(path: Path, most_bytes: int) -> bytes:
-    """The content of a regular file: whoever reads a pipe may wait for ever.
-
-    Raises ``MissingError`` without the file, ``BadDataError`` for anything else and above ``most_bytes``.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise BadDataError(f"{path} is no regular file", next_step="write its content to one first")
-            if facts.st_size > most_bytes:
-                raise BadDataError(f"{path} is larger than {most_bytes >> 20} MiB")
-            return stream.read(most_bytes)
-    except OSError as error:
-        raise MissingError(f"{path} can't be read: {error.strerror}", next_step="check the path") from None
-
-
 def _description(path: Path) -> SpaceDescription:
-    try:
-        content = json.loads(read_regular(path, _MOST_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise BadDataError(f"{path} is not valid JSON: {error}") from None
+    content = parse_json(read_regular(path, _MOST_BYTES), path)
     if isinstance(content, dict) and "ConfigurationSpace" in content:
         return t1_description(content, str(path))
     try:

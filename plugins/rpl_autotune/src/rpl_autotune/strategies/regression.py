@@ -35,11 +35,10 @@ _DRAW_EVERY = 8
 _JUDGE_GROWTH = 1.5
 #: The same for a model that was found clearly better than the mean: new data rarely unmake that (chosen).
 _TRUSTED_GROWTH = 2.0
-#: Fewer measurements than this can't show that a model is useless, either: until then three of four go where
-#: a gain would be likely if it were right, and the others in turns to the rest of the seed and beside the
-#: fastest (chosen: where few configurations are fast, a space looks like noise for longest, and spreading out
-#: is worth least).
-_DECIDED, _DOUBTED_TURNS = 40, 4
+#: Fewer measurements than this can't show that a model is useless, either: until then they go where a gain
+#: would be likely if it were right, but for the draws and as many steps beside the fastest (chosen: where few
+#: configurations are fast, a space looks like noise for longest, and drawing more is worth least).
+_DECIDED = 40
 #: So many measurements in a row without a gain of this part are a stall: half of the next ones then go where
 #: the model knows least, and beside the ``_NEAR`` fastest, whatever it predicts there (chosen).
 _STALL, _GAIN, _NEAR = 8, 0.005, 3
@@ -64,7 +63,7 @@ class _RegressionSearch(Search):
         self._space = request.space
         self._generator = np.random.default_rng(request.seed)
         self._model = TimeModel(request.space.features, request.seed)
-        order = random_draws(len(request.space), request.seed)
+        order = random_draws(request.space, request.seed)
         self._without_model = Untrusting(request.space, self._generator, order)
         self._intervals = Intervals()
         self._judged: HeldOut | None = None
@@ -115,10 +114,10 @@ class _RegressionSearch(Search):
         if trust is Trust.CLEAR:
             return self._predicted(history, training, busy, Phase.CONFIRM)
         doubtful = trust is Trust.SOME or self._is_undecided(training)
-        if doubtful and turn % _DOUBTED_TURNS:
+        if doubtful and turn % _DRAW_EVERY != _DRAW_EVERY // 2 - 1:
             phase = Phase.CONFIRM if trust is Trust.SOME else Phase.EXPLORE
             return self._predicted(history, training, busy, phase)
-        if self._seeds_left > 0 and (not doubtful or turn % (2 * _DOUBTED_TURNS) == 0):
+        if self._seeds_left > 0 and not doubtful:
             self._seeds_left -= 1
             return _proposed(self._without_model.draw(busy), Phase.SEED)
         # A step beside the best, in turns with a look elsewhere; neither asks the model.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rpl_codeobject.comparing.abi import abi_differences
 from rpl_codeobject.comparing.difference import AbiDiff, Difference, Severity
 from rpl_codeobject.comparing.resources import resource_differences, same_launch
-from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf, unknown_occupancy
+from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,15 +26,17 @@ def compare_code_objects(
     *,
     kernel: str | None = None,
     launch: LaunchAssumption | None = None,
-    occupancy_of: OccupancyOf = unknown_occupancy,
+    architecture_of: ArchitectureOf = lambda _: None,
 ) -> AbiDiff:
-    """Differences of ``after`` against ``before``; ``kernel`` limits the comparison to one name or symbol."""
+    """Differences of ``after`` against ``before``; ``kernel`` limits the comparison to one name or symbol.
+
+    ``architecture_of`` knows the limits from which occupancies are counted.
+    """
     old, new = _by_key(before, kernel), _by_key(after, kernel)
     launches = {
         key: same_launch(old[key], new[key], _architecture(key), launch or LaunchAssumption())
         for key in sorted(old.keys() & new.keys())
     }
-    occupancies = occupancy_of([one for pair in launches.values() for one in pair])
     differences: list[Difference] = []
     unknown: list[str] = []
     for key in sorted(old.keys() | new.keys()):
@@ -42,7 +44,7 @@ def compare_code_objects(
             differences.append(_one_sided(key, old.get(key)))
             continue
         differences += abi_differences(old[key], new[key])
-        resources = resource_differences(launches[key], occupancies)
+        resources = resource_differences(launches[key], architecture_of(_architecture(key)))
         differences += resources.differences
         unknown += resources.unknown
     differences.sort(key=lambda d: _ORDER.index(d.severity))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_codeobject.comparing.difference import Difference, Severity
+from rpl_codeobject.occupancy import compiled_occupancy
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rpl_codeobject.occupancy import CodeOccupancy, LaunchAssumption, LaunchedKernel
+    from rpl_codeobject.occupancy import LaunchAssumption, LaunchedKernel
     from rpl_codeobject.values import Kernel
+    from rpl_core.model.architecture import Architecture
 
 _COSTS = {
     "lds_bytes": "more LDS per workgroup",
@@ -46,7 +46,7 @@ def same_launch(
 
 
 def resource_differences(
-    launches: tuple[LaunchedKernel, LaunchedKernel], occupancies: Mapping[LaunchedKernel, CodeOccupancy]
+    launches: tuple[LaunchedKernel, LaunchedKernel], architecture: Architecture | None
 ) -> ResourceDifferences:
     """Regressions and plain changes between two builds of one kernel, both in the same launch."""
     before, after = (launched.kernel for launched in launches)
@@ -69,7 +69,7 @@ def resource_differences(
             )
     if after.max_workgroup_size > before.max_workgroup_size:
         differences.append(_larger_workgroups(before, after))
-    _compare_occupancy(launches, occupancies, differences, unknown)
+    _compare_occupancy(launches, architecture, differences, unknown)
     return ResourceDifferences(tuple(differences), tuple(unknown))
 
 
@@ -86,12 +86,12 @@ def _larger_workgroups(before: Kernel, after: Kernel) -> Difference:
 
 def _compare_occupancy(
     launches: tuple[LaunchedKernel, LaunchedKernel],
-    occupancies: Mapping[LaunchedKernel, CodeOccupancy],
+    architecture: Architecture | None,
     differences: list[Difference],
     unknown: list[str],
 ) -> None:
     symbol, size = launches[0].kernel.symbol, launches[0].workgroup_size
-    old, new = (occupancies[launched] for launched in launches)
+    old, new = (compiled_occupancy(launched, architecture) for launched in launches)
     for side in (old, new):
         if side.waves_per_simd is None:
             unknown.append(f"{symbol}: occupancy: {side.reason}")

@@ -15,6 +15,7 @@ from rpl_codeobject.reading.bundles import (
 from rpl_codeobject.reading.compressed_bundle import COMPRESSED_MAGIC
 from rpl_codeobject.reading.elf_file import device_code_object, host_fatbin, is_device_elf
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
+from rpl_core.files.bounded import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,9 +37,7 @@ def read_code_objects(path: Path) -> tuple[CodeObject, ...]:
         raise BadDataError(f"{path} is no regular file", next_step="name a .hsaco or an executable")
     if not path.is_file():
         raise MissingError(f"no file at {path}", next_step="check the path")
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise BadDataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GiB, so it is not read")
-    return code_objects_from(path.read_bytes(), str(path))
+    return code_objects_from(read_regular(path, MAX_FILE_BYTES), str(path))
 
 
 def code_objects_from(data: bytes, where: str) -> tuple[CodeObject, ...]:

@@ -32,7 +32,11 @@ from rpl_core.cli.session import session_of
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="DIR", help="Find steps over a folder of runs."
 )
-@click.option("--interleaved", is_flag=True, help="Measure --base and --new in pairs of random order.")
+@click.option(
+    "--interleaved",
+    is_flag=True,
+    help="Measure --base and --new in pairs of random order, as those two mean.",
+)
 @click.option("--base", "base_command", metavar="CMD", help="Command line of the old version.")
 @click.option("--new", "new_command", metavar="CMD", help="Command line of the new version.")
 @click.option("--pairs", type=int, default=30, show_default=True, help="Most pairs to measure.")
@@ -69,6 +73,6 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
     settings = compare_command.CompareSettings.of(session, flags)
     if settings.history is not None:
         return compare_command.history(session, base, settings.history, settings)
-    if settings.interleaved:
+    if settings.interleaved or settings.base_command or settings.new_command:
         return compare_command.interleaved(session, base, settings)
     return compare_command.recordings(session, base, new, settings)

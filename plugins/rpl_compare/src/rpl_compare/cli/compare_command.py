@@ -63,15 +63,12 @@ def recordings(session: Session, base: Path | None, new: Path | None, settings: 
     from rpl_compare.comparison.manifest import is_comparison_directory
     from rpl_compare.comparison.side import load_side, range_of_sides
 
-    measured = {
-        "--base": settings.base_command,
-        "--new": settings.new_command,
-        "--total-time": settings.total_time,
-    }
-    _refuse(measured, because="only --interleaved measures")
+    _refuse({"--total-time": settings.total_time}, because="only --interleaved measures")
     if base is None:
         raise UsageError(
-            "nothing to compare", next_step="name two recordings: `rpl compare BASE NEW`, see --help"
+            "nothing to compare",
+            next_step='measure two versions with `rpl compare --base "./app_old 100" --new "./app_new 100"`, '
+            "or name two recordings: `rpl compare BASE NEW`",
         )
     request = _request(settings)
     readers = session.host.catalog.readers().contributions
@@ -114,7 +111,7 @@ def interleaved(session: Session, base: Path | None, settings: CompareSettings) 
     _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
     if base is not None or not (settings.base_command and settings.new_command):
         raise UsageError(
-            "--interleaved takes two commands and no recordings",
+            "--base and --new take one command each, and there are no recordings beside them",
             next_step='`rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"`',
         )
     base_command = application_command((settings.base_command,))

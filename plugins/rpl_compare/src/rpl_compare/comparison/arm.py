@@ -10,6 +10,7 @@ from rpl_compare.comparison.side import RunFacts, Side, observe_pass
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.collector import CollectionPlan, CollectRequest
 from rpl_core.profiling.session import ProfileSession
+from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.writer import RunDirectory
 from rpl_core.values import frozen
 
@@ -40,11 +41,18 @@ class ArmSettings:
 class Arm:
     """Context manager around one run directory; leaving it closes the directory truthfully.
 
-    ``label`` is "base" or "new". Nothing is planned in the manifest before its turn comes.
+    ``label`` is "base" or "new". Nothing is planned in the manifest before its turn comes. A directory that
+    holds runs of this side already is gone on with; ``counted`` are the runs of complete pairs in it.
     """
 
     def __init__(
-        self, label: str, command: tuple[str, ...], directory: Path, most_runs: int, settings: ArmSettings
+        self,
+        label: str,
+        command: tuple[str, ...],
+        directory: Path,
+        most_runs: int,
+        settings: ArmSettings,
+        counted: tuple[str, ...] = (),
     ) -> None:
         self.label = label
         self._command = command
@@ -56,11 +64,12 @@ class Arm:
             time_limit_s=settings.time_limit_s,
         )
         self._plan = settings.collector.plan(request)
-        self._run = self._create(directory)
+        self._run = RunDirectory.reopen(directory) if is_run_directory(directory) else self._create(directory)
         self._session = ProfileSession(
             self._run, settings.collector, settings.host.relay, settings.log, self._say
         )
-        self._taken = 0
+        self._taken = len(self._run.manifest.passes)
+        self._counted = list(counted)
         self._observed: list[tuple[RunObservation, RunFacts]] = []
 
     def _create(self, directory: Path) -> RunDirectory:
@@ -112,14 +121,19 @@ class Arm:
             raise self._session.failure
         return planned.name
 
+    def count(self, name: str) -> None:
+        """The run ``name`` is one of a complete pair."""
+        self._counted.append(name)
+
     def side(self) -> Side:
-        """All runs so far. Each is read once, when it is first asked for."""
+        """All runs that count so far. Each is read once, when it is first asked for."""
         readers = self._settings.host.catalog.readers().contributions
-        for entry in self._run.manifest.passes[len(self._observed) :]:
+        entries = {entry.name: entry for entry in self._run.manifest.passes}
+        for name in self._counted[len(self._observed) :]:
             self._observed.append(
                 observe_pass(
                     self._run.path,
-                    entry,
+                    entries[name],
                     readers,
                     self._settings.statistic,
                     include_copies=self._settings.trace_dependencies,

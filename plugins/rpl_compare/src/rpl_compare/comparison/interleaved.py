@@ -11,17 +11,33 @@ import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from rpl_compare.comparison.arm import Arm, ArmSettings
-from rpl_compare.comparison.manifest import FOLDERS, WARM_UP, WARM_UP_FOLDERS, ComparisonLog
+from rpl_compare.comparison.manifest import (
+    FOLDERS,
+    WARM_UP,
+    WARM_UP_FOLDERS,
+    ComparisonLog,
+    complete_pairs,
+    repeated_pairs,
+)
 from rpl_compare.comparison.model import Statistic
 from rpl_compare.contract import Observation
 from rpl_compare.statistics.pair_order import new_first
 from rpl_compare.statistics.sequential import LOOKS
-from rpl_core.errors import InterruptedRunError, NoVerdictError, RplError, UsageError
+from rpl_core.errors import (
+    ApplicationError,
+    BadDataError,
+    InterruptedRunError,
+    NoVerdictError,
+    RplError,
+    UsageError,
+)
+from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.run_directory.reader import load_manifest
 from rpl_core.run_directory.writer import make_empty
 from rpl_core.values import frozen
 
@@ -33,11 +49,15 @@ if TYPE_CHECKING:
 
 #: Asked at each look with the pairs so far; true ends the measurement.
 Decided = Callable[["Side", "Side"], bool]
+_SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")
+#: Of one measurement: pairs that interruptions hit and that are measured again. Who kills whatever looks bad
+#: chooses among so many (docs/reference/statistics.md, rule 3, says what that is worth); complete pairs stay.
+MOST_REPEATED_PAIRS = 1
 
 
 @frozen
 class MeasureRequest:
-    """What to measure. ``directory`` must not hold anything yet; times are seconds.
+    """What to measure. ``directory`` must not hold anything yet, unless it is ``opened``; times are seconds.
 
     ``seed`` is what the order of the pairs is drawn from. ``own_looks`` take the place of the usual ones; the
     last one is at ``most_pairs``.
@@ -54,6 +74,7 @@ class MeasureRequest:
     seed: int = attrs.field(factory=lambda: secrets.randbits(32))
     own_looks: tuple[int, ...] = ()
     warm_up: bool = True  # not where both programs have just run
+    opened: bool = False  # by ``open_pairs``: ``directory`` holds this very measurement, as far as it came
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -77,6 +98,12 @@ class MeasuredPairs:
         return len(self.base.runs)
 
 
+def open_pairs(request: MeasureRequest) -> None:
+    """Write the measurement down before anything of it runs, so that it can go on whenever it was begun."""
+    make_empty(request.directory)
+    ComparisonLog.create(request.directory, request.base, request.new, request.looks, seed=request.seed)
+
+
 def measure_pairs(
     request: MeasureRequest,
     *,
@@ -90,13 +117,20 @@ def measure_pairs(
 
     A failing run ends it with that run's error; Ctrl-C raises ``InterruptedRunError``. The comparison
     directory then says so and keeps what finished: complete pairs can be judged later.
+
+    A measurement that was ``opened`` goes on where it stopped: complete pairs count, whatever they say, and
+    the one that was under way is measured again, ``MOST_REPEATED_PAIRS`` times at most. Both programs are
+    warmed up again. Raises ``BadDataError`` where its directory is not as it was left.
     """
     if request.most_pairs < 1:
         raise UsageError(f"at least one pair is needed, not {request.most_pairs}")
-    make_empty(request.directory)
-    record = ComparisonLog.create(
-        request.directory, request.base, request.new, request.looks, seed=request.seed
-    )
+    if not request.opened:
+        open_pairs(request)
+    record = ComparisonLog.reopen(request.directory)
+    if (record.manifest.seed, record.manifest.looks) != (request.seed, request.looks):
+        raise BadDataError(
+            f"{request.directory} holds another measurement", next_step="measure into a new directory"
+        )
     settings = ArmSettings(
         collector=collector,
         host=host,
@@ -135,28 +169,64 @@ class _Measurement:
 
     def run(self) -> MeasuredPairs:
         commands = {"base": self._request.base, "new": self._request.new}
-        if self._request.warm_up:
+        goes_on = bool(self._record.manifest.observations)
+        self._note_what_was_struck()
+        done = len(complete_pairs(self._record.manifest))
+        if self._request.warm_up or goes_on:
             for label, command in commands.items():
                 self._warm_up(label, command)
         with (
             self._arm("base", commands["base"]) as base,
             self._arm("new", commands["new"]) as new,
         ):
-            out_of_time = self._take_pairs(base, new)
+            out_of_time = self._take_pairs(base, new, done)
             return MeasuredPairs(base.side(), new.side(), self._request.looks, out_of_time)
 
     def _arm(self, label: str, command: tuple[str, ...]) -> Arm:
         directory = self._request.directory / FOLDERS[label]
-        return Arm(label, command, directory, self._request.most_pairs, self._settings)
+        counted = tuple(pair[label] for pair in complete_pairs(self._record.manifest))
+        most = self._request.most_pairs + MOST_REPEATED_PAIRS
+        return Arm(label, command, directory, most, self._settings, counted)
+
+    def _note_what_was_struck(self) -> None:
+        """Runs that began and are not written down belong to the pair that was under way.
+
+        A candidate that failed by itself has failed; only what an interruption hit is measured again.
+        """
+        pair = len(complete_pairs(self._record.manifest))
+        told = {(one.side, one.run) for one in self._record.manifest.observations if one.pair >= 0}
+        for label in _SIDES:
+            directory = self._request.directory / FOLDERS[label]
+            for entry in load_manifest(directory).passes if is_run_directory(directory) else ():
+                if (label, entry.name) not in told:
+                    complete = entry.state == "complete"
+                    self._record.add(Observation(pair=pair, side=label, run=entry.name, complete=complete))
+                if label == "new" and entry.state == "failed" and entry.exit_status:
+                    raise ApplicationError(f"it failed before the interruption: {entry.error}")
+        manifest = self._record.manifest
+        under_way = any(one.pair == len(complete_pairs(manifest)) for one in manifest.observations)
+        if repeated_pairs(manifest) + under_way > MOST_REPEATED_PAIRS:
+            raise NoVerdictError(
+                "another interruption hit a pair under way, and who repeats each one chooses among them",
+                next_step="start a new session",
+            )
 
     def _warm_up(self, label: str, command: tuple[str, ...]) -> None:
         """One run whose times are thrown away: caches, clocks and code objects are cold in it."""
-        with Arm(label, command, self._request.directory / WARM_UP_FOLDERS[label], 1, self._settings) as arm:
+        directory, again = self._request.directory / WARM_UP_FOLDERS[label], 2
+        while directory.exists():
+            directory = self._request.directory / f"{WARM_UP_FOLDERS[label]}-again{again}"
+            again += 1
+        with Arm(label, command, directory, 1, self._settings) as arm:
             self._observe(arm, WARM_UP)
 
-    def _take_pairs(self, base: Arm, new: Arm) -> bool:
-        """True when the total time ended it."""
+    def _take_pairs(self, base: Arm, new: Arm, done: int) -> bool:
+        """Those behind the first ``done``; true when the total time ended it."""
+        if done in self._request.looks and self._decided(base.side(), new.side()):
+            return False
         for pair, swapped in enumerate(new_first(self._request.seed, self._request.most_pairs)):
+            if pair < done:
+                continue
             if self._is_out_of_time():
                 if pair == 0:
                     raise NoVerdictError(
@@ -164,16 +234,19 @@ class _Measurement:
                         next_step="raise --total-time",
                     )
                 return True
-            for arm in (new, base) if swapped else (base, new):
-                self._observe(arm, pair)
+            arms = (new, base) if swapped else (base, new)
+            names = [self._observe(arm, pair) for arm in arms]
+            for arm, name in zip(arms, names, strict=True):
+                arm.count(name)
             if pair + 1 in self._request.looks and self._decided(base.side(), new.side()):
                 break
         return False
 
-    def _observe(self, arm: Arm, pair: int) -> None:
+    def _observe(self, arm: Arm, pair: int) -> str:
         name = None
         try:
             name = arm.run_next()
+            return name
         finally:
             observation = Observation(
                 pair=pair, side=arm.label, run=name or arm.last_name, complete=name is not None

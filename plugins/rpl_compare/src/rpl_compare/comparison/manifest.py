@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from rpl_compare.contract import ComparisonManifest, Observation
 from rpl_core import __version__
 from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import read_regular, refuse_countless
 from rpl_core.text.safety import encodable
 
 FILE_NAME = "comparison.json"
@@ -53,6 +56,14 @@ class ComparisonLog:
         log._save()
         return log
 
+    @classmethod
+    def reopen(cls, directory: Path) -> ComparisonLog:
+        """Go on with a comparison that was begun here. Raises ``BadDataError``."""
+        log = cls(directory, read_manifest(directory))
+        log.manifest = log.manifest.model_copy(update={"state": "running", "reason": None})
+        log._save()
+        return log
+
     def add(self, observation: Observation) -> None:
         """Note one finished or failed run."""
         observations = (*self.manifest.observations, observation)
@@ -69,6 +80,24 @@ class ComparisonLog:
         write_atomic(self.directory / FILE_NAME, self.manifest.model_dump_json(indent=2) + "\n")
 
 
+def complete_pairs(manifest: ComparisonManifest) -> tuple[Mapping[str, str], ...]:
+    """Names of the runs of each complete pair, by side, in order. The last run of a side counts."""
+    pairs: dict[int, dict[str, str]] = {}
+    for observation in manifest.observations:
+        if observation.pair >= 0 and observation.complete:
+            pairs.setdefault(observation.pair, {})[observation.side] = observation.run
+    return tuple(pairs[pair] for pair in sorted(pairs) if len(pairs[pair]) == len(FOLDERS))
+
+
+def repeated_pairs(manifest: ComparisonManifest) -> int:
+    """How often a pair was begun again because an interruption hit it."""
+    begun = Counter((one.pair, one.side) for one in manifest.observations if one.pair >= 0)
+    attempts: dict[int, int] = {}
+    for (pair, _), times in begun.items():
+        attempts[pair] = max(attempts.get(pair, 0), times)
+    return sum(times - 1 for times in attempts.values())
+
+
 def is_comparison_directory(path: Path) -> bool:
     return (path / FILE_NAME).is_file()
 
@@ -76,10 +105,10 @@ def is_comparison_directory(path: Path) -> bool:
 def read_manifest(directory: Path) -> ComparisonManifest:
     """The manifest of ``directory``; it is data from elsewhere. Raises ``BadDataError``."""
     path = directory / FILE_NAME
-    if path.stat().st_size > _MAX_BYTES:
-        raise BadDataError(f"{path} is larger than 16 MiB: not a manifest that rpl writes")
+    content = read_regular(path, _MAX_BYTES)
+    refuse_countless(content, path)
     try:
-        return ComparisonManifest.model_validate_json(path.read_bytes())
+        return ComparisonManifest.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the document"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.compare import CompareRequest, Comparison, compare_pairs
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.judging import decide
-from rpl_compare.comparison.manifest import FOLDERS, read_manifest
+from rpl_compare.comparison.manifest import FOLDERS, complete_pairs, read_manifest
 from rpl_compare.comparison.model import Outcome, Statistic, Verdict
 from rpl_compare.comparison.side import Side, observe_pass
 from rpl_compare.statistics.signed_rank import fewest_pairs
@@ -23,7 +23,6 @@ from rpl_core.run_directory.reader import load_manifest
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import CompareRule, Judged
-    from rpl_compare.contract import ComparisonManifest
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
@@ -105,7 +104,7 @@ def stored_sides(
 ) -> tuple[Side, Side]:
     """Base and new of a directory of pairs, read from recordings. Raises ``NoVerdictError`` without pairs."""
     manifest = read_manifest(directory)
-    pairs = _complete_pairs(manifest)
+    pairs = complete_pairs(manifest)
     if not pairs:
         raise NoVerdictError(
             f"{directory} holds no complete pair", cause=manifest.reason, next_step="measure again"
@@ -115,15 +114,6 @@ def stored_sides(
         for label, folder in FOLDERS.items()
     )
     return base, new
-
-
-def _complete_pairs(manifest: ComparisonManifest) -> list[Mapping[str, str]]:
-    """Names of the runs of each complete pair, by side, in order."""
-    pairs: dict[int, dict[str, str]] = {}
-    for observation in manifest.observations:
-        if observation.pair >= 0 and observation.complete:
-            pairs.setdefault(observation.pair, {})[observation.side] = observation.run
-    return [pairs[pair] for pair in sorted(pairs) if len(pairs[pair]) == len(FOLDERS)]
 
 
 def _side(label: str, directory: Path, names: Sequence[str], readers: Readers, statistic: Statistic) -> Side:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rpl_analysis.execution_graph.build import measure_path
 from rpl_analysis.runtime.grouping import group_durations, group_sums, number_names, usable_rows
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.model import ItemKey, KernelObservation, Kind, RunObservation, Sample, Statistic
 from rpl_compare.statistics.robust import median
 
@@ -104,7 +105,8 @@ def _kernel_sample(runs: Sequence[RunObservation], name: str, whole_ns: float) -
     damaged = sum(kernel.damaged for kernel in seen)
     problem = _problem(values, len(runs))
     if damaged:
-        problem = f"{damaged} of its dispatches end before they begin, so its time is not known"
+        ends = counted(damaged, "of its dispatches ends", "of its dispatches end")
+        problem = f"{ends} before the begin, so its time is not known"
     return Sample(
         values,
         launches=sum(kernel.launches for kernel in seen) / len(seen),

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import counted
+from rpl_analysis.text.figures import counted, duration_ns, one_unit
 from rpl_compare.comparison.naming import item_name, kernel_names, one_line
 from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.text.safety import shorten
@@ -35,7 +35,14 @@ _RIGHT = _COLUMNS[1:-1]
 def compare_text(document: CompareDocument, form: str = "short") -> str:
     """The whole comparison, ending with a line feed; ``form`` is that of kernel names."""
     names = document_names((*document.kernels, *document.only_base, *document.only_new), form)
-    tables = (_table(document, names), *_one_sided(document, names))
+    medians = [
+        side.median_ns
+        for item in (*document.application, *document.kernels)
+        for side in (item.base, item.new)
+    ]
+    one_sided = (kernel.median_ns for kernel in (*document.only_base, *document.only_new))
+    with one_unit(*medians, *one_sided):
+        tables = (_table(document, names), *_one_sided(document, names))
     return "\n".join([*_head(document), "", *tables, "", *answer_lines(document)]) + "\n"
 
 
@@ -70,14 +77,15 @@ def _table(document: CompareDocument, names: dict[str, str]) -> str:
     shown = [*gated, *others[:_SMALL_SHOWN]]
     text = format_table(_COLUMNS, [_row(item, names) for item in shown], right=_RIGHT)
     left_out = len(others) - len(others[:_SMALL_SHOWN])
-    return text if not left_out else f"{text}\n({left_out} more items that do not decide: see --json)"
+    more = counted(left_out, "more item that does", "more items that do")
+    return text if not left_out else f"{text}\n({more} not decide: see --json)"
 
 
 def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
     return (
         ("" if item.gated else "  ") + label(item, names),
-        _time(item.base.median_ns),
-        _time(item.new.median_ns),
+        duration_ns(item.base.median_ns),
+        duration_ns(item.new.median_ns),
         _change(item.change),
         f"{_change(_minus_one(item.ratio_low))} .. {_change(_minus_one(item.ratio_high))}"
         if item.ratio_low is not None
@@ -96,15 +104,6 @@ def label(item: ItemPart | HistoryItem, names: dict[str, str]) -> str:
 def document_names(kernels: Iterable[_Named], form: str) -> dict[str, str]:
     """How all kernels of a document are called, by recorded name."""
     return kernel_names((kernel.name for kernel in kernels), form)
-
-
-def _time(nanoseconds: float | None) -> str:
-    if nanoseconds is None:
-        return "-"
-    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        if nanoseconds >= limit:
-            return f"{nanoseconds / limit:.4g} {unit}"
-    return f"{nanoseconds:.4g} ns"
 
 
 def _minus_one(ratio: float | None) -> float | None:
@@ -129,7 +128,7 @@ def _one_sided(document: CompareDocument, names: dict[str, str]) -> Iterator[str
 
 def _one_sided_row(kernel: OneSidedKernel, name: str) -> Sequence[str]:
     share = "-" if kernel.share is None else f"{kernel.share:.1%}"
-    return name, _time(kernel.median_ns), f"{kernel.launches:g}", share
+    return name, duration_ns(kernel.median_ns), f"{kernel.launches:g}", share
 
 
 _ANSWERS = {
@@ -184,7 +183,10 @@ def history_text(document: HistoryDocument, form: str = "short") -> str:
     """Steps of all items with one, then the answer; ends with a line feed."""
     items = [*document.application, *document.kernels]
     names = document_names(document.kernels, form)
-    rows = [row for item in items for row in _history_rows(item, names)]
+    with one_unit(
+        *(time for item in items for step in item.steps for time in (step.before_ns, step.after_ns))
+    ):
+        rows = [row for item in items for row in _history_rows(item, names)]
     columns = ("", "at entry", "before", "after", "change", "entries", "")
     table = format_table(columns, rows, right=columns[2:-1]) if rows else "no step in any item"
     first, last = document.entries[0].name, document.entries[-1].name
@@ -200,8 +202,8 @@ def _history_rows(item: HistoryItem, names: dict[str, str]) -> Iterator[Sequence
         yield (
             label(item, names),
             shorten(one_line(step.entry), 40),
-            _time(step.before_ns),
-            _time(step.after_ns),
+            duration_ns(step.before_ns),
+            duration_ns(step.after_ns),
             _change(step.change),
             f"{step.entries_before}+{step.entries_after}",
             "" if step.confirmed else "one entry only",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import read_regular, refuse_countless
 from rpl_core.interfaces.reader import InputSet, Reader
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ SUFFIX = "_instruction_heat.json"
 #: Key of the kernels in ``Trace.extras``.
 EXTRA = "instruction_heat"
 _LARGEST_BYTES = 64 << 20
-#: Read, a value takes some 200 bytes however short it is; those of heat have names.
-_BYTES_OF_A_VALUE, _ALWAYS = 8, 1 << 16
 
 
 class HeatReader(Reader):
@@ -40,11 +39,8 @@ class HeatReader(Reader):
         from rpl_emu.heat.contract import HeatFile
 
         (path,) = inputs.paths
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise BadDataError(f"{path} has more than {_LARGEST_BYTES} bytes", next_step="profile again")
-        read = path.read_bytes()
-        if read.count(b",") > max(_ALWAYS, len(read) // _BYTES_OF_A_VALUE):
-            raise BadDataError(f"{path}: countless tiny values", next_step="profile again")
+        read = read_regular(path, _LARGEST_BYTES)
+        refuse_countless(read, path)
         try:
             content = HeatFile.model_validate_json(read)
         except ValidationError as error:

@@ -15,6 +15,7 @@ from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import ARTIFACTS
+from rpl_core.text.secrets import masked_words
 from rpl_emu.programs.device import DEVICE
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
     from rpl_emu.heat.count import write_heat
     from rpl_emu.heat.reader import SUFFIX
 
-    command = shlex.join(planned.command)
+    command = shlex.join(masked_words(planned.command))
     files = []
     for pid, work in by_process.items():
         path = folder / f"{pid}_results.db"
@@ -169,7 +170,7 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
         if planned.role is TraceRole.TIMING:
             files.append(folder / f"{pid}{SUFFIX}")
             try:
-                write_heat(files[-1], work.launches, planned.command)
+                write_heat(files[-1], work.launches, masked_words(planned.command))
             except OSError as error:
                 raise storage_error(files[-1], error) from error
     return files

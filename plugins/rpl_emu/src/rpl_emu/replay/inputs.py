@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_vmreplay.interfaces.replayer import (
     Failure,
+    Finding,
     InputAnswer,
     InputsResult,
     LaunchEnd,
@@ -46,14 +47,23 @@ def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
         words += ["--memory-limit", str(_MOST_MEMORY_BYTES)]
         if request.time_limit_s is not None:
             words += ["--timeout", str(request.time_limit_s)]
-        documents = _call(words, request.time_limit_s)
+        documents, broke = _call(words, request.time_limit_s)
         answers = [one for one in documents if "input" in one]
         last = next((one for one in documents if "done" in one), None)
-        if last is None and not answers:
-            return InputsResult(failure=Failure(ReplayError.TIME_LIMIT, "no input was compared in time"))
+        failure = None
+        if broke is not None:
+            name = request.inputs[len(answers)].name if len(answers) < len(request.inputs) else "the last one"
+            failure = Failure(
+                ReplayError.UNSUPPORTED,
+                f"{broke.fact}, at this input: {name}",
+                cause=broke.cause,
+                next_step="nothing is known of the inputs behind it; please report the emulator's defect",
+            )
+        elif last is None and not answers:
+            failure = Failure(ReplayError.TIME_LIMIT, "no input was compared in time")
         reached = {"instructions": 0, "of": 0} if last is None else last["b_unreached"]
         return InputsResult(
-            tuple(_answer(one, folder) for one in answers), reached["instructions"], reached["of"]
+            tuple(_answer(one, folder) for one in answers), reached["instructions"], reached["of"], failure
         )
 
 
@@ -99,8 +109,8 @@ def _lines(inputs: Sequence[LaunchInput], folder: Path) -> Iterator[str]:
             yield "twice\n"
 
 
-def _call(words: Sequence[str], seconds: float | None) -> list[Any]:
-    """The lines that it printed; those before it was stopped count."""
+def _call(words: Sequence[str], seconds: float | None) -> tuple[list[Any], RplError | None]:
+    """The lines that it printed, and how it broke off, if it was not the time that ended it."""
     from rpl_emu.native_program import command_of
 
     command = command_of(words)
@@ -116,15 +126,19 @@ def _call(words: Sequence[str], seconds: float | None) -> list[Any]:
     except subprocess.TimeoutExpired as late:
         printed = (late.stdout or b"").decode("utf-8", "replace")
         status, said = 0, ""
-    lines = printed[: printed.rfind("\n") + 1].splitlines()
-    if status == 0 or lines:
-        return [json.loads(line) for line in lines]
+    lines = [json.loads(line) for line in printed[: printed.rfind("\n") + 1].splitlines()]
+    if status == 0:
+        return lines, None
     fact = next((line.removeprefix("rpl-emu: ") for line in said.splitlines() if line), "it said nothing")
-    if status == 69:
+    if not lines and status == 69:
         raise MissingError(fact)
-    if status in (64, 65, 124):
+    if not lines and status in (64, 65, 124):
         raise BadDataError(fact)
-    raise RplError(f"the emulator ended with status {status}", cause=fact)
+    how = f"signal {-status}" if status < 0 else f"status {status}"
+    broke = RplError(f"the emulator ended with {how}", cause=fact)
+    if not lines:
+        raise broke
+    return lines, broke
 
 
 def _answer(told: Any, folder: Path) -> InputAnswer:
@@ -148,9 +162,15 @@ def _answer(told: Any, folder: Path) -> InputAnswer:
     )
 
 
-def _end(told: Any) -> LaunchEnd:
-    from rpl_emu.replay.replayer import finding
+def finding(told: Any) -> Finding:
+    other = f" and {told['other']}" if told["other"] != told["at"] else ""
+    group = ", ".join(map(str, told["group"]))
+    return Finding(
+        told["kind"], f"{told['kind']} at {told['at']}{other}, workgroup ({group}), {told['times']} times"
+    )
 
+
+def _end(told: Any) -> LaunchEnd:
     found = tuple(map(finding, told["findings"]))
     return LaunchEnd(told["outcome"], told["reason"], found, told["instructions"])
 

@@ -15,7 +15,6 @@ from rpl_core.model.origin import Origin
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
-    Finding,
     InputsResult,
     KeptVariable,
     MemoryRange,
@@ -111,6 +110,7 @@ class EmulatedReplayer(Replayer):
     def _result(
         self, memory: PlainMemory, request: ReplayRequest, told: Any, folder: Path, begin: int
     ) -> ReplayResult:
+        from rpl_emu.replay.inputs import finding
         from rpl_emu.replay.plan_file import read_changes
         from rpl_vmreplay.capture.plain_memory import reproduction
 
@@ -188,14 +188,6 @@ def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     if seconds is not None:
         words += ["--timeout", str(seconds)]
     return call(words, seconds=seconds)
-
-
-def finding(told: Any) -> Finding:
-    other = f" and {told['other']}" if told["other"] != told["at"] else ""
-    group = ", ".join(map(str, told["group"]))
-    return Finding(
-        told["kind"], f"{told['kind']} at {told['at']}{other}, workgroup ({group}), {told['times']} times"
-    )
 
 
 def _failure(kind: ReplayError, error: MissingError | BadDataError) -> Failure:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 from rpl_llm_unroll.asking.exchange import Exchange, parse_exchange
 
@@ -50,10 +51,8 @@ def read_exchanges(path: Path) -> tuple[Exchange, ...]:
 
 
 def _read(path: Path, *, torn_line_is_error: bool) -> tuple[Exchange, ...]:
-    if path.stat().st_size > _MAX_FILE_BYTES:
-        raise BadDataError(f"{path} is larger than {_MAX_FILE_BYTES >> 20} MiB")
     try:
-        lines = path.read_bytes().decode("ascii").split("\n")
+        lines = read_regular(path, _MAX_FILE_BYTES).decode("ascii").split("\n")
     except UnicodeDecodeError:
         raise BadDataError(f"{path} holds no recorded exchanges: it is not ASCII") from None
     last = len(lines) - 1  # behind the last line feed: empty, or torn

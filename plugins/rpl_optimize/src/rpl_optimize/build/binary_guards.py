@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import counted
 from rpl_codeobject.comparing.difference import Severity
 from rpl_codeobject.instructions.isa_diff import IsaVerdict
 from rpl_optimize.interfaces.transformation import GuardVerdict
@@ -55,7 +56,7 @@ def binary_guards(
 
 
 def _compared(diff: AbiDiff) -> GuardVerdict:
-    reason = f"{diff.compared} kernels are in both builds"
+    reason = f"{counted(diff.compared, 'kernel is', 'kernels are')} in both builds"
     return GuardVerdict("binary-kernels", diff.compared > 0, reason)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rpl_optimize.interfaces.transformation import GuardVerdict
+    from rpl_optimize.running.program_word import Program
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Linkers name what is missing without the word "error": GNU ld, gold.
@@ -42,7 +43,13 @@ _PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):\d+(?::\d+)?:\s")
 
 
 class TextBuilder(Builder):
-    """A builder that takes the same steps for the user's own text and for a candidate."""
+    """A builder that takes the same steps for the user's own text and for a candidate.
+
+    It puts the built program into the user's command, where their own stands.
+    """
+
+    command: tuple[str, ...]
+    program: Program
 
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
         return self._built(text, None, directory)
@@ -53,6 +60,9 @@ class TextBuilder(Builder):
     @abstractmethod
     def _built(self, text: bytes, original: bytes | None, directory: Path) -> Build | BuildFailure:
         """Build ``text``; ``original`` is the user's where ``text`` is a candidate."""
+
+    def command_for(self, build: Build) -> tuple[str, ...]:
+        return self.program.replaced(self.command, build.binary)
 
 
 class FirstError:

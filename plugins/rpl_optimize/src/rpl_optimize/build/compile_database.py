@@ -5,7 +5,6 @@ Format: clang's "JSON Compilation Database Format Specification".
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from itertools import pairwise
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.values import frozen
 
 NAME = "compile_commands.json"
@@ -55,19 +55,12 @@ def read_database(path: Path) -> tuple[Entry, ...]:
     Raises ``MissingError`` without the file, ``BadDataError`` for what is no compile database.
     """
     path = (path / NAME if path.is_dir() else path).absolute()
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise BadDataError(f"{path} is larger than {_MAX_BYTES >> 20} MiB, so it is not read")
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         raise MissingError(
             f"no compile database at {path}",
             next_step="make one with `cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON` or `bear -- make`",
-        ) from None
-    except OSError as error:
-        raise MissingError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise BadDataError(f"{path} is not JSON ({error})") from None
+        )
+    values = parse_json(read_regular(path, _MAX_BYTES), path)
     if not isinstance(values, list):
         raise BadDataError(f"{path}: a compile database is a list, this is a {type(values).__name__}")
     return tuple(_entry(value, f"{path}, entry {number}", path.parent) for number, value in enumerate(values))

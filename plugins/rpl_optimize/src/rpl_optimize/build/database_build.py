@@ -130,9 +130,6 @@ class DatabaseBuilder(TextBuilder):
         refused = [verdict for verdict in verdicts if not verdict.passed]
         return run.finished(output, next(iter((*refused, *verdicts)), None))
 
-    def command_for(self, build: Build) -> tuple[str, ...]:
-        return self.program.replaced(self.command, build.binary)
-
     def _own_units(self, run: BuildRun) -> tuple[Entry, ...]:
         if self.entry is not None:
             self._units = (self.entry,)

@@ -112,9 +112,6 @@ class OneFileBuilder(TextBuilder):
             except StepFailedError as error:
                 return run.failed(str(error))
 
-    def command_for(self, build: Build) -> tuple[str, ...]:
-        return self.program.replaced(self.command, build.binary)
-
     def compile_command(self, source: Path, target: Path, *more: str) -> tuple[str, ...]:
         """Of one file to an object."""
         # Quoted includes only: a header of the user's must not hide one of the system's.

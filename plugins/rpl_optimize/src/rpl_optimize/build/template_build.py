@@ -123,8 +123,5 @@ class TemplateBuilder(TextBuilder):
             except StepFailedError as error:
                 return run.failed(str(error))
 
-    def command_for(self, build: Build) -> tuple[str, ...]:
-        return self.program.replaced(self.command, build.binary)
-
     def _filled(self, candidate: Path, output: Path) -> tuple[str, ...]:
         return tuple(word.replace(SOURCE, str(candidate)).replace(OUTPUT, str(output)) for word in self.words)

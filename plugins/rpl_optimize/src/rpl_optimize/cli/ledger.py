@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_analysis.text.figures import counted
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _event(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def _print(output: Output, verified: Verification) -> None:
-    output.line(f"chain: {verified.lines} lines, each with the hash of the one before it")
+    output.line(f"chain: {counted(verified.lines, 'line')}, each with the hash of the one before it")
     for verdict in verified.verdicts:
         recorded = verdict.recorded
         state = "; ".join(verdict.differences) or "the same by its evidence"

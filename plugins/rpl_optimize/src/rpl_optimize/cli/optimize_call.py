@@ -12,6 +12,7 @@ import attrs
 import click
 
 from rpl_core.errors import BadDataError, UsageError
+from rpl_core.text.secrets import MASK, is_masked, masked_text, masked_words
 from rpl_core.values import frozen
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 
@@ -65,13 +66,16 @@ def plain_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             return shlex.join(map(str, given))
         return str(given) if isinstance(given, Path) else given
 
-    return {name: value(given) for name, given in flags.items()}
+    plain = {name: value(given) for name, given in flags.items()}
+    if flags.get("keep_command"):
+        return plain
+    return {name: masked_text(given) if isinstance(given, str) else given for name, given in plain.items()}
 
 
 def remembered(call: Call) -> Mapping[str, Any]:
     """What ``--resume`` needs of this call."""
     return {
-        "words": list(call.words),
+        "words": list(call.words if call.flags.get("keep_command") else masked_words(call.words)),
         "flags": plain_flags(call.flags),
         "proposer": call.proposer,
         "suffix": call.suffix,
@@ -88,8 +92,6 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
     """
     from rpl_optimize.session_layout import REQUEST
 
-    if call.words:
-        raise UsageError("--resume goes on with the session's own command", next_step="leave the rest out")
     path = root / REQUEST
     if not path.is_file():
         raise UsageError(f"{root} holds no session", next_step="name a directory that `rpl optimize` made")
@@ -108,11 +110,34 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
             f"the session was started by `{begun.command_name}`",
             next_step=f"{begun.command_name} --resume {shlex.quote(str(root))}",
         )
+    begun = _with_secrets(begun, call.words, root)
     _require_nothing_anew(context)
     anew = {name: call.flags[name] for name in _OF_THIS_CALL}
     if anew["time_budget"] is None:
         anew["time_budget"] = begun.flags["time_budget"]
     return begun, attrs.evolve(begun, flags={**begun.flags, **anew})
+
+
+def _with_secrets(begun: Call, words: tuple[str, ...], root: Path) -> Call:
+    """The call with its command as it was: where secrets were masked, the user says it again."""
+    masked = [name for name, value in begun.flags.items() if isinstance(value, str) and MASK in value]
+    if masked:
+        raise UsageError(
+            f"the session's {', '.join(sorted(masked))} held a secret, which was not kept",
+            next_step="start a new session with --keep-command",
+        )
+    if not is_masked(begun.words):
+        if words:
+            raise UsageError(
+                "--resume goes on with the session's own command", next_step="leave the rest out"
+            )
+        return begun
+    if masked_words(words) != begun.words:
+        raise UsageError(
+            f"the session's command held a secret, which was not kept: {shlex.join(begun.words)}",
+            next_step=f"say it again: {begun.command_name} --resume {shlex.quote(str(root))} -- COMMAND",
+        )
+    return attrs.evolve(begun, words=words)
 
 
 def _parsed(text: str, defaults: Mapping[str, Any], context: click.Context) -> tuple[Call, str]:

@@ -134,6 +134,9 @@ _LOOP = (
     click.option("--in-place", is_flag=True, help="Replace the source; a backup is kept beside it."),
     click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with a session."),
     click.option(
+        "--keep-command", is_flag=True, help="Keep secrets of the command in the session (masked otherwise)."
+    ),
+    click.option(
         "--sign",
         type=click.Path(path_type=Path),
         metavar="KEY",
@@ -216,6 +219,7 @@ class OptimizeSettings:
     auto_approve: bool
     in_place: bool
     resume: Path | None
+    keep_command: bool
     sign: Path | None
     allow_occupancy_loss: bool
     traffic_gate: bool

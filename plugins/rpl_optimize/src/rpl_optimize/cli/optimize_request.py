@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import UsageError
+from rpl_core.errors import RplError, UsageError
+from rpl_core.files.bounded import read_regular
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, METRICS, PROPOSERS, TRANSFORMATIONS
+from rpl_optimize.transform.source_file import MAX_SOURCE_BYTES
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -70,6 +72,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     plugin_values = option_values(session, call.command, call.flags)
     return OptimizeRequest(
         command=command,
+        keep_command=given.keep_command,
         source=path,
         build=BuildRequest(
             command=command,
@@ -139,8 +142,8 @@ def split_source(call: Call) -> tuple[Path | None, tuple[str, ...]]:
 
 def _is_triton(path: Path) -> bool:
     try:
-        return path.suffix == ".py" and _TRITON.search(path.read_bytes()) is not None
-    except OSError:
+        return path.suffix == ".py" and _TRITON.search(read_regular(path, MAX_SOURCE_BYTES)) is not None
+    except RplError:
         return False
 
 

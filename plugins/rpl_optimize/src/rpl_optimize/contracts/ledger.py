@@ -147,6 +147,23 @@ class PlannedData(Part):
     most_runs: int = Field(ge=0)
     run_s: float | None = None  # of one run of the baseline
     padding_bytes: int | None = None  # placement only: by how much the code is shifted
+    directory: str | None = None  # of its pairs, in the session; null: such a measurement is not gone on with
+
+
+class ContinuedData(Part):
+    """A resumed session goes on with what it measured of this very program before it was interrupted.
+
+    ``finished`` measurements count as they are. ``under_way`` is the one that goes on in ``directory``,
+    behind ``pairs`` complete pairs; ``repeated_pairs`` were hit by earlier interruptions.
+    """
+
+    candidate: int
+    finished: tuple[PlannedStage, ...] = ()
+    under_way: PlannedStage | None = None
+    padding_bytes: int | None = None
+    directory: str | None = None
+    pairs: int = Field(ge=0, default=0)
+    repeated_pairs: int = Field(ge=0, default=0)
 
 
 class MeasuredData(Part):

@@ -142,6 +142,9 @@ class SharedError:
     _limited: bool = False  # the session recorded how many
     _min_improvement: float = 0.0
     _targets: dict[str, TargetChosenData] = attrs.field(factory=dict)
+    #: What was known when a candidate's measurement was planned: a resumed session profiles again, and goes
+    #: on by the rule that it began with.
+    _planned_for: dict[tuple[int, bool], dict[str, TargetChosenData]] = attrs.field(factory=dict)
     _begun: int = 0
 
     def take(self, data: Part) -> Iterator[str]:
@@ -152,21 +155,28 @@ class SharedError:
             self._min_improvement = least if isinstance(least, float) else 0.0
         elif isinstance(data, TargetChosenData) and data.kernel is not None:
             self._targets[data.kernel] = data
-        elif isinstance(data, PlannedData) and data.stage == "measurement":
-            self._begun += 1
-            if self._limited and self._begun > self._candidates:
+        elif isinstance(data, PlannedData) and data.stage in ("measurement", "kernel_alone"):
+            alone = data.stage == "kernel_alone"
+            self._planned_for[data.candidate, alone] = dict(self._targets)
+            self._begun += not alone
+            if not alone and self._limited and self._begun > self._candidates:
                 yield f"{self._begun} measurements were begun, and {self._candidates} share the error"
         elif isinstance(data, JudgedData):
             evidence, placed = data.evidence, data.evidence.placement
             shifts = () if placed is None else tuple(shift.measurement for shift in placed.shifts)
-            parts = (evidence.kernel_alone, evidence.measurement, evidence.remeasurement, *shifts)
-            if any(part is not None and not self._allows(part) for part in parts):
+            parts = (evidence.measurement, evidence.remeasurement, *shifts)
+            allowed = (
+                *(self._allows(part, data.candidate) for part in parts if part is not None),
+                evidence.kernel_alone is None
+                or self._allows(evidence.kernel_alone, data.candidate, alone=True),
+            )
+            if not all(allowed):
                 yield f"candidate {data.candidate} was measured by a laxer rule than its session's"
 
-    def _allows(self, part: MeasurementPart) -> bool:
+    def _allows(self, part: MeasurementPart, candidate: int, *, alone: bool = False) -> bool:
         if part.problem is not None:
             return True
-        target = self._targets.get(part.kernel)
+        target = self._planned_for.get((candidate, alone), self._targets).get(part.kernel)
         share, cv = (None, None) if target is None else (target.ceiling_gain, target.base_cv)
         least = rule_for(self._min_improvement, share, self._candidates, cv)
         if least is None:

@@ -24,6 +24,7 @@ class LedgerEvent(str, Enum):
     BUILT = "built"
     BINARY_GUARDED = "binary_guarded"
     EQUIVALENCE_CHECKED = "equivalence_checked"
+    CONTINUED = "continued"
     PLANNED = "planned"
     TIMED_ALONE = "timed_alone"
     MEASURED = "measured"
@@ -50,6 +51,7 @@ CONTRACTS: Mapping[LedgerEvent, type[Part]] = {
     LedgerEvent.BUILT: data.BuiltData,
     LedgerEvent.BINARY_GUARDED: data.GuardedData,
     LedgerEvent.EQUIVALENCE_CHECKED: data.CheckedData,
+    LedgerEvent.CONTINUED: data.ContinuedData,
     LedgerEvent.PLANNED: data.PlannedData,
     LedgerEvent.TIMED_ALONE: data.MeasuredData,
     LedgerEvent.MEASURED: data.MeasuredData,

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_optimize.contracts.ledger import BuiltData, MeasuredData, PlacementData, PlannedData
+from rpl_optimize.contracts.ledger import (
+    BuiltData,
+    ContinuedData,
+    MeasuredData,
+    PlacementData,
+    PlannedData,
+)
 from rpl_optimize.ledger.events import LedgerEvent
+from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import Part
@@ -34,8 +41,13 @@ def seed_after(sha256: str) -> int:
 
 @attrs.define(eq=False)
 class Plans:
-    """Takes every event in order and says what is wrong with each. A build makes a candidate's plans void."""
+    """Takes every event in order, after ``recorded`` took it, and says what is wrong with each.
 
+    A build makes a candidate's plans void, unless what was begun of the same program is gone on with.
+    """
+
+    _recorded: RecordedEvidence
+    _pairs: dict[_Key, int] = attrs.field(factory=dict)
     _plans: dict[_Key, PlannedData] = attrs.field(factory=dict)
 
     def take(self, entry: LedgerEntry, data: Part) -> Iterator[str]:
@@ -44,13 +56,31 @@ class Plans:
         elif isinstance(data, PlannedData):
             if data.seed != seed_after(entry.previous_sha256):
                 yield f"the order of candidate {data.candidate} does not follow from the line before"
-            self._plans[data.candidate, data.stage, data.padding_bytes] = data
+            key = (data.candidate, data.stage, data.padding_bytes)
+            self._plans[key] = data
+            self._pairs.pop(key, None)
+        elif isinstance(data, ContinuedData):
+            yield from self._take_continued(data)
         elif isinstance(data, MeasuredData):
             yield from self._check((data.candidate, _STAGES[entry.event], None), data.measurement)
         elif isinstance(data, PlacementData):
             for shift in data.placement.shifts:
                 place = (data.candidate, "placement", shift.padding_bytes)
                 yield from self._check(place, shift.measurement)
+
+    def _take_continued(self, data: ContinuedData) -> Iterator[str]:
+        begun = self._recorded.begun(data.candidate)
+        plans = {} if begun is None else begun.plans
+        self._plans.update({(data.candidate, *key): plan for key, plan in plans.items()})
+        if data.under_way is None:
+            return
+        key = (data.candidate, data.under_way, data.padding_bytes)
+        plan = self._plans.get(key)
+        if plan is None or plan.directory != data.directory:
+            yield f"the {data.under_way} of candidate {data.candidate} goes on, and was not begun before"
+        if data.pairs < self._pairs.get(key, 0):
+            yield f"the {data.under_way} of candidate {data.candidate} lost pairs while it was interrupted"
+        self._pairs[key] = data.pairs
 
     def _check(self, key: _Key, part: MeasurementPart) -> Iterator[str]:
         plan = self._plans.get(key)
@@ -61,3 +91,5 @@ class Plans:
                 yield f"the {key[1]} of candidate {key[0]} was not planned before"
         elif (part.seed, part.rule) != (plan.seed, plan.rule):
             yield f"the {key[1]} of candidate {key[0]} is not the one that was planned"
+        elif part.problem is None and len(part.log_ratios) < self._pairs.get(key, 0):
+            yield f"the {key[1]} of candidate {key[0]} lost pairs while it was interrupted"

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 import attrs
 from pydantic import ValidationError
 
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
 from rpl_core.files.digest import sha256_of
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,
     BuiltData,
+    ContinuedData,
     FinishedData,
     GrowingPart,
     MeasuredData,
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from rpl_core.contracts.common import Part
     from rpl_optimize.contracts.optimize import BuildPart
 
+#: Far above what a session writes.
+_MOST_BYTES = 64 << 20
 #: The chain itself, what signs it, and what is worked out from it again.
 _OF_THE_LEDGER = frozenset({LEDGER, SIGNATURE, DOCUMENT})
 
@@ -64,6 +69,7 @@ class SessionFiles:
     _sources: dict[int, str] = attrs.field(factory=dict)
     _decided: dict[int, tuple[str, str]] = attrs.field(factory=dict)
     _finished: bool = False
+    _went_on: set[str] = attrs.field(factory=set)
 
     def take(self, line: int, data: Part) -> None:
         for name, digest in _named(data):
@@ -83,6 +89,9 @@ class SessionFiles:
         self._finished = isinstance(data, FinishedData) and data.verdict is not None
         if isinstance(data, FinishedData):
             self._last = line, data
+            self._went_on.clear()
+        elif isinstance(data, ContinuedData) and data.directory is not None:
+            self._went_on.add(data.directory)
 
     def _compare(
         self, line: int, name: str, digest: str, digest_of: Callable[[Path], str], words: tuple[str, str]
@@ -104,8 +113,8 @@ class SessionFiles:
         self._compare_rest(line)
         self.checked += 1
         try:
-            document = OptimizeDocument.model_validate_json((self.root / DOCUMENT).read_bytes())
-        except (OSError, ValidationError) as error:
+            document = OptimizeDocument.model_validate_json(read_regular(self.root / DOCUMENT, _MOST_BYTES))
+        except (BadDataError, MissingError, ValidationError) as error:
             self.problems.append((line, f"{DOCUMENT} can't be read: {type(error).__name__}"))
             return
         stated = {c.number: (c.source_sha256, c.judgement.verdict) for c in document.candidates}
@@ -124,8 +133,9 @@ class SessionFiles:
             (0, FinishedData(termination_reason="interrupted")) if not self._last else self._last
         )
         for name, digest in finished.files.items():
-            # What a proposer keeps goes on growing when an interrupted session does.
-            if ended == line or name not in self._records:
+            # What a proposer keeps goes on growing when an interrupted session does, and so do its pairs.
+            grows = any(PurePosixPath(place).is_relative_to(name) for place in self._went_on)
+            if ended == line or (name not in self._records and not grows):
                 words = ("", "as it was when the session ended")
                 self._compare(ended, name, digest, _digest_of, words)
         for name, (told, part) in self._records.items():

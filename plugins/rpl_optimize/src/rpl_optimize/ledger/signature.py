@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field, ValidationError
 
 from rpl_core.contracts.common import Part
-from rpl_core.errors import MissingError, UsageError
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,8 @@ __all__ = ["read_key", "sign", "signature_problem"]
 
 SIGNATURE: Final = "ledger.sig"
 _ALGORITHM: Final = "hmac-sha256"
+#: Four short values.
+_MOST_BYTES: Final = 1 << 16
 #: RFC 2104: keys shorter than the hash weaken it. Longer than this is no key.
 LEAST_KEY_BYTES, MOST_KEY_BYTES = 32, 1 << 16
 
@@ -66,10 +69,10 @@ def signature_problem(ledger: Path, key: bytes, lines: int, last_sha256: str) ->
     """Why the signature beside a ledger is not that of its lines with this key."""
     path = ledger.with_name(SIGNATURE)
     try:
-        signature = _Signature.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+        signature = _Signature.model_validate_json(read_regular(path, _MOST_BYTES))
+    except MissingError:
         return f"it is not signed: there is no {SIGNATURE}"
-    except (OSError, ValidationError) as error:
+    except (BadDataError, ValidationError) as error:
         return f"{SIGNATURE} can't be read: {type(error).__name__}"
     if signature.algorithm != _ALGORITHM:
         return f"{SIGNATURE} was made by {signature.algorithm[:40]!r}, not by {_ALGORITHM}"

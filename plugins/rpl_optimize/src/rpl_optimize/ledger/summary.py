@@ -50,6 +50,7 @@ _SHOWN: Mapping[LedgerEvent, tuple[str, ...]] = {
     LedgerEvent.BASELINE_PROFILED: ("number", "directory", "runs", "origin"),
     LedgerEvent.TARGET_CHOSEN: ("kernel", "reason"),
     LedgerEvent.PROPOSED: ("kernel", "proposer", "summary"),
+    LedgerEvent.CONTINUED: ("under_way", "pairs", "repeated_pairs", "padding_bytes", "directory"),
     LedgerEvent.PLANNED: ("stage", "most_runs", "run_s", "padding_bytes", "seed"),
     LedgerEvent.ACCEPTED: ("measured_gain", "predicted_gain", "kernel_gain"),
     LedgerEvent.ROLLED_BACK: ("verdict", "reason"),

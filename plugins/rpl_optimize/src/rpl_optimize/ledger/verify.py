@@ -93,7 +93,7 @@ class _Replay:
     _clock: datetime | None = None
     _recorded: RecordedEvidence = attrs.field(factory=RecordedEvidence)
     _decisions: Decisions = attrs.field(factory=Decisions)
-    _plans: Plans = attrs.field(factory=Plans)
+    _plans: Plans = attrs.field(default=attrs.Factory(lambda self: Plans(self._recorded), takes_self=True))
     _error: SharedError = attrs.field(factory=SharedError)
 
     def take(self, entry: LedgerEntry) -> None:

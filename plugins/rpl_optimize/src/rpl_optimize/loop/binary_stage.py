@@ -14,7 +14,7 @@ from rpl_codeobject.instructions.cooperation import cooperation_changes, coopera
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
-from rpl_codeobject.occupancy import LaunchAssumption, OccupancyOf
+from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
 from rpl_core.errors import RplError
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
@@ -87,7 +87,7 @@ def guard_binary(
     kernel: str,
     *,
     launch: LaunchAssumption,
-    occupancy_of: OccupancyOf,
+    architecture_of: ArchitectureOf,
     must_change_loop: bool,
     allow_occupancy_loss: bool = False,
     measured: bool = True,
@@ -98,7 +98,7 @@ def guard_binary(
 
     ``measured``: the candidate's time will be measured, which resources leave to it.
     """
-    diff = compare_code_objects(before, after, launch=launch, occupancy_of=occupancy_of)
+    diff = compare_code_objects(before, after, launch=launch, architecture_of=architecture_of)
     if limit is not None:
         diff = _with_declared_limit(diff, kernel, limit)
     if lds_growth is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.occupancy import installed_occupancy
 from rpl_core.ingest.load import load_recording
+from rpl_core.pipeline import architectures
 from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import PlannedData
 from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, PlacementPart, ShiftPart
@@ -34,6 +34,7 @@ from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
     from rpl_optimize.build.model import BuiltProgram
+    from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.binary_stage import KnownCode
     from rpl_optimize.loop.measuring import MeasureStage
@@ -57,6 +58,8 @@ class Trial:
     baseline: Baseline
     target: Target
     known_code: Mapping[str, KnownCode] = attrs.field(factory=dict)
+    #: What an interrupted session measured of this very program against this very version to beat.
+    begun: Begun | None = None
 
     @property
     def number(self) -> int:
@@ -79,6 +82,8 @@ class Evaluation:
     original: bytes  # the user's source, whose host code every build has
     recordings: Callable[..., Mapping[str, str]]  # hashes of what was recorded in these directories
     modelling: ModelStage | None = None
+    #: Plans of an interrupted session that the candidate goes on with, by stage and padding.
+    _plans: dict[tuple[str, int | None], PlannedData] = attrs.field(factory=dict)
     #: Builds of the version to beat with shifted code, by its number and the padding.
     _shifted_bases: dict[tuple[int, int], BuiltProgram | BuildFailure] = attrs.field(factory=dict)
 
@@ -87,7 +92,7 @@ class Evaluation:
 
         With a model nothing is measured, whatever its figures say."""
         evidence = EvidencePart(source_guards=trial.built.proposed.guards, build=trial.built.part)
-        measured = (self._alone, self._measure, self._confirm, self._place)
+        measured = (self._go_on, self._alone, self._measure, self._confirm, self._place)
         last = measured if self.modelling is None else (self._compare_by_model,)
         for gate in (self._binary, self._equivalence, *last):
             evidence, goes_on = gate(trial, evidence)
@@ -105,7 +110,7 @@ class Evaluation:
             trial.build.code_objects,
             trial.target.kernel,
             launch=launch_of(trial.baseline.documents.model("profile"), trial.target.recorded),
-            occupancy_of=installed_occupancy(self.tools.host),
+            architecture_of=architectures(None, self.tools.host),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
             allow_occupancy_loss=self.request.policy.allow_occupancy_loss,
             measured=self.modelling is None,
@@ -150,8 +155,22 @@ class Evaluation:
             source, trial.baseline.build, trial.build, self.request.command, self.original
         )
 
+    def _go_on(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        """Take over what was measured before an interruption: to measure it anew would be another draw."""
+        self._plans.clear()
+        if trial.begun is None:
+            return evidence, True
+        told, plans = self.measuring.continued(trial.number, trial.begun)
+        if told is None:
+            return evidence, True
+        self.record(LedgerEvent.CONTINUED, told.model_dump())
+        self._plans.update({(plan.stage, plan.padding_bytes): plan for plan in plans})
+        return evidence.model_copy(update=dict(trial.begun.parts)), True
+
     def _alone(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         """Times of the kernel alone from a check that runs it so: cheap, and enough against a candidate."""
+        if evidence.kernel_alone is not None:
+            return evidence, not any(find_against_alone(evidence.kernel_alone, self.request.policy))
         stage = self.tools.equivalence
         check = stage.timing(evidence.checks or ())
         plan = None if check is None else self.measuring.plan_alone(trial, self.draw_seed())
@@ -168,12 +187,16 @@ class Evaluation:
 
     def _measure(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "measurement")
-        plan = self.measuring.plan(trial, self.draw_seed())
+        if evidence.measurement is not None:
+            return evidence, self._may_go_on(evidence)
+        plan = self._plans.get(("measurement", None)) or self.measuring.plan(trial, self.draw_seed())
         if isinstance(plan, PlannedData):
-            self.record(LedgerEvent.PLANNED, plan.model_dump())
-            self.measuring.begin()
-            directories = [fresh(trial.directory, "measure")]
-            measurement = self.measuring.measure(trial, plan, directories[0])
+            if plan.directory is None:
+                plan = self.measuring.opened(trial, plan, fresh(trial.directory, "measure"))
+                self.record(LedgerEvent.PLANNED, plan.model_dump())
+                self.measuring.begin()
+            directories = [self.measuring.root / (plan.directory or "")]
+            measurement = self.measuring.measure(trial, plan)
         else:
             directories = []
             measurement = plan
@@ -193,25 +216,34 @@ class Evaluation:
             },
         )
         more = evidence.model_copy(update={"measurement": measurement, "architecture_guards": guards})
+        return more, self._may_go_on(more)
+
+    def _may_go_on(self, evidence: EvidencePart) -> bool:
+        proven = not any(find_against(evidence.measurement, self.request.policy))
         possible = is_verified(evidence) or self.request.policy.allow_unverified
-        return more, proven and possible and all(guard.passed for guard in guards)
+        return proven and possible and all(guard.passed for guard in evidence.architecture_guards)
 
     def _confirm(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "fresh measurement")
         first = evidence.measurement
         assert first is not None
-        plan = self.measuring.plan_again(trial, first, self.draw_seed())
-        self.record(LedgerEvent.PLANNED, plan.model_dump())
-        directory = fresh(trial.directory, "remeasure")
-        again = self.measuring.again(trial, plan, directory)
-        told = {"candidate": trial.number, "measurement": again}
-        self.record(LedgerEvent.REMEASURED, {**told, "recordings": self.recordings(directory)})
+        again = evidence.remeasurement
+        if again is None:
+            plan = self._plans.get(("remeasurement", None))
+            if plan is None:
+                plan = self.measuring.plan_again(trial, first, self.draw_seed())
+                plan = self.measuring.opened(trial, plan, fresh(trial.directory, "remeasure"))
+                self.record(LedgerEvent.PLANNED, plan.model_dump())
+            again = self.measuring.again(trial, plan)
+            told = {"candidate": trial.number, "measurement": again}
+            recordings = self.recordings(self.measuring.root / (plan.directory or ""))
+            self.record(LedgerEvent.REMEASURED, {**told, "recordings": recordings})
         more = evidence.model_copy(update={"remeasurement": again})
         return more, not any(find_against_fresh(again, first, self.request.policy))
 
     def _place(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         """The gain where the code lies elsewhere, if it is small or the user wants to know."""
-        if not is_wanted(evidence, self.request.policy):
+        if not is_wanted(evidence, self.request.policy) or evidence.placement is not None:
             return evidence, True
         self._say(trial, "placement")
         shifts: list[ShiftPart] = []
@@ -219,12 +251,12 @@ class Evaluation:
         directories: list[Path] = []
         for padding in PADDINGS:
             directory = fresh(trial.directory, f"shifted-{padding}")
-            directories.append(directory / "measure")
             shifted = self._shifted(trial, evidence, padding, directory)
             if isinstance(shifted, str):
                 problem = shifted
                 break
             shifts.append(shifted)
+            directories.append(self.measuring.root / (shifted.measurement.directory or ""))
         placement = PlacementPart(shifts=tuple(shifts), problem=problem)
         told = {"candidate": trial.number, "placement": placement}
         self.record(LedgerEvent.PLACED, {**told, "recordings": self.recordings(*directories)})
@@ -253,9 +285,12 @@ class Evaluation:
         assert not isinstance(new, BuildFailure)
         first = evidence.measurement
         assert first is not None
-        plan = self.measuring.plan_shifted(trial, first, self.draw_seed(), padding)
-        self.record(LedgerEvent.PLANNED, plan.model_dump())
-        part = self.measuring.again(trial, plan, directory / "measure", (base, new))
+        plan = self._plans.get(("placement", padding))
+        if plan is None:
+            plan = self.measuring.plan_shifted(trial, first, self.draw_seed(), padding)
+            plan = self.measuring.opened(trial, plan, directory / "measure", (base, new))
+            self.record(LedgerEvent.PLANNED, plan.model_dump())
+        part = self.measuring.again(trial, plan, (base, new))
         return ShiftPart(padding_bytes=padding, measurement=part)
 
 

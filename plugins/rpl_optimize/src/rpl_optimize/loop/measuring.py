@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_compare.comparison.interleaved import open_pairs
+from rpl_compare.comparison.manifest import complete_pairs, read_manifest, repeated_pairs
 from rpl_compare.statistics.robust import median
+from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import recorded_device
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.values import frozen
-from rpl_optimize.contracts.ledger import PlannedData
+from rpl_optimize.contracts.ledger import ContinuedData, PlannedData
 from rpl_optimize.contracts.optimize import GuardPart, MeasurementPart, RulePart
 from rpl_optimize.measurement.cost import WARM_UPS, measurement_runs
 from rpl_optimize.measurement.gains import modes_diagnostic, noise_diagnostic
@@ -33,10 +36,13 @@ if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel
     from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.contracts.ledger import PlannedStage
+    from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.evaluate import Trial
     from rpl_optimize.loop.request import OptimizeRequest, Tools
     from rpl_optimize.loop.state import LoopState
+
+    _TwoBuilds = tuple[BuiltProgram, BuiltProgram]
 
 
 #: Time limit of one run without --time-limit: times the baseline's longest, and at least so many seconds.
@@ -98,11 +104,61 @@ class MeasureStage:
         if self.state is not None:
             self.state.begun += 1
 
-    def measure(self, trial: Trial, plan: PlannedData, directory: Path) -> MeasurementPart:
-        """Pairs until a look decides."""
+    def opened(
+        self, trial: Trial, plan: PlannedData, directory: Path, builds: _TwoBuilds | None = None
+    ) -> PlannedData:
+        """The plan with the directory in which it is written down before the ledger tells of it.
+
+        So one that was begun can be gone on with, whenever the session was struck.
+        """
+        asked = self._measurement(trial, plan, directory, builds)
+        open_pairs(asked.pairs(asked.rule.all_looks, plan.seed))
+        return plan.model_copy(update={"directory": asked.place})
+
+    def continued(self, candidate: int, begun: Begun) -> tuple[ContinuedData | None, tuple[PlannedData, ...]]:
+        """What the ledger says of going on with ``begun``, and the plans that are gone on with.
+
+        A measurement whose directory is gone or is another one begins anew, and is charged again.
+        """
+        plans: list[PlannedData] = []
+        pairs = repeated = 0
+        for plan in begun.under_way:
+            try:
+                manifest = read_manifest(self._place_of(plan))
+            except (OSError, BadDataError) as error:
+                self.tools.note(f"warning: the {plan.stage} that was under way begins anew: {error}")
+                continue
+            if manifest.seed == plan.seed:
+                plans.append(plan)
+                pairs, repeated = len(complete_pairs(manifest)), repeated_pairs(manifest)
+        if not plans and not begun.finished:
+            return None, ()
+        last = plans[-1] if plans else None
+        told = ContinuedData(
+            candidate=candidate,
+            finished=begun.finished,
+            under_way=None if last is None else last.stage,
+            padding_bytes=None if last is None else last.padding_bytes,
+            directory=None if last is None else last.directory,
+            pairs=pairs,
+            repeated_pairs=repeated,
+        )
+        return told, tuple(plans)
+
+    def _place_of(self, plan: PlannedData) -> Path:
+        """Where the pairs of an opened plan are. The ledger may come from elsewhere."""
+        path = (self.root / (plan.directory or "")).resolve()
+        if not path.is_relative_to(self.root.resolve()):
+            raise BadDataError(f"the ledger names a folder outside of the session: {plan.directory!r}")
+        return self.root / (plan.directory or "")
+
+    def measure(self, trial: Trial, plan: PlannedData) -> MeasurementPart:
+        """Pairs until a look decides, in the directory that was opened for them."""
+        directory = self._place_of(plan)
         with self.around(directory):
             part = measure_candidate(
-                self._measurement(trial, plan, directory), self._measure_tools(trial, plan.stage)
+                attrs.evolve(self._measurement(trial, plan, directory), opened=True),
+                self._measure_tools(trial, plan.stage),
             )
         for warning in (noise_diagnostic(part), modes_diagnostic(part)):
             if warning is not None:
@@ -124,18 +180,19 @@ class MeasureStage:
         self,
         trial: Trial,
         plan: PlannedData,
-        directory: Path,
-        builds: tuple[BuiltProgram, BuiltProgram] | None = None,
+        builds: _TwoBuilds | None = None,
     ) -> MeasurementPart:
         """As many pairs as planned; the time budget does not cut them, because the gain is proven already.
 
         ``builds`` take the place of base and candidate, and are warmed up first.
         """
+        directory = self._place_of(plan)
         asked = attrs.evolve(
-            self._measurement(trial, plan, directory), total_time_s=None, warm_up=builds is not None
+            self._measurement(trial, plan, directory, builds),
+            total_time_s=None,
+            warm_up=builds is not None,
+            opened=True,
         )
-        if builds is not None:
-            asked = attrs.evolve(asked, base=self._command(builds[0]), new=self._command(builds[1]))
         with self.around(directory):
             return remeasure(asked, self._measure_tools(trial, plan.stage), plan.rule.looks[-1])
 
@@ -177,11 +234,14 @@ class MeasureStage:
 
         return MeasureTools(tools.collector, tools.host, tools.log, tools.run_step, progress)
 
-    def _measurement(self, trial: Trial, plan: PlannedData, directory: Path) -> CandidateMeasurement:
+    def _measurement(
+        self, trial: Trial, plan: PlannedData, directory: Path, builds: _TwoBuilds | None = None
+    ) -> CandidateMeasurement:
+        base, new = builds or (trial.baseline.build, trial.build)
         return CandidateMeasurement(
             kernel=trial.target.recorded,
-            base=self._command(trial.baseline.build),
-            new=self._command(trial.build),
+            base=self._command(base),
+            new=self._command(new),
             directory=directory,
             rule=rule_of(plan.rule),
             seed=plan.seed,

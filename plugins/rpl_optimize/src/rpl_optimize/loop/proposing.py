@@ -41,6 +41,7 @@ class Proposed:
     """One version of a candidate. ``text`` is ``None`` when there is nothing to build.
 
     ``transformation`` is the installed one that proposes this edit, ``None`` where the proposer made it.
+    ``source`` is the file in which the session keeps the text; builds of it lie in ``directory``.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Proposed:
     text: bytes | None
     directory: Path
     transformation: str | None = None
+    source: Path | None = None
 
     @property
     def refused(self) -> str | None:
@@ -140,7 +142,7 @@ class ProposalStage:
         # A candidate is what a plugin made of it: guards without a reason, edits that are none.
         with plugin_boundary(self.proposer.plugin, f"candidate of proposer {self.proposer.value.name}"):
             guards, text = _checked(candidate, request.source)
-        owner = None
+        owner = source = None
         if text is not None:
             judged = judge_edit(request.source, candidate, text, request.transformations)
             for failure in judged.failures:
@@ -150,13 +152,14 @@ class ProposalStage:
             if all(guard.passed for guard in guards):
                 declared = () if owner is None else owner.candidate.declares
                 guards = (*guards, *self.judge_meaning(text, declared))
-            write_atomic(directory / Path(request.source.path).name, text)
+            source = directory / Path(request.source.path).name
+            write_atomic(source, text)
         # Only a transformation may promise a limit: it is known to have looked at every launch.
         limit = None if owner is None else owner.candidate.workgroup_limit
         growth = None if owner is None else owner.candidate.lds_growth
         candidate = attrs.evolve(candidate, workgroup_limit=limit, lds_growth=growth)
         name = None if owner is None else owner.transformation
-        proposed = Proposed(number, repairs, candidate, guards, text, directory, name)
+        proposed = Proposed(number, repairs, candidate, guards, text, directory, name, source)
         self.record_proposal(proposed)
         return proposed
 

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.contracts.dag import DagDocument
-from rpl_compare.comparison.manifest import read_manifest
+from rpl_compare.comparison.interleaved import MOST_REPEATED_PAIRS
+from rpl_compare.comparison.manifest import read_manifest, repeated_pairs
 from rpl_compare.comparison.pairs import stored_sides
 from rpl_compare.statistics.pair_order import new_first
 from rpl_core.contracts.common import SCHEMA_VERSION
 from rpl_core.documents.bundle import to_json
-from rpl_core.errors import BadDataError, RplError
+from rpl_core.errors import RplError
+from rpl_core.files.bounded import read_regular
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,
+    BuiltData,
     FinishedData,
     JudgedData,
     MeasuredData,
@@ -47,6 +50,7 @@ from rpl_optimize.loop.state import LoopState
 from rpl_optimize.loop.target import rank_targets
 from rpl_optimize.measurement.times import times_of
 from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
+from rpl_optimize.transform.source_file import MAX_SOURCE_BYTES
 
 if TYPE_CHECKING:
     from rpl_compare.contract import ComparisonManifest
@@ -84,7 +88,7 @@ class RecordedSession:
         elif isinstance(data, TargetChosenData):
             self._target = data
             self._compare_target(line, data)
-        elif isinstance(data, ProposedData):
+        elif isinstance(data, ProposedData | BuiltData):  # a resumed session profiles and builds again
             self._of_candidate, self._evidence = (self._baseline, self._target), None
         elif isinstance(data, JudgedData):
             self._evidence = data.evidence
@@ -105,7 +109,7 @@ class RecordedSession:
                 self._document = _RecordedDocument.of(self.root, data)
             elif self._document is not None:
                 self._document.take(data)
-        except (BadDataError, OSError) as error:
+        except (RplError, OSError) as error:
             self._object(line, f"{DOCUMENT} can't be made again: {_fact(error)}")
             self._document = None
 
@@ -134,10 +138,13 @@ class RecordedSession:
         try:
             base, new = stored_sides(self.root / part.directory, self.readers())
             times = times_of(base, new, part.kernel)
-            swapped = _order(read_manifest(self.root / part.directory))
+            manifest = read_manifest(self.root / part.directory)
         except (RplError, OSError) as error:
             self._note(line, f"these times are not worked out again: {_fact(error)}")
             return
+        if repeated_pairs(manifest) > MOST_REPEATED_PAIRS:
+            self._object(line, f"more pairs in {part.directory} were measured again than may be")
+        swapped = _order(manifest)
         if part.seed is not None and swapped != new_first(part.seed, len(swapped)):
             self._object(line, f"the pairs in {part.directory} were not measured in the order of its seed")
         told = {
@@ -251,7 +258,7 @@ class _RecordedDocument:
 
     @classmethod
     def of(cls, root: Path, started: SessionStartedData) -> _RecordedDocument:
-        original = (root / ORIGINAL / PurePath(started.source).name).read_bytes()
+        original = read_regular(root / ORIGINAL / PurePath(started.source).name, MAX_SOURCE_BYTES)
         folding = Folding(root, Resumed(original, LoopState(original), started.policy))
         first = OptimizeDocument(
             schema_version=SCHEMA_VERSION,

@@ -69,9 +69,7 @@ class SessionRecords:
 
     def source_of(self, proposed: Proposed) -> str | None:
         """Where the session keeps the candidate's source, relative to its directory."""
-        if proposed.text is None:
-            return None
-        return self._session.relative(proposed.directory / self._session.request.source.name)
+        return None if proposed.source is None else self._session.relative(proposed.source)
 
     def proposal(self, proposed: Proposed, kernel: str, baseline: bytes) -> None:
         evidence = proposed.candidate.evidence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class OptimizeRequest:
     trace_dependencies: bool = False
     time_limit_s: float | None = None  # of one process run
     proposer_options: Mapping[str, str] = attrs.field(factory=dict)
+    keep_command: bool = False
+
+    @property
+    def told_command(self) -> tuple[str, ...]:
+        """The command as it is written down: without its secrets, unless the user wants them kept."""
+        return self.command if self.keep_command else masked_words(self.command)
 
 
 #: Shown a unified diff and the evidence in words; true lets the candidate be accepted.

@@ -78,7 +78,7 @@ def read_session(root: Path, request: OptimizeRequest, options: Mapping[str, Any
 def _require_same_call(
     started: SessionStartedData, request: OptimizeRequest, options: Mapping[str, Any], proposer: str
 ) -> None:
-    asked = {"command": request.command, "source": str(request.source), "proposer": proposer, **options}
+    asked = {"command": request.told_command, "source": str(request.source), "proposer": proposer, **options}
     own = {"command": started.command, "source": started.source, "proposer": started.proposer}
     begun: dict[str, object] = {**own, **started.options}
     for name, value in begun.items():
@@ -193,7 +193,8 @@ class Folding:
         guards = () if proposed is None else self._recorded.of(proposed.candidate).source_guards
         if proposed is None or not guards:
             return None
-        return Unfinished(proposed, guards, self._source_of(proposed), self._resumed.state.text)
+        begun = self._recorded.begun(proposed.candidate)
+        return Unfinished(proposed, guards, self._source_of(proposed), self._resumed.state.text, begun)
 
     def _expect_proposed(self) -> ProposedData:
         if self._proposed is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from rpl_analysis.text.figures import counted
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.pipeline import architectures
@@ -14,6 +15,7 @@ from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, Judgeme
 from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS
 from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.ledger.read import read_ledger
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, build_baseline, profile_baseline
 from rpl_optimize.loop.binary_stage import KnownCode
@@ -25,6 +27,7 @@ from rpl_optimize.loop.measuring import MeasureStage, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.modelling import ModelStage, keep_best
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.records import SessionRecords
+from rpl_optimize.loop.resume import replay_session
 from rpl_optimize.loop.state import OpenEnd, Settled
 from rpl_optimize.loop.target import Target, ceiling_sentence, rank_targets, worthwhile
 from rpl_optimize.measurement.cost import cost_sentence
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from rpl_optimize.build.model import BuiltProgram
     from rpl_optimize.contracts.optimize import BuildPart, OptimizeDocument, TerminationName
+    from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.request import Tools
     from rpl_optimize.loop.session import OptimizeSession
     from rpl_optimize.loop.state import LoopState
@@ -61,6 +65,7 @@ class OptimizeLoop:
         self._state = state
         self._open_end = open_end or OpenEnd()
         self._unfinished = self._open_end.unfinished
+        self._begun: Begun | None = None
         self._cost_told = False
         self._meaning: SessionMeaning | None = None
         self._started = time.monotonic()
@@ -91,6 +96,13 @@ class OptimizeLoop:
                 self._settle(self._open_end.settled)
             ending = self._iterate(self._first_baseline())
         except (InterruptedRunError, KeyboardInterrupt):
+            # What was decided may be in the ledger and nowhere else yet.
+            entries = read_ledger(self._session.ledger.path)
+            resumed = replay_session(
+                entries, self._session.root, self._session.original, self._request.policy
+            )
+            self._state = resumed.state
+            self._session.follow(resumed)
             self._finish(Ending("interrupted", "stopped by the user or the system"))
             raise InterruptedRunError(
                 f"interrupted; everything so far is kept in {self._session.root}",
@@ -129,7 +141,10 @@ class OptimizeLoop:
         if left is not None and left <= 0:
             return Ending("time_budget", f"the time budget of {limits.time_budget_s:g} s is used up")
         if state.misses >= limits.patience:
-            return Ending("no_improvement", f"{state.misses} candidates in a row were not accepted")
+            return Ending(
+                "no_improvement",
+                f"{counted(state.misses, 'candidate was', 'candidates in a row were')} not accepted",
+            )
         if state.begun >= limits.candidates > state.tried:
             shared = f"the error that {limits.candidates} candidates (--max-iters) share"
             detail = f"interrupted measurements used up {shared}"
@@ -199,6 +214,7 @@ class OptimizeLoop:
             if again is not None:
                 self._records.target(again, run_to_run_cv(baseline, again.recorded))
                 proposed = unfinished.proposed(self._session.root)
+                self._begun = unfinished.begun
                 return self._proposals(again, baseline).build(proposed), again
         number = self._state.tried + 1
         for target in targets:
@@ -273,7 +289,8 @@ class OptimizeLoop:
             known = self._known_code(baseline)
             self._confinement.prepare(baseline)
             with self._confinement.of_checks():
-                evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known))
+                begun = self._begun_of(built.build, baseline.build)
+                evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known, begun))
         judgement = judge(evidence, self._request.policy)
         self._records.judgement(built.proposed.number, evidence, judgement)
         gains = candidate_gains(evidence, baseline, target, self._tools.host)
@@ -285,6 +302,19 @@ class OptimizeLoop:
             return self._accept(built, candidate)
         self._roll_back(candidate)
         return baseline
+
+    def _begun_of(self, build: BuiltProgram, base: BuiltProgram) -> Begun | None:
+        """What an interrupted session measured of the candidate under way, if both programs are the same."""
+        begun, self._begun = self._begun, None
+        if begun is None or (begun.code_sha256, begun.base_code_sha256) == (
+            build.code_sha256,
+            base.code_sha256,
+        ):
+            return begun
+        self._tools.note(
+            "warning: it was built to another program than before the interruption: it begins anew"
+        )
+        return None
 
     def _known_code(self, baseline: Baseline) -> dict[str, KnownCode]:
         known = {

@@ -55,10 +55,14 @@ class OptimizeSession:
     def resume(
         cls, root: Path, request: OptimizeRequest, ledger: Ledger, resumed: Resumed, proposer: str
     ) -> OptimizeSession:
-        """Make the document again from what the ledger says."""
         session = cls(root, request, ledger, resumed.original, _first(request, resumed.original, proposer))
+        session.follow(resumed)
+        return session
+
+    def follow(self, resumed: Resumed) -> None:
+        """Make the document again from what the ledger says."""
         ended, written = resumed.finished, resumed.written
-        session.update(
+        self.update(
             state="running" if ended is None else "finished",
             termination_reason=None if ended is None else ended.termination_reason,
             termination_detail=None if ended is None else ended.termination_detail,
@@ -68,14 +72,13 @@ class OptimizeSession:
             backup=None if written is None else written.backup,
             dominance_shifts=tuple(resumed.state.shifts),
         )
-        return session
 
     def record_start(self, options: Mapping[str, Any]) -> None:
         self.record(
             LedgerEvent.SESSION_STARTED,
             {
                 "tool_version": __version__,
-                "command": self.request.command,
+                "command": self.request.told_command,
                 "source": str(self.request.source),
                 "source_sha256": digest(self.original),
                 "proposer": self.document.proposer,
@@ -123,7 +126,7 @@ def _hash_of(path: Path) -> str | None:
 def _first(request: OptimizeRequest, original: bytes, proposer: str) -> OptimizeDocument:
     return OptimizeDocument(
         schema_version=SCHEMA_VERSION,
-        command=tuple(map(encodable, request.command)),
+        command=tuple(map(encodable, request.told_command)),
         source=encodable(str(request.source)),
         source_sha256=digest(original),
         proposer=proposer,

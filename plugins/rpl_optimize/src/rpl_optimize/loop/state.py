@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rpl_optimize.contracts.ledger import ProposedData
     from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, GuardPart
+    from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.target import Target
 
 
@@ -75,19 +76,23 @@ class LoopState:
 
 @frozen
 class Unfinished:
-    """A candidate that was proposed and not decided: it is built and judged again from its source."""
+    """A candidate that was proposed and not decided: it is built again from its source and goes on.
+
+    ``begun`` is what was measured of it, for the case that it is built to the same program.
+    """
 
     data: ProposedData
     guards: tuple[GuardPart, ...]
     text: bytes | None
     baseline: bytes
+    begun: Begun | None = None
 
     def find_target(self, targets: Iterable[Target]) -> Target | None:
         """The kernel that it changes, if it is still worth it."""
         return next((t for t in targets if t.kernel == self.data.kernel), None)
 
     def proposed(self, root: Path) -> Proposed:
-        """The same version in a fresh directory."""
+        """The same version; what is made of it from now on lies in a fresh directory."""
         number, repairs = self.data.candidate, self.data.repairs
         directory = fresh(root, candidate_name(number, repairs))
         make_directory(directory)
@@ -103,7 +108,8 @@ class Unfinished:
             lds_growth=self.data.lds_growth,
         )
         transformation = self.data.transformation
-        return Proposed(number, repairs, candidate, self.guards, self.text, directory, transformation)
+        source = None if self.data.source is None else root / self.data.source
+        return Proposed(number, repairs, candidate, self.guards, self.text, directory, transformation, source)
 
 
 @frozen

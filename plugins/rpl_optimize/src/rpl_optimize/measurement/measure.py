@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
 from rpl_compare.statistics.pair_order import new_first
@@ -41,8 +42,9 @@ _CANDIDATE_FAILED = (ApplicationError, TimeLimitError)
 class CandidateMeasurement:
     """``kernel`` is its exact displayed name; ``base`` and ``new`` are complete command lines.
 
-    ``directory`` must not hold anything yet; the evidence names it relative to ``root``, the session's
-    directory. ``time_limit_s`` is that of one process run, no pair starts after ``total_time_s``.
+    ``directory`` must not hold anything yet, or is ``opened`` and goes on as far as it came; the evidence
+    names it relative to ``root``, the session's directory. ``time_limit_s`` is that of one process run, no
+    pair starts after ``total_time_s``.
     """
 
     kernel: str
@@ -56,6 +58,23 @@ class CandidateMeasurement:
     time_limit_s: float | None = None
     total_time_s: float | None = None
     warm_up: bool = True
+    opened: bool = False
+
+    def pairs(self, looks: tuple[int, ...], seed: int) -> MeasureRequest:
+        """The pairs that are measured for it."""
+        return MeasureRequest(
+            base=self.base,
+            new=self.new,
+            directory=self.directory,
+            most_pairs=looks[-1],
+            trace_dependencies=self.trace_dependencies,
+            time_limit_s=self.time_limit_s,
+            total_time_s=self.total_time_s,
+            seed=seed,
+            own_looks=looks,
+            warm_up=self.warm_up,
+            opened=self.opened,
+        )
 
     @property
     def place(self) -> str:
@@ -141,21 +160,9 @@ class CollectedPairs(PairSource):
 
     def take(self, looks: tuple[int, ...], decided: DecidedOnTimes, seed: int) -> PairTimes:
         request, tools = self.request, self.tools
-        measure = MeasureRequest(
-            base=request.base,
-            new=request.new,
-            directory=request.directory,
-            most_pairs=looks[-1],
-            trace_dependencies=request.trace_dependencies,
-            time_limit_s=request.time_limit_s,
-            total_time_s=request.total_time_s,
-            seed=seed,
-            own_looks=looks,
-            warm_up=request.warm_up,
-        )
         try:
             measured = measure_pairs(
-                measure,
+                request.pairs(looks, seed),
                 collector=tools.collector,
                 host=tools.host,
                 decided=lambda base, new: self._ask(base, new, looks[-1], decided),
@@ -216,7 +223,7 @@ class PairsAlone(PairSource):
 
 def _why_no_pairs(pairs: KernelPairs, wanted: int) -> str | None:
     if len(pairs.pairs) != wanted:
-        return f"{len(pairs.pairs)} pairs came instead of {wanted}"
+        return f"{counted(len(pairs.pairs), 'pair')} came instead of {wanted}"
     if not all(0 < time < math.inf for pair in pairs.pairs for time in pair):
         return "some of the kernel's times are none"
     return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from statistics import quantiles
 from typing import TYPE_CHECKING, Literal
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.model import Kind
 from rpl_compare.statistics.modes import find_modes
 from rpl_compare.statistics.noise import REFUSE_CV, NoiseLevel, noise_level
@@ -67,7 +68,8 @@ def find_against(part: MeasurementPart | None, policy: PolicyPart) -> Iterator[F
         early = f"its rule may accept after {rule.looks[0]} pairs, and none may before {LOOKS[0]}"
         yield Finding("no_verdict", early)
     elif look is None:
-        yield Finding("no_verdict", f"{len(part.log_ratios)} pairs are fewer than the first look needs")
+        few = counted(len(part.log_ratios), "pair is", "pairs are")
+        yield Finding("no_verdict", f"{few} fewer than the first look needs")
     elif look.decision is Decision.REJECTED:
         yield Finding("rejected", _no_gain(look, rule))
     elif look.decision is not Decision.ACCEPTED:
@@ -232,7 +234,9 @@ def _why_not_fresh(fresh: MeasurementPart, first: MeasurementPart) -> Finding | 
     pairs = len(fresh.log_ratios)
     wanted = fresh_pairs(rule_of(first.rule), first.log_ratios)
     if pairs < wanted:
-        return Finding("no_verdict", f"{pairs} fresh pairs are too few: it takes {wanted}")
+        return Finding(
+            "no_verdict", f"{counted(pairs, 'fresh pair is', 'fresh pairs are')} too few: it takes {wanted}"
+        )
     if fresh.directory is None or fresh.directory == first.directory:
         return Finding("no_verdict", "the fresh measurement is the first one again")
     return None

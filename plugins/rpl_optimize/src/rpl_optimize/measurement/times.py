@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_compare.comparison.samples import samples_of
@@ -128,7 +129,8 @@ def measurement_part(
     look = None if times.problem is not None else last_look(log_ratios, guards, rule)
     problem = times.problem
     if look is None and problem is None:
-        problem = f"{len(log_ratios)} pairs are too few: the first look needs {rule.all_looks[0]}"
+        few = counted(len(log_ratios), "pair is", "pairs are")
+        problem = f"{few} too few: the first look needs {rule.all_looks[0]}"
     drift, modes = find_drift(base), find_modes(base)
     return MeasurementPart(
         kernel=kernel,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rpl_core.errors import RplError, UsageError
+from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.process.launch import require_program
 from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import NAME, read_database
@@ -129,7 +129,7 @@ def targets_of(directory: Path) -> Sequence[Target]:
         index = _read(max(reply.glob("index-*.json")))  # the last by name is the current one
         model = next(o["jsonFile"] for o in index["objects"] if o["kind"] == "codemodel")
         return tuple(_targets(reply, _read(reply / model), directory))
-    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+    except (OSError, ValueError, LookupError, TypeError, StopIteration, RplError):
         return ()
 
 
@@ -144,4 +144,4 @@ def _targets(reply: Path, model: Any, directory: Path) -> Iterator[Target]:
 
 
 def _read(path: Path) -> Any:
-    return json.loads(path.read_bytes()[:_MOST_BYTES])
+    return parse_json(read_regular(path, _MOST_BYTES), path)

@@ -79,9 +79,6 @@ class ProjectBuilder(TextBuilder):
             except StepFailedError as error:
                 return run.failed(str(error))
 
-    def command_for(self, build: Build) -> tuple[str, ...]:
-        return self.program.replaced(self.command, build.binary)
-
     def _copied(self, run: BuildRun) -> Copies:
         """Copies of all trees; commands see them at the trees' own places, if that is possible."""
         copies = Copies(mounted=self.mounted)

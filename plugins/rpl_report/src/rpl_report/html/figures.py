@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpl_analysis.text.figures import UNKNOWN
+from rpl_analysis.text.figures import UNKNOWN, in_unit, number
 
 __all__ = ["bytes_per_s", "count", "duration", "factor", "flops", "intensity", "plain", "share"]
 
@@ -10,13 +10,11 @@ _PREFIXES = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"), (1e-6, "k"))
 
 
 def duration(ns: float | None) -> str:
-    """A duration in the unit that keeps it between 1 and 1000, with a real micro sign."""
+    """A duration in the unit of the page, with a real micro sign."""
     if ns is None:
         return UNKNOWN
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(ns) >= size:
-            return f"{_digits(ns / size)} {unit}"
-    return f"{_digits(ns)} ns"
+    value, unit = in_unit(ns)
+    return f"{_digits(value)} {unit.replace('u', 'µ')}"
 
 
 def flops(gflops: float | None) -> str:
@@ -75,6 +73,4 @@ def _scaled(value: float | None, unit: str) -> str:
 
 def _digits(value: float) -> str:
     """Four significant digits below 1000, whole numbers above."""
-    if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return f"{value:.4g}"
+    return number(value).replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -178,7 +178,7 @@ def _runtime(profile: ProfileDocument) -> Figure:
     note = "sum over all dispatches"
     if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
         low, high = profile.runtime_range_ms
-        note = f"estimate from counter passes: {between(f'{low:.4g}', f'{high:.4g}')} ms"
+        note = f"estimate from counter passes: {between(duration(low * 1e6), duration(high * 1e6))}"
     elif profile.stability.cv is not None:
         note += f", mean of runs, CV {share(profile.stability.cv, 2)} ({profile.stability.classification})"
     return Figure("Kernel time", duration(profile.runtime_ms * 1e6), note)

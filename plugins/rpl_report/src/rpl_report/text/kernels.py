@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import (
     UNKNOWN,
     counted,
-    duration_unit,
+    duration_ns,
     marked,
-    number,
     occupancy_share,
     percent,
 )
@@ -44,18 +43,6 @@ class Column:
     cell: Callable[[KernelProfile, KernelAnalysis | None], str]
     right: bool = True
     dropped: int | None = None
-    duration: bool = False
-
-
-def _durations(title: str, of: Callable[[KernelProfile], float | None], **options: Any) -> Column:
-    """A column in nanoseconds until it is known which unit all of it is shown in (``_in_one_unit``)."""
-    return Column(title, lambda k, _: UNKNOWN if of(k) is None else repr(of(k)), duration=True, **options)
-
-
-def _in_one_unit(cells: Sequence[str]) -> Iterator[str]:
-    known = [float(cell) for cell in cells if cell != UNKNOWN]
-    unit, size = duration_unit(max(known, default=0.0))
-    yield from (cell if cell == UNKNOWN else f"{number(float(cell) / size)} {unit}" for cell in cells)
 
 
 def _runtime_ns(kernel: KernelProfile) -> float | None:
@@ -92,9 +79,9 @@ def _label(label: KernelAnalysis | None) -> str:
 _COLUMNS = (
     Column("kernel", lambda k, _: k.name, right=False),
     Column("calls", lambda k, _: f"{k.launches:,.10g}", dropped=4),
-    _durations("time", _runtime_ns),
+    Column("time", lambda k, _: duration_ns(_runtime_ns(k))),
     Column("share", lambda k, _: percent(k.time_share), dropped=9),
-    _durations("median", lambda k: k.median_ns, dropped=1),
+    Column("median", lambda k, _: duration_ns(k.median_ns), dropped=1),
     Column("occup.", lambda k, _: occupancy_share(k.occupancy), dropped=6),
     Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=3),
     Column("VGPR/SGPR/LDS", lambda k, _: _resources(k.resources), dropped=2),
@@ -127,11 +114,6 @@ def kernel_table(
         )
         for kernel in shown
     ]
-    by_column = [
-        list(_in_one_unit(cells)) if column.duration else cells
-        for column, cells in zip(_COLUMNS, zip(*every, strict=True), strict=True)
-    ]
-    every = list(zip(*by_column, strict=True))
     told = [i for i in range(len(_COLUMNS)) if i == 0 or any(row[i] not in _NOTHING for row in every)]
     columns = [_COLUMNS[i] for i in told]
     rows = [tuple(row[i] for i in told) for row in every]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, percent
+from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, one_unit, percent
 from rpl_analysis.text.fit import fit_table, wrap_lines
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_analysis.contracts.stability import AddedTime, CallOverhead
     from rpl_core.contracts.common import MetricDoc
+    from rpl_report.documents import ReportDocuments
 
 
 _LONGEST_NAME = 48
@@ -41,6 +42,10 @@ class TextRenderer(Renderer):
 
     def render(self, request: RenderRequest) -> str:
         documents = report_documents(request.documents)
+        with one_unit(*documents.longest_ns()):
+            return self._text(documents, request)
+
+    def _text(self, documents: ReportDocuments, request: RenderRequest) -> str:
         names = documents.shown_names(request.options[NAMES])
         head, path = _head(documents.profile, request), path_section(documents.dag, names, request.width)
         sections = [
@@ -114,8 +119,8 @@ def _runtime(profile: ProfileDocument) -> str:
     text = duration_ns(profile.runtime_ms * 1e6)
     if profile.runtime_exactness == "estimate" and profile.runtime_range_ms:
         low, high = profile.runtime_range_ms
-        ends = between(f"{low:.4g}", f"{high:.4g}")
-        text += f" (estimate, {ends} ms over the counter passes)"
+        ends = between(duration_ns(low * 1e6), duration_ns(high * 1e6))
+        text += f" (estimate, {ends} over the counter passes)"
     return f"{text}  [{profile.runtime_source}]"
 
 

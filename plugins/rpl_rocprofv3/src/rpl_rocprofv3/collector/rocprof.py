@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
 from rpl_core.run_directory.layout import ARTIFACTS
+from rpl_core.text.secrets import masked_words
 from rpl_rocprofv3.collector.command_line import output_format_of, with_directory
 from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
@@ -88,7 +90,7 @@ class RocprofCollector(Collector):
         finally:
             files = recorded_files(directory, output)
             if output is OutputFormat.ROCPD:
-                kept = remove_environments(files)
+                kept = remove_environments(files, planned.command)
             simulated = mark_simulated(directory, planned.command, os.environ)
         version = self._version_of(Path(planned.command[0]))
         if not result.succeeded:
@@ -121,13 +123,24 @@ def _require_recording(
         raise no_counters_recorded(planned, watch, log_path)
 
 
-def remove_environments(databases: Sequence[Path]) -> tuple[Diagnostic, ...]:
+def remove_environments(databases: Sequence[Path], command: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
     """Overwrite the environments in place; one warning for the files in which that failed.
 
     ``rocpd_info_process.environment`` holds every environment variable of the application, API keys included
-    (docs/reference/formats.md, trap 9), and run directories are passed on. It is never read.
+    (docs/reference/formats.md, trap 9), and run directories are passed on. It is never read. Where
+    ``command`` holds secrets, the command lines beside it are replaced by one without them.
     """
+    application = tuple(command)[command.index("--") + 1 :] if "--" in command else tuple(command)
+    told = masked_words(application)
+    if told != application:
+        line = shlex.join(told)
+        lines_kept = [
+            one for one in databases if not empty_column(one, "rocpd_info_process", "command", line)
+        ]
+    else:
+        lines_kept = []
     failed = [path for path in databases if not empty_column(path, "rocpd_info_process", "environment", "{}")]
+    failed += [path for path in lines_kept if path not in failed]
     if not failed:
         return ()
     return (

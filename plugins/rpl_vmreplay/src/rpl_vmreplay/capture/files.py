@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular, refuse_countless
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +37,6 @@ KERNCAP_COMPLETE = "capture_complete"
 
 #: A region takes some 150 bytes of text: this is half a million of them.
 LARGEST_JSON_BYTES = 64 << 20
-#: Read, a value takes some 200 bytes however short it is; those of captures have names.
-_BYTES_OF_A_VALUE, _ALWAYS = 8, 1 << 16
 ADDRESSES = 1 << 64
 #: Headers of the runtime keep kernel arguments and names far below these.
 LARGEST_KERNARG_BYTES = 1 << 20
@@ -144,11 +143,8 @@ def read_json(folder: Path, name: str, model: type[_Model], most: int = LARGEST_
             next_step="name a folder that `rpl isolate` wrote",
         )
     require_plain(path)
-    if path.stat().st_size > most:
-        raise BadDataError(f"{path} is larger than {most >> 20} MiB")
-    content = path.read_bytes()
-    if content.count(b",") > max(_ALWAYS, len(content) // _BYTES_OF_A_VALUE):
-        raise BadDataError(f"{path} can't be used: it consists of countless tiny values")
+    content = read_regular(path, most, links=False)
+    refuse_countless(content, path)
     try:
         return model.model_validate_json(content)
     except ValidationError as error:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import refuse_repeats
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.contents import PACKED_SUFFIX
 from rpl_vmreplay.capture.extras import (
@@ -55,6 +56,11 @@ class Capture:
     told_variables: Mapping[str, ModuleVariable] = MappingProxyType({})
 
     @property
+    def kernel_name(self) -> str:
+        """As the compiler named it: capturing tools add how they found it."""
+        return self.dispatch.mangled_name.removesuffix(" [clone .kd]").removesuffix(".kd")
+
+    @property
     def bytes(self) -> int:
         return sum(region.size for region in self.regions)
 
@@ -94,9 +100,15 @@ def open_capture(folder: Path) -> Capture:
     Raises MissingError for what is no capture and BadDataError for one that contradicts itself.
     """
     dispatch = read_json(folder, DISPATCH, Dispatch)
-    regions = _without_repetitions(read_json(folder, REGIONS, Regions).regions, folder)
     layout = _layout(folder)
+    listed = read_json(folder, REGIONS, Regions).regions
     extras = read_json(folder, EXTRAS, Extras) if (folder / EXTRAS).exists() else None
+    if layout == "rpl":  # each tells its own figures of a region, and only one of them could count
+        refuse_repeats((f"0x{one.base:x}" for one in listed), folder / REGIONS, "one region")
+        if extras is not None:
+            told = (f"0x{one.base:x}" for one in extras.memory.regions)
+            refuse_repeats(told, folder / EXTRAS, "one region")
+    regions = _without_repetitions(listed, folder)
     sentinel = {"rpl": SENTINEL, "kerncap": KERNCAP_COMPLETE}.get(layout)
     return Capture(
         folder=folder,

@@ -542,17 +542,19 @@ def _controls(
 
     if not can_be_changed(subjects.a_code):
         return
-    shown = 0
+    shown, by_results = 0, False
     with tempfile.TemporaryDirectory(prefix="rpl-mutants-") as folder:
         place = Path(folder) / "mutant.hsaco"
         yield _control(experiment, empty_kernel(subjects.a_code, subjects.kernel), place, baseline, scale)
         for tried, mutant in enumerate(mutants(subjects.a_code, subjects.kernel)):
-            if shown == MUTANTS or tried == _MOST_TRIED:
+            # One that only crashes tells nothing of wrong results, so there have to be others.
+            if (shown >= MUTANTS and by_results) or tried == _MOST_TRIED:
                 return
             control = _control(experiment, mutant, place, baseline, scale)
             if control.outcome is ControlOutcome.SURVIVED and others is not None:
                 control = _with_other_numbers(control, others.results(place, longer_chains=False))
             shown += control.outcome not in NOT_SHOWN
+            by_results = by_results or control.outcome is ControlOutcome.BY_RESULTS
             yield control
 
 

@@ -141,7 +141,12 @@ def _mutant(elf: bytes, begin: int, one: _Words, what: str, words: tuple[int, ..
     return Mutant(f"{one.mnemonic} at 0x{one.at:x}: {what}", bytes(changed))
 
 
-_STORE = re.compile(r"(?:global|flat|buffer|scratch)_store_\w+|ds_write\w*")
+#: Atomics, too, for some kernels write by nothing else; not those that loops wait for.
+_STORE = re.compile(
+    r"(?:global|flat|buffer|scratch)_store_\w+|ds_write\w*"
+    r"|(?:global|flat|buffer)_atomic_(?!cmpswap)\w+"
+    r"|ds_(?:add|sub|rsub|inc|dec|min|max|and|or|xor|pk_add)_(?!src2)\w+"
+)
 _LOAD = re.compile(r"(?:global|flat|buffer)_load_\w+|ds_read(?!_tr|_addtid)\w*")
 _VECTOR = re.compile(r"v_(?!nop|cmpx?_|readfirstlane|accvgpr)\w+")
 _SECTION = {0b110111: 0x1FFF, 0b111000: 0xFFF, 0b110110: 0xFF}  # FLAT, MUBUF, DS: the field of the offset

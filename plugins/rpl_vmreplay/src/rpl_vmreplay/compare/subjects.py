@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_vmreplay.compare.judge import Subjects
-from rpl_vmreplay.replay.captured_code import kernel_name, of_known_arguments
+from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     """Files may be code objects, bundles or programs that hold some; what is run is written to ``folder``.
 
-    Raises BadDataError for another layout of arguments and what can't be read.
+    Raises BadDataError for another layout of arguments, limits that the captured launch breaks and what
+    can't be read.
     """
     from rpl_codeobject.comparing.compare import compare_code_objects
     from rpl_codeobject.comparing.difference import Severity
 
-    name = kernel_name(capture)
+    name = capture.kernel_name
     codes = [_code_of(path, name, capture) for path in (a, b)]
     diff = compare_code_objects([codes[0]], [codes[1]], kernel=name)
     breaking = diff.of(Severity.BREAKING)
     before, after = (one.kernel(name) for one in codes)
     assert before is not None
     assert after is not None
-    if breaking := tuple(one for one in breaking if not of_known_arguments(one.what, before, after)):
+    if breaking := tuple(one for one in breaking if not takes_launch(capture, one.what, before, after)):
         first = breaking[0]
         raise BadDataError(
             f"{b} has another launch interface of {name} than {a}: {first.what} is {first.after or 'absent'} "

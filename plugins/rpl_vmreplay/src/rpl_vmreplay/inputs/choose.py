@@ -40,6 +40,7 @@ _MOST_TIGHT = 1 << 30
 _MOST_FILLED = 1 << 20
 _MOST_ITEMS, _MOST_WATCHED_ITEMS = 1 << 21, 1 << 14
 _HUGE, _MOST_HUGE = 1 << 24, 12
+_MOST_BEYOND, _MOST_MODE = 4096, 4
 _PER_ITEM = (1, 2, 4, 8, 16, 3, 32)
 _SMALL = (0, 1, 2, 3, 5, 7)
 _EDGES = (-1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 1023, 1024, 1025, 4, 6,
@@ -50,10 +51,12 @@ _FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, -0.0, -2.5, 1e-3, 1e3, 1e6, float("nan"), f
 
 @frozen
 class Wish:
-    """What is other than in the captured launch. ``groups`` by axis; ``None``: as the scalars ask for."""
+    """What is other than in the captured launch. ``groups`` by axis; ``None``: as the scalars ask for.
+    ``whole`` is what buffers of integers hold; ``None``: ``content``, too."""
 
     scalars: tuple[tuple[int, float], ...] = ()  # by place among the scalars
     content: str = "exact"
+    whole: str | None = None
     groups: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     large: bool = True
@@ -132,7 +135,8 @@ class Chooser:
         """Each once, a family after the other, again and again."""
         families = [
             self._fresh(), self._contents_of_the_launch(), self._remainders(), self._sizes(), self._pairs(),
-            self._shared(), self._shifts(), self._float_scalars(), self._all_scaled(),
+            self._shared(), self._shifts(), self._float_scalars(), self._all_scaled(), self._mixed(),
+            self._beyond(), self._modes(),
         ]  # fmt: skip
         seen: set[Wish] = set()
         while families:
@@ -182,10 +186,44 @@ class Chooser:
         yield from self._each(around(self._constants.scaled))
 
     def _contents_of_the_launch(self) -> Iterator[Wish]:
-        for kind in KINDS:
-            yield Wish(content=kind, large=False)
-        for kind in KINDS:
-            yield Wish(content=kind)
+        for large in (False, True):
+            yield from (Wish(content=kind, large=large) for kind in KINDS if self._can_be(kind))
+
+    def _can_be(self, kind: str) -> bool:
+        return kind != "text" or any(one.element in ("u1", "i1") for one in self._contents.values())
+
+    def _mixed(self) -> Iterator[Wish]:
+        """Floats and integers of two kinds: what is no index for one buffer is a number for another."""
+        kinds = {one.element[0] in "fb" for one in self._contents.values()}
+        if kinds == {False, True}:
+            for kind in ("special", "ties", "huge", "lowest", "ramp", "tiny", "negative", "any"):
+                yield Wish(content=kind, whole="captured", large=False)
+            for kind in ("near", "any", "ties", "ramp", "negative", "dictionary", "huge"):
+                yield Wish(content="real", whole=kind)
+
+    def _beyond(self) -> Iterator[Wish]:
+        """Sizes well beyond each number of the code, with contents of which the last ones count."""
+        kinds = itertools.cycle(("ramp", "exact", "real", "falling"))
+        for number in dict.fromkeys((*self._constants.fresh, *self._constants.shared)):
+            if not 2 < number <= _MOST_BEYOND:
+                continue
+            for size in (2 * number + 1, number + number // 2):
+                for place, scalar in self._integers():
+                    if size != scalar.value and size < 1 << (8 * scalar.size - 1):
+                        yield Wish(((place, size),), next(kinds))
+                        yield Wish(((place, size),), next(kinds))
+
+    def _modes(self) -> Iterator[Wish]:
+        """Small numbers may stand for modes, and a mode may show with few kinds of contents."""
+        kinds = [one for one in (*KINDS[9:], "negative", "special", "any") if self._can_be(one)]
+        modes = [place for place, one in self._integers() if 0 <= one.value <= _MOST_MODE]
+        for kind in ("text", *kinds) if self._can_be("text") else kinds:
+            for number in (2, 1, 3, 0, -1):
+                yield from (
+                    Wish(((place, number),), kind, large=False)
+                    for place in modes
+                    if number != self._varied.scalars[place].value
+                )
 
     def _remainders(self) -> Iterator[Wish]:
         """Near the captured numbers, and the small ones."""
@@ -271,10 +309,12 @@ class Chooser:
     def _float_scalars(self) -> Iterator[Wish]:
         floats = [(place, one) for place, one in enumerate(self._varied.scalars) if not one.integer]
         known = [one * scale for one in self._constants.floats[:40] for scale in (1.0, 1.001, 0.999, -1.0)]
+        contents = itertools.cycle((("real", None), ("exact", "near"), ("ties", None)))
         for number in (*_FLOATS[:4], *known, *_FLOATS[4:], *map(float, self._constants.fresh[:20])):
             for place, scalar in floats:
                 if number != scalar.value:
-                    yield Wish(((place, number),), content="real")
+                    content, whole = next(contents)
+                    yield Wish(((place, number),), content, whole)
 
     def _all_scaled(self) -> Iterator[Wish]:
         """Every size at once, and the contents with one of them changed."""
@@ -310,7 +350,7 @@ class Chooser:
         if wish.block is not None and wish.groups is None:
             groups = (-(-groups[0] * self._block[0] // block[0]), *groups[1:])
         grid = tuple(min(count * size, 0xFFFFFFFF) for count, size in zip(groups, block, strict=True))
-        if not self._whole and wish == Wish(content=wish.content, large=wish.large):
+        if not self._whole and wish == Wish(content=wish.content, whole=wish.whole, large=wish.large):
             grid = self._capture.dispatch.grid
         largest = max([abs(int(one)) for one in values.values() if abs(one) <= _MOST_FILLED], default=1)
         sizes = sorted(abs(int(one)) for one in values.values() if 1 < abs(one) <= _MOST_FILLED)[-2:]
@@ -327,7 +367,10 @@ class Chooser:
                 wanted = max(self._tight[address].size, 4096, content.size * (largest + 256), 1 << 14)
                 size = min(whole.size, wanted)
             constants = (around(self._constants.fresh) + list(self._constants.shared), self._constants.floats)
-            pattern = pattern_of(content, wish.content, constants, index + 97 * number, size // content.size)
+            kind = wish.whole if wish.whole and content.element[0] in "iu" else wish.content
+            numbers = [values[place] for place in range(len(scalars))]
+            salt = index + 97 * number
+            pattern = pattern_of(content, kind, constants, salt, size // content.size, numbers)
             fills.append(Fill(whole.address, size, pattern))
         changes |= {one.place: pointers[one.address].to_bytes(8, "little") for one in self._varied.pointers}
         items = grid[0] * grid[1] * grid[2]
@@ -353,6 +396,8 @@ class Chooser:
             parts.append(f"of {'x'.join(map(str, block))}")
         if wish.shift:
             parts.append("pointers moved by " + str(wish.shift))
+        if wish.whole:
+            parts.append(f"{wish.whole} integers")
         return ", ".join([*parts, f"{wish.content} contents"])
 
 

@@ -47,7 +47,8 @@ class Limits:
 
 @frozen
 class Compared:
-    """``failure``: nothing was compared, or not all, and why."""
+    """``failure``: nothing was compared, or not all, and why. ``broke``: not for want of time, so what was
+    compared until then is no evidence for what was not."""
 
     tally: Tally
     wanted: int
@@ -55,6 +56,7 @@ class Compared:
     instructions: int = 0
     cooperates: bool = False
     failure: str | None = None
+    broke: bool = False
 
 
 class VariedInputsCheck(EquivalenceCheck):
@@ -100,7 +102,7 @@ def compare_on_varied_inputs(
 ) -> Compared:
     """Raises as ``Replayer.replay`` does, and ``BadDataError`` for code that can't be read."""
     from rpl_vmreplay.inputs.verdict import Tally, take
-    from rpl_vmreplay.interfaces.replayer import InputsRequest
+    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayError
 
     begin = time.monotonic()
     chosen, cooperates = choose(capture, subjects, limits)
@@ -117,12 +119,13 @@ def compare_on_varied_inputs(
         result = replayer.compare_inputs(request)
         if result is None:
             return Compared(tally, wanted, failure=f"the replayer {replayer.name} takes no other inputs")
-        if result.failure is not None:
-            return Compared(tally, wanted, cooperates=cooperates, failure=result.failure.fact)
         for one, answer in zip(some, result.answers, strict=False):
             take(tally, one, answer, chosen.elements, tolerance, bool(limits.strict))
             if tally.different is not None:
                 return Compared(tally, wanted, cooperates=cooperates)
+        if result.failure is not None:
+            broke = result.failure.kind is not ReplayError.TIME_LIMIT
+            return Compared(tally, wanted, 0, 0, cooperates, result.failure.fact, broke)
         if not first and result.answers:
             most = max(_MOST_INSTRUCTIONS, 4 * result.answers[0].baseline.instructions)
         unreached = min(result.unreached, result.unreached if unreached is None else unreached)
@@ -181,8 +184,11 @@ def report(compared: Compared, limits: Limits) -> EquivalenceReport:
             f"{tally.different} ({_told(compared, limits)})",
             crashed=tally.crashed,
         )
-    if compared.failure is not None and not tally.compared:
-        return _not_compared(compared.failure)
+    if compared.failure is not None and (compared.broke or not tally.compared):
+        behind = (
+            f" ({tally.compared} of {compared.wanted} inputs compared until then)" if tally.compared else ""
+        )
+        return _not_compared(compared.failure + behind)
     if not tally.compared - tally.without_results:
         return _not_compared(f"no input was left to compare on: {_told(compared, limits)}")
     return EquivalenceReport(EquivalenceVerdict.EQUAL, _told(compared, limits))

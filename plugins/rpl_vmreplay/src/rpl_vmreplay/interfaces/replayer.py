@@ -345,7 +345,8 @@ class InputAnswer:
 @frozen
 class InputsResult:
     """One answer for each input, as far as time allowed. ``unreached`` of ``instructions`` of the other code
-    ran with none of them. ``failure``: nothing was compared."""
+    ran with none of them. ``failure``: why there are fewer answers; by another kind than ``TIME_LIMIT`` the
+    replayer itself broke."""
 
     answers: tuple[InputAnswer, ...] = ()
     unreached: int = 0

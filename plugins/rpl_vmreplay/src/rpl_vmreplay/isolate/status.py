@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -46,11 +49,14 @@ def read_statuses(folder: Path) -> tuple[ProcessStatus, ...]:
     """Every process that loaded the tool, the most telling one first."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        if path.stat().st_size > _LARGEST_STATUS:
-            continue
         try:
-            found.append(ProcessStatus.model_validate_json(path.read_bytes()))
-        except ValidationError:  # the program can write there too; what isn't a status says nothing
+            content = read_regular(path, _LARGEST_STATUS, links=False)
+            found.append(ProcessStatus.model_validate_json(content))
+        except (
+            ValidationError,
+            BadDataError,
+            MissingError,
+        ):  # the program can write there too; what isn't a status says nothing
             continue
     return tuple(sorted(found, key=lambda one: (_ORDER.index(one.state), -one.launches, one.pid)))
 

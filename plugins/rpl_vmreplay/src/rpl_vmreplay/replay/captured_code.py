@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
@@ -45,14 +46,9 @@ class LaunchCode:
     kernel: Kernel
 
 
-def kernel_name(capture: Capture) -> str:
-    """As the compiler named it: capturing tools add how they found it."""
-    return capture.dispatch.mangled_name.removesuffix(" [clone .kd]").removesuffix(".kd")
-
-
 def captured_code(capture: Capture) -> LaunchCode:
     """Raises BadDataError when the captured code object is none, or has no such kernel."""
-    return _code_in(capture.folder / CODE_OBJECT, kernel_name(capture))
+    return _code_in(capture.folder / CODE_OBJECT, capture.kernel_name)
 
 
 def other_code(capture: Capture, path: Path) -> LaunchCode:
@@ -61,10 +57,12 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     from rpl_codeobject.comparing.compare import compare_code_objects
     from rpl_codeobject.comparing.difference import Severity
 
-    name = kernel_name(capture)
+    name = capture.kernel_name
     before, after = captured_code(capture), _code_in(path, name)
     breaking = compare_code_objects([before.code], [after.code], kernel=name).of(Severity.BREAKING)
-    breaking = tuple(one for one in breaking if not of_known_arguments(one.what, before.kernel, after.kernel))
+    breaking = tuple(
+        one for one in breaking if not takes_launch(capture, one.what, before.kernel, after.kernel)
+    )
     same_target = before.code.architecture == after.code.architecture
     if same_target and breaking:
         first = breaking[0]
@@ -77,7 +75,16 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     return after
 
 
-def of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
+def takes_launch(capture: Capture, what: str, before: Kernel, after: Kernel) -> bool:
+    """Whether a difference named ``what``, which breaks some launches, leaves ``after`` fit for the captured
+    one: its workgroups are within the limit that ``after`` states, or its hidden arguments can be given."""
+    items = math.prod(max(1, one) for one in capture.dispatch.block)
+    if what == "max_workgroup_size":
+        return items <= after.max_workgroup_size
+    return _of_known_arguments(what, before, after)
+
+
+def _of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
     """Whether a difference named ``what`` is only of hidden arguments that a replay can give ``after``: those
     of ``before`` where they were, and those that the launch tells (``fitting_arguments``)."""
     if not what.startswith(_OF_HIDDEN_ARGUMENTS):
@@ -145,7 +152,7 @@ def elsewhere(memory: PlainMemory, path: Path) -> str | None:
     """
     from rpl_vmreplay.replay.code_pointers import code_pointers, image_of, may_call_pointers, told_names
 
-    own, other = captured_code(memory.capture), _code_in(path, kernel_name(memory.capture))
+    own, other = captured_code(memory.capture), _code_in(path, memory.capture.kernel_name)
     image = image_of(memory.capture, own)
     if own.code.elf == other.code.elf or image is None or not may_call_pointers(other):
         return None
@@ -164,7 +171,7 @@ def pointers_fail(names: str, *, code: str) -> Failure:
 
 def target_of(capture: Capture, path: Path) -> str:
     """For what ``path``, which takes the place of the captured code, is compiled. Raises BadDataError."""
-    return _code_in(path, kernel_name(capture)).code.target
+    return _code_in(path, capture.kernel_name).code.target
 
 
 def stale_arguments(capture: Capture, code: LaunchCode) -> dict[str, tuple[int, int]]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.contents import blocks_with_data
 from rpl_vmreplay.capture.files import KERNARG
-from rpl_vmreplay.replay.captured_code import kernel_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +71,7 @@ def image_of(capture: Capture, code: LaunchCode) -> CodeImage | None:
     }
     base = None if capture.extras is None else capture.extras.code_object.load_base
     if base is None and capture.dispatch.kernel_object:
-        descriptor = f"{kernel_name(capture)}.kd"
+        descriptor = f"{capture.kernel_name}.kd"
         own = next((value for value, _, _, name in symbols if name == descriptor), None)
         base = None if own is None else capture.dispatch.kernel_object - own
     if base is None or base < 0 or not places:

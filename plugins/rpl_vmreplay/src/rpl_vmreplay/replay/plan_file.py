@@ -10,7 +10,6 @@ from rpl_vmreplay.interfaces.replayer import MemoryEdit
 from rpl_vmreplay.replay.captured_code import (
     captured_code,
     fitting_arguments,
-    kernel_name,
     other_code,
     stale_arguments,
 )
@@ -124,7 +123,7 @@ class ReplayPlan:
         address = None if extras is None or self._filled is not None else extras.dispatch.kernarg_address
         size = launch.kernarg_size if self._filled is None else len(self._filled)
         return {
-            "name": kernel_name(self._capture),
+            "name": self._capture.kernel_name,
             "code_object": str(plain),
             "isa": code.code.target,
             "captured_code": captured,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["kernel_graph", "to_dot", "to_graphml"]
 
 #: Everything but the characters of XML 1.0, section 2.2.
-_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_XML = re.compile("[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def kernel_graph(dag: DagDocument) -> nx.MultiDiGraph[str]:
@@ -52,7 +52,7 @@ def _attributes(symbol: SymbolCriticality) -> dict[str, str | int | float]:
 
 
 def to_graphml(graph: nx.MultiDiGraph[str]) -> str:
-    """GraphML; names keep every character that XML can hold, others become U+FFFD."""
+    """GraphML; names keep every character that XML holds and that steers no terminal; others are U+FFFD."""
     import networkx as nx
 
     clean = nx.relabel_nodes(graph, {name: _xml_text(name) for name in graph}, copy=True)

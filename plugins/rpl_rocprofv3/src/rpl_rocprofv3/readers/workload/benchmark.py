@@ -7,9 +7,12 @@ One row per GPU, one column per rate in GB/s, GFLOP/s or GOP/s; columns ending i
 from __future__ import annotations
 
 import csv
+import io
 import math
 from typing import TYPE_CHECKING
 
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ __all__ = ["BENCHMARK", "read_benchmark"]
 BENCHMARK = "roofline.csv"
 #: A machine has few GPUs; a longer file is none of the benchmark.
 _MOST_ROWS = 256
+_MOST_BYTES = 1 << 20
 _MEMORY = {"HBMBw": "hbm", "L2Bw": "l2", "L1Bw": "vl1d", "LDSBw": "lds"}
 _COMPUTE = {
     "FP32Flops": ("F32", Pipe.VALU),
@@ -35,9 +39,9 @@ def read_benchmark(path: Path) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
     A rate that is absent, empty or zero was not measured; a file that can't be read gives none.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as text:
-            rows = [row for row, _ in zip(csv.DictReader(text), range(_MOST_ROWS), strict=False)]
-    except (OSError, UnicodeDecodeError, csv.Error):
+        text = io.StringIO(read_regular(path, _MOST_BYTES).decode(), newline="")
+        rows = [row for row, _ in zip(csv.DictReader(text), range(_MOST_ROWS), strict=False)]
+    except (BadDataError, MissingError, UnicodeDecodeError, csv.Error):
         return ()
     gpus = "the GPU" if len(rows) == 1 else f"the slowest of {len(rows)} GPUs"
     source = f"{path.name} of the recording: benchmark of rocprofiler-compute, {gpus}"

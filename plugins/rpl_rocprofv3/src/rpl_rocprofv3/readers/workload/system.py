@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from typing import TYPE_CHECKING
 
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
 from rpl_core.model.trace import Agent
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.trace.agents import whole_number
@@ -63,11 +66,11 @@ class SystemInfo:
 
 def read_system(path: Path | None) -> SystemInfo:
     """Read the one row of ``sysinfo.csv``; unreadable files count as absent."""
-    if path is None or not path.is_file() or path.stat().st_size > _LARGEST_FILE:
+    if path is None:
         return SystemInfo({})
     try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
-            row = next(csv.DictReader(text), {})
-    except (OSError, csv.Error):
+        text = read_regular(path, _LARGEST_FILE).decode("utf-8-sig", "replace")
+        row = next(csv.DictReader(io.StringIO(text, newline="")), {})
+    except (BadDataError, MissingError, csv.Error):
         return SystemInfo({})
     return SystemInfo({str(key): value for key, value in row.items() if isinstance(value, str)})

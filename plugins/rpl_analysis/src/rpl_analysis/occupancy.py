@@ -15,12 +15,16 @@ import attrs
 
 from rpl_analysis.architecture import architecture_name, architecture_of
 from rpl_analysis.facts import KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY
-from rpl_analysis.occupancy.compiled import used_registers
-from rpl_analysis.occupancy.launch import AllocatedRegisters, LaunchShape
-from rpl_analysis.occupancy.model import theoretical_occupancy
-from rpl_analysis.occupancy.result import NoOccupancy, Occupancy
 from rpl_analysis.options import OCCUPANCY_MODE
 from rpl_codeobject.kernel_code import KERNEL_CODE, code_of
+from rpl_codeobject.occupancy import (
+    AllocatedRegisters,
+    LaunchShape,
+    NoOccupancy,
+    Occupancy,
+    theoretical_occupancy,
+    used_registers,
+)
 from rpl_core.errors import RplError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.architecture import Architecture
@@ -29,9 +33,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_analysis.occupancy.launch import UsedRegisters
-    from rpl_analysis.occupancy.result import Mode
     from rpl_analysis.runtime.model import KernelTime
+    from rpl_codeobject.occupancy import Mode, UsedRegisters
     from rpl_codeobject.values import Kernel
 
 

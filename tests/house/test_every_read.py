@@ -1,0 +1,227 @@
+"""Every opening of a file in the product is known, with its bound.
+
+What comes from elsewhere goes through ``rpl_core.files.bounded`` and needs no line here. Any other opening
+stands in ``OPENINGS`` with the reason why it ends: a bound by the name that it has in the same module, or
+whose file it is. A new opening, or one that is gone, fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+_OPENERS = {
+    *("open", "fdopen", "read_text", "read_bytes", "fromfile", "memmap", "mmap", "connect"),
+    *("np.load", "json.load", "tarfile.open", "gzip.open"),
+}
+_SPELT = re.compile("|".join(name.rpartition(".")[2] for name in _OPENERS))
+
+#: Reasons that are not the name of a bound.
+SYSTEM = "what the kernel or the system tells"
+INSTALLED = "a file of the installation"
+OWN = "written by this command or its child into a folder of its own"
+NAMED = "the user's own source or program, compared or copied as a whole"
+BLOCKS = "read block by block: memory has a bound, time is linear in the size of a regular file"
+WHOLE = "of a size that problems_of() compared with the capture's lists before"
+REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE}
+
+OPENINGS = {
+    "rpl_core/cli/lazy_group.py:_first_line": INSTALLED,
+    "rpl_core/cli/standard_output.py:discard_output": SYSTEM,
+    "rpl_core/cli/standard_output.py:keep_for_results": SYSTEM,
+    "rpl_core/files/atomic.py:_replace": OWN,
+    "rpl_core/files/atomic.py:write_atomic": OWN,
+    "rpl_core/files/digest.py:sha256_of": BLOCKS,
+    "rpl_core/pipeline.py:_documents_are_written": OWN,
+    "rpl_core/plugins/entry_points.py:_entries": INSTALLED,
+    "rpl_core/plugins/trial.py:_tried": SYSTEM,
+    "rpl_core/process/launch.py:_open_repeatable_stdin": SYSTEM,
+    "rpl_core/process/launch.py:_reopened": SYSTEM,
+    "rpl_core/process/output.py:LogFile.__init__": OWN,
+    "rpl_core/process/supervision.py:MemoryGroup.exceeded": SYSTEM,
+    "rpl_core/process/supervision.py:_belongs": SYSTEM,
+    "rpl_core/process/supervision.py:_groups_around": SYSTEM,
+    "rpl_core/process/supervision.py:_made_group": SYSTEM,
+    "rpl_core/process/supervision.py:memory_of": SYSTEM,
+    "rpl_core/process/supervision.py:tree_of": SYSTEM,
+    "plugins/rpl_amdgpu/src/rpl_amdgpu/gpu_at_hand.py:architectures_here": SYSTEM,
+    "plugins/rpl_analysis/src/rpl_analysis/bottleneck/rule_file.py:builtin_rules": INSTALLED,
+    "plugins/rpl_analysis/src/rpl_analysis/contracts/shape_files.py:read_shape": INSTALLED,
+    "plugins/rpl_analysis/src/rpl_analysis/text/packaged_toml.py:packaged_rules": INSTALLED,
+    "plugins/rpl_att/src/rpl_att/decoding/code_sources.py:read_loads": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,
+    "plugins/rpl_att/src/rpl_att/join_dispatch.py:_from_csv": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/join_dispatch.py:_items": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/reader.py:_looks_like_json": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/reading/folder.py:_unpacked_bytes": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/reading/folder.py:open_bounded": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/reading/raw_files.py:recorded_architecture": "_MOST_TABLE_BYTES",
+    "plugins/rpl_att/src/rpl_att/reading/snapshots.py:read_source": "_MAX_SOURCE_BYTES",
+    "plugins/rpl_autotune/src/rpl_autotune/cache/store.py:Cache._append": OWN,
+    "plugins/rpl_autotune/src/rpl_autotune/cli/autotune_command.py:_measured": OWN,
+    "plugins/rpl_autotune/src/rpl_autotune/evaluation/build.py:file_lock": OWN,
+    "plugins/rpl_autotune/src/rpl_autotune/executors/device_worker.py:main": OWN,
+    "plugins/rpl_codeobject/src/rpl_codeobject/demangle.py:_work": SYSTEM,
+    "plugins/rpl_codeobject/src/rpl_codeobject/reading/debug_reader.py:main": SYSTEM,
+    "plugins/rpl_codeobject/src/rpl_codeobject/reading/recorded.py:_read": "MAX_RECORDED_BYTES",
+    "plugins/rpl_emu/src/rpl_emu/amd_counters.py:counter_map": INSTALLED,
+    "plugins/rpl_emu/src/rpl_emu/isa_mix.py:_device_code": BLOCKS,
+    "plugins/rpl_emu/src/rpl_emu/programs/launches.py:read_work": OWN,
+    "plugins/rpl_emu/src/rpl_emu/programs/rocpd_file.py:_size_of": OWN,
+    "plugins/rpl_emu/src/rpl_emu/programs/rocpd_file.py:write_rocpd": OWN,
+    "plugins/rpl_emu/src/rpl_emu/programs/software_gpu.py:_hip_library": NAMED,
+    "plugins/rpl_emu/src/rpl_emu/replay/inputs.py:_pairs": OWN,
+    "plugins/rpl_emu/src/rpl_emu/replay/inputs.py:_write_plan": OWN,
+    "plugins/rpl_emu/src/rpl_emu/replay/plan_file.py:read_changes": OWN,
+    "plugins/rpl_emu/src/rpl_emu/replay/plan_file.py:read_ranges": OWN,
+    "plugins/rpl_emu/src/rpl_emu/replay/replayer.py:_variables_left": WHOLE,
+    "plugins/rpl_llm_unroll/src/rpl_llm_unroll/asking/exchange_log.py:ExchangeLog.append": OWN,
+    "plugins/rpl_llm_unroll/src/rpl_llm_unroll/asking/exchange_log.py:_ends_torn": OWN,
+    "plugins/rpl_llm_unroll/src/rpl_llm_unroll/resource_screen.py:DeviceCompiler.compile": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/host_comparison.py:HostComparison._object": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/host_comparison.py:_compilations": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/host_comparison.py:prerequisites": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/objects.py:defines_main": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/objects.py:is_device_code": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/separate_compile.py:SeparateCompile._same_objects": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/build/separate_compile.py:SeparateCompile.verdict": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/ceilings/kept.py:read_kept": "_MAX_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/cli/measure_ceilings.py:_built": INSTALLED,
+    "plugins/rpl_optimize/src/rpl_optimize/cli/optimize_binary.py:with_binary": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/cli/optimize_call.py:recalled": "_MOST_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/equivalence/compare_arrays.py:_mapped": BLOCKS,
+    "plugins/rpl_optimize/src/rpl_optimize/equivalence/compare_arrays.py:compare_raw": BLOCKS,
+    "plugins/rpl_optimize/src/rpl_optimize/equivalence/compare_text.py:looks_like_text": BLOCKS,
+    "plugins/rpl_optimize/src/rpl_optimize/equivalence/comparison.py:blocks_of": BLOCKS,
+    "plugins/rpl_optimize/src/rpl_optimize/equivalence/program_run.py:_tail": BLOCKS,
+    "plugins/rpl_optimize/src/rpl_optimize/isolation/confined.py:_bound": SYSTEM,
+    "plugins/rpl_optimize/src/rpl_optimize/isolation/confined.py:_own_namespaces": SYSTEM,
+    "plugins/rpl_optimize/src/rpl_optimize/isolation/confined.py:_protect": SYSTEM,
+    "plugins/rpl_optimize/src/rpl_optimize/ledger/read.py:_opened": "MAX_LEDGER_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/ledger/session_files.py:_sha256_of_first": BLOCKS,
+    "plugins/rpl_optimize/src/rpl_optimize/ledger/signature.py:read_key": "MOST_KEY_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/ledger/writer.py:_open": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/ledger/writer.py:_sync_directory": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/loop/accept.py:_hash_of": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/loop/accept.py:is_changed": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/loop/meaning.py:_unit": "_MOST_FILES",
+    "plugins/rpl_optimize/src/rpl_optimize/loop/modelling.py:keep_best": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/loop/recorded_session.py:RecordedSession._dag": "_MOST_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/loop/recorded_session.py:RecordedSession.end": "_MOST_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/loop/records.py:_hash_of": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/loop/session.py:OptimizeSession.record_resumed": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/projects/cmake.py:_home": "_MOST_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/projects/find_source.py:defines_kernels": "_MAX_SOURCE_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/projects/makefile.py:_text": "_MOST_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/running/launched.py:mapped_files": "_MOST_LOG_BYTES",
+    "plugins/rpl_optimize/src/rpl_optimize/running/mount_and_run.py:_own_namespace": SYSTEM,
+    "plugins/rpl_optimize/src/rpl_optimize/running/program_word.py:_runs_others": NAMED,
+    "plugins/rpl_optimize/src/rpl_optimize/source_meaning/front_end.py:Pass._failure": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/source_meaning/front_end.py:Pass.messages": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/source_meaning/preprocessed.py:preprocess": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/source_meaning/reading.py:CompilerReading.macros": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/source_meaning/syntax_dump.py:SyntaxDump.__init__": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/transform/source_file.py:read_source": "MAX_SOURCE_BYTES",
+    "plugins/rpl_report/src/rpl_report/cli/docs.py:_title": INSTALLED,
+    "plugins/rpl_report/src/rpl_report/cli/docs.py:docs": INSTALLED,
+    "plugins/rpl_report/src/rpl_report/html/page.py:load_assets": INSTALLED,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/pass_directory.py:_has_second_line": OWN,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/tool_version.py:_installed_rocm": SYSTEM,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_connected": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_copy_bytes": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_refuse_super_journal": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/sets.py:_edge_times": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/tables.py:open_text": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/gzip_limits.py:BoundedGzip.__init__": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/gzip_limits.py:unpack": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/json/records.py:_opened": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/json/records.py:is_results_json": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/claims.py:looks_like_database": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/header.py:read_header": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/pages.py:open_pages": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/trace/origin_marks.py:mark_beside": "_MAX_SIDECAR_BYTES",
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/contents.py:_unpacked": BLOCKS,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/contents.py:blocks_with_data": BLOCKS,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/plain_memory.py:PlainMemory._captured_hashes": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/plain_memory.py:PlainMemory._region_hashes": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/plain_memory.py:PlainMemory.path_of": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/plain_memory.py:PlainMemory.read": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/plain_memory.py:_wrong_variables": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/plain_memory.py:reproduction": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/shrink.py:_seal": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/shrink.py:_seals": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/shrink.py:_write_extras": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/shrink.py:_write_variable_hashes": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/wholeness.py:_code_object_problems": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/wholeness.py:_hash_of": BLOCKS,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/wholeness.py:_hash_problems": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/compare/experiment.py:Experiment._changed_variables": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/compare/outputs.py:_pointers": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/inputs/arguments.py:varied_arguments": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/isolate/status.py:launched_kernels": "_LARGEST_NAMES",
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/captured_code.py:fitting_arguments": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/captured_code.py:stale_arguments": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/code_pointers.py:_contents": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/native_replayer.py:_Replayed._hashes": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/native_replayer.py:_Replayed._kept": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/native_replayer.py:_Replayed._left": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/native_replayer.py:_run": OWN,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/outcome.py:capture_hash": WHOLE,
+    "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/plan_file.py:ReplayPlan._kernarg": OWN,
+    "metapackage/src/rocm_perf_lab/demo.py:_install_standin": INSTALLED,
+}
+
+
+def _sources():
+    """Of what users run: not the test kit, which reads what its author's own tests wrote."""
+    plugins = [p / "src" for p in sorted((ROOT / "plugins").iterdir()) if p.name != "rpl_testkit"]
+    for top in (ROOT / "rpl_core", *plugins, ROOT / "metapackage/src", ROOT / "native/python"):
+        yield from (path for path in sorted(top.rglob("*.py")) if path.name != "bounded.py")
+
+
+def _openings(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+
+    def walk(node: ast.AST, scope: tuple[str, ...]) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = scope
+            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                inner = (*scope, child.name)
+            if isinstance(child, ast.Call) and _opens(child):
+                found.add(".".join(scope) or "<module>")
+            walk(child, inner)
+
+    walk(tree, ())
+    return found
+
+
+def _opens(call: ast.Call) -> bool:
+    whole = ast.unparse(call.func)
+    return whole.rpartition(".")[2] in _OPENERS or whole in _OPENERS
+
+
+def test_every_opening_of_a_file_is_listed_with_its_bound():
+    found = {
+        f"{path.relative_to(ROOT)}:{place}"
+        for path in _sources()
+        if _SPELT.search(text := path.read_text(encoding="utf-8"))
+        for place in _openings(ast.parse(text))
+    }
+    assert found - set(OPENINGS) == set(), "read it through rpl_core.files.bounded, or say where its bound is"
+    assert set(OPENINGS) - found == set(), "these openings are gone"
+
+
+@pytest.mark.parametrize("place", sorted(set(OPENINGS)))
+def test_a_bound_is_one_of_its_module(place):
+    why = OPENINGS[place]
+    assert why in REASONS or why in (ROOT / place.partition(":")[0]).read_text(encoding="utf-8")
+
+
+def test_an_opening_that_nobody_knows_is_found():
+    tree = ast.parse("class A:\n    def b(self, path):\n        return path.read_bytes()\n")
+    assert _openings(tree) == {"A.b"}
