@@ -241,7 +241,7 @@ class Chooser:
 
     def _sizes(self) -> Iterator[Wish]:
         first, *others = self._groups
-        for groups in (1, 2, 3, first + 1, first - 1, 2 * first, 2 * first + 1, 7, 16):
+        for groups in (1, 2, 3, first + 1, first - 1, 2 * first, 2 * first + 1, 7, 37, 16):
             if groups > 0 and groups != first:
                 yield Wish(groups=(groups, *others))  # type: ignore[arg-type]
         for axis in (1, 2):
