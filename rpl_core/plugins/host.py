@@ -103,14 +103,16 @@ def create_host(
         _report(record, log)
     requested = frozenset(r.name for r in records if r.origin is PluginOrigin.DEVELOPMENT)
     kinds = (*KINDS, *(kind for kinds in owned for kind in kinds))
+    settled = zip(installed.candidates, records, strict=True)
+    trusted = frozenset(c.name for c, r in settled if c.is_trusted and r.status is PluginStatus.LOADED)
     loaded = {name: module for name, module in manager.list_name_plugin() if module is not None}
     settings = tuple(setting for name in sorted(loaded) for setting in getattr(loaded[name], STATED, ()))
     if doubtful:
         harmless = {setting.name for setting in settings if setting.kind is SettingKind.VALUE}
-        offered = HookRelay(manager, log, frozenset(), config, kinds).collect(OPTIONS)
+        offered = HookRelay(manager, log, frozenset(), config, kinds, trusted).collect(OPTIONS)
         harmless |= {o.value.name for o in offered if o.value.kind is SettingKind.VALUE}
         config = {**{name: value for name, value in doubtful.items() if name in harmless}, **config}
-    relay = HookRelay(manager, log, requested, config, kinds)
+    relay = HookRelay(manager, log, requested, config, kinds, trusted)
     notifier = relay.lenient()
     notifier.configure()
     failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
