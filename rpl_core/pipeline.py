@@ -67,7 +67,9 @@ def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) ->
         architecture=architectures(device.model, host),
         offered=partial(host.catalog.of, device=device.model),
     )
-    result = analyze(context, [Step(c.plugin, c.value) for c in host.catalog.analyzers().contributions])
+    result = analyze(
+        context, [Step(c.plugin, c.value, c.trusted) for c in host.catalog.analyzers().contributions]
+    )
     return _documents(recording, device, request, result, host)
 
 

@@ -32,7 +32,7 @@ class LazyCommand(NamedTuple):
     summary: str
     owner: str = "rpl-core"
     problem: str | None = None  # why it can't work, known without importing it
-    stranger: tuple[str, str | None] | None = None  # name and version of the distribution that is not ours
+    version: str | None = None  # of the owner
 
 
 class LazyGroup(click.Group):
@@ -131,8 +131,7 @@ def _place(entries: list[InstalledEntry]) -> LazyCommand:
         problem = f"claimed by {owners}"
     elif _folders(_package(first.value)) is None:
         problem = f"no module named {_package(first.value)!r}"
-    stranger = None if first.own else (first.distribution, first.version)
-    return LazyCommand(first.value, "", owners, problem, stranger)
+    return LazyCommand(first.value, "", owners, problem, first.version)
 
 
 def _package(target: str) -> str:
@@ -188,11 +187,13 @@ def _import_command(name: str, place: LazyCommand) -> click.Command:
     """The command, or one that reports why it can't be had: listing and completion must survive it."""
     if place.problem is not None:
         return _broken(name, place, place.problem)
+    from rpl_core.plugins.entry_points import is_own
+
     module, _, attribute = place.target.partition(":")
-    if place.stranger is not None:
+    if not is_own(place.owner):
         from rpl_core.plugins.trial import why_unusable
 
-        held = why_unusable(*place.stranger, module)
+        held = why_unusable(place.owner, place.version, module)
         if held is not None:
             return _broken(name, place, held)
     try:

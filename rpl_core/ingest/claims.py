@@ -37,6 +37,7 @@ class Claim:
     plugin: str
     reader: Reader
     inputs: InputSet
+    trusted: bool = False
 
     def read(self) -> Sequence[Trace]:
         """The traces of the set. Raises ``PluginError`` when the reader breaks instead of refusing."""
@@ -46,7 +47,7 @@ class Claim:
                 given = "no trace" if isinstance(answer, (tuple, list)) else type(answer).__name__
                 raise TypeError(f"read gave {given} where a tuple of traces was expected")
             for trace in answer:
-                require_sound(trace)
+                require_sound(trace, trusted=self.trusted)
                 if not trace.source.paths or not all(Path(path).is_file() for path in trace.source.paths):
                     raise ValueError("Trace: source.paths must name the files that it was read from")
             return tuple(answer)
@@ -76,7 +77,7 @@ def claim_files(files: Sequence[Path], readers: Readers) -> Claims:
             if inputs.refusal is None:
                 taken = set(inputs.paths)
                 left = [path for path in left if path not in taken]
-                readable.append(Claim(offered.plugin, offered.value, inputs))
+                readable.append(Claim(offered.plugin, offered.value, inputs, offered.trusted))
             else:
                 refused.append(inputs)
     refused = _first_of_each(refused, frozenset(left))
@@ -102,7 +103,8 @@ def _claimed_by(
     reader, what = offered.value, f"reader {offered.value.name!r} while it looked at files"
     try:
         with plugin_boundary(offered.plugin, what):
-            return _checked(tuple(reader.claim(files)), frozenset(files))
+            claimed = tuple(reader.claim(files))
+            return claimed if offered.trusted else _checked(claimed, frozenset(files))
     except InterruptedRunError:
         raise
     except RplError as error:  # costs only what this reader would have claimed

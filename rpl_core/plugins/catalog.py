@@ -12,7 +12,6 @@ from rpl_core.errors import MissingError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins import kinds
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.plugins.packages import distribution_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -138,8 +137,8 @@ class Catalog:
             name = kind.identity_of(contribution.value)
             first, second = kept.setdefault(name, contribution), contribution
             if first is second:
-                continue  # nobody else has the name: who is a stranger costs a search of all metadata
-            if _is_of_stranger(first.plugin) and not _is_of_stranger(second.plugin):
+                continue
+            if second.trusted and not first.trusted:
                 kept[name], second = second, first
             self._refuse(second.plugin, f"{kind.noun} {name!r}", kept[name].plugin)
         failures = (failure.fact for failure in self._relay.failures if failure.hook == kind.hook)
@@ -168,11 +167,6 @@ def _guarded(offered: Contribution[CommandOption[Any]]) -> CommandOption[Any]:
     device = option.change_device and within(option.change_device, changes=True)
     recording = option.change_recording and within(option.change_recording, changes=True)
     return attrs.evolve(option, parse=within(option.parse), change_device=device, change_recording=recording)
-
-
-def _is_of_stranger(plugin: str) -> bool:
-    """What this project brings keeps its names, whatever a stranger's plugin is called."""
-    return plugin != "core" and distribution_of(f"rpl_{plugin}") is None
 
 
 def _precedence(kind: ContributionKind[Any], offered: Contribution[Any]) -> tuple[int, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rpl_core.plugins.entry_points import CORE_DISTRIBUTION, installed_entries, normalized
+from rpl_core.plugins.entry_points import CORE_DISTRIBUTION, installed_entries, is_own, normalized
 from rpl_core.plugins.records import PluginOrigin
 from rpl_core.values import frozen
 
@@ -31,11 +31,15 @@ class Candidate:
     origin: PluginOrigin
     distribution: str | None = None
     version: str | None = None
-    own: bool = False
 
     @property
     def is_builtin(self) -> bool:
         return self.origin is PluginOrigin.BUILTIN
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it is this project's own, whose types and tests hold what it returns; never with ``-p``."""
+        return is_own(self.distribution) and not self.is_development
 
     @property
     def is_development(self) -> bool:
@@ -68,7 +72,7 @@ def discover(modules: Iterable[str] = ()) -> Discovered:
     entries, problems = installed_entries(GROUP, SPECS_GROUP)
     wanted = tuple(dict.fromkeys(modules))
     found = [
-        Candidate(e.name, e.value, _origin(e.distribution, e.value, wanted), e.distribution, e.version, e.own)
+        Candidate(e.name, e.value, _origin(e.distribution, e.value, wanted), e.distribution, e.version)
         for e in entries
         if e.group == GROUP
     ]

@@ -17,6 +17,7 @@ from rpl_core.markers import PROJECT
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.catalog import Catalog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
+from rpl_core.plugins.entry_points import is_own
 from rpl_core.plugins.kinds import KINDS, OPTIONS, ContributionKind
 from rpl_core.plugins.loader import STATED, NotLoaded, load
 from rpl_core.plugins.records import DiagnosticLog, PluginOrigin, PluginRecord, PluginStatus
@@ -105,14 +106,16 @@ def create_host(
         _report(record, log)
     requested = frozenset(r.name for r in records if r.origin is PluginOrigin.DEVELOPMENT)
     kinds = (*KINDS, *(kind for kinds in owned for kind in kinds))
+    settled = zip(installed.candidates, records, strict=True)
+    trusted = frozenset(c.name for c, r in settled if c.is_trusted and r.status is PluginStatus.LOADED)
     loaded = {name: module for name, module in manager.list_name_plugin() if module is not None}
     settings = tuple(setting for name in sorted(loaded) for setting in getattr(loaded[name], STATED, ()))
     if doubtful:
         harmless = {setting.name for setting in settings if setting.kind is SettingKind.VALUE}
-        offered = HookRelay(manager, log, frozenset(), config, kinds).collect(OPTIONS)
+        offered = HookRelay(manager, log, frozenset(), config, kinds, trusted).collect(OPTIONS)
         harmless |= {o.value.name for o in offered if o.value.kind is SettingKind.VALUE}
         config = {**{name: value for name, value in doubtful.items() if name in harmless}, **config}
-    relay = HookRelay(manager, log, requested, config, kinds)
+    relay = HookRelay(manager, log, requested, config, kinds, trusted)
     notifier = relay.lenient()
     notifier.configure()
     failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
@@ -126,7 +129,7 @@ def _add_owned_specs(
     """Add the hook specs that a distribution owns; the kinds of contribution behind them."""
     try:
         with plugin_boundary(entry.distribution, f"its hook specs ({entry.value})"):
-            if not entry.own:
+            if not is_own(entry.distribution):
                 from rpl_core.plugins.trial import why_unusable
 
                 if held := why_unusable(entry.distribution, entry.version, entry.value):
@@ -170,8 +173,7 @@ def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> P
 
 
 def _record(candidate: Candidate, status: PluginStatus, **facts: Any) -> PluginRecord:
-    known = attrs.asdict(candidate, filter=attrs.filters.exclude(attrs.fields(Candidate).own))
-    return PluginRecord(**known, status=status, **facts)
+    return PluginRecord(**attrs.asdict(candidate), status=status, **facts)
 
 
 def _report(record: PluginRecord, log: DiagnosticLog) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import attrs
+
 from rpl_core.errors import PluginError, RplError
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.kinds import DEVICES, KINDS, ContributionKind
@@ -30,17 +32,22 @@ T = TypeVar("T")
 
 @frozen
 class Contribution(Generic[T]):
-    """Something a plugin offered, with the plugin's name."""
+    """Something a plugin offered, with the plugin's name.
+
+    ``trusted``: it is this project's own. What strangers give is looked at before anything relies on it.
+    """
 
     plugin: str
     value: T
+    trusted: bool = attrs.field(default=False, kw_only=True, eq=False)
 
 
 class HookRelay:
     """Calls hooks in the order of plugin names.
 
     ``requested`` are plugins that the user asked for by name: their failures are raised as ``PluginError``.
-    Failures of all others go to ``log``. ``config`` are the resolved settings, ``kinds`` all kinds there are.
+    Failures of all others go to ``log``. ``config`` are the resolved settings, ``kinds`` all kinds there are,
+    ``trusted`` this project's own plugins, whose contributions are taken as they are.
     """
 
     def __init__(
@@ -50,19 +57,22 @@ class HookRelay:
         requested: frozenset[str],
         config: Mapping[str, Any] = MappingProxyType({}),
         kinds: Sequence[ContributionKind[Any]] = KINDS,
+        trusted: frozenset[str] = frozenset(),
     ) -> None:
         self._manager = manager
         self._log = log
         self._requested = requested
         self.config = MappingProxyType(dict(config))
         self._kinds = tuple(kinds)
+        self._trusted = trusted
         self._modules = sorted(manager.list_name_plugin())
         self._implemented = {name: implemented_hooks(manager, module) for name, module in self._modules}
         self.failures: list[PluginError] = []
 
-    def lenient(self) -> HookRelay:
+    def lenient(self, trusted: frozenset[str] | None = None) -> HookRelay:
         """A relay over the same plugins that raises for none of them: for inspection and notifications."""
-        return HookRelay(self._manager, self._log, frozenset(), self.config, self._kinds)
+        trusted = self._trusted if trusted is None else trusted
+        return HookRelay(self._manager, self._log, frozenset(), self.config, self._kinds, trusted)
 
     def configure(self) -> None:
         self._notify("rpl_configure", config=self.config)
@@ -84,7 +94,7 @@ class HookRelay:
                 self._reject(plugin, kind.hook, problem)
                 continue
             collected += [
-                Contribution(plugin, v) for v in answer if self._accepts(plugin, kind.hook, kind, v)
+                self._contribution(plugin, v) for v in answer if self._accepts(plugin, kind.hook, kind, v)
             ]
         return tuple(collected)
 
@@ -95,7 +105,7 @@ class HookRelay:
             if not self._accepts(plugin, "rpl_detect_device", DEVICES, answer):
                 continue
             if first is None:
-                first = Contribution(plugin, answer)
+                first = self._contribution(plugin, answer)
             elif answer != first.value:
                 self._disagreement(first, Contribution(plugin, answer))
         return first
@@ -103,9 +113,9 @@ class HookRelay:
     def contributions_of(self, plugin: str) -> Iterator[tuple[ContributionKind[Any], Any]]:
         """Everything one plugin offers when the device is unknown, in the order of the hooks.
 
-        For inspection: failures are only logged, even those of a requested plugin.
+        For inspection: failures are only logged, even those of a requested plugin, and nobody is trusted.
         """
-        lenient = self.lenient()
+        lenient = self.lenient(trusted=frozenset())
         for kind in self._kinds:
             for contribution in lenient.collect(kind, only=plugin, **dict.fromkeys(kind.asked)):
                 yield kind, contribution.value
@@ -133,7 +143,12 @@ class HookRelay:
             for answer in reversed(answers):  # pluggy asks the last one first
                 yield plugin, answer
 
+    def _contribution(self, plugin: str, value: T) -> Contribution[T]:
+        return Contribution(plugin, value, trusted=plugin in self._trusted)
+
     def _accepts(self, plugin: str, hook: str, kind: ContributionKind[Any], item: Any) -> bool:
+        if plugin in self._trusted:
+            return True
         try:
             with plugin_boundary(plugin, hook):
                 violation = kind.violation(item)

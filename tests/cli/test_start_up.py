@@ -11,9 +11,6 @@ from importlib.util import find_spec
 import pytest
 
 from rpl_core.cli.process_start import import_numpy_alone
-from rpl_core.plugins import catalog
-from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 
 HEAVY = ("attr", "networkx", "numpy", "pluggy", "pydantic", "rich", "sqlite3", "stevedore")
 BARE = "import json, sys; print(*sys.modules)"
@@ -92,7 +89,6 @@ def test_names_of_modules_that_are_watched_exist():
 ONE_THREAD = """
 import os
 from rpl_core.cli.process_start import import_numpy_alone
-from rpl_core.plugins import catalog
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 import_numpy_alone()
@@ -127,12 +123,3 @@ def test_few_modules_are_imported(option, limit):
     """Beside those of the bare interpreter: 29 and 159 in 2026. Seconds are in benchmarks/cli_startup.py."""
     bare = set(subprocess.check_output([sys.executable, "-c", BARE], text=True).split())
     assert len(imported_by(option) - bare) < limit
-
-
-def test_names_that_only_one_plugin_has_need_no_search_for_strangers(monkeypatch):
-    def search(plugin):
-        raise AssertionError(f"{plugin} was looked for in the metadata of all packages")
-
-    monkeypatch.setattr(catalog, "_is_of_stranger", search)
-    host = create_host(PluginSelection(), config={})
-    assert {"bottleneck", "runtime"} <= set(host.catalog.analyzers().names)

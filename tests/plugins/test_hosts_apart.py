@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+NAMED = types.SimpleNamespace(name="thread-trace")
 
 
 def host_of(rpl_host, executable, cu):
@@ -36,7 +37,9 @@ def test_settings_of_thread_traces_belong_to_their_host(rpl_host, monkeypatch):
     from rpl_att.collector import att_collector
 
     seen = []
-    monkeypatch.setattr(att_collector, "ThreadTraceCollector", lambda settings: seen.append(settings))
+    monkeypatch.setattr(
+        att_collector, "ThreadTraceCollector", lambda settings: seen.append(settings) or NAMED
+    )
     first, second = host_of(rpl_host, "/first", 3), host_of(rpl_host, "/second", 7)
     for host in (first, second):
         host.catalog.collectors()
