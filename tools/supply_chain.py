@@ -1,6 +1,6 @@
 """What the product is made of: a bill of materials, known vulnerabilities, and licences.
 
-``python tools/supply_chain.py sbom FOLDER`` writes ``rocm-perf-lab.cdx.json`` by ``cyclonedx-py`` (CycloneDX):
+``python tools/supply_chain.py sbom FOLDER`` has ``cyclonedx-py`` write ``rocm-perf-lab.cdx.json``:
 the distributions of this project and all that they require, in the versions of this environment, and nothing
 that only its development needs. ``audit`` asks ``pip-audit`` for vulnerabilities of the same; it reports and
 never fails, as an advisory of yesterday must not stop a build of today. ``licences`` compares the licence of
