@@ -69,9 +69,13 @@ docs: $(STAMP)            ## write the generated parts of the documentation anew
 	$(BIN)/python tools/generate_public_api.py
 	$(BIN)/python tools/generate_cli_reference.py
 
-dist: $(STAMP)            ## every wheel and source distribution in dist/, built twice with the same bytes
+dist: $(STAMP)            ## every wheel and source distribution in dist/, built twice with the same bytes, and what they are made of
 	rm -rf dist
 	$(BIN)/python tools/build_distributions.py
+	$(BIN)/python -m pip install -q cyclonedx-bom pip-audit
+	$(BIN)/python tools/supply_chain.py sbom dist
+	$(BIN)/python tools/supply_chain.py licences
+	$(BIN)/python tools/supply_chain.py audit
 
 site: $(STAMP)            ## the documentation as a site in build/site; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site

@@ -11,6 +11,7 @@ import pytest
 
 from rpl_optimize.cli import optimize_command
 from rpl_optimize.cli.optimize_call import Call, recalled
+from rpl_optimize.cli.optimize_call import remembered as remembered_of
 from rpl_optimize.cli.optimize_options import OptimizeSettings, optimize_options
 from rpl_optimize.cli.optimize_request import approval
 
@@ -145,6 +146,38 @@ def test_options_of_the_session_can_not_be_given_anew(rpl_cli, remembered, words
 
 def test_another_command_can_not_be_given(rpl_cli, remembered) -> None:
     assert "own command" in refused(rpl_cli("optimize", "--resume", remembered(), "--auto-approve", "./app"))
+
+
+def test_a_command_whose_secret_was_not_kept_is_asked_for_again(rpl_cli, remembered) -> None:
+    root = remembered(words=["k.hip", "./app", "--token=***"])
+    line = refused(rpl_cli("optimize", "--resume", root, "--auto-approve"))
+    assert "./app '--token=***'" in line
+    assert "say it again" in line
+    other = ("--", "k.hip", "./other", "--token=s3cr3t")
+    assert "say it again" in refused(rpl_cli("optimize", "--resume", root, "--auto-approve", *other))
+    same = ("--", "k.hip", "./app", "--token=s3cr3t")
+    later = rpl_cli("optimize", "--resume", root, "--auto-approve", *same)
+    assert "say it again" not in later.stderr  # what is asked now is the session itself
+    assert "stopped before it began" in refused(later, 65)
+
+
+def test_an_option_whose_secret_was_not_kept_can_not_be_resumed(rpl_cli, remembered) -> None:
+    root = remembered(flags={"build_command": "make TOKEN=***"})
+    line = refused(rpl_cli("optimize", "--resume", root, "--auto-approve"))
+    assert "build_command held a secret" in line
+    assert "--keep-command" in line
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_a_session_remembers_holds_no_secret_unless_it_is_wanted(keep) -> None:
+    flags = {
+        "build_command": "make TOKEN=s3cr3t",
+        "validate": ("./v --password s3cr3t",),
+        "keep_command": keep,
+    }
+    call = Call(("k.hip", "./app", "--token", "s3cr3t"), flags, "ranked", "_opt")
+    assert ("s3cr3t" in json.dumps(remembered_of(call))) is keep
+    assert ("s3cr3t" in json.dumps(call.plain_options)) is keep
 
 
 def test_another_command_can_not_resume_it(rpl_cli, remembered) -> None:
