@@ -39,9 +39,7 @@ def read_settings_file(path: Path) -> tuple[bytes, os.stat_result]:
     try:
         with open_regular(path, MAX_FILE_BYTES) as stream:
             return stream.read(MAX_FILE_BYTES), os.fstat(stream.fileno())
-    except BadDataError:
-        raise UsageError(f"configuration file {path} is no file, or larger than 256 KiB") from None
-    except MissingError as error:
+    except (BadDataError, MissingError) as error:
         raise UsageError(f"configuration file {error.fact}") from None
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import IO, TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ _VALUES_ALWAYS = 1 << 16
 def open_regular(path: Path, most_bytes: int, *, links: bool = True) -> IO[bytes]:
     """An open regular file of at most ``most_bytes``; without ``links`` its name may be no symbolic link.
 
-    Raises ``MissingError`` for one that is not there or can't be opened, ``BadDataError`` for anything else.
+    Raises ``MissingError`` for one that is not there, ``BadDataError`` for anything else.
     """
     # Non-blocking: opening a named pipe must not wait for its writer.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
@@ -45,6 +45,8 @@ def open_regular(path: Path, most_bytes: int, *, links: bool = True) -> IO[bytes
         raise _no_file(path) from None
     except ValueError:  # a NUL in the name
         raise BadDataError(f"{str(path)[:200]!r} can't be the name of a file") from None
+    except PermissionError as error:
+        raise BadDataError(f"{path} can't be read: {error.strerror}", next_step="check its rights") from None
     except OSError as error:
         if error.errno == errno.ELOOP and not links:
             raise BadDataError(f"{path} is a link: it could lead to any file") from None
@@ -61,7 +63,10 @@ def open_regular(path: Path, most_bytes: int, *, links: bool = True) -> IO[bytes
 def read_regular(path: Path, most_bytes: int, *, links: bool = True) -> bytes:
     """The content of ``path``, of one opening; a file that grows meanwhile is refused too."""
     with open_regular(path, most_bytes, links=links) as stream:
-        content = stream.read(most_bytes + 1)
+        size = os.fstat(stream.fileno()).st_size  # so much memory is taken at once, not all that may be read
+        content = stream.read(size + 1)
+        if len(content) > size:
+            content += stream.read(most_bytes + 1 - len(content))
     if len(content) > most_bytes:
         raise too_large(path, most_bytes)
     return content
@@ -73,7 +78,7 @@ def parse_json(content: bytes | str, where: object) -> Any:
     Raises ``BadDataError`` that names ``where``.
     """
     try:
-        value = json.loads(content, parse_constant=_refuse_constant)
+        value = json.loads(content)
     except RecursionError:
         raise _too_deep(where) from None
     except ValueError as error:  # also bad UTF-8 and whole numbers of thousands of digits
@@ -89,15 +94,31 @@ def require_bounded(value: Any, where: object) -> None:
         parts = [
             p for v in level for p in (v.values() if type(v) is dict else v if type(v) is list else (v,))
         ]
-        for part in parts:
-            if type(part) is float and not isfinite(part):
-                raise BadDataError(f"{where} holds the number {part}, which is not finite")
-            if type(part) is int and not -MOST_WHOLE <= part <= MOST_WHOLE:
-                raise BadDataError(f"{where} holds a whole number of {part.bit_length()} bits")
+        if any(type(part) in (int, float) and _is_impossible(part) for part in parts):
+            place, number = next(_impossible_numbers(value))
+            says = "is not finite" if isinstance(number, float) else f"has {number.bit_length()} bits"
+            raise BadDataError(f"{where}{': ' if place else ''}{'.'.join(place)}: a number that {says}")
         level = [part for part in parts if type(part) in (dict, list)]
         if not level:
             return
     raise _too_deep(where)
+
+
+def _is_impossible(number: float) -> bool:
+    return not isfinite(number) if type(number) is float else not -MOST_WHOLE <= number <= MOST_WHOLE
+
+
+def _impossible_numbers(value: Any) -> Iterator[tuple[tuple[str, ...], int | float]]:
+    """The numbers that nothing can mean, each with the keys and indices that lead to it."""
+    level: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while level:
+        yield from ((p, part) for p, part in level if type(part) in (int, float) and _is_impossible(part))
+        level = [
+            ((*place, str(key)[:200]), inner)
+            for place, part in level
+            if type(part) in (dict, list)
+            for key, inner in (part.items() if type(part) is dict else enumerate(part))
+        ]
 
 
 def refuse_countless(content: bytes, where: object) -> None:
@@ -130,7 +151,3 @@ def _no_file(path: Path) -> BadDataError:
 
 def _too_deep(where: object) -> BadDataError:
     return BadDataError(f"{where} is nested too deeply")
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number")

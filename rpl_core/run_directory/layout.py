@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rpl_core.contracts.run import RunManifest
 
 MANIFEST = "run.json"
+MAX_MANIFEST_BYTES = 32 << 20
 ARTIFACTS = "artifacts"  # counter passes, logs, thread traces
 RECORDINGS = "recordings"  # copies of what was analysed
 DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")

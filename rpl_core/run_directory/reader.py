@@ -11,9 +11,8 @@ from rpl_core.contracts.run import PassEntry, RunManifest
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.files.bounded import read_regular, refuse_countless, refuse_repeats
 from rpl_core.files.digest import sha256_of
-from rpl_core.run_directory.layout import MANIFEST
+from rpl_core.run_directory.layout import MANIFEST, MAX_MANIFEST_BYTES
 
-MAX_MANIFEST_BYTES = 32 << 20
 _BY_THEMSELVES = "name the recorded files themselves: `rpl analyze FILE ...`"
 _MOST_READINGS = 100  # of one file, as several passes or repeated runs
 

@@ -158,7 +158,7 @@ def test_whoever_runs_a_program_of_a_found_file_says_so(rpl_cli, workplace, prog
     [
         ("folder", "'folder' is not readable"),
         ("folder/inner", "Permission denied at folder/inner"),
-        ("folder/run.json", "Permission denied at folder/run.json"),
+        ("folder/run.json", "folder/run.json can't be read: Permission denied"),
         ("folder/inner/1_results.db", "its files may not be read"),
     ],
 )

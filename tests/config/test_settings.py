@@ -110,7 +110,7 @@ def test_toml_that_takes_gigabytes_to_parse_is_refused(write, text):
 
 def test_a_pipe_is_no_configuration_file(tmp_path):
     os.mkfifo(tmp_path / "rpl.toml")
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="no regular file"):
         load_configuration(str(tmp_path / "rpl.toml"))
 
 

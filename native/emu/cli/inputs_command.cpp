@@ -327,7 +327,10 @@ class Comparison {
       std::vector<AddressRange> outside = beside(a.written, b.written);
       if (!outside.empty() && left_as_it_was(outside, a, input)) {
         // Others may write there meanwhile: whether they do, only a watched launch tells.
-        if (!input.sanitize) return compare(number, true);
+        if (!input.sanitize) {
+          compare(number, true);
+          return;
+        }
         outside.clear();
       }
       uint64_t count = 0;

@@ -170,7 +170,7 @@ def test_a_contradiction_is_reported(trace_folder, rpl_cli):
     """The code table says 99 cycles where the waves say 4."""
     trace_folder.code(("; k", 0, 0, 0, 0, 0), ("v_nop", 0, 1, 99, 0, 0)).wave([[0, 6, 0, 4, 1]], 0, 4)
     (check,) = [c for c in trace_folder.block().checks if c.name == "counts in wave files = code table"]
-    assert (check.holds, check.detail) == (False, "1 rows differ in latency")
+    assert (check.holds, check.detail) == (False, "1 row differs in latency")
     outcome = rpl_cli("analyze", trace_folder.path).assert_ok()
     assert "contradicts itself" in outcome.stderr
 

@@ -121,14 +121,14 @@ def test_a_program_of_the_database_that_is_missing_is_named(project):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ("{}", "is a list"),
         ("[3]", "entry 0: not an object"),
         ('[{"directory": "/"}]', "command is None"),
         ('[{"directory": "/", "file": "a\\u0000", "command": "c"}]', "file is"),
         ('[{"directory": "/", "file": "a", "command": "c \'"}]', "can't be split"),
         ('[{"directory": "/", "file": "a", "arguments": []}]', "no command"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_broken_databases_end_in_one_clear_line(tmp_path, text, said):
