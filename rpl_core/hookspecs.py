@@ -32,23 +32,8 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.interfaces.section import ReportSection
-    from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.trace import Agent
-
-
-@hookspec
-def rpl_configure(config: Mapping[str, Any]) -> None:
-    """Take settings before anything else happens.
-
-    Called once per host, after all plugins are registered.
-
-    :param config: the plugin-independent view of the configuration: keys such as ``"plugins.<name>.<key>"``
-        with their resolved values. Read-only.
-    :return: nothing.
-
-    Order: plugin name. Isolation: a plugin that raises here stays registered; the failure is a diagnostic.
-    """
 
 
 @hookspec
@@ -76,18 +61,6 @@ def rpl_detect_device(agents: tuple[Agent, ...], config: Mapping[str, Any]) -> D
 
     Order: plugin name; the first answer wins, a second different answer is a diagnostic.
     Isolation: per plugin.
-    """
-
-
-@hookspec
-def rpl_architectures(config: Mapping[str, Any]) -> tuple[Architecture, ...] | None:
-    """Describe instruction sets of which this plugin knows no product.
-
-    Called once per analysis. What a device's own model says wins.
-
-    :return: facts that hold for every product of an architecture, such as occupancy limits.
-
-    Order: plugin name, then as returned; the first of a name is used. Isolation: per plugin.
     """
 
 
@@ -208,7 +181,7 @@ def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...] | No
 
 
 @hookspec
-def rpl_run_started(run: RunInfo) -> None:
+def rpl_run_started(run: RunInfo, config: Mapping[str, Any]) -> None:
     """Hear that a profile run begins, before its first pass.
 
     :param run: directory, command, device and collector of the run.
@@ -219,7 +192,7 @@ def rpl_run_started(run: RunInfo) -> None:
 
 
 @hookspec
-def rpl_run_finished(run: RunInfo, outcome: RunOutcome) -> None:
+def rpl_run_finished(run: RunInfo, outcome: RunOutcome, config: Mapping[str, Any]) -> None:
     """Hear how a profile run ended; also called after an interrupt or a failed pass.
 
     :param run: as given to ``rpl_run_started``.

@@ -150,8 +150,7 @@ def architectures(device: DeviceModel | None, host: PluginHost) -> Callable[[str
         for model in host.catalog.devices():
             if model.architecture == name and model.architecture_facts is not None:
                 return model.architecture_facts
-        offered = host.catalog.architectures()
-        return offered.get(name) if name in offered else None
+        return None
 
     return known
 

@@ -157,7 +157,7 @@ class Configuration:
         return tuple(self.resolve_setting(setting) for setting in self.settings)
 
     def plugin_view(self) -> Mapping[str, Any]:
-        """What ``rpl_configure`` gets: resolved settings plus the file's ``plugins.<name>.<key>`` entries.
+        """What plugins get: resolved settings plus the file's ``plugins.<name>.<key>`` entries.
 
         Without those that are ``doubtful``, which only who knows the plugins can let in.
         """

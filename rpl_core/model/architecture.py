@@ -1,7 +1,6 @@
 """What holds for every product of an instruction set: occupancy limits, rates, and quirks of recordings.
 
-A device plugin puts an ``Architecture`` into its ``DeviceModel``. A plugin that knows an instruction set but
-no product gives it through the hook ``rpl_architectures``. ``None`` means unknown, never zero.
+A device plugin puts an ``Architecture`` into its ``DeviceModel``. ``None`` means unknown, never zero.
 """
 
 from __future__ import annotations

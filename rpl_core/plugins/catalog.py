@@ -86,7 +86,6 @@ class Catalog:
     """Everything the loaded plugins offer, asked for once and kept for the life of the host."""
 
     devices = Offered(kinds.DEVICES)
-    architectures = Offered(kinds.ARCHITECTURES)
     collectors = Offered(kinds.COLLECTORS)
     readers = Offered(kinds.READERS)
     analyzers = Offered(kinds.ANALYZERS)

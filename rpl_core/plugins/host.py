@@ -116,10 +116,7 @@ def create_host(
         harmless |= {o.value.name for o in offered if o.value.kind is SettingKind.VALUE}
         config = {**{name: value for name, value in doubtful.items() if name in harmless}, **config}
     relay = HookRelay(manager, log, requested, config, kinds, trusted)
-    notifier = relay.lenient()
-    notifier.configure()
     failures = [PluginError(r.name, "loading", r.reason) for r in records if r.name in requested and r.reason]
-    failures += [failure for failure in notifier.failures if failure.plugin in requested]
     return PluginHost(records, relay, log, tuple(failures), settings)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
     from rpl_core.interfaces.section import ReportSection
-    from rpl_core.model.architecture import Architecture
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 
 T = TypeVar("T")
@@ -99,9 +98,6 @@ _INTERFACES = "rpl_core.interfaces"
 
 DEVICES: ContributionKind[DeviceModel] = ContributionKind(
     "rpl_device_models", "device", ("rpl_core.model.device:DeviceModel",), required_text=("architecture",)
-)
-ARCHITECTURES: ContributionKind[Architecture] = ContributionKind(
-    "rpl_architectures", "architecture", ("rpl_core.model.architecture:Architecture",), required_text=()
 )
 CEILINGS: ContributionKind[ComputeCeiling | MemoryCeiling] = ContributionKind(
     "rpl_ceilings",

@@ -70,12 +70,9 @@ class HookRelay:
         self.failures: list[PluginError] = []
 
     def lenient(self, trusted: frozenset[str] | None = None) -> HookRelay:
-        """A relay over the same plugins that raises for none of them: for inspection and notifications."""
+        """A relay over the same plugins that raises for none of them: for inspection."""
         trusted = self._trusted if trusted is None else trusted
         return HookRelay(self._manager, self._log, frozenset(), self.config, self._kinds, trusted)
-
-    def configure(self) -> None:
-        self._notify("rpl_configure", config=self.config)
 
     def run_started(self, run: RunInfo) -> None:
         self._notify("rpl_run_started", run=run)
@@ -121,7 +118,7 @@ class HookRelay:
                 yield kind, contribution.value
 
     def _notify(self, hook: str, **arguments: Any) -> None:
-        for plugin, answer in self._answers(hook, arguments):
+        for plugin, answer in self._answers(hook, {**arguments, "config": self.config}):
             self._reject(plugin, hook, f"returned {type(answer).__name__} where nothing was expected")
 
     def _answers(

@@ -458,10 +458,7 @@ def test_a_plugin_sees_of_a_strangers_file_what_it_states_as_harmless(rpl_site):
     )
     rpl_site.plugin(
         "mine",
-        "from rpl_core.interfaces.options import PluginSetting, SettingKind\n"
-        f"RPL_SETTINGS = ({stated},)\n"
-        "seen = {}\n"
-        "@hookimpl\ndef rpl_configure(config):\n    seen.update(config)\n",
+        f"from rpl_core.interfaces.options import PluginSetting, SettingKind\nRPL_SETTINGS = ({stated},)\n",
     )
     doubtful = {f"plugins.mine.{kind.value}": "told" for kind in SettingKind} | {"plugins.mine.other": "told"}
     selection = PluginSelection(only_distributions=frozenset(rpl_site.distributions))

@@ -50,8 +50,7 @@ def test_a_hook_is_documented_with_its_exact_signature(hook):
 def test_a_hook_spec_explains_arguments_result_order_and_isolation(hook):
     text = inspect.getdoc(HOOKS[hook]) or ""
     # What ``config`` is stands at the head of the page, for all hooks.
-    own = {"config"} if hook != "rpl_configure" else set()
-    for parameter in inspect.signature(HOOKS[hook]).parameters.keys() - own:
+    for parameter in inspect.signature(HOOKS[hook]).parameters.keys() - {"config"}:
         assert f":param {parameter}:" in text
     assert ":return:" in text
     assert "Order:" in text

@@ -24,7 +24,6 @@ def device(name, **changes):
     return DeviceModel(**{**facts, **changes})
 """
 
-ARCHITECTURE = "from rpl_core.model.architecture import Architecture\n"
 OPTION = """
 from rpl_core.interfaces.options import CommandOption
 
@@ -46,7 +45,6 @@ def definitions(kind):
     """Source that defines contributions of ``kind``, and the expression for the one called ``{name}``."""
     known = {
         "rpl_device_models": (DEVICE, "device({name!r})"),
-        "rpl_architectures": (ARCHITECTURE, "Architecture(name={name!r})"),
         "rpl_options": (OPTION, "option({name!r})"),
     }
     if kind.hook in known:
@@ -202,18 +200,6 @@ def assert_only_b_failed(host, hook):
     assert [(d.where, "not today" in d.fact, hook in d.fact) for d in host.diagnostics] == [
         ("plugin b", True, True)
     ]
-
-
-def test_hook_rpl_configure(rpl_site):
-    from rpl_core.plugins.host import create_host
-    from rpl_core.plugins.selection import PluginSelection
-
-    heard = listeners(rpl_site, "rpl_configure", "config", "config['plugins.a.key'] + type(config).__name__")
-    selection = PluginSelection(disabled=("core",), only_distributions=frozenset(rpl_site.distributions))
-    host = create_host(selection, config={"plugins.a.key": "value"})
-    assert heard() == ["a valuemappingproxy", "c valuemappingproxy"]
-    assert_only_b_failed(host, "rpl_configure")
-    assert host.record("b")[0].status.value == "loaded"
 
 
 RUN = RunInfo(directory=Path("run"), command=("./app",), device="gfx942", collector="rocprofv3")

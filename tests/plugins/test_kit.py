@@ -35,10 +35,10 @@ def test_the_host_holds_only_the_named_plugins(rpl_site, rpl_host):
 def test_the_host_takes_a_module_made_in_the_test(rpl_host):
     seen = []
 
-    def rpl_configure(config):
+    def rpl_device_models(config):
         seen.append(dict(config))
 
-    rpl_host(plugin_module(rpl_configure=rpl_configure), config={"plugins.x.y": 3})
+    rpl_host(plugin_module(rpl_device_models=rpl_device_models), config={"plugins.x.y": 3}).catalog.devices()
     assert seen == [{"plugins.x.y": 3}]
 
 

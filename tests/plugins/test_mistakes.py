@@ -258,8 +258,6 @@ MISTAKES = {
     "a hook that raises": gives("rpl_analyzers", "1 / 0", "ZeroDivisionError"),
     "a hook that exits": gives("rpl_documents", "exit(3)", "sys.exit(3)"),
     "a class instead of its instance": gives("rpl_analyzers", "(Analyzer,)", "Analyzer was expected"),
-    "a configuration that raises": gives("rpl_configure", "config['missing']", arguments="config"),
-    "a configuration that returns something": gives("rpl_configure", "{}", "nothing was expected"),
     # devices and ceilings
     "a device's name where a device was expected": gives(
         "rpl_detect_device",
@@ -308,9 +306,6 @@ MISTAKES = {
         code=69,
     ),
     "the name of a built-in device": device("name='mi300x'", "which plugin 'gfx942' already offers"),
-    "architectures as text": gives(
-        "rpl_architectures", "('gfx1250',)", "returned a str", command=("plugins", "info", "careless"), code=0
-    ),
     # rules
     "an unknown label": rule("Rule('r', 'slow', 1, (CONDITION,), 'x')", "slow"),
     "a condition that works in its own way": rule(

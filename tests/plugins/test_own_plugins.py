@@ -51,8 +51,8 @@ def test_all_that_they_contribute(host):
         for kind in (*CORE_KINDS, *kinds)
     }
     assert len(kinds) > 5
-    # Their device models hold the architectures, and what was measured is the user's to bring.
-    assert {hook for hook, items in seen.items() if not items} <= {"rpl_architectures", "rpl_ceilings"}
+    # What was measured is the user's to bring.
+    assert {hook for hook, items in seen.items() if not items} <= {"rpl_ceilings"}
 
 
 def test_what_is_none_is_said():
@@ -66,8 +66,6 @@ def test_their_devices(host):
     assert len(host.catalog.devices()) > 0
     for device in host.catalog.devices():
         contracts.assert_device_model(device)
-    for architecture in host.catalog.architectures():
-        contracts.assert_architecture(architecture)
 
 
 def test_their_rules(host):

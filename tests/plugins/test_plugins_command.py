@@ -122,16 +122,6 @@ def test_a_named_module_that_does_not_load_ends_every_other_command(rpl):
     assert "No module named 'no_such_module_anywhere'" in err
 
 
-def test_a_named_module_that_refuses_its_settings_ends_every_other_command(rpl_site, rpl):
-    module = rpl_site.plugin(
-        "mine", "@hookimpl\ndef rpl_configure(config):\n    raise ValueError('no key')\n"
-    )
-    assert rpl("-p", module, "plugins", "list")[0] == 0
-    code, _, err = rpl("-p", module, "doctor")
-    assert code == 70
-    assert "no key" in err
-
-
 def test_a_flag_disables_a_plugin(rpl_site, rpl):
     rpl_site.plugin("braille", RENDERER)
     _, out, _ = rpl("--disable-plugin", "braille", "plugins", "list", "--json")

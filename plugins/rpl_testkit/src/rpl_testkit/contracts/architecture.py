@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_testkit.contracts.violation import demand, demand_kind, demand_positive
+from rpl_testkit.contracts.violation import demand, demand_positive
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture, OccupancyLimits
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def assert_architecture(architecture: Architecture) -> None:
     """Check the facts of one architecture."""
-    subject = demand_kind("rpl_architectures", architecture)
+    subject = f"architecture {architecture.name}"
     _cited(architecture.source, subject, "the architecture")
     if architecture.occupancy is not None:
         _check_limits(architecture.occupancy, subject)
