@@ -91,6 +91,27 @@ def test_a_change_of_any_file_shows(finished, session, readers) -> None:
     assert verify_session_files(session).problems == []
 
 
+def test_a_measurement_that_was_deleted_shows_though_its_session_had_not_ended(session) -> None:
+    """Else who strikes a session could have a measurement begin anew as if it had never begun."""
+    ledger = session / "ledger.jsonl"
+    raw = ledger.read_bytes().splitlines(keepends=True)
+    lines = [json.loads(line) for line in raw]
+    last = max(n for n, line in enumerate(lines) if line["event"] == "planned")
+    ledger.write_bytes(b"".join(raw[: last + 1]))
+    begun = [
+        line["data"] for line in lines[: last + 1] if line["event"] == "planned" and line["data"]["directory"]
+    ]
+    assert len(begun) > 1
+    for plan in begun:
+        shutil.move(session / plan["directory"], session / "away")
+        told = [problem for _, problem in verify_session_files(session).problems]
+        assert [one for one in told if one.startswith(f"{plan['directory']}, the {plan['stage']} of")]
+        shutil.move(session / "away", session / plan["directory"])
+    first, second = (session / plan["directory"] / "comparison.json" for plan in begun[:2])
+    shutil.copy(second, first)
+    assert any("another measurement" in problem for _, problem in verify_session_files(session).problems)
+
+
 @pytest.mark.parametrize(
     "name", ["new.txt", "candidates/new.txt", "candidates/009/x/new.txt", "baselines/009/run.json"]
 )

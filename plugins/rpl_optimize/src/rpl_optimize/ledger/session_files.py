@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import attrs
 from pydantic import ValidationError
 
-from rpl_core.errors import BadDataError, MissingError
+from rpl_compare.comparison.manifest import read_manifest
+from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.files.bounded import read_regular
 from rpl_core.files.digest import sha256_of
 from rpl_optimize.contracts.ledger import (
@@ -29,6 +30,7 @@ from rpl_optimize.contracts.ledger import (
     MeasuredData,
     ModelledData,
     PlacementData,
+    PlannedData,
     ProposedData,
     RolledBackData,
     SessionStartedData,
@@ -85,6 +87,8 @@ class SessionFiles:
             self._decided[data.candidate] = (data.source_sha256, "accepted")
         elif isinstance(data, RolledBackData):
             self._decided[data.candidate] = (self._sources.get(data.candidate, ""), data.verdict)
+        elif isinstance(data, PlannedData) and data.directory is not None:
+            self._compare_plan(line, data, data.directory)
         # Without a verdict it was interrupted: the result may be behind the decisions.
         self._finished = isinstance(data, FinishedData) and data.verdict is not None
         if isinstance(data, FinishedData):
@@ -107,6 +111,20 @@ class SessionFiles:
                 self.problems.append((line, f"{what}{name} is not {expected}"))
         except OSError as error:
             self.problems.append((line, f"{what}{name} can't be read: {error.strerror}"))
+
+    def _compare_plan(self, line: int, plan: PlannedData, directory: str) -> None:
+        """A measurement lies where its plan says: who deletes one can't have it begin anew unseen."""
+        path = self.root / directory
+        self.checked += 1
+        what = f"{directory}, the {plan.stage} of candidate {plan.candidate},"
+        try:
+            if not path.resolve().is_relative_to(self.root.resolve()):
+                self.problems.append((line, f"{what} lies outside of the session"))
+            elif read_manifest(path).seed != plan.seed:
+                self.problems.append((line, f"{what} is another measurement than the planned one"))
+        except (BadDataError, MissingError, OSError) as error:
+            reason = error.fact if isinstance(error, RplError) else error.strerror
+            self.problems.append((line, f"{what} can't be read: {reason}"))
 
     def end(self, line: int) -> None:
         """Compare the result with the decisions; of a session under way it may be behind."""
