@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
 
-__all__ = ["FEWEST", "HeldOut", "Trust", "held_out"]
+__all__ = ["FEWEST", "HeldOut", "Trust", "followed", "held_out"]
 
 #: Parts of the cross-validation: each draw is predicted once by a model that has not seen it.
 _FOLDS = 5
@@ -45,6 +45,8 @@ _SOME_R2, _SOME_ALPHA = 0.1, 0.1
 #: them: with 0.3 here, ``clear`` was wrong (R² below 0.3) in 5 % of 80 searches, with 0.5 in 2.5 %: see
 #: ``--trust`` and ``--noise`` of benchmarks/autotune.py, which count.
 _CLEAR_R2, _CLEAR_ALPHA = 0.5, 0.05
+#: A search follows its model without doubt from here on (chosen: both bounds together keep pure noise out).
+_FOLLOWED_R2, _FOLLOWED_ALPHA = 0.3, 0.001
 
 
 class Trust(str, Enum):
@@ -71,7 +73,7 @@ class HeldOut:
 
 
 def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> HeldOut:
-    """Cross-validate a fresh model: in each part its kernels, too, are fitted without what it predicts."""
+    """What the random draws among the measurements say of a model; what is told of it rests on this."""
     training = training_of(history)
     drawn = _measured_draws(space, training, seed)
     samples = len(drawn)
@@ -79,26 +81,63 @@ def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> Hel
         few = counted(samples, "random measurement is", "random measurements are")
         reason = f"{few} too few to judge a model; {FEWEST} are needed"
         return HeldOut(None, None, samples, Trust.NONE, reason)
-    times = training.log_times[drawn]
-    if np.ptp(times) == 0:
+    tested = _tested(space, training, drawn, seed)
+    if tested is None:
         return HeldOut(None, 0.0, samples, Trust.NONE, "all times are equal: there is nothing to predict")
-    errors = times - _predictions(space, training, drawn, seed)
-    # What predicting their own mean would leave, the mean being of the others each time.
-    naive = (times - times.mean()) * samples / (samples - 1)
-    spread = (times - times.mean()) ** 2 * samples / (samples - 1)
-    r2 = 1.0 - float((errors**2).sum() / spread.sum())
-    low = _lower_end(errors**2, spread)
-    trust = Trust.NONE
-    if low >= _CLEAR_R2:
-        trust = Trust.CLEAR
-    elif r2 >= _SOME_R2:
-        p = signed_rank_test((np.abs(naive) - np.abs(errors)).tolist()).p_greater
-        trust = Trust.SOME if p <= _SOME_ALPHA else Trust.NONE
+    low = _lower_end(tested.errors**2, tested.spread)
+    trust = Trust.CLEAR if low >= _CLEAR_R2 else tested.trace()
     doubt = (
-        f"on {samples} random configurations the held-out R² is {r2:.2f}, and may be {low:.2f} on all: "
-        "the model is not clearly better than the mean of all times"
+        f"on {samples} random configurations the held-out R² is {tested.r2:.2f}, and may be {low:.2f} on "
+        "all: the model is not clearly better than the mean of all times"
     )
-    return HeldOut(r2, float(errors.std()), samples, trust, None if trust is Trust.CLEAR else doubt, low)
+    told = None if trust is Trust.CLEAR else doubt
+    return HeldOut(tested.r2, float(tested.errors.std()), samples, trust, told, low)
+
+
+def followed(space: SearchSpace, training: Training, seed: int) -> Trust:
+    """How far a search goes after its model: by all that it measured, which leans to where it goes next.
+
+    Nothing is told of a model by this: what helps a search may know little of the rest of the space.
+    """
+    order = np.random.default_rng(seed).permutation(len(training.rows))
+    tested = _tested(space, training, order, seed)
+    if tested is None:
+        return Trust.NONE
+    is_clear = tested.r2 >= _FOLLOWED_R2 and tested.p_better() <= _FOLLOWED_ALPHA
+    return Trust.CLEAR if is_clear else tested.trace()
+
+
+@frozen
+class _Tested:
+    """Errors of predictions of ln(time) by a model that had not seen it, and what the mean would leave."""
+
+    errors: Floats
+    naive: Floats
+    spread: Floats
+
+    @property
+    def r2(self) -> float:
+        return 1.0 - float((self.errors**2).sum() / self.spread.sum())
+
+    def p_better(self) -> float:
+        return signed_rank_test((np.abs(self.naive) - np.abs(self.errors)).tolist()).p_greater
+
+    def trace(self) -> Trust:
+        return Trust.SOME if self.r2 >= _SOME_R2 and self.p_better() <= _SOME_ALPHA else Trust.NONE
+
+
+def _tested(space: SearchSpace, training: Training, rows: Rows, seed: int) -> _Tested | None:
+    """Cross-validate a fresh model on ``rows`` of ``training``; ``None`` where all their times are equal.
+
+    In each part its kernels, too, are fitted without what it predicts.
+    """
+    times = training.log_times[rows]
+    if np.ptp(times) == 0:
+        return None
+    # What predicting their own mean would leave, the mean being of the others each time.
+    correction = len(rows) / (len(rows) - 1)
+    errors = times - _predictions(space, training, rows, seed)
+    return _Tested(errors, (times - times.mean()) * correction, (times - times.mean()) ** 2 * correction)
 
 
 def _measured_draws(space: SearchSpace, training: Training, seed: int) -> Rows:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy, random_draws
-from rpl_autotune.regression.confidence import HeldOut, Trust, held_out
+from rpl_autotune.regression.confidence import Trust, followed
 from rpl_autotune.regression.intervals import Intervals
 from rpl_autotune.regression.model import TimeModel, success_probability, training_of
 from rpl_autotune.strategies.untrusting import Untrusting
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 MOST_SEED = 0.25
 #: With fewer measurements no model is asked (chosen).
 _FEWEST_KNOWN = 10
-#: From then on every so many-th measurement is the next random draw, however sure the model is: what it does
-#: not see it can't learn, and by draws it is judged (chosen).
-_DRAW_EVERY = 8
+#: Every so many-th measurement is the next random draw, however sure the model is: what it does not see it
+#: can't learn, and by draws it is judged. More of them at first, so that the judgement comes early (chosen).
+_DRAW_EVERY, _DRAW_EVERY_AT_FIRST = 8, ((10, 2), (24, 4))
 #: The model is judged anew when the data have grown by this factor (chosen: a judgement costs five fits).
 _JUDGE_GROWTH = 1.5
 #: The same for a model that was found clearly better than the mean: new data rarely unmake that (chosen).
@@ -66,7 +66,7 @@ class _RegressionSearch(Search):
         order = random_draws(request.space, request.seed)
         self._without_model = Untrusting(request.space, self._generator, order)
         self._intervals = Intervals()
-        self._judged: HeldOut | None = None
+        self._trusted = Trust.NONE
         self._judged_at = 0
         self._seeds_left = self._seed_size()
 
@@ -74,7 +74,7 @@ class _RegressionSearch(Search):
         taken = {*(item.index for item in history), *pending}
         training = training_of(history)
         self._intervals.learn(history)
-        trust = self._trust(history, training)
+        trust = self._trust(training)
         if trust is not Trust.NONE:
             self._seeds_left = 0  # what is left of the seed is worth more later
         chosen: list[Proposed] = []
@@ -92,37 +92,32 @@ class _RegressionSearch(Search):
         part = min(self._request.seed_fraction, MOST_SEED)
         return max(1, math.floor(part * self._request.budget))
 
-    def _trust(self, history: Sequence[Evaluated], training: Training) -> Trust:
+    def _trust(self, training: Training) -> Trust:
         known = len(training.rows)
-        if known < _FEWEST_KNOWN:
-            return Trust.NONE
-        if self._judged is None or known >= self._next_judgement(self._judged):
-            self._judged = held_out(self._space, history, self._request.seed)
+        growth = _TRUSTED_GROWTH if self._trusted is Trust.CLEAR else _JUDGE_GROWTH
+        if known >= max(_FEWEST_KNOWN, math.ceil(growth * self._judged_at)):
+            self._trusted = followed(self._space, training, self._request.seed)
             self._judged_at = known
-        return self._judged.trust
-
-    def _next_judgement(self, judged: HeldOut) -> int:
-        growth = _TRUSTED_GROWTH if judged.trust is Trust.CLEAR else _JUDGE_GROWTH
-        return math.ceil(growth * self._judged_at)
+        return self._trusted
 
     def _next(
         self, history: Sequence[Evaluated], training: Training, busy: set[int], trust: Trust
     ) -> Proposed | None:
         turn = len(busy)
-        if turn >= _FEWEST_KNOWN and turn % _DRAW_EVERY == _DRAW_EVERY - 1:
+        if turn % next((every for end, every in _DRAW_EVERY_AT_FIRST if turn < end), _DRAW_EVERY) == 1:
             return _proposed(self._without_model.draw(busy), Phase.EXPLORE)
         if trust is Trust.CLEAR:
             return self._predicted(history, training, busy, Phase.CONFIRM)
         doubtful = trust is Trust.SOME or self._is_undecided(training)
-        if doubtful and turn % _DRAW_EVERY != _DRAW_EVERY // 2 - 1:
+        if doubtful and turn % _DRAW_EVERY != 1 + _DRAW_EVERY // 2:
             phase = Phase.CONFIRM if trust is Trust.SOME else Phase.EXPLORE
             return self._predicted(history, training, busy, phase)
         if self._seeds_left > 0 and not doubtful:
             self._seeds_left -= 1
-            return _proposed(self._without_model.draw(busy), Phase.SEED)
+            return _proposed(self._without_model.spread(busy), Phase.SEED)
         # A step beside the best, in turns with a look elsewhere; neither asks the model.
         index = self._without_model.step(history, busy) if doubtful or turn % 4 < 2 else None
-        return _proposed(self._without_model.draw(busy) if index is None else index, Phase.EXPLORE)
+        return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
 
     @staticmethod
     def _is_undecided(training: Training) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from rpl_autotune.interfaces.space import SearchSpace
@@ -16,13 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["Untrusting"]
 
 
+#: Of so many random candidates the one farthest from all measured ones is taken. All candidates would give
+#: corners of the space only (chosen).
+_CANDIDATES = 8
+
+
 class Untrusting:
-    """Draws at random in ``order``, and walks where it is fast. All randomness is from ``generator``."""
+    """Draws in ``order``, spreads, and walks where it is fast. All other randomness is from ``generator``."""
 
     def __init__(self, space: SearchSpace, generator: np.random.Generator, order: NDArray[np.intp]) -> None:
         self._space = space
         self._generator = generator
         self._order = order
+        self._place = space.features.coordinates
+        self._distance = np.full(len(space), np.inf)
+        self._seen: set[int] = set()
         self._levels = [space.levels(position) for position in range(len(space.parameters))]
         self._known_neighbours: dict[int, list[int]] = {}
 
@@ -30,6 +39,18 @@ class Untrusting:
         """The next of the random order that is not in ``taken``, or ``None`` when none is left."""
         taken = set(taken)
         return next((int(index) for index in self._order if int(index) not in taken), None)
+
+    def spread(self, taken: Iterable[int]) -> int | None:
+        """A configuration far from all in ``taken``, or ``None`` when none is left."""
+        taken = set(taken)
+        for index in sorted(taken - self._seen):
+            self._distance = np.minimum(self._distance, ((self._place - self._place[index]) ** 2).sum(axis=1))
+        self._seen |= taken
+        free = np.setdiff1d(np.arange(len(self._space)), np.fromiter(taken, np.intp, len(taken)))
+        if free.size == 0:
+            return None
+        candidates = self._generator.choice(free, min(_CANDIDATES, free.size), replace=False)
+        return int(candidates[np.argmax(self._distance[candidates])])
 
     def step(self, history: Sequence[Evaluated], taken: Iterable[int]) -> int | None:
         """A free configuration that differs from a fast one in one parameter, or ``None``.
