@@ -97,8 +97,8 @@ def _no_match(request: IsolateRequest, isolated: Isolated, matches: int, launche
     if not isolated.kernels:
         fact = "nothing was captured: the program launched no kernel"
     elif matches:
-        were = "was 1 launch" if matches == 1 else f"were {matches} launches"
-        fact = f"nothing was captured: there {were}{asked}, numbered from 0, and"
+        were = f"there {'was' if matches == 1 else 'were'} {counted(matches, 'launch', 'launches')}"
+        fact = f"nothing was captured: {were}{asked}, numbered from 0, and"
         fact += f" --dispatch {request.dispatch} was asked for"
     else:
         nearest = nearest_names(request.kernel or "", isolated.kernels)
