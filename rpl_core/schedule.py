@@ -14,6 +14,7 @@ from rpl_core.interfaces.fact import AppFigure, Fact, Facts, KernelFigure
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 #: Kernels that a plugin may name though the recording doesn't (chosen).
@@ -197,7 +198,9 @@ def _refuse_invented(facts: Mapping[Fact[Any], Any], context: AnalysisContext) -
         if isinstance(fact, KernelFigure) and value is not None and len(value) > MOST_INVENTED:
             invented = set(value).difference(k.name for t in context.recording.traces for k in t.kernels)
             if len(invented) > MOST_INVENTED:
-                raise RplError(f"the fact {fact.name!r} has {len(invented)} kernels that nobody recorded")
+                raise RplError(
+                    f"the fact {fact.name!r} has {counted(len(invented), 'kernel')} that nobody recorded"
+                )
 
 
 def _failed(step: Step, problem: str) -> Diagnostic:

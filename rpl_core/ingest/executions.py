@@ -20,6 +20,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.merge import merge_traces
 from rpl_core.model.trace import TraceRole
 from rpl_core.text.safety import shorten
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
@@ -72,9 +73,9 @@ def _require_repeats(runs: Sequence[Trace]) -> None:
 
     Repeated runs of one program launch the same; what does not is another program, or one of its processes.
     """
-    counted = [(run, _launches(run)) for run in runs]
-    for other, launched in counted[1:]:
-        first, expected = counted[0]
+    launches = [(run, _launches(run)) for run in runs]
+    for other, launched in launches[1:]:
+        first, expected = launches[0]
         if launched == expected:
             continue
         only = sorted(expected.keys() ^ launched.keys())
@@ -161,7 +162,7 @@ def _life(run: Trace) -> Life | None:
 
 def _assumed(groups: Sequence[Sequence[int]], lives: Sequence[Life | None]) -> Diagnostic:
     known = None not in lives and len({life[0] for life in lives if life}) == 1
-    runs = "one run" if len(groups) == 1 else f"{len(groups)} runs"
+    runs = "one run" if len(groups) == 1 else counted(len(groups), "run")
     return Diagnostic(
         "ingest.runs_assumed",
         f"{len(lives)} recordings are taken for {runs}: what was made at the same time is one run",

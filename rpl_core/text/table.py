@@ -1,4 +1,4 @@
-"""Aligned tables."""
+"""Aligned tables, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -22,3 +22,12 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right
         ]
         lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
+
+
+def counted(number: float | None, one: str, several: str = "", shown: str = "") -> str:
+    """A number of things with its noun, and its verb where there is one: "1 kernel has", "2 kernels have".
+
+    ``shown`` is the number as it is to look, if not in plain digits; an unknown one is a dash.
+    """
+    digits = shown or ("-" if number is None else str(number))
+    return f"{digits} {one if number == 1 else several or f'{one}s'}"

@@ -147,3 +147,20 @@ def _check_nothing_to_gain(text, page, dag) -> None:
         line = next(line for line in text.splitlines() if "most to gain, at most:" in line)
         assert line
         assert "Most to gain from a kernel" in page
+
+
+@pytest.mark.data
+def test_explain_says_nothing_that_is_not_so(rpl_shared_data, tmp_path, rpl_cli):
+    """A kernel that is the whole run leaves nothing, and an unknown figure confirms nothing."""
+
+    def explained(recording):
+        rpl_cli("analyze", recording, "-o", tmp_path / recording.name).assert_ok()
+        return " ".join(rpl_cli("explain", "--run", tmp_path / recording.name).assert_ok().stdout.split())
+
+    timing = rpl_shared_data / "timing"
+    whole = explained(timing / "dispatch_0" / "MI200")
+    assert "at no cost, nothing would be left of the application's recorded time" in whole
+    assert "no limit as fast" not in whole
+    half = explained(timing / "batched-gemm-bmm21_results.db.gz")
+    assert "confirmed by: grid_fill 42.1%" in half
+    assert "would confirm it: waves, not recorded (counters SQ_WAVES)" in half

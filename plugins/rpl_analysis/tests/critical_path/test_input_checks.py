@@ -29,7 +29,7 @@ def ints(*values: int) -> np.ndarray:
     ("chain", "begin", "end", "edges", "words"),
     [
         (ints(0), ints(0, 1), ints(1), None, "differ in length"),
-        (ints(0, 0), ints(0, 9), ints(5, 8), None, "1 nodes end before they begin, the first is row 1"),
+        (ints(0, 0), ints(0, 9), ints(5, 8), None, "1 node ends before it begins, the first is row 1"),
         (ints(0, 0), ints(-(2**62), 0), ints(0, 2**61), None, "times span more than"),
         (ints(0), ints(0), ints(1), CrossEdges(source=ints(0), target=ints(1)), "rows 0 to 1"),
         (ints(0), ints(0), ints(1), CrossEdges(source=ints(-1), target=ints(0)), "rows -1 to 0"),

@@ -47,5 +47,5 @@ def test_nothing_has_no_fractions() -> None:
 
 
 def test_backward_intervals_are_refused() -> None:
-    with pytest.raises(BadDataError, match="1 intervals end before they begin"):
+    with pytest.raises(BadDataError, match="1 interval ends before it begins"):
         merge_intervals(np.array([5]), np.array([4]))

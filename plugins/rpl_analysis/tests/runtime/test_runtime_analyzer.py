@@ -153,6 +153,10 @@ def test_an_outlier_is_named_with_its_figures():
     outlier = next(d for d in outcome.diagnostics if d.code == "dispatch.outlier")
     assert outlier.fact.endswith("50 ns against a median of 10 ns in k")
 
+    outcome = analyse(make_trace([(name, 0, 1217), (name, 2000, 3217), (name, 4000, 733_007_332)]))
+    outlier = next(d for d in outcome.diagnostics if d.code == "dispatch.outlier")
+    assert outlier.fact.endswith("733 ms against a median of 1.217 us in k")
+
 
 def test_process_times_stand_in_only_without_any_trace():
     application = analyse(process_ms=(10.0, 12.0)).facts[APPLICATION_TIME]

@@ -86,7 +86,7 @@ def test_an_unmatched_instruction_is_counted_and_in_no_row(recording):
     block = recording.block("U")
     assert (block.instructions, block.unresolved_instructions) == (3, 1)
     assert "1 instruction matches no row" in block.reason
-    assert "no instruction at 1 requested addresses" in block.warnings[0]
+    assert "no instruction at 1 requested address" in block.warnings[0]
     assert "s_endpgm" not in {row.isa for row in block.hot_instructions}
 
 

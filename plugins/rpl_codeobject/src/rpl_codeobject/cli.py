@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_codeobject.comparing.difference import AbiDiff
@@ -110,9 +111,9 @@ def _compare_isa(
 
 
 def _show(diff: AbiDiff, instructions: dict[str, IsaDiff], output: Output) -> None:
-    kernels = "1 kernel" if diff.compared == 1 else f"{diff.compared} kernels"
+    kernels = counted(diff.compared, "kernel")
     compatible = "compatible" if diff.compatible else "NOT compatible"
-    output.line(f"{compatible}: {kernels} in both files, {len(diff.differences)} differences")
+    output.line(f"{compatible}: {kernels} in both files, {counted(len(diff.differences), 'difference')}")
     if diff.differences:
         rows = [
             (d.severity.value, d.kernel or "-", d.what, d.before or "-", d.after or "-", d.reason)

@@ -182,7 +182,7 @@ def test_rows_that_a_reader_left_out_block_the_answer(make_runs, steady, rpl_cli
     base, new = make_runs("base", steady(100_000, 6, other=50_000)), make_runs("new", damaged)
     gate = rpl_cli("compare", base, new, "--json").assert_exit(75).json()["gate"]
     assert gate["outcome"] == "no_verdict"
-    assert gate["reasons"] == ["NEW lost data: 1 dispatches end before they begin and are left out"]
+    assert gate["reasons"] == ["NEW lost data: 1 dispatch ends before it begins and is left out"]
 
 
 def test_noise_is_refused_and_named(make_runs, steady, rpl_cli) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def isa_mix(context: click.Context, code_object: Path, as_json: bool) -> int:
 
 
 def _print_mix(output: Output, mix: FunctionMix) -> None:
-    output.line(f"{mix.name} ({'kernel' if mix.kernel else 'function'}): {mix.instructions} instructions")
+    output.line(
+        f"{mix.name} ({'kernel' if mix.kernel else 'function'}): {counted(mix.instructions, 'instruction')}"
+    )
     for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
         output.line(f"  {class_:16} {count:>7}")
     for loop in mix.loops:

@@ -119,9 +119,11 @@ def _command(step: NextStepPart) -> str:
 def _explained(number: int, step: NextStepPart) -> Iterator[Block]:
     yield Paragraph(f"{number}. {step.text}")
     for each in step.confirm:
-        figure = _figure(each) if each.value is not None else f"{each.quantity} is not recorded"
         from_counters = f" (counters {', '.join(each.counters)})" if each.counters else ""
-        yield Paragraph(f"   confirmed by: {figure}{from_counters}")
+        if each.value is None:
+            yield Paragraph(f"   would confirm it: {each.quantity}, not recorded{from_counters}")
+        else:
+            yield Paragraph(f"   confirmed by: {_figure(each)}{from_counters}")
     if step.command:
         yield Paragraph(f"   {_command(step)}")
     yield Paragraph(f"   source: {step.source}")

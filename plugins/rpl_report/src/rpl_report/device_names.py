@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.text.table import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,7 +39,7 @@ def _traced_family(profile: ProfileDocument) -> str | None:
 def _numbers(gpus: Sequence[GpuTimePart]) -> str:
     machines = len({gpu.node for gpu in gpus})
     if machines > 1:
-        return f"on {machines} machines"
+        return f"on {counted(machines, 'machine')}"
     numbers = sorted(gpu.agent for gpu in gpus if gpu.agent is not None)
     if not numbers:
         return "not numbered"

@@ -8,6 +8,7 @@ from typing import Any
 from rpl_core.config.values import at_most, one_of
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, SettingKind
+from rpl_core.text.table import counted
 
 __all__ = ["KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP"]
 
@@ -23,7 +24,7 @@ def _pattern(value: Any) -> str:
     try:
         if len(text) > _LONGEST_PATTERN:
             raise UsageError(
-                f"the expression has {len(text)} characters, at most {_LONGEST_PATTERN} are read"
+                f"the expression has {counted(len(text), 'character')}, at most {_LONGEST_PATTERN} are read"
             )
         re.compile(text)
     except re.error as error:

@@ -9,6 +9,7 @@ from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 __all__ = ["AnsweredSection", "explained_sections", "html_sections", "text_sections"]
@@ -90,5 +91,5 @@ def _check_table(table: Table) -> None:
         raise TypeError("a table needs columns with text")
     for row in table.rows:
         if len(row) != len(table.columns) or not all(isinstance(cell, str) for cell in row):
-            raise TypeError(f"a row must hold {len(table.columns)} texts, not {row!r:.60}")
+            raise TypeError(f"a row must hold {counted(len(table.columns), 'text')}, not {row!r:.60}")
         "".join(row).encode()

@@ -191,3 +191,11 @@ def test_waves_beyond_those_of_the_launch_were_added_up(workgroup, grid, waves, 
     findings = Findings(Path("x"))
     check_waves(attrs.evolve(trace, dispatches=rows), findings)
     assert [found.count for found in findings.diagnostics()] == [1] * reported
+
+
+def test_one_finding_is_told_in_the_singular():
+    findings = Findings(Path("x"))
+    for count in (0, 1, 2):
+        findings.add("k.c", count, "row ends before it begins", "rows end before they begin")
+    facts = [found.fact for found in findings.diagnostics()]
+    assert facts == ["1 row ends before it begins", "2 rows end before they begin"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
+from rpl_core.text.table import counted
 from rpl_optimize.interfaces.proposer import Proposer
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
 
@@ -39,7 +40,7 @@ class ScriptedProposer(Proposer):
 def _candidate(entry: dict[str, Any], text: bytes, number: int) -> EditCandidate:
     find = entry["find"].encode()
     if text.count(find) != 1:
-        raise ValueError(f"{entry['find']!r} stands {text.count(find)} times in the source")
+        raise ValueError(f"{entry['find']!r} stands {counted(text.count(find), 'time')} in the source")
     begin = text.index(find)
     refused = entry.get("refused")
     return EditCandidate(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rpl_core.text.table import counted
 from rpl_optimize.interfaces.declared_change import LaunchBounds
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
 from rpl_transforms.evidence import launch_bounds_evidence
@@ -78,7 +79,7 @@ def _launched_here(file: Source, launches: tuple[Launch, ...] | None) -> GuardVe
     functions = (node for node in walk(file.root) if node.type == "function_declarator")
     if not any(text_of(node.child_by_field_name("declarator")) == "main" for node in functions):
         return GuardVerdict(name, False, "other files may launch it with more threads: there is no main here")
-    return GuardVerdict(name, True, f"{len(launches)} launches in a whole program")
+    return GuardVerdict(name, True, f"{counted(len(launches), 'launch', 'launches')} in a whole program")
 
 
 def _sizes_known(launches: tuple[Launch, ...], sizes: list[int | None]) -> GuardVerdict:

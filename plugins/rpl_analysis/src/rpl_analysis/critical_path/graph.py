@@ -11,6 +11,7 @@ from rpl_analysis.critical_path.contraction import contract
 from rpl_analysis.critical_path.edges import PositionEdges, drop_implied, settle
 from rpl_analysis.critical_path.model import CHAIN_REPAIR, CrossEdges, DispatchGraph
 from rpl_core.errors import BadDataError
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,7 +93,8 @@ def _check_columns(
     backward = end_ns < begin_ns
     if backward.any():
         raise BadDataError(
-            f"{int(backward.sum())} nodes end before they begin, the first is row {int(backward.argmax())}"
+            counted(int(backward.sum()), "node ends before it begins", "nodes end before they begin")
+            + f", the first is row {int(backward.argmax())}"
         )
     if int(end_ns.max()) - int(begin_ns.min()) > _LONGEST_SPAN_NS:
         raise BadDataError(

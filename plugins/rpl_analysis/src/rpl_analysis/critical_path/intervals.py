@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.errors import BadDataError
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ class BusyTime:
 def merge_intervals(begin_ns: IntArray, end_ns: IntArray) -> Intervals:
     """Union of the intervals, touching ones joined. Raises BadDataError if one ends before it begins."""
     if bool((end_ns < begin_ns).any()):
-        raise BadDataError(f"{int((end_ns < begin_ns).sum())} intervals end before they begin")
+        raise BadDataError(
+            counted(
+                int((end_ns < begin_ns).sum()),
+                "interval ends before it begins",
+                "intervals end before they begin",
+            )
+        )
     if begin_ns.size == 0:
         return Intervals(begin_ns=begin_ns, end_ns=end_ns)
     if bool((begin_ns[1:] < begin_ns[:-1]).any()):

@@ -10,6 +10,7 @@ from rpl_analysis.roofline.model import RooflineStatus
 from rpl_analysis.roofline.work import untyped_flops
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,15 +91,16 @@ def _untyped(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
 
 
 def _launches(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
-    counted = [kernel for kernel in kernels if kernel.launches is not None and kernel.counter_launches]
-    differing = [kernel for kernel in counted if kernel.launches != kernel.counter_launches]
+    known = [kernel for kernel in kernels if kernel.launches is not None and kernel.counter_launches]
+    differing = [kernel for kernel in known if kernel.launches != kernel.counter_launches]
     if not differing:
         return []
     first = differing[0]
+    launches = counted(first.launches, "launch", "launches", shown=f"{first.launches:g}")
     return [
         Diagnostic(
             "roofline.launches_differ",
-            f"{first.name} has {first.launches:g} launches per timing run and {first.counter_launches} in the"
+            f"{first.name} has {launches} per timing run and {first.counter_launches} in the"
             " counter passes; figures per launch are compared, as estimates",
             cause="the counter passes were filtered, or the application launches differently from run to run",
             count=len(differing),

@@ -9,7 +9,7 @@ import numpy as np
 from rpl_analysis.contracts.stability import StabilityClass
 from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 from rpl_analysis.runtime.timing import TimeSource
-from rpl_analysis.text.figures import counted
+from rpl_analysis.text.figures import counted, duration_ns
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
 
@@ -75,7 +75,8 @@ def _outliers(times: Mapping[str, KernelTime]) -> list[Diagnostic]:
             "dispatch.outlier",
             f"{counted(len(slow), 'kernel has', 'kernels have')} a dispatch of at least "
             f"{OUTLIER_RATIO:g} times the median; "
-            f"the largest excess: {worst.max_ns} ns against a median of {worst.median_ns:g} ns in {called}",
+            f"the largest excess: {duration_ns(worst.max_ns)} against a median of "
+            f"{duration_ns(worst.median_ns)} in {called}",
             cause="a cold start, another process on the GPU, or launches of different sizes",
             remedy="look at the median beside the mean, and repeat with more --runs",
             severity=Severity.INFO,

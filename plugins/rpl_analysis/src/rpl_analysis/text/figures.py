@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from rpl_core.text.table import counted as counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -54,11 +56,6 @@ def duration_ns(value: float | None) -> str:
         return UNKNOWN
     shown, unit = in_unit(value)
     return f"{_digits(shown)} {unit}"
-
-
-def counted(number: int, one: str, several: str = "") -> str:
-    """A number of things with its noun, and its verb where there is one: "1 kernel has", "2 kernels have"."""
-    return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
 #: Units that are things, and so have a plural.

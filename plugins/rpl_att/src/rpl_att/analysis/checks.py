@@ -120,9 +120,9 @@ def _activity(trace: ThreadTrace, totals: Totals) -> Iterator[AttCheck]:
                 name=name, holds=None, detail="waves differ, so other CUs may have executed others"
             )
             continue
-        counted, expected = trace.counters[counter], int(totals.hit[rows].sum()) * started / traced
+        reading, expected = trace.counters[counter], int(totals.hit[rows].sum()) * started / traced
         yield AttCheck(
             name=name,
-            holds=abs(counted - expected) <= _SAMPLING_TOLERANCE * max(counted, expected),
-            detail=f"{counted} counted, {expected:g} expected for {started} waves",
+            holds=abs(reading - expected) <= _SAMPLING_TOLERANCE * max(reading, expected),
+            detail=f"{reading} counted, {expected:g} expected for {counted(started, 'wave')}",
         )

@@ -26,6 +26,7 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_rocprofv3.collector.command_line import with_directory
 from rpl_rocprofv3.collector.environment import profiling_environment
@@ -212,7 +213,7 @@ def _require_trace(attempt: _Attempt) -> None:
     refusal = attempt.watch.refusal()
     if refusal is not None:
         raise refusal
-    state = f"{len(attempt.output.raw)} raw files" if attempt.output.raw else "no file"
+    state = f"{counted(len(attempt.output.raw), 'raw file')}" if attempt.output.raw else "no file"
     raise BadDataError(
         f"pass {attempt.planned.name} left {state} and no decoded trace",
         cause="the kernel filter matched nothing, or the GPU can't be traced",

@@ -160,7 +160,10 @@ class TraceWriter:
         notes += [reason for _, reason in sorted(self._code.missing.items())]
         for code_object, count in sorted(self._code.unknown.items()):
             if code_object not in self._code.missing:
-                notes.append(f"code object {code_object} has no instruction at {count} requested addresses")
+                notes.append(
+                    f"code object {code_object} has no instruction at "
+                    + counted(count, "requested address", "requested addresses")
+                )
         if self._switched:
             waves = counted(self._switched, "wave was", "waves were")
             notes.append(f"{waves} switched out while traced: latencies are too long")

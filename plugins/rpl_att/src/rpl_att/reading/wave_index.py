@@ -13,6 +13,7 @@ from rpl_att.reading.json_values import mapping, rows, text, whole
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import refuse_repeats
 from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 NAME = "filenames.json"
@@ -95,7 +96,9 @@ def _items(tree: Any, path: Path) -> list[tuple[int, Any]]:
 def _wave(place: tuple[int, int, int, int], entry: Any, path: Path) -> WaveFile:
     values = rows(entry, path, "a wave")
     if len(values) != 3:
-        raise BadDataError(f"{path}: a wave has {len(values)} values instead of file, begin and end")
+        raise BadDataError(
+            f"{path}: a wave has {counted(len(values), 'value')} instead of file, begin and end"
+        )
     name, begin, end = values
     return WaveFile(
         *place,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_att.report import shown_kernel
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
 
@@ -128,8 +129,8 @@ def _summary(part: AttPart) -> str:
     if part.cycles is None:
         return readable(f"{part.status}: {part.reason or ''}", 400)
     place = ", ".join(part.compute_units) or "unknown compute unit"
-    extent = f"{q.count(part.instructions)} instructions"
-    return f"{q.count(part.waves)} waves on {readable(place, 200)}, {extent}"
+    extent = counted(part.instructions, "instruction", shown=q.count(part.instructions))
+    return f"{counted(part.waves, 'wave', shown=q.count(part.waves))} on {readable(place, 200)}, {extent}"
 
 
 def _notes(part: AttPart) -> Iterable[str]:

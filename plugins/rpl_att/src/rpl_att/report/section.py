@@ -9,6 +9,7 @@ from rpl_analysis.text.figures import UNKNOWN, percent
 from rpl_att.report import shown_kernel
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import printable, shorten
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,10 +131,14 @@ def _file(source: str | None) -> str:
 
 
 def _extent(part: AttPart) -> str:
-    waves = f"{part.waves} waves, " if part.waves else ""
+    waves = f"{counted(part.waves, 'wave')}, " if part.waves else ""
     dispatch = f"dispatch {part.dispatch_id}, " if part.dispatch_id is not None else ""
-    instructions = UNKNOWN if part.instructions is None else f"{part.instructions:,}"
-    return f"{waves}{instructions} instructions, {dispatch}from {part.level}"
+    instructions = counted(part.instructions, "instruction", shown=_digits(part.instructions))
+    return f"{waves}{instructions}, {dispatch}from {part.level}"
+
+
+def _digits(value: int | None) -> str:
+    return UNKNOWN if value is None else f"{value:,}"
 
 
 def _wave_time(part: AttPart) -> str:

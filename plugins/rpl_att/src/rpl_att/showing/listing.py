@@ -10,7 +10,7 @@ from rpl_att.analysis.waits import waits
 from rpl_att.contract import AttInstruction, AttLoop, AttWait
 from rpl_att.showing.choose import Chosen
 from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import format_table
+from rpl_core.text.table import counted, format_table
 
 _COLUMNS = ("LINE", "ADDRESS", "HITS", "LATENCY", "STALL", "IDLE", "SHARE", "ISA")
 _ISA_WIDTH = 76
@@ -86,7 +86,9 @@ def _totals(chosen: Chosen) -> Totals:
 def _gap(skipped: int) -> list[tuple[str, ...]]:
     if not skipped:
         return []
-    return [("", "", "", "", "", "", "", f"... {skipped} instructions that no traced wave executed")]
+    return [
+        ("", "", "", "", "", "", "", f"... {counted(skipped, 'instruction')} that no traced wave executed")
+    ]
 
 
 def _figures(entry: AttInstruction) -> tuple[str, ...]:
@@ -133,8 +135,9 @@ def summary_lines(chosen: Chosen) -> Iterator[str]:
     block = chosen.block
     yield f"kernel      {chosen.shown_kernel}  [{block.joined_by or 'no witness'}]"
     where = ", ".join(block.compute_units) or "compute unit unknown"
-    extent = f"{block.waves} waves on {where}; {block.instructions:,} instructions"
-    yield f"traced      {extent}; level {block.level}"
+    many = f"{block.instructions:,}" if block.instructions is not None else ""
+    instructions = counted(block.instructions, "instruction", shown=many)
+    yield f"traced      {counted(block.waves, 'wave')} on {where}; {instructions}; level {block.level}"
     shares = [
         f"{name} {value:.1%}"
         for name, value in (
@@ -149,7 +152,7 @@ def summary_lines(chosen: Chosen) -> Iterator[str]:
     for counter, latency in block.memory_latency.items():
         yield (
             f"latency     {counter}: mean {latency.mean:,.0f}, median {latency.median:,.0f}, "
-            f"max {latency.max:,} cycles ({latency.samples} waits)"
+            f"max {latency.max:,} cycles ({counted(latency.samples, 'wait')})"
         )
     for field, why in sorted(block.unavailable.items()):
         yield f"unknown     {field}: {printable(why)}"

@@ -96,7 +96,7 @@ def comparison_text(comparison: ComparisonPart) -> str:
         return f"{ratio} ({counted(comparison.pairs, 'pair is', 'pairs are')} too few for an interval)"
     low, high = comparison.interval
     verdict = "" if comparison.proven else ": no proven difference"
-    return f"{ratio} (95 % interval {low:.4g} to {high:.4g}, {comparison.pairs} pairs){verdict}"
+    return f"{ratio} (95 % interval {low:.4g} to {high:.4g}, {counted(comparison.pairs, 'pair')}){verdict}"
 
 
 def model_text(document: AutotuneDocument) -> Iterator[str]:
@@ -108,7 +108,8 @@ def model_text(document: AutotuneDocument) -> Iterator[str]:
     low = "" if model.r2_low is None else f" (above {model.r2_low:.2f} at 19 of 20)"
     yield (
         f"model: trust {model.trust}, held-out R² {model.r2:.3f}{low}, "
-        f"residual {model.residual_std or 0.0:.3f} of ln(time), {model.samples} random measurements"
+        f"residual {model.residual_std or 0.0:.3f} of ln(time), "
+        f"{counted(model.samples, 'random measurement')}"
     )
     if model.parameters:
         shown = sorted(model.parameters.items(), key=lambda item: -item[1])[:_SHOWN]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rpl_codeobject.instructions.disassembly import disassemble_all
 from rpl_codeobject.reading.exported import exported_symbols
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ def other_code_changes(
     for target in dict.fromkeys(code.target for code in before):
         old, new = ([code for code in codes if code.target == target] for codes in (before, after))
         if len(old) != len(new):
-            changes.append(f"there are {len(new)} code objects for {target}, not {len(old)}")
+            changes.append(f"there are {counted(len(new), 'code object')} for {target}, not {len(old)}")
             continue
         for code, candidate in zip(old, new, strict=True):
             changes += _symbol_changes(code, candidate, intended)

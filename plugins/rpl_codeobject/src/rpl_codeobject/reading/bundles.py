@@ -13,6 +13,7 @@ import attrs
 
 from rpl_codeobject.reading.compressed_bundle import COMPRESSED_MAGIC, unpack_bundle
 from rpl_core.errors import BadDataError, ForeignFileError
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _entries(data: bytes, start: int, where: str) -> list[tuple[int, int, str]]:
     try:
         (count,) = struct.unpack_from("<Q", data, at)
         if count > _MAX_ENTRIES:
-            raise BadDataError(f"{where}: the bundle claims {count} entries")
+            raise BadDataError(f"{where}: the bundle claims {counted(count, 'entry', 'entries')}")
         at += 8
         for _ in range(count):
             offset, size, length = struct.unpack_from("<QQQ", data, at)

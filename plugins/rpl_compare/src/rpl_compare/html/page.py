@@ -10,6 +10,7 @@ from rpl_compare.comparison.text import answer_lines, document_names
 from rpl_compare.html.drawings import Forest, Runs, forest_of, forest_scale, runs_of
 from rpl_core.errors import RplError
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def _facts(comparison: Comparison, part: SidePart, recording: Recording) -> tupl
     hosts = sorted({p.hostname for trace in recording.traces for p in trace.processes if p.hostname})
     files = list(dict.fromkeys(artefact.path for artefact in part.provenance.artefacts))
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-    runs = f"{part.runs}" + (f", {part.processes} processes each" if part.processes > 1 else "")
+    runs = f"{part.runs}" + (
+        f", {counted(part.processes, 'process', 'processes')} each" if part.processes > 1 else ""
+    )
     found = (
         shlex.join(part.command) or "not recorded",
         part.device or "not recorded",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.interfaces.document import DocumentSection
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import shorten
+from rpl_core.text.table import counted
 from rpl_emu.heat.reader import EXTRA
 
 if TYPE_CHECKING:
@@ -78,9 +79,10 @@ def _kernels(request: SectionRequest) -> tuple[KernelHeat, ...]:
 
 def _kernel(heat: KernelHeat, request: SectionRequest, most: int) -> Iterator[Block]:
     name = request.short_names.get(heat.kernel) or shorten(heat.kernel, _NAME_WIDTH)
-    launches = "1 launch" if heat.launches == 1 else f"{heat.launches:,} launches"
+    launches = counted(heat.launches, "launch", "launches", shown=format(heat.launches, ","))
     yield Paragraph(
-        f"{name}: {heat.executed:,} instructions of {heat.waves:,} waves in {launches}, "
+        f"{name}: {counted(heat.executed, 'instruction', shown=format(heat.executed, ','))} of "
+        f"{counted(heat.waves, 'wave', shown=format(heat.waves, ','))} in {launches}, "
         f"{_lanes(heat.lanes, heat.vector)} of {_WAVE} lanes on (counted by the emulator)."
     )
     if heat.lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def budget_problem(messages: tuple[Message, ...], spent: Spent, settings: LlmSet
     needed = prompt + settings.max_tokens
     if spent.tokens + needed > settings.token_budget:
         return (
-            f"{spent.tokens} tokens of {settings.token_budget} are used, and the next request may take "
-            f"{needed} (--token-budget, --max-tokens)"
+            f"{spent.tokens} of {counted(settings.token_budget, 'token')} are used, and the next request "
+            f"may take {needed} (--token-budget, --max-tokens)"
         )
     if settings.money_budget is not None and settings.price_in is not None and settings.price_out is not None:
         price = (prompt * settings.price_in + settings.max_tokens * settings.price_out) / 1e6

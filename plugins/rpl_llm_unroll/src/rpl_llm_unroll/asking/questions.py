@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
+from rpl_core.text.table import counted
 from rpl_llm_unroll.asking.budget import budget_problem, cost_of, spent_in
 from rpl_llm_unroll.asking.endpoint import Endpoint
 from rpl_llm_unroll.asking.exchange import Exchange, digest_of
@@ -88,7 +89,8 @@ class Questions:
         where = f"{self._settings.replay}, exchange {number + 1}"
         if number >= len(replayed):
             raise BadDataError(
-                f"{self._settings.replay} holds {len(replayed)} exchanges, and the run asks for one more",
+                f"{self._settings.replay} holds {counted(len(replayed), 'exchange')}, "
+                "and the run asks for one more",
                 next_step="replay with the source and options of the recorded run",
             )
         exchange = replayed[number]

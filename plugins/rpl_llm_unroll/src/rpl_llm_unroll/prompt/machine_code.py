@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_llm_unroll.hot_places import hot_instructions
 from rpl_llm_unroll.prompt.figures import missing
@@ -87,7 +88,7 @@ def _extract(code: _Code, hot: Counter[str]) -> str:
 
     every = find_machine_loops(code.instructions)
     loops = _innermost(every)
-    head = f"{len(code.instructions)} instructions of {code.architecture}"
+    head = f"{counted(len(code.instructions), 'instruction')} of {code.architecture}"
     if not loops:
         text = _listing(code.instructions)
         return f"{head}, no loop. From its beginning:\n\n{text}"
@@ -103,7 +104,7 @@ def _extract(code: _Code, hot: Counter[str]) -> str:
         why = "its only innermost loop"
     else:
         why = f"the longest of {len(loops)} innermost loops; which is hottest is {missing(None)}"
-    return f"{head}. Shown: {why}, {len(inside)} instructions.\n\n{_listing(inside)}"
+    return f"{head}. Shown: {why}, {counted(len(inside), 'instruction')}.\n\n{_listing(inside)}"
 
 
 def _innermost(loops: Sequence[MachineLoop]) -> list[MachineLoop]:
@@ -131,7 +132,7 @@ def _listing(instructions: Sequence[Instruction]) -> str:
     lines = [f"{i.address:6x}: {_text(i)}" + _target(i) for i in instructions[:_SHOWN_INSTRUCTIONS]]
     rest = len(instructions) - len(lines)
     if rest > 0:
-        lines.append(f"... {rest} more instructions")
+        lines.append(f"... {counted(rest, 'more instruction')}")
     return fenced("\n".join(lines), "asm")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.text.table import counted
 from rpl_llm_unroll.prompt.figures import missing
 from rpl_llm_unroll.prompt.model import Section
 from rpl_llm_unroll.prompt.quoting import fenced, inline, sentence, without_folders
@@ -72,5 +73,5 @@ def _bounded(lines: list[str]) -> str:
     while shown < len(lines) and len(lines[shown]) < left:
         left -= len(lines[shown]) + 1
         shown += 1
-    rest = [f"... {len(lines) - shown} more lines"] if shown < len(lines) else []
+    rest = [f"... {counted(len(lines) - shown, 'more line')}"] if shown < len(lines) else []
     return "\n".join([*lines[:shown], *rest])

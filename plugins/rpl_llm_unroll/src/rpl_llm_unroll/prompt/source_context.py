@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.text.table import counted
 from rpl_llm_unroll.syntax.kernels import function_name
 from rpl_llm_unroll.syntax.tree import text_of, walk
 
@@ -90,4 +91,4 @@ def _shown(piece: Node) -> str:
     if body is None or text.count("\n") < _LONGEST_FUNCTION:
         return text + (";" if piece.type in {"struct_specifier", "class_specifier", "enum_specifier"} else "")
     head = (piece.text or b"")[: body.start_byte - piece.start_byte].decode("utf-8", "replace").rstrip()
-    return f"{head};  // {text.count(chr(10)) + 1} lines, body left out"
+    return f"{head};  // {counted(text.count(chr(10)) + 1, 'line')}, body left out"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rpl_core.text.table import counted
 from rpl_optimize.equivalence.comparison import BLOCK_BYTES, Comparison, Numbers, Tolerance
 from rpl_optimize.equivalence.output_spec import RAW_TYPES
 
@@ -70,7 +71,7 @@ def _compare_array(left: NDArray[Any], right: NDArray[Any], tolerance: Tolerance
     if left.dtype.kind not in _NUMBER_KINDS:
         same = all(left[b].tobytes() == right[b].tobytes() for b in _blocks(left))
         return Comparison(
-            same, f"{left.size} elements of type {left.dtype} {'are' if same else 'are not'} equal"
+            same, f"{counted(left.size, 'element')} of type {left.dtype} {'are' if same else 'are not'} equal"
         )
     return _compare_flat(left, right, tolerance)
 

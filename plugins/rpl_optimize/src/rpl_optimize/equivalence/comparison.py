@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -62,13 +63,15 @@ class Numbers:
 
     def comparison(self) -> Comparison:
         if not self._worst:
-            return Comparison(True, f"{self.count} numbers equal")
+            return Comparison(True, f"{counted(self.count, 'number')} equal")
         difference, place = self._worst[self.departed == 0]
         what = f"largest difference {difference:.6g}, {place}"
         if self.departed:
             share = f"{self.departed} of {self.count} numbers differ by more than {self.tolerance}"
             return Comparison(False, f"{share}; {what}")
-        return Comparison(True, f"{self.count} numbers within {self.tolerance}; {what}", spread=True)
+        return Comparison(
+            True, f"{counted(self.count, 'number')} within {self.tolerance}; {what}", spread=True
+        )
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:

@@ -146,13 +146,16 @@ class OptimizeLoop:
                 f"{counted(state.misses, 'candidate was', 'candidates in a row were')} not accepted",
             )
         if state.begun >= limits.candidates > state.tried:
-            shared = f"the error that {limits.candidates} candidates (--max-iters) share"
+            sharing = counted(
+                limits.candidates, "candidate (--max-iters) shares", "candidates (--max-iters) share"
+            )
+            shared = f"the error that {sharing}"
             detail = f"interrupted measurements used up {shared}"
             return Ending("candidates_exhausted" if state.accepted else "no_improvement", detail)
         if state.tried >= limits.candidates:
             if not state.accepted:
                 return Ending("no_improvement", f"none of {state.tried} candidates was accepted")
-            detail = f"all {limits.candidates} candidates of --max-iters are tried"
+            detail = f"the limit of {counted(limits.candidates, 'candidate')} (--max-iters) is reached"
             return Ending("candidates_exhausted", detail)
         return None
 

@@ -10,6 +10,7 @@ from rpl_compare.statistics.modes import find_modes
 from rpl_compare.statistics.noise import REFUSE_CV, WARN_CV, NoiseLevel, noise_level
 from rpl_compare.statistics.robust import pseudo_median
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def detectable(part: MeasurementPart) -> str:
     gain = part.look.minimum_detectable_gain if part.look is not None else None
     if gain is None:
         return "no minimum detectable gain is known"
-    return f"gains below {gain:.1%} can't be shown with {len(part.log_ratios)} pairs"
+    return f"gains below {gain:.1%} can't be shown with {counted(len(part.log_ratios), 'pair')}"
 
 
 def gain_sentence(part: MeasurementPart) -> str:

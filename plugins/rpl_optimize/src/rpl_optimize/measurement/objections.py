@@ -274,7 +274,7 @@ def _lower_quartile(times: Sequence[float]) -> float:
 
 def _no_gain(look: Look, rule: AcceptRule) -> str:
     return (
-        f"gain {_gain(look):.1%} of the kernel's time after {look.pairs} pairs, "
+        f"gain {_gain(look):.1%} of the kernel's time after {counted(look.pairs, 'pair')}, "
         f"{rule.least_gain:.1%} wanted; below {rule.futile_gain:.1%} going on is futile"
     )
 
@@ -284,7 +284,7 @@ def _undecided(look: Look, rule: AcceptRule, part: MeasurementPart) -> str:
     if look.blocked_by:
         wanted += f"; not proven that {_listed(look.blocked_by)} does not suffer"
     end = "" if rule.next_look(look.pairs) is None else " (the time for measuring was over)"
-    return f"{wanted} after {look.pairs} pairs{end}; {detectable(part)}"
+    return f"{wanted} after {counted(look.pairs, 'pair')}{end}; {detectable(part)}"
 
 
 def _gain(look: Look) -> float:

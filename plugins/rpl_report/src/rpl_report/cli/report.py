@@ -9,6 +9,7 @@ import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand, option_values
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
@@ -118,7 +119,7 @@ def _files(manifest: RunManifest) -> str | None:
         return f"{paths[0].parent.name}/{paths[0].name}" if paths else None
     folders = list(dict.fromkeys(path.parent.name for path in paths))
     more = f" and {len(folders) - 1} more" if folders[1:] else ""
-    return f"{len(paths)} files of {folders[0]}{more}"
+    return f"{counted(len(paths), 'file')} of {folders[0]}{more}"
 
 
 def _with_timeline(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def describe_counters(
     if left_out:
         descriptor = trace.packet.add().track_descriptor
         descriptor.uuid = first_track + len(tracks)
-        descriptor.name = f"{left_out} more counters left out: too many dispatches"
+        descriptor.name = f"{counted(left_out, 'more counter')} left out: too many dispatches"
     return bytes(trace.SerializeToString())
 
 

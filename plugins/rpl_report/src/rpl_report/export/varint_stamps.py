@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rpl_core.text.table import counted
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -52,7 +54,9 @@ def stamp_messages(
     for (width, number), values in columns.items():
         wanted = _varint(placeholder(width, number))
         if raw.count(wanted) != 1:
-            raise ValueError(f"placeholder {number} of {width} bytes occurs {raw.count(wanted)} times")
+            raise ValueError(
+                f"placeholder {number} of {width} bytes occurs {counted(raw.count(wanted), 'time')}"
+            )
         at = raw.index(wanted)
         _stamp(messages[:, at : at + width], values)
     stamped: NDArray[np.uint8] = messages

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import between
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.device_names import device_names
 from rpl_report.html.figures import count, duration, factor, share
@@ -123,7 +124,8 @@ def _facts(profile: ProfileDocument) -> list[str]:
     if profile.launches:
         kernels = len(profile.kernels)
         noun = "kernel" if kernels == 1 else "kernels"
-        facts.append(f"{count(profile.launches)} dispatches of {count(kernels)} {noun} per run")
+        dispatches = counted(profile.launches, "dispatch", "dispatches", shown=count(profile.launches))
+        facts.append(f"{dispatches} of {count(kernels)} {noun} per run")
     if profile.stability.runs:
         runs = profile.stability.runs
         facts.append("one timing run" if runs == 1 else f"{runs} timing runs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.kernel_identity import DETAILED_KERNELS, label_text, time_ns
@@ -112,7 +113,7 @@ def _facts(kernel: KernelProfile, symbol: SymbolCriticality | None) -> list[tupl
     resources = kernel.resources
     registers = (resources.arch_vgpr, resources.accum_vgpr, resources.sgpr_per_wave)
     vgpr, agpr, sgpr = (_or_dash(value) for value in registers)
-    launches = f"{q.count(kernel.launches)} dispatches"
+    launches = counted(kernel.launches, "dispatch", "dispatches", shown=q.count(kernel.launches))
     extent = f"{q.duration(kernel.min_ns)} to {q.duration(kernel.max_ns)}"
     facts = [
         ("Time per run", f"{q.duration(time_ns(kernel))} ({kernel.runtime_exactness}), {launches}"),

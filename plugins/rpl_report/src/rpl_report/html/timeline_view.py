@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration
 from rpl_report.html.timeline_data import script_json, timeline_data
@@ -144,21 +145,22 @@ def _visible(timeline: Timeline) -> str:
 def _notes(timeline: Timeline) -> list[str]:
     notes = []
     if timeline.lanes_left_out:
-        nodes = f"{count(timeline.nodes_left_out)} dispatches and copies"
-        notes.append(f"{count(timeline.lanes_left_out)} lanes with the least work ({nodes}) are not shown.")
+        left_out = count(timeline.nodes_left_out)
+        nodes = counted(timeline.nodes_left_out, "dispatch or copy", "dispatches and copies", shown=left_out)
+        lanes = counted(timeline.lanes_left_out, "lane", shown=count(timeline.lanes_left_out))
+        notes.append(f"Not shown: {lanes} with the least work ({nodes}).")
     if timeline.machines > 1:
         notes.append(
             "Machines have clocks of their own: each begins at 0 here, and nothing compares between them."
         )
     if timeline.links.left_out:
-        notes.append(
-            f"{count(timeline.links.left_out)} more changes of lane of the critical path are not drawn."
-        )
+        changes = counted(timeline.links.left_out, "more change", shown=count(timeline.links.left_out))
+        notes.append(f"Not drawn: {changes} of lane of the critical path.")
     ranges = timeline.ranges
     if ranges.left_out or ranges.lanes_left_out:
         notes.append(
-            f"{count(ranges.left_out)} shorter ranges and {count(ranges.lanes_left_out)} rows of ranges are "
-            "not shown."
+            f"Not shown: {counted(ranges.left_out, 'shorter range', shown=count(ranges.left_out))} and "
+            f"{counted(ranges.lanes_left_out, 'row', shown=count(ranges.lanes_left_out))} of ranges."
         )
     if timeline.symbols_merged:
         notes.append(f"{count(timeline.symbols_merged)} kernels with the least time share one entry.")

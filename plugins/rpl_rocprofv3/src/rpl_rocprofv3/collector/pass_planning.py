@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ def _overfull(load: Counter[str], counter_map: CounterMap) -> str | None:
     for block, count in sorted(load.items()):
         limit = _limit(block, counter_map)
         if count > limit:
-            return f"{count} counters must be read together, but block {block} holds {limit} per pass"
+            return (
+                f"{counted(count, 'counter')} must be read together, but block {block} holds {limit} per pass"
+            )
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,16 +27,19 @@ class Findings:
         self,
         code: str,
         count: int,
-        fact: str,
+        one: str,
+        several: str,
         *,
         severity: Severity = Severity.WARNING,
         cause: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        """Record ``fact`` (a text that continues the number ``count``) unless ``count`` is zero."""
+        """Record a fact that continues the number ``count``, of ``one`` or of ``several``, unless it is 0."""
         if count:
             self._found.append(
-                Diagnostic(code, f"{count} {fact}", severity, cause, remedy, self._where, int(count))
+                Diagnostic(
+                    code, counted(count, one, several), severity, cause, remedy, self._where, int(count)
+                )
             )
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:

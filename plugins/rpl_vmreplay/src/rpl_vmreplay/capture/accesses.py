@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, TimeLimitError
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.ranges import Ranges, inside, size_of, union
 from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayError, ReplayRequest
@@ -76,7 +77,7 @@ def _error(failure: Failure, request: ReplayRequest) -> RplError:
             return BadDataError(
                 f"the launch reaches memory that the capture does not hold: {failure.fact}",
                 cause="host memory was left out because the program had freed it"
-                f" ({len(extras.memory.left_out)} ranges, which capture.json names)",
+                f" ({counted(len(extras.memory.left_out), 'range')}, which capture.json names)",
                 next_step="keep that memory until the launch is over, and capture again",
             )
         return BadDataError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 from rpl_vmreplay.cli.captures import replayer_option, timeout_option
 from rpl_vmreplay.cli.shrink import shrink
 
@@ -106,11 +107,14 @@ def verify(
         for problem in problems:
             output.line(problem)
         output.line(
-            "NOT whole" if problems else f"whole: {len(opened.regions)} regions, {opened.bytes} bytes"
+            "NOT whole"
+            if problems
+            else f"whole: {counted(len(opened.regions), 'region')}, {opened.bytes} bytes"
         )
         if told_accesses is not None:
             reached = f"{told_accesses.bytes} bytes, all of them captured"
-            output.line(f"the launch reaches {reached} ({len(told_accesses.read_first)} ranges are read)")
+            read = counted(len(told_accesses.read_first), "range is", "ranges are")
+            output.line(f"the launch reaches {reached} ({read} read)")
         if opened.complete is None and not problems:
             output.note("this layout can't say whether its tool finished")
     return int(ExitCode.BAD_DATA if problems else ExitCode.OK)
@@ -238,7 +242,9 @@ def _print_difference(output: Output, difference: Difference) -> None:
     for text in difference.only_after:
         output.line(f"only after: {text}")
     for one in difference.bytes:
-        output.line(f"{one.name}: {one.count} bytes differ, the first at 0x{one.first:x}")
+        output.line(
+            f"{one.name}: {counted(one.count, 'byte differs', 'bytes differ')}, the first at 0x{one.first:x}"
+        )
     if difference.alike:
         output.line("alike")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.cli.captures import JsonCommand, replayer_option, timeout_option
 
@@ -167,7 +168,7 @@ def _print(output: Output, replayer: Replayer, judgement: Judgement) -> None:
     from rpl_core.text.safety import readable
 
     output.line(f"{judgement.verdict.value.upper()}: {readable(judgement.reason)}")
-    output.line(f"({judgement.covers}; replayer {replayer.name}, {judgement.replays} replays)")
+    output.line(f"({judgement.covers}; replayer {replayer.name}, {counted(judgement.replays, 'replay')})")
     rows = [_row(one) for one in judgement.outputs]
     columns = ("BEHIND", "TYPE", "BYTES", "DIFFERING", "WORST", "TOLERANCE")
     output.table(columns, rows, right=columns[2:])
@@ -212,7 +213,7 @@ def _print_times(output: Output, turns: Turns | None) -> None:
     output.line(
         f"times ({told['origin']}): A {told['a_median']:.3f} us, B {told['b_median']:.3f} us; B / A "
         f"{told['ratio']:.4f}, half of the pairs {told['ratio_quartiles'][0]:.4f} to "
-        f"{told['ratio_quartiles'][1]:.4f}; {len(turns.pairs)} pairs"
+        f"{told['ratio_quartiles'][1]:.4f}; {counted(len(turns.pairs), 'pair')}"
     )
 
 

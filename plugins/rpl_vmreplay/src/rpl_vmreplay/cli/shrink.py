@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 from rpl_vmreplay.cli.captures import replayer_option, timeout_option
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def shrink(
         session.output.json({"schema_version": "1.0", **told, "accesses": accesses_document(done.accesses)})
     else:
         kept = f"{new.bytes} of {capture.bytes} bytes"
-        session.output.line(f"{kept} kept, in {len(new.regions)} regions (before: {len(capture.regions)})")
+        session.output.line(
+            f"{kept} kept, in {counted(len(new.regions), 'region')} (before: {len(capture.regions)})"
+        )
         if reason := done.accesses.reproduced_reason:
             session.output.note(f"whether replays leave what the launch left can't be said: {reason}")
     return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.interfaces.options import Options
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.ranges import size_of
 from rpl_vmreplay.compare.data_types import (
@@ -598,16 +599,18 @@ def blindness(controls: Sequence[Control]) -> str | None:
     if len(mutated) < LEAST_MUTANTS:
         without = sum(one.outcome is ControlOutcome.NO_EFFECT for one in controls)
         return (
-            f"only {len(mutated)} wrong kernels that matter with this input could be shown, "
+            f"only {counted(len(mutated), 'wrong kernel that matters', 'wrong kernels that matter')} "
+            f"with this input could be shown, "
             f"{LEAST_MUTANTS} are "
-            f"needed; {without} others change nothing here"
+            f"needed; {counted(without, 'other changes', 'others change')} nothing here"
         )
     survivors = [one for one in mutated if one.outcome is ControlOutcome.SURVIVED]
     if len(survivors) > MOST_SURVIVORS:
         return f"{len(survivors)} of {len(mutated)} wrong kernels were not noticed with this input"
     tolerated = sum(one.outcome is ControlOutcome.ROUNDING for one in controls)
     if tolerated > len(mutated):
-        return f"{tolerated} changed kernels are within rounding, and only {len(mutated)} are not"
+        within = counted(tolerated, "changed kernel is", "changed kernels are")
+        return f"{within} within rounding, and only {len(mutated)} {'is' if len(mutated) == 1 else 'are'} not"
     if not any(one.outcome is ControlOutcome.BY_RESULTS for one in mutated):
         return "every wrong kernel crashed, so nobody knows whether wrong results are noticed"
     return None

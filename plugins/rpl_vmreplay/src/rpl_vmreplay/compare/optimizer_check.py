@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
+from rpl_core.text.table import counted
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,
@@ -131,7 +132,7 @@ def _report(capture: Capture, replayer: Replayer, judgement: Judgement) -> Equiv
     noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
     shown = f"; {noticed} of {len(judgement.controls)} wrong kernels noticed" if judgement.controls else ""
     evidence = (
-        f"{words}{judgement.reason}; {judgement.replays} replays of the captured "
+        f"{words}{judgement.reason}; {counted(judgement.replays, 'replay')} of the captured "
         f"{capture.dispatch.demangled_name} "
         f"by {replayer.name}{shown}{_sanitizer_words(judgement)}; {judgement.covers}"
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -201,7 +202,8 @@ def _difference(
         first = int(np.flatnonzero(left != right)[0])
         found = f"0x{right[first]:02x} instead of 0x{left[first]:02x}"
         return (
-            f"{int((left != right).sum())} bytes differ, the first at 0x{pair.address + first:x}: {found}",
+            counted(int((left != right).sum()), "byte differs", "bytes differ")
+            + f", the first at 0x{pair.address + first:x}: {found}",
             None,
         )
     left, right = (_numbers(one, kind) for one in (pair.baseline, pair.other))
@@ -227,5 +229,6 @@ def _difference(
             first = int(np.flatnonzero(mask)[0])
             what = f"{right[first]:.9g} instead of {left[first]:.9g}"
             where = f"at 0x{pair.address + first * size:x}"
-            result[number] = f"{int(mask.sum())} numbers differ, the first {where}: {what}"
+            differ = counted(int(mask.sum()), "number differs", "numbers differ")
+            result[number] = f"{differ}, the first {where}: {what}"
     return result[0], result[1]

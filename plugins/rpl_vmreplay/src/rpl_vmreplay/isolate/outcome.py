@@ -9,6 +9,7 @@ from rpl_core.errors import MissingError, NoVerdictError, RplError
 from rpl_core.exit_codes import ExitCode
 from rpl_core.process.outcome import ApplicationExitError, describe_exit
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.extras import doubts_of
 from rpl_vmreplay.capture.folder import open_capture
@@ -85,7 +86,7 @@ def _captured(folder: str, matches: int, launches: int) -> Outcome:
     """From the folder itself. Raises as ``open_capture`` does when the program damaged it afterwards."""
     capture = open_capture(Path(folder))
     name = readable(capture.dispatch.demangled_name, _NAME_WIDTH)
-    fact = f"captured {name} to {folder}: {len(capture.regions)} regions, {capture.bytes} bytes"
+    fact = f"captured {name} to {folder}: {counted(len(capture.regions), 'region')}, {capture.bytes} bytes"
     warnings = () if capture.extras is None else doubts_of(capture.extras)
     return Outcome("captured", ExitCode.OK, fact, folder, matches, launches, warnings=warnings)
 
@@ -96,7 +97,8 @@ def _no_match(request: IsolateRequest, isolated: Isolated, matches: int, launche
     if not isolated.kernels:
         fact = "nothing was captured: the program launched no kernel"
     elif matches:
-        fact = f"nothing was captured: there were {matches} launches{asked}, numbered from 0, and"
+        were = f"there {'was' if matches == 1 else 'were'} {counted(matches, 'launch', 'launches')}"
+        fact = f"nothing was captured: {were}{asked}, numbered from 0, and"
         fact += f" --dispatch {request.dispatch} was asked for"
     else:
         nearest = nearest_names(request.kernel or "", isolated.kernels)

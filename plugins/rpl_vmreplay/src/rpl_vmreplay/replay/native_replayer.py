@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_core.errors import MissingError, RplError
 from rpl_core.model.origin import Origin
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.interfaces.replayer import (
     AgainstResult,
@@ -283,7 +284,8 @@ class _Replayed:
         told = self.capture.extras
         host = [] if told is None else [one for one in told.memory.regions if one.kind in _HOST_KINDS]
         if host:
-            notes.append(f"{len(host)} regions of host memory lay in the GPU's own memory")
+            regions = counted(len(host), "region", "regions")
+            notes.append(f"{regions} of host memory lay in the GPU's own memory")
         if self.plan.stale and not self.plan.patched:
             names = ", ".join(self.plan.stale)
             notes.append(f"hidden arguments lead into the captured process: {names}")

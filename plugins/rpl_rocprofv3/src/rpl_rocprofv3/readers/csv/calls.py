@@ -46,6 +46,7 @@ def read_csv_calls(tables_of: Sequence[tuple[Path, bool]], findings: Findings) -
     findings.add(
         "api.table_not_read",
         len(damaged),
+        f"table of host calls is not read: {', '.join(damaged)}",
         f"tables of host calls are not read: {', '.join(damaged)}",
         cause="a file is empty, damaged, or no table of rocprofv3",
     )

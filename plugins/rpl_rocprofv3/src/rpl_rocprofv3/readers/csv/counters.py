@@ -85,6 +85,7 @@ def _numbered(rows: CounterRows, findings: Findings) -> CounterRows:
     findings.add(
         "counter.several_rows",
         repeated,
+        "counter row shares dispatch and counter with another row; both count as hardware instances",
         "counter rows share dispatch and counter with another row; they count as hardware instances",
         cause="the profiler wrote one row per instance",
     )

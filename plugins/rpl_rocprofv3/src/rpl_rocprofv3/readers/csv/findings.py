@@ -20,17 +20,22 @@ def report_columns(columns: CsvColumns, findings: Findings) -> None:
     findings.add(
         "csv.misshapen_rows",
         columns.misshapen_rows,
+        "row has more or fewer fields than the header and is left out",
         "rows have more or fewer fields than the header and are left out",
         severity=Severity.ERROR,
         cause="the file was cut off or edited",
         remedy="copy the file again, or record again",
     )
     findings.add(
-        "csv.unreadable_values", columns.unreadable, "values are no integers and count as not recorded"
+        "csv.unreadable_values",
+        columns.unreadable,
+        "value is no integer and counts as not recorded",
+        "values are no integers and count as not recorded",
     )
     findings.add(
         "dispatch.rounded_timestamps",
         max(columns.rounded.get(name, 0) for name in _TIMES),
+        "row has rounded timestamps; its duration is unusable",
         "rows have rounded timestamps; their durations are unusable",
         severity=Severity.ERROR,
         cause="the file was saved by a spreadsheet, which keeps 5 or 15 digits",
@@ -39,6 +44,7 @@ def report_columns(columns: CsvColumns, findings: Findings) -> None:
     findings.add(
         "dispatch.averaged_timestamps",
         max(columns.averaged.get(name, 0) for name in _TIMES),
+        "row has times with a fraction of a ns: means of several runs, used to the ns",
         "rows have times with a fraction of a ns: means of several runs, used to the ns",
         severity=Severity.INFO,
         cause="rocprofiler-compute merged runs",

@@ -72,6 +72,7 @@ class JsonDispatches:
         findings.add(
             "dispatch.unknown_kernel",
             sum(known is None for known in described.values()),
+            "kernel was launched that the recording does not describe; it appears as 'unknown kernel'",
             "kernels were launched that the recording does not describe; they appear as 'unknown kernel'",
         )
         rows = DispatchRows(
@@ -94,6 +95,7 @@ class JsonDispatches:
         findings.add(
             "dispatch.unknown_agent",
             int((rows.agent < 0).sum()),
+            "dispatch names a GPU that the recording does not describe",
             "dispatches name a GPU that the recording does not describe",
         )
         return rows, kernels

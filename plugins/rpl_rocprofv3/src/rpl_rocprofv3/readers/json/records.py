@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.text.table import counted
 from rpl_rocprofv3.readers.gzip_limits import (
     GZIP_ERRORS,
     BoundedGzip,
@@ -140,7 +141,7 @@ def _no_constant(name: str) -> None:
 
 def _short_int(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"{len(digits)} digits")
+        raise ValueError(f"{counted(len(digits), 'digit')}")
     return int(digits)
 
 

@@ -208,7 +208,10 @@ def _arguments(database: Database, part: Part, event_id: IntegerColumn, findings
         rows, code = _of_calls(listed[name], event_id)
         numbers[rows] = np.append(number_values(listed[name].texts), NOT_RECORDED)[code]
     findings.add(
-        "api.unreadable_handle", unreadable, "stream or event arguments are no pointers and count as absent"
+        "api.unreadable_handle",
+        unreadable,
+        "stream or event argument is no pointer and counts as absent",
+        "stream or event arguments are no pointers and count as absent",
     )
     return arguments
 

@@ -60,6 +60,7 @@ def read_counters(database: Database, part: Part, findings: Findings) -> RocpdCo
     findings.add(
         "counter.streamed_samples",
         int(streamed.sum()),
+        "streamed (SPM) counter sample is not read",
         "streamed (SPM) counter samples are not read",
         severity=Severity.INFO,
     )

@@ -48,7 +48,12 @@ def read_hip_events(
     raw = read_integers(database, table, _COLUMNS)
     if not len(raw):
         return None
-    findings.add("hip_event.unreadable_values", raw.unreadable, "values in rocpd_hip_event are no integers")
+    findings.add(
+        "hip_event.unreadable_values",
+        raw.unreadable,
+        "value in rocpd_hip_event is no integer",
+        "values in rocpd_hip_event are no integers",
+    )
     process = processes.positions(raw["pid"])
     process = np.maximum(process, 0) if len(processes.ids) == 1 else process
     correlation = events.stack_id_at(events.positions(raw["event_id"]))
@@ -58,6 +63,7 @@ def read_hip_events(
     findings.add(
         "hip_event.unusable",
         int((~usable).sum()),
+        "GPU-side event is no record or wait, or has no usable times, and is left out",
         "GPU-side events are no records or waits, or have no usable times, and are left out",
     )
     order = np.lexsort((correlation, process, end, begin))

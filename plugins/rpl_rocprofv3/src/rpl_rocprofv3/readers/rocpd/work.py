@@ -62,6 +62,7 @@ def read_dispatch_columns(database: Database, part: Part, findings: Findings) ->
     findings.add(
         "dispatch.unreadable_values",
         columns.unreadable,
+        "value in rocpd_kernel_dispatch is no integer and counts as not recorded",
         "values in rocpd_kernel_dispatch are no integers and count as not recorded",
         cause="the recording is damaged or was edited",
     )
@@ -97,12 +98,14 @@ def resolve_dispatches(
     findings.add(
         "dispatch.unknown_kernel",
         unknown,
+        "kernel was launched that the recording does not describe; it appears as 'unknown kernel'",
         "kernels were launched that the recording does not describe; they appear as 'unknown kernel'",
         cause="the code object was loaded before the profiler attached",
     )
     findings.add(
         "dispatch.unknown_agent",
         int((rows.agent < 0).sum()),
+        "dispatch names a GPU that the recording does not describe",
         "dispatches name a GPU that the recording does not describe",
     )
     _count_view_losses(part, raw, rows, event, described, findings)
@@ -120,6 +123,7 @@ def _process(processes: Processes, ids: Int64Column, findings: Findings) -> Int3
     findings.add(
         "dispatch.unknown_process",
         dangling,
+        "dispatch names a process that the recording does not describe",
         "dispatches name a process that the recording does not describe",
         cause="rows were lost, or files were joined by hand",
     )
@@ -151,6 +155,7 @@ def _count_view_losses(
     findings.add(
         "rocpd.kernels_view_loses_rows",
         int(lost.sum()),
+        "dispatch is missing from the database's own `kernels` view, and is read here",
         "dispatches are missing from the database's own `kernels` view, and are read here",
         severity=Severity.INFO,
         cause="the view joins tables in which their thread, queue, event, symbol or region has no row",
@@ -167,7 +172,12 @@ def read_copies(
     raw = read_integers(database, table, _COPY_COLUMNS)
     if not len(raw):
         return None
-    findings.add("copy.unreadable_values", raw.unreadable, "values in rocpd_memory_copy are no integers")
+    findings.add(
+        "copy.unreadable_values",
+        raw.unreadable,
+        "value in rocpd_memory_copy is no integer",
+        "values in rocpd_memory_copy are no integers",
+    )
     names = read_strings(part, raw["name_id"])
     used = distinct_ids(raw["name_id"])
     process = processes.positions(raw["pid"])

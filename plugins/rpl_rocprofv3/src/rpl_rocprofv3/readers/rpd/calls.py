@@ -63,7 +63,12 @@ def read_calls(
     table = tables.get("rocpd_api")
     assert table is not None  # the identity check asked for it
     raw = read_integers(database, table, ("id", "pid", "tid", "start", "end", "apiName_id", "args_id"))
-    findings.add("api.unreadable_values", raw.unreadable, "values in rocpd_api are no integers")
+    findings.add(
+        "api.unreadable_values",
+        raw.unreadable,
+        "value in rocpd_api is no integer",
+        "values in rocpd_api are no integers",
+    )
     used = distinct_ids(raw["apiName_id"])
     names = tuple(strings.get(i, "unknown") for i in used.tolist())
     return RpdCalls(raw, positions(raw["apiName_id"], used), names)

@@ -57,6 +57,7 @@ def read_operations(
     findings.add(
         "dispatch.unreadable_values",
         raw.unreadable + link.unreadable,
+        "value in rocpd_op or rocpd_api_ops is no integer and counts as not recorded",
         "values in rocpd_op or rocpd_api_ops are no integers and count as not recorded",
     )
     described = np.array([i for i, text in sorted(strings.items()) if text], np.int64)

@@ -110,6 +110,7 @@ class _RpdFile:
         self.findings.add(
             "dispatch.no_geometry",
             without,
+            "dispatch has no launch geometry",
             "dispatches have no launch geometry",
             cause="RPD does not record it for kernels of graphs and for memory fills",
         )

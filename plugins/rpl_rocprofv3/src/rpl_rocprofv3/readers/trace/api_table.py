@@ -55,6 +55,7 @@ def ordered_api_calls(
     findings.add(
         "api.impossible_time",
         int(bad.sum()),
+        "API call has no usable times or ends before it begins, and is left out",
         "API calls have no usable times or end before they begin, and are left out",
         cause="the recording is damaged or was edited",
     )

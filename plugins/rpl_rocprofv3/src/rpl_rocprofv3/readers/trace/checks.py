@@ -33,6 +33,7 @@ def check_clock(trace: Trace, findings: Findings) -> None:
     findings.add(
         "clock.before_process_start",
         int(early.sum()),
+        "dispatch begins before its process started",
         "dispatches begin before their process started",
         cause="the GPU clock was not converted to the clock of the host",
         remedy="durations hold, but do not compare these times with API calls",
@@ -42,6 +43,7 @@ def check_clock(trace: Trace, findings: Findings) -> None:
     findings.add(
         "clock.after_process_end",
         int(late.sum()),
+        "dispatch begins after its process ended",
         "dispatches begin after their process ended",
         cause="the clock jumped, or the GPU clock was not converted to the clock of the host",
         remedy="durations hold; gaps and the order across the jump do not",
@@ -77,6 +79,7 @@ def check_launch_times(trace: Trace, findings: Findings) -> None:
     findings.add(
         "clock.before_launch",
         early,
+        "dispatch begins before the API call that launched it",
         "dispatches begin before the API call that launched them",
         cause="the GPU clock was not converted to the clock of the host",
         remedy="durations hold; the order against API calls does not",
@@ -104,6 +107,7 @@ def check_waves(trace: Trace, findings: Findings) -> None:
     findings.add(
         "counter.waves_multiplied",
         int(multiple.sum()),
+        "dispatch counts SQ_WAVES as a multiple of the waves that were launched",
         "dispatches count SQ_WAVES as a multiple of the waves that were launched",
         cause="the profiler added up several replays of a kernel",
         remedy="collect one counter pass per run",

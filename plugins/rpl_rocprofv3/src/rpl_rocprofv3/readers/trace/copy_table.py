@@ -56,6 +56,7 @@ def ordered_copies(rows: CopyRows, findings: Findings) -> Copies:
     findings.add(
         "copy.impossible_time",
         int(bad.sum()),
+        "copy has no usable times or ends before it begins, and is left out",
         "copies have no usable times or end before they begin, and are left out",
         severity=Severity.ERROR,
         cause="the recording is damaged or was edited",

@@ -43,6 +43,7 @@ def checked_counters(rows: CounterRows, names: Sequence[str], findings: Findings
     findings.add(
         "counter.unknown_dispatch",
         int(orphan.sum()),
+        "counter reading belongs to no recorded dispatch or counter and is left out",
         "counter readings belong to no recorded dispatch or counter and are left out",
     )
     kept = np.flatnonzero(~orphan)
@@ -79,6 +80,7 @@ def _of_bad_pairs(pair: Int64Column, bad: NDArray[np.bool_], findings: Findings)
     findings.add(
         "counter.not_a_number",
         int(bad.sum()),
+        "counter reading is missing, infinite or no number; the counter is unknown for its dispatch",
         "counter readings are missing, infinite or no numbers; the counter is unknown for their dispatches",
         severity=Severity.ERROR,
         cause="the hardware or the driver gave no value",
@@ -102,6 +104,7 @@ def _check_row_counts(
     findings.add(
         "counter.uneven_rows",
         int(uneven.sum()),
+        f"(dispatch, counter) pair has fewer instance rows than others: {', '.join(affected[:5])}",
         f"(dispatch, counter) pairs have fewer instance rows than others: {', '.join(affected[:5])}",
         cause="readings were lost, or dispatches ran on GPUs with different partitions",
         remedy="collect the counters again before trusting their sums",

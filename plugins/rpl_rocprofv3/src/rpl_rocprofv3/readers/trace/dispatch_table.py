@@ -102,6 +102,7 @@ def ordered_dispatches(rows: DispatchRows, findings: Findings) -> OrderedDispatc
     findings.add(
         "dispatch.impossible_geometry",
         impossible,
+        "dispatch has a grid or workgroup size that no GPU accepts; its geometry is unknown",
         "dispatches have a grid or workgroup size that no GPU accepts; their geometry is unknown",
     )
     selection = time_order(keep, rows.begin_ns, rows.end_ns, rows.process, rows.dispatch_id)
@@ -118,6 +119,7 @@ def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:
     findings.add(
         "dispatch.no_time",
         int(timeless.sum()),
+        "dispatch has no usable begin or end time and is left out",
         "dispatches have no usable begin or end time and are left out",
         severity=Severity.ERROR,
         cause="the recording is damaged or was edited",
@@ -126,6 +128,7 @@ def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:
     findings.add(
         "dispatch.negative_duration",
         len(negative),
+        "dispatch ends before it begins and is left out",
         "dispatches end before they begin and are left out",
         severity=Severity.ERROR,
         cause="GPU clock conversion failed or the recording was edited",
@@ -134,6 +137,7 @@ def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:
     findings.add(
         "dispatch.zero_duration",
         len(suspect) - len(negative),
+        "dispatch begins and ends at the same time; its duration can't be used",
         "dispatches begin and end at the same time; their durations can't be used",
         cause="timestamps were rounded, or the clock is coarser than the kernel",
         remedy="use the original recording, not a copy saved by a spreadsheet",
@@ -141,6 +145,7 @@ def _believable(rows: DispatchRows, findings: Findings) -> NDArray[np.bool_]:
     findings.add(
         "dispatch.duplicate_id",
         _duplicates(rows.process, rows.dispatch_id),
+        "dispatch shares its id with another one of its process; both count",
         "dispatches share their id with another one of their process; all of them count",
         cause="the recording is damaged, was edited, or two of them were joined by hand",
     )

@@ -31,6 +31,7 @@ def origin_of(marks: Sequence[str], findings: Findings) -> Origin:
     findings.add(
         "origin.unknown_mark",
         len(unknown),
+        f"mark of origin is unknown ({', '.join(unknown)}); the recording counts as synthetic",
         f"marks of origin are unknown ({', '.join(unknown)}); the recording counts as synthetic",
     )
     return Origin.weakest([known.get(mark, Origin.SYNTHETIC) for mark in marks])

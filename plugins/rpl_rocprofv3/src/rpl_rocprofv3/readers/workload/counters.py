@@ -52,6 +52,7 @@ class WideCounters:
         findings.add(
             "counter.repeated_column",
             self.repeated,
+            "counter column repeats another under a pass number and is left out",
             "counter columns repeat others under a pass number and are left out",
             severity=Severity.INFO,
             cause="passes that read the same counter were merged into one table",
@@ -130,6 +131,7 @@ def only_first_pass(rows: CounterRows, begin_ns: Int64Column, findings: Findings
     findings.add(
         "counter.read_again",
         int(again.sum()),
+        "counter reading repeats a counter that an earlier pass read for the same dispatch; the first counts",
         "counter readings repeat a counter that an earlier pass read for the same dispatch; the first counts",
         severity=Severity.INFO,
     )
