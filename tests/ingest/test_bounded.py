@@ -56,11 +56,11 @@ def test_a_link_is_followed_only_where_it_may_be(tmp_path):
         ("[" * 100_000, "too deeply"),
         ("[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "too deeply"),
         ('{"a":' * (MOST_DEPTH + 1) + "1" + "}" * (MOST_DEPTH + 1), "too deeply"),
-        ("[NaN]", "NaN"),
-        ('{"a": -Infinity}', "Infinity"),
+        ("[NaN]", "0: a number that is not finite"),
+        ('{"a": -Infinity}', "a: a number that is not finite"),
         ('{"a": [1, 1e999]}', "not finite"),
         ("1" * 5000, "digits"),
-        ('[{"a": 123456789012345678901234567890}]', "97 bits"),
+        ('[{"a": 123456789012345678901234567890}]', "0.a: a number that has 97 bits"),
         ("{", "not valid JSON"),
         (b"\xff", "not valid JSON"),
     ],
@@ -68,7 +68,7 @@ def test_a_link_is_followed_only_where_it_may_be(tmp_path):
 def test_json_is_bounded_in_depth_digits_and_range(text, reason):
     with pytest.raises(BadDataError, match=reason) as caught:
         parse_json(text, "it")
-    assert caught.value.fact.startswith("it ")
+    assert caught.value.fact.startswith(("it ", "it: "))
 
 
 def test_sound_json_is_what_it_says():

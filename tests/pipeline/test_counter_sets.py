@@ -117,7 +117,7 @@ def test_outlier_is_reported_beside_mean_and_median(analysed):
     assert (kernel["median_ns"], kernel["min_ns"], kernel["max_ns"]) == (16_879, 14_280, 45_159)
     outliers = [d for d in documents["profile"]["diagnostics"] if d["code"] == "dispatch.outlier"]
     assert len(outliers) == 1
-    assert "45159" in outliers[0]["fact"]
+    assert "45.16 us" in outliers[0]["fact"]
 
 
 def test_times_of_one_dispatch_in_many_passes_are_an_estimate_with_its_range(analysed, truth):

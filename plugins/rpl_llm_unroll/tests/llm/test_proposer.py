@@ -176,7 +176,7 @@ def test_the_token_budget_ends_the_proposals(bench, serve):
     candidate = proposer.propose(bench.request(**options))
     (guard,) = candidate.guards
     assert guard.guard == "budget"
-    assert "tokens of 2400 are used" in guard.reason
+    assert "of 2400 tokens are used" in guard.reason
     assert 0 < len(server.requests) < 3
     attempts = (Attempt(candidate.summary, "rejected", guard.reason),)
     assert proposer.propose(bench.request(attempts=attempts, **options)) is None
@@ -319,7 +319,7 @@ def _profile(runtime_ms: float) -> dict:
 def test_a_replay_ends_with_its_file(bench, serve, tmp_path):
     recorded = _recorded(bench, serve, tmp_path, "no code", fenced(GOOD))
     recorded.write_text(recorded.read_text().splitlines()[0] + "\n")
-    with pytest.raises(BadDataError, match="holds 1 exchanges"):
+    with pytest.raises(BadDataError, match="holds 1 exchange,"):
         bench.proposer().propose(bench.request(replay_llm=str(recorded)))
 
 

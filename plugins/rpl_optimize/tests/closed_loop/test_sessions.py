@@ -30,6 +30,7 @@ def test_without_a_check_there_is_no_verdict(loop) -> None:
     loop.verify()
 
 
+@pytest.mark.long
 def test_on_time_alone_in_place_and_then_the_next_kernel(loop) -> None:
     """Accepting makes another kernel dominate: the loop turns to it. The original is kept."""
     loop.script("much faster", "fade does not build")

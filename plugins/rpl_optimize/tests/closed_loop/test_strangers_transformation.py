@@ -57,6 +57,7 @@ def unbounded(loop, tmp_path, monkeypatch):
     return loop
 
 
+@pytest.mark.long
 def test_it_is_proposed_measured_and_accepted(unbounded) -> None:
     outcome = unbounded.rpl("--max-iters", "1", *unbounded.CHECKED).assert_ok()
     (candidate,) = unbounded.document()["candidates"]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Phase(str, Enum):
     """Why a configuration is measured."""
 
-    SEED = "seed"  # drawn at random, to learn from
+    SEED = "seed"  # far from what was measured, to learn from
     CONFIRM = "confirm"  # a prediction says that it may be fast
-    EXPLORE = "explore"  # elsewhere, or without a prediction that is trusted
+    EXPLORE = "explore"  # drawn at random, or without a prediction that is trusted
 
 
 @frozen

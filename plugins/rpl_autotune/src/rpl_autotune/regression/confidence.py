@@ -1,8 +1,8 @@
 """How good a model is on measurements that it has not seen, and whether that is good enough to follow it.
 
 A search leans to fast configurations, and a model that predicts those well may know nothing of the others.
-So it is judged on configurations that were drawn at random from the whole space, each predicted by a model
-that learnt from everything else.
+So what is told of it rests on configurations that were drawn at random from the whole space. A search itself
+follows its model by all measurements: they lean to where it goes next.
 """
 
 from __future__ import annotations
