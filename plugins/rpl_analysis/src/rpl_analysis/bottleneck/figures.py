@@ -40,7 +40,13 @@ if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel
 
 #: Quantities of the counter map that rules use under the same name.
-_FROM_COUNTERS = ("active_lane_fraction", "valu_utilization", "mfma_utilization", "dependency_wait_fraction")
+_FROM_COUNTERS = (
+    "active_lane_fraction",
+    "valu_utilization",
+    "mfma_utilization",
+    "dependency_wait_fraction",
+    "lds_bank_conflicts_per_access",
+)
 
 _NO_COUNTERS = "no counters were recorded for this kernel"
 

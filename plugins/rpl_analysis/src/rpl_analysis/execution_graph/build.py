@@ -24,6 +24,7 @@ from rpl_analysis.execution_graph.results.confidence import (
 )
 from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length, solve_domain
 from rpl_analysis.execution_graph.results.forecasts import (
+    at_no_cost,
     find_dominance_shift,
     forecast_symbols,
     rank_forecasts,
@@ -221,7 +222,7 @@ def _dominant_kernel(
 
 def _at_most(forecast: ForecastPart, makespan_ns: int) -> float | None:
     """Speed-up of the application without this under any order of streams; None: known, or no end."""
-    free = next(answer for answer in forecast.speedups if answer.speedup is None)
+    free = at_no_cost(forecast)
     if free.application_gain_at_most_ns is None:
         return None
     left = makespan_ns - free.application_gain_at_most_ns

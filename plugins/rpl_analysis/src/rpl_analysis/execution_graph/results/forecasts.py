@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SPEEDUPS",
     "DominanceShift",
+    "at_no_cost",
     "find_dominance_shift",
     "forecast_symbols",
     "most_gain_ns",
@@ -116,6 +117,11 @@ def _told(speedup: float) -> float | None:
     return None if speedup == inf else speedup
 
 
+def at_no_cost(forecast: ForecastPart) -> SpeedupForecastPart:
+    """What is forecast if the kernels of the name took no time."""
+    return next(answer for answer in forecast.speedups if answer.speedup is None)
+
+
 def most_gain_ns(answer: SpeedupForecastPart) -> int:
     """The upper end of what the application gains."""
     most = answer.application_gain_at_most_ns
@@ -142,7 +148,7 @@ def rank_gains(forecasts: Sequence[ForecastPart], idle_ns: int, makespan_ns: int
         left = makespan_ns - idle_ns
         gains.append((idle_ns, GainPart("idle", None, idle_ns, makespan_ns / left if left else None, None)))
     for forecast in forecasts:
-        free = next(answer for answer in forecast.speedups if answer.speedup is None)
+        free = at_no_cost(forecast)
         if (most := most_gain_ns(free)) > 0:
             gain = free.application_gain_ns, free.application_speedup, free.application_gain_at_most_ns
             gains.append((most, GainPart(forecast.kind, forecast.name, *gain)))

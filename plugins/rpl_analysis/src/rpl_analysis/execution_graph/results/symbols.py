@@ -15,6 +15,7 @@ import numpy as np
 from rpl_analysis.contracts.graph import SymbolCriticality
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if
+from rpl_analysis.execution_graph.results.forecasts import at_no_cost
 from rpl_analysis.runtime.grouping import group_durations
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.contracts.graph import ForecastPart, SpeedupForecastPart
+    from rpl_analysis.contracts.graph import ForecastPart
     from rpl_analysis.critical_path.segment_sums import SegmentSums
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
 
@@ -87,17 +88,13 @@ def _path_ceiling(solved: SolvedDomain, forecast: ForecastPart | None) -> float 
     """Speed-up of the exec-only path if the symbol cost nothing; None if nothing would be left."""
     if forecast is None:
         return None
-    left = _at_no_cost(forecast).critical_path_ns
+    left = at_no_cost(forecast).critical_path_ns
     return solved.path.critical_path_ns / left if left else None
 
 
 def _application_ceiling(forecast: ForecastPart | None) -> float | None:
     """Speed-up of the application, which keeps its launches, host time and waits."""
-    return None if forecast is None else _at_no_cost(forecast).application_speedup
-
-
-def _at_no_cost(forecast: ForecastPart) -> SpeedupForecastPart:
-    return next(answer for answer in forecast.speedups if answer.speedup is None)
+    return None if forecast is None else at_no_cost(forecast).application_speedup
 
 
 @attrs.define
