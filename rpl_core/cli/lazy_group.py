@@ -187,15 +187,12 @@ def _import_command(name: str, place: LazyCommand) -> click.Command:
     """The command, or one that reports why it can't be had: listing and completion must survive it."""
     if place.problem is not None:
         return _broken(name, place, place.problem)
-    from rpl_core.plugins.entry_points import is_own
+    from rpl_core.plugins.trial import why_unusable
 
     module, _, attribute = place.target.partition(":")
-    if not is_own(place.owner):
-        from rpl_core.plugins.trial import why_unusable
-
-        held = why_unusable(place.owner, place.version, module)
-        if held is not None:
-            return _broken(name, place, held)
+    held = why_unusable(place.owner, place.version, module)
+    if held is not None:
+        return _broken(name, place, held)
     try:
         command: object = import_module(module)
         for part in attribute.split("."):

@@ -39,7 +39,7 @@ class Candidate:
     @property
     def is_trusted(self) -> bool:
         """Whether it is this project's own, whose types and tests hold what it returns; never with ``-p``."""
-        return is_own(self.distribution) and not self.is_development
+        return self.distribution is not None and is_own(self.distribution) and not self.is_development
 
     @property
     def is_development(self) -> bool:

@@ -81,10 +81,10 @@ def installed_entries(*groups: str) -> tuple[tuple[InstalledEntry, ...], tuple[s
     return tuple(ordered), tuple(sorted(set(problems)))
 
 
-def is_own(distribution: str | None) -> bool:
+def is_own(distribution: str) -> bool:
     """Whether a distribution is one of this project's own, whose types and tests hold what it does."""
-    if distribution is None or distribution == CORE_DISTRIBUTION:
-        return distribution is not None
+    if distribution == CORE_DISTRIBUTION:
+        return True
     from hashlib import sha256  # dearer than all that `rpl --help` asks of this module
 
     return sha256(distribution.encode()).hexdigest()[:16] in OWN_DISTRIBUTIONS

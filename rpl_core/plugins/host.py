@@ -17,12 +17,12 @@ from rpl_core.markers import PROJECT
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.catalog import Catalog
 from rpl_core.plugins.discovery import Candidate, conflicts, discover
-from rpl_core.plugins.entry_points import is_own
 from rpl_core.plugins.kinds import KINDS, OPTIONS, ContributionKind
 from rpl_core.plugins.loader import STATED, NotLoaded, load
 from rpl_core.plugins.records import DiagnosticLog, PluginOrigin, PluginRecord, PluginStatus
 from rpl_core.plugins.registration import implemented_hooks, register
 from rpl_core.plugins.relay import HookRelay
+from rpl_core.plugins.trial import why_unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,11 +126,8 @@ def _add_owned_specs(
     """Add the hook specs that a distribution owns; the kinds of contribution behind them."""
     try:
         with plugin_boundary(entry.distribution, f"its hook specs ({entry.value})"):
-            if not is_own(entry.distribution):
-                from rpl_core.plugins.trial import why_unusable
-
-                if held := why_unusable(entry.distribution, entry.version, entry.value):
-                    raise ImportError(held)
+            if held := why_unusable(entry.distribution, entry.version, entry.value):
+                raise ImportError(held)
             specs = import_module(entry.value)
             manager.add_hookspecs(specs)
             kinds: tuple[ContributionKind[Any], ...] = tuple(specs.KINDS)

@@ -21,8 +21,8 @@ from rpl_core.interfaces.options import PluginSetting
 from rpl_core.interrupts import is_ctrl_c
 from rpl_core.plugins.boundary import one_line, traceback_of
 from rpl_core.plugins.discovery import GROUP
-from rpl_core.plugins.entry_points import is_own
 from rpl_core.plugins.records import PluginStatus
+from rpl_core.plugins.trial import why_unusable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -75,12 +75,9 @@ def load(candidate: Candidate) -> Loaded | NotLoaded:
     problem = candidate.malformed()
     if problem is not None:
         return NotLoaded(PluginStatus.INVALID, problem)
-    if candidate.distribution is not None and not is_own(candidate.distribution):
-        from rpl_core.plugins.trial import why_unusable
-
-        held = why_unusable(candidate.distribution, candidate.version, candidate.target)
-        if held is not None:
-            return NotLoaded(PluginStatus.BROKEN, held)
+    held = why_unusable(candidate.distribution, candidate.version, candidate.target)
+    if held is not None:
+        return NotLoaded(PluginStatus.BROKEN, held)
     try:
         with redirect_stdout(sys.stderr):
             if candidate.is_development:

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 import sys
 from importlib.util import find_spec
 from itertools import islice
@@ -26,6 +25,7 @@ from rpl_core import __version__
 from rpl_core.errors import RplError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.bounded import read_regular
+from rpl_core.plugins.entry_points import is_own
 
 #: Seconds that an import may take in the child; 0 leaves the trial out.
 LIMIT_VARIABLE = "RPL_IMPORT_LIMIT_S"
@@ -49,8 +49,13 @@ os._exit(0)
 """
 
 
-def why_unusable(distribution: str, version: str | None, module: str) -> str | None:
-    """Why importing ``module`` would end or hold this process; ``None`` for one that comes back."""
+def why_unusable(distribution: str | None, version: str | None, module: str) -> str | None:
+    """Why importing ``module`` would end or hold this process; ``None`` for one that comes back.
+
+    This project's own distributions are not tried, nor is a module of none, which the user named.
+    """
+    if distribution is None or is_own(distribution):
+        return None
     limit_s = _limit_s()
     if limit_s <= 0 or module in sys.modules:
         return None
@@ -76,6 +81,8 @@ def _limit_s() -> float:
 
 def _tried(module: str, limit_s: float) -> dict[str, str | None]:
     """``{"problem": None}`` if the import came back, or what it did instead."""
+    import subprocess  # runs without strangers need none
+
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     with os.fdopen(reader, "rb") as answer:
