@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from rpl_core.plugins.entry_points import is_own, normalized
+
 #: It requires all that users install.
 PRODUCT = "rocm-perf-lab"
 BILL = f"{PRODUCT}.cdx.json"
@@ -47,10 +48,6 @@ _SPELT = {
 }
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _AUDIT_S = 120
-
-
-def normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def required(product: str = PRODUCT) -> dict[str, metadata.Distribution]:
@@ -119,7 +116,7 @@ def sbom(folder: Path) -> int:
 
 def audit() -> int:
     """Print known vulnerabilities; whatever comes of it, the exit code is 0."""
-    theirs = {name: one.version for name, one in required().items() if not _is_own(one)}
+    theirs = {name: one.version for name, one in required().items() if name != PRODUCT and not is_own(name)}
     with tempfile.TemporaryDirectory() as place:
         listed = Path(place) / "requirements.txt"
         listed.write_text("".join(f"{name}=={version}\n" for name, version in theirs.items()))
@@ -146,14 +143,6 @@ def audit() -> int:
     if skipped:
         print(f"audit: not done for {len(skipped)}: {skipped[0]['skip_reason']}")
     return 0
-
-
-def _is_own(distribution: metadata.Distribution) -> bool:
-    name = normalized(distribution.metadata["Name"])
-    product = metadata.distribution(PRODUCT)
-    return name == PRODUCT or any(
-        normalized(r).startswith(f"{name}==") for r in (product.requires or ()) if "==" in r
-    )
 
 
 def licence_of(described: Mapping[str, str], classifiers: Iterable[str] = ()) -> tuple[str, ...]:

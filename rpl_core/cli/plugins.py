@@ -9,8 +9,6 @@ import click
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rpl_core.plugins.host import PluginHost
     from rpl_core.plugins.kinds import ContributionKind
     from rpl_core.plugins.records import PluginRecord
@@ -54,23 +52,19 @@ def list_plugins(context: click.Context, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def show_plugin(context: click.Context, name: str, check: bool, as_json: bool) -> int:
+    from rpl_core.exit_codes import ExitCode
+
     session = session_of(context)
     host = session.plugin_overview
     documents = [_details(host, record) for record in host.record(name)]
     if as_json:
         session.output.json({"plugins": documents})
-        return _outcome(documents, check=check)
-    for index, document in enumerate(documents):
-        if index:
-            session.output.line()
-        for line in _lines(document):
-            session.output.line(line)
-    return _outcome(documents, check=check)
-
-
-def _outcome(documents: Sequence[Mapping[str, Any]], *, check: bool) -> int:
-    from rpl_core.exit_codes import ExitCode
-
+    else:
+        for index, document in enumerate(documents):
+            if index:
+                session.output.line()
+            for line in _lines(document):
+                session.output.line(line)
     wrong = any(document["reason"] or document["problems"] for document in documents)
     return ExitCode.NEGATIVE_FINDING if check and wrong else ExitCode.OK
 

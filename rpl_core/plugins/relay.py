@@ -69,11 +69,6 @@ class HookRelay:
         self._implemented = {name: implemented_hooks(manager, module) for name, module in self._modules}
         self.failures: list[PluginError] = []
 
-    def lenient(self, trusted: frozenset[str] | None = None) -> HookRelay:
-        """A relay over the same plugins that raises for none of them: for inspection."""
-        trusted = self._trusted if trusted is None else trusted
-        return HookRelay(self._manager, self._log, frozenset(), self.config, self._kinds, trusted)
-
     def run_started(self, run: RunInfo) -> None:
         self._notify("rpl_run_started", run=run)
 
@@ -112,9 +107,9 @@ class HookRelay:
 
         For inspection: failures are only logged, even those of a requested plugin, and nobody is trusted.
         """
-        lenient = self.lenient(trusted=frozenset())
+        inspecting = HookRelay(self._manager, self._log, frozenset(), self.config, self._kinds)
         for kind in self._kinds:
-            for contribution in lenient.collect(kind, only=plugin, **dict.fromkeys(kind.asked)):
+            for contribution in inspecting.collect(kind, only=plugin, **dict.fromkeys(kind.asked)):
                 yield kind, contribution.value
 
     def _notify(self, hook: str, **arguments: Any) -> None:

@@ -213,7 +213,7 @@ def _require_trace(attempt: _Attempt) -> None:
     refusal = attempt.watch.refusal()
     if refusal is not None:
         raise refusal
-    state = f"{counted(len(attempt.output.raw), 'raw file')}" if attempt.output.raw else "no file"
+    state = counted(len(attempt.output.raw), "raw file") if attempt.output.raw else "no file"
     raise BadDataError(
         f"pass {attempt.planned.name} left {state} and no decoded trace",
         cause="the kernel filter matched nothing, or the GPU can't be traced",

@@ -50,7 +50,7 @@ def _head(document: CompareDocument) -> Iterator[str]:
     method = document.method
     for side in (document.base, document.new):
         yield f"{side.label.upper():<5} {_described(side)}"
-    how = f"{counted(method.pairs, 'interleaved pair')}" if method.mode == "interleaved" else "unpaired runs"
+    how = counted(method.pairs, "interleaved pair") if method.mode == "interleaved" else "unpaired runs"
     timed = any(item.kind == "process_time" for item in document.application)
     what = "wall clock of the process" if timed else f"{method.statistic} of each kernel's dispatches per run"
     yield (
@@ -61,8 +61,8 @@ def _head(document: CompareDocument) -> Iterator[str]:
 
 def _described(side: SidePart) -> str:
     parts = [
-        "1 run" if side.runs == 1 else f"{side.runs} runs",
-        f"{counted(side.processes, 'process', 'processes')}" if side.processes > 1 else "",
+        counted(side.runs, "run"),
+        counted(side.processes, "process", "processes") if side.processes > 1 else "",
         side.device or "",
         f"only the ranges {shorten(side.range, 40)!r}" if side.range else "",
     ]

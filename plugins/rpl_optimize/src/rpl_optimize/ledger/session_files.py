@@ -105,12 +105,15 @@ class SessionFiles:
         self.checked += 1
         self._bound.add(name)
         try:
-            if not path.parent.resolve().is_relative_to(self.root.resolve()):
+            if self._is_outside(path.parent):
                 self.problems.append((line, f"{name} lies outside of the session"))
             elif digest_of(path) != digest:
                 self.problems.append((line, f"{what}{name} is not {expected}"))
         except OSError as error:
             self.problems.append((line, f"{what}{name} can't be read: {error.strerror}"))
+
+    def _is_outside(self, directory: Path) -> bool:
+        return not directory.resolve().is_relative_to(self.root.resolve())
 
     def _compare_plan(self, line: int, plan: PlannedData, directory: str) -> None:
         """A measurement lies where its plan says: who deletes one can't have it begin anew unseen."""
@@ -118,7 +121,7 @@ class SessionFiles:
         self.checked += 1
         what = f"{directory}, the {plan.stage} of candidate {plan.candidate},"
         try:
-            if not path.resolve().is_relative_to(self.root.resolve()):
+            if self._is_outside(path):
                 self.problems.append((line, f"{what} lies outside of the session"))
             elif read_manifest(path).seed != plan.seed:
                 self.problems.append((line, f"{what} is another measurement than the planned one"))

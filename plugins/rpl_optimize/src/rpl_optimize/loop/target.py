@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_codeobject.kernel_names import is_instance, source_name
 from rpl_core.errors import NoVerdictError
 from rpl_core.values import frozen
@@ -52,9 +53,7 @@ def ceiling_gain(forecast: ForecastPart) -> float:
     for step in forecast.speedups:
         if step.speedup is None:
             whole = step.application_ns + step.application_gain_ns
-            most = step.application_gain_at_most_ns
-            gain = step.application_gain_ns if most is None else most
-            return gain / whole if whole > 0 else 0.0
+            return most_gain_ns(step) / whole if whole > 0 else 0.0
     return 0.0
 
 

@@ -41,9 +41,8 @@ def gain_lines(document: DagDocument | None, kernel: str) -> Iterator[str]:
     for answer in () if own is None else own.speedups:
         if answer.speedup in (2.0, None):
             factor = "twice as fast" if answer.speedup else "at no cost"
-            faster = faster_application(answer)
-            told = f"it makes the application {faster} as fast"
-            if faster == "no limit":
+            told = f"it makes the application {faster_application(answer)} as fast"
+            if answer.application_ns <= 0:
                 told = "nothing would be left of the application's recorded time"
             yield f"{'gain':<12}{factor}, {told}"
 

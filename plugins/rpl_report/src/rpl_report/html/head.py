@@ -122,10 +122,10 @@ def _facts(profile: ProfileDocument) -> list[str]:
     if gpu.partition:
         facts.append(readable(gpu.partition, 160))
     if profile.launches:
-        kernels = len(profile.kernels)
-        noun = "kernel" if kernels == 1 else "kernels"
+        number = len(profile.kernels)
+        kernels = counted(number, "kernel", shown=count(number))
         dispatches = counted(profile.launches, "dispatch", "dispatches", shown=count(profile.launches))
-        facts.append(f"{dispatches} of {count(kernels)} {noun} per run")
+        facts.append(f"{dispatches} of {kernels} per run")
     if profile.stability.runs:
         runs = profile.stability.runs
         facts.append("one timing run" if runs == 1 else f"{runs} timing runs")

@@ -284,7 +284,7 @@ class _Replayed:
         told = self.capture.extras
         host = [] if told is None else [one for one in told.memory.regions if one.kind in _HOST_KINDS]
         if host:
-            regions = counted(len(host), "region", "regions")
+            regions = counted(len(host), "region")
             notes.append(f"{regions} of host memory lay in the GPU's own memory")
         if self.plan.stale and not self.plan.patched:
             names = ", ".join(self.plan.stale)

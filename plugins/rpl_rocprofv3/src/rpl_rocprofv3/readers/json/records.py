@@ -141,7 +141,7 @@ def _no_constant(name: str) -> None:
 
 def _short_int(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"{counted(len(digits), 'digit')}")
+        raise ValueError(counted(len(digits), "digit"))
     return int(digits)
 
 
