@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import UNKNOWN, counted, duration_ns, percent
+from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import shorten
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

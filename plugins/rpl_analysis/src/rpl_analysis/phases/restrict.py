@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 
 from rpl_analysis.phases.report import ranges_by_name, rows_in_ranges
-from rpl_analysis.text.figures import counted
 from rpl_core.errors import MissingError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture

@@ -9,9 +9,10 @@ import numpy as np
 from rpl_analysis.contracts.stability import StabilityClass
 from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 from rpl_analysis.runtime.timing import TimeSource
-from rpl_analysis.text.figures import counted, duration_ns
+from rpl_analysis.text.figures import duration_ns
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.text.table import counted
 
 #: A kernel whose slowest dispatch takes twice its median has an outlier worth naming (chosen).
 OUTLIER_RATIO = 2.0

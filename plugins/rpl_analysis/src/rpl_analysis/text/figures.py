@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from rpl_core.text.table import counted as counted
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import counted
 from rpl_att.analysis.checks import checks
 from rpl_att.analysis.control_flow import branch_hints, loops
 from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
@@ -21,6 +20,7 @@ from rpl_att.analysis.waits import memory_latencies, vector_memory_latency, wait
 from rpl_att.analysis.wave_time import instruction_mix, memory_wait_cycles, stall_split
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates
 from rpl_att.model import Level, ThreadTrace
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_att.reduction.waves import ReducedWaves

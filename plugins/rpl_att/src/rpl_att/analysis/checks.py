@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.text.figures import counted
 from rpl_att.analysis.totals import Totals
 from rpl_att.contract import AttCheck
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_att.model import ThreadTrace

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_att.decoder_library import find_decoder, library_in
 from rpl_att.decoding.decode import decode_raw
 from rpl_att.join_dispatch import TracedKernel
 from rpl_att.model import Level, ThreadTrace
 from rpl_att.reading.raw_files import raw_identity, recorded_architecture
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.text.table import counted
 
 
 def read_raw_trace(paths: Sequence[Path]) -> ThreadTrace:

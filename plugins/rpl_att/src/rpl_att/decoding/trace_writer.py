@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_analysis.text.figures import counted
 from rpl_att.decoding.code_rows import CodeRows
 from rpl_att.decoding.records import (
     FREQUENCY,
@@ -29,6 +28,7 @@ from rpl_att.decoding.records import (
 )
 from rpl_att.reduction.line_totals import idle_before
 from rpl_core.errors import BadDataError
+from rpl_core.text.table import counted
 
 _HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 _VERSION = "3.0.0"

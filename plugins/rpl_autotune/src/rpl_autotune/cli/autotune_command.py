@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import counted
 from rpl_core.errors import ApplicationError, InterruptedRunError, UsageError
 from rpl_core.exit_codes import ExitCode
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_autotune.cli.autotune_call import AutotuneSettings

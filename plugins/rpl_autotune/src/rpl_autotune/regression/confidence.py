@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.text.figures import counted
 from rpl_autotune.interfaces.strategy import random_draws
 from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_compare.statistics.signed_rank import signed_rank_test
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import UNKNOWN, counted
+from rpl_analysis.text.figures import UNKNOWN
 from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import format_table
+from rpl_core.text.table import counted, format_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

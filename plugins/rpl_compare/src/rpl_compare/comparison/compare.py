@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
 from rpl_compare.comparison.judging import Gate, Question, decide, judge_items, matches
@@ -18,6 +17,7 @@ from rpl_compare.comparison.side import copies_everywhere, make_side
 from rpl_compare.statistics.noise import WARN_CV, NoiseLevel, noise_level
 from rpl_core.errors import MissingError, NoVerdictError
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

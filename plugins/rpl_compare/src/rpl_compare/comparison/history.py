@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.judging import matches
 from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Outcome, Sample, Verdict
@@ -27,6 +26,7 @@ from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
 from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.errors import MissingError
 from rpl_core.model.origin import Origin
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.model import (
     CompareRule,
     Evidence,
@@ -28,6 +27,7 @@ from rpl_compare.comparison.verdict import excludes_regression, judge
 from rpl_compare.statistics.holm import holm_adjusted
 from rpl_compare.statistics.minimum_detectable import minimum_detectable_change, pairs_needed, runs_needed
 from rpl_core.exit_codes import ExitCode
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.compare import CompareRequest, Comparison, compare_pairs
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.judging import decide
@@ -20,6 +19,7 @@ from rpl_core.errors import BadDataError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import CompareRule, Judged

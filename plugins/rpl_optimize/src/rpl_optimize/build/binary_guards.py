@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import counted
 from rpl_codeobject.comparing.difference import Severity
 from rpl_codeobject.instructions.isa_diff import IsaVerdict
+from rpl_core.text.table import counted
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_analysis.text.figures import counted
 from rpl_core.cli.session import session_of
+from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

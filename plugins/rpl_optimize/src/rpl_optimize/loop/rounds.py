@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import counted
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.pipeline import architectures
 from rpl_core.text.safety import encodable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
 from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
 from rpl_compare.statistics.pair_order import new_first
@@ -22,6 +21,7 @@ from rpl_core.errors import (
     RplError,
     TimeLimitError,
 )
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_optimize.measurement.times import PairSource, PairTimes, measurement_part, times_of
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from statistics import quantiles
 from typing import TYPE_CHECKING, Literal
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.model import Kind
 from rpl_compare.statistics.modes import find_modes
 from rpl_compare.statistics.noise import REFUSE_CV, NoiseLevel, noise_level
 from rpl_compare.statistics.robust import pseudo_median
 from rpl_compare.statistics.sequential import LOOKS, Decision, last_look
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_optimize.measurement.gains import detectable, modes_sentence
 from rpl_optimize.measurement.rule import (

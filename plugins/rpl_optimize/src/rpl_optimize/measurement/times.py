@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import counted
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_compare.comparison.samples import samples_of
@@ -19,6 +18,7 @@ from rpl_compare.statistics.robust import median, robust_cv
 from rpl_compare.statistics.sequential import AcceptRule, Look, last_look
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, ModesPart, RulePart
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import counted
 from rpl_core.text.safety import readable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, share
 

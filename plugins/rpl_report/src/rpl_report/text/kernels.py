@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import (
-    UNKNOWN,
-    counted,
-    duration_ns,
-    marked,
-    occupancy_share,
-    percent,
-)
+from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, occupancy_share, percent
 from rpl_analysis.text.fit import fit_table
 from rpl_core.text.safety import printable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.kernel_choice import chosen_kernels
 from rpl_report.options import KERNEL, TOP

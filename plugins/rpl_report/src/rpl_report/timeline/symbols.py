@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.text.figures import counted
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.timeline.model import TimelineSymbol
 
