@@ -3,9 +3,9 @@
 #include <hip/hip_runtime.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <vector>
 
 #define CHECK(call)                                                                    \
@@ -22,6 +22,22 @@ extern "C" __global__ void add_in_place(int* values, unsigned count, int amount)
   if (id < count) values[id] += amount;
 }
 
+constexpr size_t kPageBytes = 4096;
+
+// An array of sevens where the system puts nothing by itself: memory that it chose would be given out again after it was
+// freed, to the runtime's own threads among others, and then it would be readable in some runs and not in others.
+static int* array_at(uintptr_t address, size_t bytes) {
+  void* mapped = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    std::perror("no memory at the address that the test wants");
+    return nullptr;
+  }
+  int* values = static_cast<int*>(mapped);
+  for (size_t i = 0; i < bytes / sizeof(int); ++i) values[i] = 7;
+  return values;
+}
+
 int main(int count, char** words) {
   const size_t bytes = (count > 1 ? std::strtoul(words[1], nullptr, 10) : 8) << 20;
   constexpr unsigned kItems = 1000;
@@ -29,15 +45,13 @@ int main(int count, char** words) {
   int* others = nullptr;
   CHECK(hipMalloc(&values, bytes));
   CHECK(hipMalloc(&others, bytes));
-  {
-    std::vector<int> host(bytes / sizeof(int), 7);
-    CHECK(hipMemcpy(values, host.data(), bytes, hipMemcpyHostToDevice));
-  }  // freed: so much is a mapping of its own, which goes back to the system
-  auto* mapped = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  mapped[0] = 1;
-  CHECK(hipMemcpy(others, mapped, bytes, hipMemcpyHostToDevice));
-  constexpr size_t kPage = 4096;
-  munmap(mapped + bytes / 2 / kPage * kPage, kPage);
+  int* whole = array_at(0x300000000000, bytes);
+  int* torn = array_at(0x310000000000, bytes);
+  if (whole == nullptr || torn == nullptr) return 70;
+  CHECK(hipMemcpy(values, whole, bytes, hipMemcpyHostToDevice));
+  CHECK(hipMemcpy(others, torn, bytes, hipMemcpyHostToDevice));
+  munmap(whole, bytes);
+  munmap(torn + bytes / 2 / sizeof(int), kPageBytes);
   hipLaunchKernelGGL(add_in_place, dim3((kItems + 63) / 64), dim3(64), 0, nullptr, values, kItems, 5);
   CHECK(hipDeviceSynchronize());
   std::vector<int> host(kItems);
