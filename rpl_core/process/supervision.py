@@ -184,17 +184,30 @@ def _signal_if_outside_group(pid: int, leader_pid: int, number: signal.Signals) 
         return
 
 
+def _signal_each(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
 def _belongs(pid: str, leader_pid: int) -> bool:
+    fields = _status(pid)
+    return fields is not None and str(leader_pid) in (fields[2], fields[3])  # group, session
+
+
+def _lives(pid: int) -> bool:
+    return _status(str(pid)) is not None
+
+
+def _status(pid: str) -> list[str] | None:
+    """State, parent, group, session, ... of a process that still executes."""
     try:
         status = (_PROC / pid / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:  # it ended meanwhile
-        return False
+        return None
     # The name in parentheses may itself hold spaces and parentheses: the fields start after the last one.
     fields = status.rpartition(")")[2].split()
-    if len(fields) < 4 or fields[0] in _DEAD_STATES:
-        return False
-    group, session = fields[2], fields[3]
-    return str(leader_pid) in (group, session)
+    return None if len(fields) < 4 or fields[0] in _DEAD_STATES else fields
 
 
 class Supervision:
@@ -236,10 +249,18 @@ class Supervision:
         return self._pump_until(done, deadline, None if memory_limit_bytes is None else _MEMORY_POLL_S)
 
     def kill(self) -> None:
-        """End it and all descendants at once: what eats the memory is not asked to end by itself."""
-        for pid in tree_of(self._child.pid):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        """End it and all descendants at once: what eats the memory is not asked to end by itself.
+
+        All are stopped before any is killed, as a descendant whose parent is gone can't be told from a
+        stranger; and then waited for, as those with sessions of their own are not among ``live_members``.
+        """
+        tree: frozenset[int] = frozenset()
+        while new := tree_of(self._child.pid) - tree:
+            _signal_each(new, signal.SIGSTOP)
+            tree |= new
+        _signal_each(tree, signal.SIGKILL)
+        deadline = time.monotonic() + STOP_SEQUENCE[-1][1]
+        self._pump_until(lambda: not any(map(_lives, tree)), deadline, _POLL_S)
 
     def clear_orphans(self) -> int:
         """After the first process ended: wait briefly for the others, then end them. Returns how many."""
