@@ -46,25 +46,41 @@ _ENTER = 'group=$1; shift; { echo 0 > "$group"; } 2>/dev/null; exec "$@"'
 _SILENCE_S = 0.05
 
 
+@frozen
+class _Process:
+    """What the kernel says of a process that still executes (no zombie): parent, group and session by id."""
+
+    parent: int
+    group: int
+    session: int
+
+
+def _processes() -> dict[int, _Process]:
+    """All processes by their ids, without those that end meanwhile."""
+    found: dict[int, _Process] = {}
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            status = (entry / "stat").read_text(encoding="ascii", errors="replace")
+            # The name in parentheses may itself hold spaces and parentheses: the fields start after the last.
+            state, *ids = status.rpartition(")")[2].split()[:4]
+            if state not in _DEAD_STATES:
+                parent, group, session = map(int, ids)
+                found[int(entry.name)] = _Process(parent, group, session)
+    return found
+
+
 def live_members(leader_pid: int) -> tuple[int, ...]:
     """Process ids in the session or group of ``leader_pid`` that still execute, sorted; no zombies."""
-    names = [entry.name for entry in _PROC.iterdir()]
-    return tuple(sorted(int(name) for name in names if name.isdigit() and _belongs(name, leader_pid)))
+    return tuple(sorted(pid for pid, one in _processes().items() if leader_pid in (one.group, one.session)))
 
 
 def tree_of(leader_pid: int) -> frozenset[int]:
     """The session of ``leader_pid`` and all descendants, which may have sessions of their own."""
-    parents: dict[int, int] = {}
-    members = {leader_pid}
-    for entry in _PROC.iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile
-            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            parents[int(entry.name)] = int(fields[1])
-            if int(fields[3]) == leader_pid:
-                members.add(int(entry.name))
-    while found := {pid for pid, parent in parents.items() if parent in members} - members:
+    processes = _processes()
+    members = {leader_pid, *(pid for pid, one in processes.items() if one.session == leader_pid)}
+    while found := {pid for pid, one in processes.items() if one.parent in members} - members:
         members |= found
     return frozenset(members)
 
@@ -172,42 +188,16 @@ def signal_members(leader_pid: int, number: signal.Signals) -> None:
         pass
     except PermissionError:  # one member changed its user; the others got the signal
         pass
-    for pid in live_members(leader_pid):
-        _signal_if_outside_group(pid, leader_pid, number)
-
-
-def _signal_if_outside_group(pid: int, leader_pid: int, number: signal.Signals) -> None:
-    try:
-        if os.getpgid(pid) != leader_pid:
-            os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
+    outside = [
+        pid for pid, one in _processes().items() if one.session == leader_pid and one.group != leader_pid
+    ]
+    _signal_each(outside, number)
 
 
 def _signal_each(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-
-
-def _belongs(pid: str, leader_pid: int) -> bool:
-    fields = _status(pid)
-    return fields is not None and str(leader_pid) in (fields[2], fields[3])  # group, session
-
-
-def _lives(pid: int) -> bool:
-    return _status(str(pid)) is not None
-
-
-def _status(pid: str) -> list[str] | None:
-    """State, parent, group, session, ... of a process that still executes."""
-    try:
-        status = (_PROC / pid / "stat").read_text(encoding="ascii", errors="replace")
-    except OSError:  # it ended meanwhile
-        return None
-    # The name in parentheses may itself hold spaces and parentheses: the fields start after the last one.
-    fields = status.rpartition(")")[2].split()
-    return None if len(fields) < 4 or fields[0] in _DEAD_STATES else fields
 
 
 class Supervision:
@@ -254,13 +244,13 @@ class Supervision:
         All are stopped before any is killed, as a descendant whose parent is gone can't be told from a
         stranger; and then waited for, as those with sessions of their own are not among ``live_members``.
         """
+        deadline = time.monotonic() + STOP_SEQUENCE[-1][1]
         tree: frozenset[int] = frozenset()
-        while new := tree_of(self._child.pid) - tree:
+        while (new := tree_of(self._child.pid) - tree) and time.monotonic() < deadline:
             _signal_each(new, signal.SIGSTOP)
             tree |= new
-        _signal_each(tree, signal.SIGKILL)
-        deadline = time.monotonic() + STOP_SEQUENCE[-1][1]
-        self._pump_until(lambda: not any(map(_lives, tree)), deadline, _POLL_S)
+        _signal_each(tree | new, signal.SIGKILL)
+        self._pump_until(lambda: tree.isdisjoint(_processes()), deadline, _POLL_S)
 
     def clear_orphans(self) -> int:
         """After the first process ended: wait briefly for the others, then end them. Returns how many."""

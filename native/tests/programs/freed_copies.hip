@@ -3,6 +3,7 @@
 #include <hip/hip_runtime.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +35,7 @@ static int* array_at(uintptr_t address, size_t bytes) {
     return nullptr;
   }
   int* values = static_cast<int*>(mapped);
-  for (size_t i = 0; i < bytes / sizeof(int); ++i) values[i] = 7;
+  std::fill_n(values, bytes / sizeof(int), 7);
   return values;
 }
 
