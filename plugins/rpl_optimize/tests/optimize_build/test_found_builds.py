@@ -23,7 +23,7 @@ from rpl_optimize.build.choose import choose_builder
 from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
-from rpl_optimize.projects.compile_lines import compilations
+from rpl_optimize.projects.project_build import compilations
 from rpl_optimize.running.launched import KernelFile, Launches, choose_file, mapped_files
 from rpl_optimize.running.mounts import why_no_mounts
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places
