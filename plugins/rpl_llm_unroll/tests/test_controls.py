@@ -10,8 +10,7 @@ import pytest
 
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.values import CodeObject
-from rpl_llm_unroll.controls.candidates import PRELUDE
-from rpl_llm_unroll.controls.stores import find_stores
+from rpl_llm_unroll.controls.candidates import PRELUDE, find_stores
 from rpl_llm_unroll.syntax.source_file import read_source_file
 from rpl_llm_unroll.syntax.tree import text_of
 from rpl_llm_unroll.transformation import Unroll

@@ -8,10 +8,9 @@ import attrs
 import pytest
 
 from rpl_core.model.architecture import Architecture
-from rpl_llm_unroll.evidence import kernel_evidence
 from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
 from rpl_llm_unroll.resource_screen import ResourceScreen
-from rpl_llm_unroll.transformation import Unroll
+from rpl_llm_unroll.transformation import Unroll, kernel_evidence
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening

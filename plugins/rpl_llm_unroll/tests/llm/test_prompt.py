@@ -17,7 +17,7 @@ from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.quoting import fenced as quoted
 from rpl_llm_unroll.prompt.quoting import without_folders
 from rpl_llm_unroll.prompt.target import find_target
-from rpl_llm_unroll.reply.fences import find_blocks
+from rpl_llm_unroll.reply.judge import find_blocks
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
 

@@ -6,22 +6,236 @@ import hashlib
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import UsageError
+from rpl_analysis.text.figures import number, percent
+from rpl_core.errors import InterruptedRunError, RplError, UsageError
+from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
+from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.text.table import counted
 from rpl_llm_unroll.prompt.contract import SYSTEM, contract_section, rules_section
-from rpl_llm_unroll.prompt.device import device_section, resources_section
 from rpl_llm_unroll.prompt.facts import run_facts
+from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, known, missing
 from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section, weight_section
 from rpl_llm_unroll.prompt.machine_code import machine_code_section
 from rpl_llm_unroll.prompt.model import Prompt, Section, subject_of
-from rpl_llm_unroll.prompt.plugin_sections import plugins_section
 from rpl_llm_unroll.prompt.quoting import fenced, inline, sentence, without_folders
-from rpl_llm_unroll.prompt.source_context import context_of
+from rpl_llm_unroll.syntax.kernels import function_name
+from rpl_llm_unroll.syntax.tree import text_of, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+    from rpl_core.interfaces.renderer import SectionOf
     from rpl_llm_unroll.asking.settings import Form
     from rpl_llm_unroll.prompt.facts import RunFacts
     from rpl_llm_unroll.reply.model import Target
     from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
+
+
+_WORDS = frozenset({"identifier", "type_identifier", "field_identifier", "namespace_identifier"})
+_DEFINING = frozenset(
+    {
+        *("preproc_def", "preproc_function_def", "function_definition", "template_declaration"),
+        *("struct_specifier", "class_specifier", "enum_specifier", "alias_declaration", "type_definition"),
+        *("declaration", "static_assert_declaration"),
+    }
+)
+_ALWAYS = frozenset({"preproc_include", "using_declaration"})
+#: Longer functions are shown by their head: the kernel is what may change (chosen).
+_LONGEST_FUNCTION = 40
+
+
+def context_of(target: Target) -> str:
+    """Definitions of the file that the kernel uses, directly or through others, in file order."""
+    pieces = [n for n in _pieces(target.file.root) if not _holds(n, target.kernel.outer)]
+    defined = [(piece, _names(piece)) for piece in pieces]
+    wanted = _words(target.kernel.outer)
+    kept: set[int] = {piece.id for piece, _ in defined if piece.type in _ALWAYS}
+    while True:
+        more = [p for p, names in defined if p.id not in kept and names & wanted]
+        if not more:
+            break
+        for piece in more:
+            kept.add(piece.id)
+            wanted |= _words(piece)
+    return "\n".join(_shown(piece) for piece, _ in defined if piece.id in kept)
+
+
+def _pieces(root: Node) -> list[Node]:
+    """Definitions at file or namespace scope, outermost first, in file order."""
+    found, waiting = [], [root]
+    while waiting:
+        node = waiting.pop()
+        if node.type in _DEFINING or node.type in _ALWAYS:
+            found.append(node)
+        elif node.type != "compound_statement":
+            waiting.extend(reversed(node.children))
+    return found
+
+
+def _holds(outer: Node, inner: Node) -> bool:
+    return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
+
+
+def _names(piece: Node) -> set[str]:
+    """Names that a piece defines; over-complete for declarations, which costs a line at most."""
+    if piece.type.startswith("preproc_"):
+        name = piece.child_by_field_name("name")
+        return {text_of(name)} if name is not None else set()
+    functions = [n for n in walk(piece, skip=("compound_statement",)) if n.type == "function_definition"]
+    if piece.type in {"function_definition", "template_declaration"} and functions:
+        return {function_name(functions[0])}
+    return {
+        text_of(node)
+        for node in walk(piece, skip=("compound_statement", "parameter_list", "template_parameter_list"))
+        if node.type in {"identifier", "type_identifier"}
+    }
+
+
+def _words(piece: Node) -> set[str]:
+    words = {text_of(n) for n in walk(piece) if n.type in _WORDS}
+    for node in walk(piece):
+        if node.type == "preproc_arg":  # the text of a macro is not parsed
+            words |= set(_identifiers(text_of(node)))
+    return words
+
+
+def _identifiers(text: str) -> list[str]:
+    return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
+
+
+def _shown(piece: Node) -> str:
+    text = text_of(piece).rstrip()
+    body = next((n for n in walk(piece) if n.type == "compound_statement"), None)
+    if body is None or text.count("\n") < _LONGEST_FUNCTION:
+        return text + (";" if piece.type in {"struct_specifier", "class_specifier", "enum_specifier"} else "")
+    head = (piece.text or b"")[: body.start_byte - piece.start_byte].decode("utf-8", "replace").rstrip()
+    return f"{head};  // {counted(text.count(chr(10)) + 1, 'line')}, body left out"
+
+
+def device_section(facts: RunFacts) -> Section:
+    """Name, architecture, waves, units and every ceiling with its origin and source."""
+    if facts.profile is None:
+        return Section("Device", missing("no run was given"))
+    gpu = facts.profile.gpu
+    if gpu.architecture is None and gpu.product is None:
+        return Section("Device", missing(gpu.reason))
+    rows = [
+        ("product", known(gpu.product)),
+        ("architecture", known(gpu.architecture)),
+        ("wave size", known(gpu.wave_size, "lanes")),
+        ("compute units", known(gpu.compute_units)),
+        ("engine clock", known(gpu.clock_mhz, "MHz")),
+    ]
+    return Section("Device", bullets([*rows, *_ceilings(facts)]))
+
+
+def _ceilings(facts: RunFacts) -> list[tuple[str, str]]:
+    ceilings = facts.roofline.ceilings if facts.roofline is not None else None
+    if ceilings is None or not (ceilings.compute or ceilings.memory):
+        return [("ceilings", NOT_COLLECTED)]
+    memory = [
+        (f"ceiling of {c.level} ({c.origin})", f"{number(c.peak_gbps)} GB/s, source: {sentence(c.source)}")
+        for c in ceilings.memory
+    ]
+    compute = [
+        (
+            f"ceiling of {c.data_type} on {c.pipe} ({c.origin})",
+            f"{number(c.peak_gflops)} Gop/s, source: {sentence(c.source)}",
+        )
+        for c in ceilings.compute
+    ]
+    return memory + compute
+
+
+def resources_section(facts: RunFacts) -> Section:
+    """Registers, LDS, scratch, launch shape, and the occupancy that they allow, with its limiter."""
+    timing = facts.timing
+    if timing is None:
+        return Section("Launch and resources", missing("the run has no figures of this kernel"))
+    shape, used, occupancy = timing.kernel, timing.resources, timing.occupancy
+    rows = [
+        ("grid (workgroups)", _axes(shape.grid)),
+        ("block (work-items)", _axes(shape.block)),
+        ("VGPRs per work-item, accumulation registers included", known(used.vgpr_per_thread)),
+        ("of these architectural VGPRs", known(used.arch_vgpr)),
+        ("of these accumulation VGPRs (AGPRs)", known(used.accum_vgpr)),
+        ("SGPRs per wave", known(used.sgpr_per_wave)),
+        ("LDS per workgroup", known(used.lds_bytes, "bytes")),
+        ("scratch per work-item", known(used.scratch_bytes, "bytes")),
+    ]
+    if occupancy.theoretical is None:
+        rows.append(("occupancy", missing(occupancy.reason)))
+        return Section("Launch and resources", bullets(rows))
+    waves = f"{known(occupancy.waves_per_simd)} of {known(occupancy.max_waves_per_simd)} waves per SIMD"
+    rows.append(("occupancy (modelled upper bound)", f"{percent(occupancy.theoretical)}, {waves}"))
+    rows.append(("limited by", known(occupancy.limiter)))
+    if occupancy.next_threshold is not None:
+        rows.append(("next step up", sentence(occupancy.next_threshold)))
+    return Section("Launch and resources", bullets(rows))
+
+
+def _axes(axes: tuple[int, ...] | None) -> str:
+    return " x ".join(str(axis) for axis in axes) if axes else NOT_COLLECTED
+
+
+_TITLE = "What plugins say"
+_LONGEST_CELL, _LONGEST_LINE = 240, 2000
+#: Some hundred rows. One plugin must not fill the prompt (chosen).
+_LONGEST_ANSWER = 12_000
+
+
+def plugins_section(request: ProposalRequest, facts: RunFacts) -> Section:
+    """What the installed sections explain about the kernel, in the order of their plugins."""
+    if facts.profile is None:
+        return Section(_TITLE, missing("no run was given"))
+    kernel = facts.recorded if facts.timing is None else facts.timing.name
+    if kernel is None:
+        return Section(_TITLE, missing("the run has no figures of this kernel"))
+    asked = SectionRequest({**facts.models, **request.models})
+    answers = [_answer(entry, asked, kernel, request) for entry in request.sections]
+    text = "\n\n".join(answer for answer in answers if answer)
+    return Section(_TITLE, text or missing("no plugin knows more of the kernel"))
+
+
+def _answer(entry: SectionOf, asked: SectionRequest, kernel: str, request: ProposalRequest) -> str:
+    """Why a section failed is for the user: the text of an exception may differ from call to call."""
+    try:
+        # Blocks are looked at in here as well: attrs checks no types, and a plugin may return anything.
+        with plugin_boundary(entry.plugin, f"the section {entry.section.name!r}"):
+            head = f"Plugin {inline(entry.plugin)}, {inline(entry.section.title)}:"
+            lines = [line for block in entry.section.explain(asked, kernel) for line in _lines(block)]
+    except InterruptedRunError:
+        raise
+    except RplError as error:
+        show_traceback(error)
+        request.note(f"warning: left out of the prompt: {error.one_line()}")
+        return f"Plugin {inline(entry.plugin)}: {missing('one of its sections failed')}"
+    return f"{head}\n\n{fenced(_bounded(lines))}" if lines else ""
+
+
+def _lines(block: object) -> Iterator[str]:
+    if isinstance(block, Paragraph):
+        yield _quoted(block.text, _LONGEST_LINE)
+    elif isinstance(block, Table):
+        for row in (block.columns, *block.rows):
+            yield sentence(" | ".join(_quoted(cell, _LONGEST_CELL) for cell in row), _LONGEST_LINE)
+    else:
+        raise TypeError(f"a Paragraph or a Table was expected, not {type(block).__name__}")
+
+
+def _quoted(text: str, width: int) -> str:
+    return sentence(without_folders(text[: 4 * width]), width)
+
+
+def _bounded(lines: list[str]) -> str:
+    left, shown = _LONGEST_ANSWER, 0
+    while shown < len(lines) and len(lines[shown]) < left:
+        left -= len(lines[shown]) + 1
+        shown += 1
+    rest = [f"... {counted(len(lines) - shown, 'more line')}"] if shown < len(lines) else []
+    return "\n".join([*lines[:shown], *rest])
 
 
 #: About 170 000 tokens: more than most models take (chosen).
