@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_autotune.cache.store import CachedReading, CacheKey
-from rpl_autotune.contracts.autotune import EvaluationPart
+from rpl_autotune.contracts.autotune import DevicePart, EvaluationPart
 from rpl_autotune.evaluation.digests import command_digest
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_autotune.interfaces.strategy import Evaluated, Proposed, StrategyRequest
-from rpl_autotune.search.devices import Devices
 from rpl_compare.statistics.robust import median
 from rpl_core.errors import ApplicationError, BadDataError, PluginError
 from rpl_core.model.value_checks import require_value
@@ -26,6 +25,50 @@ if TYPE_CHECKING:
     from rpl_autotune.interfaces.job import Variant
     from rpl_autotune.interfaces.strategy import Search
     from rpl_autotune.search.request import TuningRequest, TuningTools
+
+
+@attrs.define
+class Devices:
+    """References by device. The first device that has one is the standard."""
+
+    _references: dict[str, float | None] = attrs.field(factory=dict)
+    _evaluations: dict[str, int] = attrs.field(factory=dict)
+    several: bool = False
+
+    def is_known(self, device: str) -> bool:
+        """Whether times of ``device`` can be used: it measured the reference, or there is no other device."""
+        return device in self._references
+
+    def learn(self, device: str, reference_ms: float | None) -> None:
+        """``reference_ms`` is the reference configuration's time there, ``None`` where that failed."""
+        self._references[device] = reference_ms
+
+    @property
+    def standard(self) -> str | None:
+        return next(iter(self._references), None)
+
+    def correction(self, device: str) -> float | None:
+        """The factor for times of ``device``; ``None``: they are not corrected."""
+        own = self._references.get(device)
+        first = self._references.get(self.standard or "")
+        if not self.several or own is None or first is None:
+            return None
+        return first / own
+
+    def count(self, device: str) -> None:
+        self._evaluations[device] = self._evaluations.get(device, 0) + 1
+
+    def parts(self) -> tuple[DevicePart, ...]:
+        return tuple(
+            DevicePart(
+                name=name,
+                evaluations=self._evaluations.get(name, 0),
+                reference_ms=reference,
+                correction=self.correction(name),
+            )
+            for name, reference in self._references.items()
+        )
+
 
 __all__ = ["Tuning"]
 
