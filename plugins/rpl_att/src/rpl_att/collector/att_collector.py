@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_att.analysis.occupancy import busiest_target
-from rpl_att.collector.command_line import Target, aimed_at, target_of
+from rpl_att.collector.command_line import Target, aimed_at, target_of, trace_command
 from rpl_att.collector.log_findings import AttLogWatch
-from rpl_att.collector.planning import TraceTools, most_critical, plan_traces
 from rpl_att.collector.settings import AttSettings
 from rpl_att.decoder_library import REMEDY, find_decoder
 from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP
@@ -19,7 +19,7 @@ from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.occupancy_events import read_occupancy
 from rpl_att.reading.raw_files import files_beside, is_raw_file
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.interfaces.collector import Collector, PassOutcome
+from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
@@ -36,15 +36,90 @@ from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
     from rpl_core.errors import RplError
-    from rpl_core.interfaces.collector import (
-        CollectionPlan,
-        CollectRequest,
-        FollowUpRequest,
-        LineSink,
-        PlannedPass,
-    )
+    from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest, LineSink
     from rpl_core.interfaces.options import Options
     from rpl_core.process import ProcessResult
+
+
+_FOLDER = "artifacts/att"
+#: Activity counters exist on gfx9 only (docs/reference/thread-trace.md, 4.1).
+_ACTIVITY_PREFIX = "gfx9"
+
+
+@frozen
+class KernelTarget:
+    """A kernel to trace, by its name in the timing runs, and its launches per run."""
+
+    name: str
+    launches: float
+
+    @property
+    def traced_launch(self) -> int:
+        """The second launch, whose caches are warm, unless there is only one (launches count from 1)."""
+        return 2 if self.launches >= 2 else 1
+
+
+@frozen
+class TraceTools:
+    """rocprofv3 and the folder of the trace decoder."""
+
+    profiler: Path
+    decoder_folder: Path
+
+
+def most_critical(documents: Mapping[str, Mapping[str, Any]], top: int) -> tuple[KernelTarget, ...]:
+    """Kernels by their weight on the critical path, then by time, then by name.
+
+    Raises ``MissingError`` where nothing tells how much the kernels weigh.
+    """
+    profile = documents.get("profile")
+    if profile is None:
+        raise MissingError(
+            "which kernels are the most critical is not known without profile.json",
+            next_step="pip install rpl-analysis",
+        )
+    ranked = sorted(profile["kernels"], key=_rank)
+    return tuple(KernelTarget(kernel["name"], kernel["launches"]) for kernel in ranked[:top])
+
+
+def _rank(kernel: Mapping[str, Any]) -> tuple[float, float, str]:
+    return -(kernel["criticality_weight"] or 0.0), -(kernel["runtime_ms"] or 0.0), kernel["name"]
+
+
+def plan_traces(
+    kernels: Sequence[KernelTarget],
+    command: tuple[str, ...],
+    tools: TraceTools,
+    settings: AttSettings,
+    *,
+    architecture: str | None,
+    time_limit_s: float | None,
+) -> CollectionPlan:
+    """Passes for ``kernels`` in their order. Raises ``UsageError`` without a kernel."""
+    if not kernels:
+        raise UsageError("no kernel to trace: the timing runs recorded none")
+    activity = architecture is not None and architecture.startswith(_ACTIVITY_PREFIX)
+    return CollectionPlan(
+        passes=tuple(
+            PlannedPass(
+                name=f"att_{number}",
+                role=TraceRole.THREAD_TRACE,
+                directory=f"{_FOLDER}_{number}",
+                command=trace_command(
+                    tools.profiler,
+                    tools.decoder_folder,
+                    command,
+                    kernel.name,
+                    kernel.traced_launch,
+                    settings,
+                    activity=activity,
+                ),
+                time_limit_s=time_limit_s,
+            )
+            for number, kernel in enumerate(kernels, start=1)
+        )
+    )
+
 
 _LOG_FOLDER = Path("artifacts") / "logs"
 _AGAIN = "_again"

@@ -5,16 +5,215 @@ A crash, a hang or endless memory of the library ends here; the caller sees how 
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rpl_att.decoding.code_rows import CodeRows
 from rpl_att.decoding.job import ANSWER, Answer, Job
 from rpl_att.decoding.library import DecoderLibrary
-from rpl_att.decoding.trace_writer import TraceWriter
+from rpl_att.decoding.records import (
+    FREQUENCY,
+    INFO,
+    INFO_MEANINGS,
+    INSTRUCTION,
+    OCCUPANCY,
+    REALTIME,
+    STATE,
+    WAVE,
+    Record,
+    copied,
+)
 from rpl_att.reading.folder import open_bounded
+from rpl_att.reduction.line_totals import idle_before
 from rpl_core.errors import BadDataError, RplError
+from rpl_core.text.table import counted
+
+_HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
+_VERSION = "3.0.0"
+#: The longest real trace at hand has 38.7 million instructions in all; files of this many take 3 GB.
+MAX_INSTRUCTIONS = 100_000_000
+_GFX9 = 9
+#: A wave with fewer states and no instruction gets no file (docs/reference/thread-trace.md, 2.5).
+_MIN_STATES = 3
+# idle, exec, wait, stall (docs/reference/thread-trace.md, 2.5); empty waves are not counted
+_STATES = (1, 2, 3, 4)
+
+
+class TraceWriter:
+    """Set ``engine`` before each shader engine, pass records to ``take``, then ``finish`` once."""
+
+    def __init__(self, folder: Path, code: CodeRows) -> None:
+        self.engine = 0
+        self._folder = folder
+        self._code = code
+        self._gfx_major: int | None = None
+        self._instructions = 0
+        self._waves: dict[str, Any] = {}
+        self._numbers: Counter[tuple[int, int, int]] = Counter()
+        self._occupancy: dict[str, list[list[int]]] = {}
+        self._kernels: dict[tuple[int, int], int] = {(0, 0): 0}
+        self._clocks: dict[str, list[list[int]]] = {}
+        self._frequency_hz = 0
+        self._states = StateChanges()
+        self._infos: Counter[int] = Counter()
+        self._switched = 0
+
+    def take(self, kind: int, address: int, count: int) -> None:
+        """One batch of records of ``kind``, as the library passes them."""
+        if kind == Record.GFXIP:
+            self._gfx_major = address  # the value itself, in place of a pointer
+        elif kind == Record.OCCUPANCY:
+            self._add_occupancy(copied(address, count, OCCUPANCY))
+        elif kind == Record.WAVE:
+            for wave in copied(address, count, WAVE):
+                self._add_wave(wave)
+        elif kind == Record.INFO:
+            self._infos.update(int(value) for value in copied(address, count, INFO))
+        elif kind == Record.REALTIME:
+            pairs = copied(address, count, REALTIME)
+            rows = [[int(p["shader_clock"]), int(p["realtime_clock"])] for p in pairs]
+            self._clocks.setdefault(f"SE{self.engine}", []).extend(rows)
+        elif kind == Record.RT_FREQUENCY and count:
+            self._frequency_hz = int(copied(address, 1, FREQUENCY)[0])
+
+    def _add_occupancy(self, events: NDArray[Any]) -> None:
+        rows = self._occupancy.setdefault(str(self.engine), [])
+        for event in events:
+            pc = self._code.located(int(event["pc"]["code_object"]), int(event["pc"]["address"]))
+            kernel = self._kernels.setdefault(pc, len(self._kernels))
+            place = [int(event[name]) for name in ("time", "cu", "simd", "slot")]
+            rows.append([*place, int(event["flags"]) & 1, kernel])
+
+    def _add_wave(self, wave: NDArray[Any]) -> None:
+        states = copied(int(wave["state_pointer"]), int(wave["states"]), STATE)
+        instructions = copied(int(wave["instruction_pointer"]), int(wave["instructions"]), INSTRUCTION)
+        self._instructions += len(instructions)
+        if self._instructions > MAX_INSTRUCTIONS:
+            raise BadDataError(f"the raw trace holds more than {MAX_INSTRUCTIONS} instructions")
+        begin, end = int(wave["begin"]), int(wave["end"])
+        self._switched += int(wave["contexts"] > 0)
+        if not len(instructions) and len(states) < _MIN_STATES:
+            return
+        self._states.add(begin, states["state"], states["duration"])
+        block = self._block(instructions)
+        self._code.add(block, idle_before(block, begin).idle)
+        simd, slot = int(wave["simd"]), int(wave["slot"])
+        number = self._numbers[self.engine, simd, slot]
+        self._numbers[self.engine, simd, slot] += 1
+        name = f"se{self.engine}_sm{simd}_sl{slot}_wv{number}.json"
+        slots = self._waves.setdefault(str(self.engine), {}).setdefault(str(simd), {})
+        slots.setdefault(str(slot), {})[str(number)] = [name, begin, end]
+        timeline = np.stack((states["state"], states["duration"]), axis=1).tolist()
+        inner = {
+            "cu": int(wave["cu"]),
+            "id": number,
+            "simd": simd,
+            "slot": slot,
+            "begin": begin,
+            "end": end,
+            "instructions": block.tolist(),
+            "timeline": timeline,
+            "waitcnt": None,
+        }
+        resolved = int((block[:, 4] > 0).sum())
+        head = {"name": f"SE{self.engine}", "duration": end - begin}
+        self._write(name, {**head, "num_insts": len(block), "num_stitched": resolved, "wave": inner})
+
+    def _block(self, instructions: NDArray[Any]) -> NDArray[np.int64]:
+        """Columns of a wave file: time, category, stall, duration, line."""
+        packed = instructions["category_and_stall"]
+        columns = (
+            instructions["time"],
+            packed & 0xFF,
+            packed >> 8,
+            instructions["duration"],
+            self._code.lines(instructions["pc"]),
+        )
+        return np.stack([column.astype(np.int64) for column in columns], axis=1)
+
+    def finish(self) -> tuple[str, ...]:
+        """Write the tables; returns what is wrong with the trace, one line each."""
+        rows = self._code.table()
+        self._write("code.json", {"code": rows or None, "header": _HEADER, "version": _VERSION})
+        major = self._gfx_major
+        index: dict[str, Any] = {
+            "counter_names": [],
+            "gfxip": major,
+            "gfxv": "navi" if (major or 0) > _GFX9 else "vega",
+            "version": _VERSION,
+            "wave_filenames": self._waves or None,
+        }
+        self._write("filenames.json", index)
+        if self._occupancy:
+            named = {str(n): f"{code} / {vaddr:#x}" for (code, vaddr), n in self._kernels.items()}
+            self._write("occupancy.json", {**self._occupancy, "dispatches": named, "version": _VERSION})
+        if self._clocks:
+            self._write("realtime.json", {**self._clocks, "metadata": {"frequency": self._frequency_hz}})
+        for name, table in self._states.tables().items():
+            self._write(name, table)
+        return tuple(self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = [INFO_MEANINGS[kind] for kind in sorted(self._infos) if kind in INFO_MEANINGS]
+        notes += [reason for _, reason in sorted(self._code.missing.items())]
+        for code_object, count in sorted(self._code.unknown.items()):
+            if code_object not in self._code.missing:
+                notes.append(
+                    f"code object {code_object} has no instruction at "
+                    + counted(count, "requested address", "requested addresses")
+                )
+        if self._switched:
+            waves = counted(self._switched, "wave was", "waves were")
+            notes.append(f"{waves} switched out while traced: latencies are too long")
+        return notes
+
+    def _write(self, name: str, content: object) -> None:
+        (self._folder / name).write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
+
+
+class StateChanges:
+    """How many traced waves were in each state over time: the content of ``wstates<k>.json``.
+
+    Clocks of shader engines are merged as they are (docs/reference/thread-trace.md, 2.8).
+    """
+
+    def __init__(self) -> None:
+        self._begins: dict[int, list[NDArray[np.int64]]] = {state: [] for state in _STATES}
+        self._ends: dict[int, list[NDArray[np.int64]]] = {state: [] for state in _STATES}
+
+    def add(self, begin: int, states: NDArray[np.int32], durations: NDArray[np.int32]) -> None:
+        """One wave: contiguous ``states`` from clock ``begin`` on, ``durations`` in cycles."""
+        ends = begin + np.cumsum(durations, dtype=np.int64)
+        for state in _STATES:
+            chosen = (states == state) & (durations > 0)
+            self._begins[state].append(ends[chosen] - durations[chosen])
+            self._ends[state].append(ends[chosen])
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """File name -> content, for each state that occurred."""
+        tables_by_name = {}
+        for state in _STATES:
+            if not sum(map(len, self._begins[state])):
+                continue
+            clocks, counts = self._steps(state)
+            name = f"wstates{state}.json"
+            tables_by_name[name] = {"name": name, "time": clocks.tolist(), "state": counts.tolist()}
+        return tables_by_name
+
+    def _steps(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        begins, ends = np.concatenate(self._begins[state]), np.concatenate(self._ends[state])
+        clocks, place = np.unique(np.concatenate((begins, ends)), return_inverse=True)
+        steps = np.zeros(len(clocks), np.int64)
+        np.add.at(steps, place.reshape(-1), np.repeat((1, -1), (len(begins), len(ends))))
+        return clocks, np.cumsum(steps)
+
 
 #: The largest trace buffer that rocprofv3 takes by default is 256 MiB for all shader engines
 #: (docs/reference/thread-trace.md, 4.1).
