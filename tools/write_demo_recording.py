@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rocm_perf_lab.demo import RECORDED_RUNS
-from rpl_rocprofv3.collector.planning import REFERENCE_RUN
+from rpl_rocprofv3.collector.rocprof import REFERENCE_RUN
 from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.rocprofv3_standin import install_standin
 from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION

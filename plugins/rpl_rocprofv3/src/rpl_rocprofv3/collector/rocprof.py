@@ -2,41 +2,242 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import MissingError
-from rpl_core.interfaces.collector import Collector, PassOutcome
+from rpl_core.errors import MissingError, UsageError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic
+from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
+from rpl_core.process.outcome import process_findings
 from rpl_core.process.storage import make_directory
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text.secrets import masked_words
-from rpl_rocprofv3.collector.command_line import output_format_of, with_directory
+from rpl_rocprofv3.collector.command_line import (
+    counter_command,
+    output_format_of,
+    trace_command,
+    with_directory,
+)
 from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
 from rpl_rocprofv3.collector.failures import no_counters_recorded, nothing_recorded, pass_failure
-from rpl_rocprofv3.collector.findings import pass_findings
-from rpl_rocprofv3.collector.log_watch import LogWatch
+from rpl_rocprofv3.collector.log_watch import LogWatch, Problem
 from rpl_rocprofv3.collector.pass_directory import (
     holds_counters,
     holds_dispatches,
     prepare_directory,
     recorded_files,
 )
-from rpl_rocprofv3.collector.planning import plan_collection
-from rpl_rocprofv3.collector.simulated_gpu import mark_simulated
 from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
 from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.collector import CollectionPlan, CollectRequest, LineSink, PlannedPass
+    from collections.abc import Mapping
+
+    from rpl_core.interfaces.collector import CollectRequest, LineSink
     from rpl_core.interfaces.options import Options
+    from rpl_core.process import ProcessResult
+    from rpl_rocprofv3.collector.pass_planning import PassPlan
+
+
+def pass_findings(planned: PlannedPass, result: ProcessResult, watch: LogWatch) -> tuple[Diagnostic, ...]:
+    """Diagnostics about counters, left-over processes and the log, in this order."""
+    return (
+        *_missing_counters(planned, watch),
+        *_unlocked_counters(planned, watch),
+        *process_findings(planned.name, result),
+    )
+
+
+def version_findings(version: ToolVersion) -> tuple[Diagnostic, ...]:
+    if version.known:
+        return ()
+    return (
+        Diagnostic(
+            code="collect.version_unknown",
+            fact="the version of rocprofv3 could not be found out; the rocpd format of ROCm 7 is asked for",
+            cause="`rocprofv3 --version` said nothing, and there is no .info/version beside it",
+            remedy="run `rpl doctor`",
+        ),
+    )
+
+
+def _missing_counters(planned: PlannedPass, watch: LogWatch) -> tuple[Diagnostic, ...]:
+    return tuple(
+        Diagnostic(
+            code="collect.counter_unavailable",
+            fact=f"agent {agent} has no counter {name}",
+            remedy="see `rocprofv3 --list-avail` for the names of this GPU",
+            where=planned.name,
+        )
+        for name, agent in sorted(watch.missing_counters.items())
+    )
+
+
+def _unlocked_counters(planned: PlannedPass, watch: LogWatch) -> tuple[Diagnostic, ...]:
+    if not planned.counters or Problem.COUNTERS_NOT_LOCKED not in watch.first:
+        return ()
+    return (
+        Diagnostic(
+            code="collect.counters_not_locked",
+            fact="rocprofv3 could not reserve the GPU's counters; their values may be inaccurate",
+            cause="the capability CAP_PERFMON is missing",
+            remedy="run as a user with CAP_PERFMON, or set kernel.perf_event_paranoid to 2 or less",
+            where=planned.name,
+        ),
+    )
+
+
+#: The base pass of a run directory, which is the only source of time.
+TIMING_FOLDER = ".rocpd_profile"
+#: The run that tells what recording API calls and copies costs.
+REFERENCE_RUN = "without_calls"
+#: A name that starts with a dash would be an option of rocprofv3, one with a comma two counters.
+_COUNTER_NAME = re.compile(r"[A-Za-z]\w*(?::device=\d+)?")
+
+
+def plan_collection(request: CollectRequest, executable: Path, version: ToolVersion) -> CollectionPlan:
+    """All passes of ``request``; ``runs`` is 0 when only counters are wanted.
+
+    Raises ``UsageError`` for counters that can't be planned and for a request of nothing.
+    """
+    if request.runs < 0 or (request.runs == 0 and not request.counters):
+        raise UsageError(f"at least one run is needed, not {request.runs}")
+    counters = _plan_counters(request)
+    return CollectionPlan(
+        passes=(
+            *_timing_passes(request, executable, version),
+            *_reference_run(request, executable, version),
+            *_counter_passes(request, executable, version, counters),
+        ),
+        diagnostics=(*version_findings(version), *_refusals(request, counters)),
+    )
+
+
+def _timing_passes(request: CollectRequest, executable: Path, version: ToolVersion) -> list[PlannedPass]:
+    command = trace_command(
+        executable, version.output_format, request.command, dependencies=request.trace_dependencies
+    )
+    return [
+        PlannedPass(
+            name=f"run_{number}",
+            role=TraceRole.TIMING,
+            directory=f"{TIMING_FOLDER}/run_{number}",
+            command=command,
+            time_limit_s=request.time_limit_s,
+        )
+        for number in range(1, request.runs + 1)
+    ]
+
+
+def _reference_run(request: CollectRequest, executable: Path, version: ToolVersion) -> list[PlannedPass]:
+    """The same application without calls and copies, after the timing runs: the first run warms caches up."""
+    if not (request.runs and request.trace_dependencies and request.reference_run):
+        return []
+    command = trace_command(executable, version.output_format, request.command, dependencies=False)
+    return [
+        PlannedPass(
+            name=REFERENCE_RUN,
+            role=TraceRole.REFERENCE,
+            directory=f"{ARTIFACTS}/{REFERENCE_RUN}",
+            command=command,
+            time_limit_s=request.time_limit_s,
+        )
+    ]
+
+
+def _counter_passes(
+    request: CollectRequest, executable: Path, version: ToolVersion, planned: PassPlan | None
+) -> list[PlannedPass]:
+    sets = () if planned is None else planned.passes
+    return [
+        PlannedPass(
+            name=f"pass_{number}",
+            role=TraceRole.COUNTERS,
+            directory=f"{ARTIFACTS}/pass_{number}",
+            command=counter_command(executable, version.output_format, request.command, counters),
+            counters=counters,
+            time_limit_s=request.time_limit_s,
+        )
+        for number, counters in enumerate(sets, start=1)
+    ]
+
+
+def _plan_counters(request: CollectRequest) -> PassPlan | None:
+    if not request.counters:
+        return None
+    if request.device is None:
+        raise UsageError(
+            "counter passes need a device: its counter map says what one pass can hold",
+            next_step="add --device NAME; `rpl devices` lists them",
+        )
+    for name in request.counters:
+        if not _COUNTER_NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is no name of a counter")
+    # numpy comes with this package; plugins must not load it before a plan is made.
+    from rpl_rocprofv3.collector.pass_planning import plan_passes
+
+    return plan_passes(request.device.counter_map, request.counters, request.allow_dangerous_counters)
+
+
+def _refusals(request: CollectRequest, planned: PassPlan | None) -> list[Diagnostic]:
+    if planned is None or request.device is None:
+        return []
+    dangers = {reason for _, reason in request.device.counter_map.dangerous}
+    return [
+        Diagnostic(
+            code="collect.counter_refused",
+            fact=f"counter {refused.counter} is not collected: {refused.reason}",
+            remedy="--allow-dangerous-counters collects it all the same"
+            if refused.reason in dangers
+            else None,
+        )
+        for refused in planned.refused
+    ]
+
+
+_VARIABLE = "ROCJITSU_RUNTIME_DIR"
+_LIBRARY = "librocjitsu"
+_LAUNCHERS = frozenset({"rocjitsu", "mirage"})
+
+
+def why_simulated(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """What says that the application gets a simulated GPU, or ``None``."""
+    if environment.get(_VARIABLE):
+        return f"{_VARIABLE} is set"
+    preloaded = environment.get("LD_PRELOAD", "").replace(":", " ").split()
+    if any(PurePath(library).name.startswith(_LIBRARY) for library in preloaded):
+        return f"LD_PRELOAD names {_LIBRARY}"
+    launcher = next((PurePath(word).name for word in command if PurePath(word).name in _LAUNCHERS), None)
+    return None if launcher is None else f"{launcher} starts it"
+
+
+def mark_simulated(
+    directory: Path, command: Sequence[str], environment: Mapping[str, str]
+) -> tuple[Diagnostic, ...]:
+    """Mark all recordings in ``directory`` as modelled where the GPU was a simulated one."""
+    why = why_simulated(command, environment)
+    if why is None:
+        return ()
+    write_atomic(directory / f"{ORIGIN_MARK}.json", json.dumps({ORIGIN_MARK: Origin.MODELLED.value}) + "\n")
+    return (
+        Diagnostic(
+            code="collect.simulated_gpu",
+            fact=f"the application ran on the simulated GPU of rocjitsu ({why}): its times are not measured",
+            remedy="run it on a GPU for times",
+        ),
+    )
 
 
 _LOG_FOLDER = Path(ARTIFACTS) / "logs"
