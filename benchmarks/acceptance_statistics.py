@@ -42,8 +42,8 @@ from acceptance_reference import (
 )
 
 from rpl_compare.comparison.evidence import unpaired_evidence
+from rpl_compare.comparison.judging import judge
 from rpl_compare.comparison.model import CompareRule, Method, Sample, Verdict
-from rpl_compare.comparison.verdict import judge
 from rpl_compare.statistics import mann_whitney, signed_rank
 from rpl_compare.statistics.sequential import LOOKS, AcceptRule, Decision, take_look
 from rpl_compare.statistics.steps import find_levels
