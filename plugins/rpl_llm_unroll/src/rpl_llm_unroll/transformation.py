@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
+# What a run's documents say for unrolling: weight and label of kernels, hot lines, device; and the
+# order.
+
+
 _LARGE_FIRST = frozenset({"latency_bound"})
 _SMALL_FIRST = frozenset({"under_occupied", "memory_bandwidth_bound", "divergence_limited"})
 _USUAL = 4

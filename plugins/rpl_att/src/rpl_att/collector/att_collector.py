@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from rpl_core.process import ProcessResult
 
 
+# Which kernels are traced, which launch of each, and with which command: one pass per kernel.
+
+
 _FOLDER = "artifacts/att"
 #: Activity counters exist on gfx9 only (docs/reference/thread-trace.md, 4.1).
 _ACTIVITY_PREFIX = "gfx9"

@@ -24,6 +24,9 @@ from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 
+# The static instructions of one code object, from a JSON table or from LLVM's disassembler.
+
+
 _SYMBOL = re.compile(r"(?P<address>[0-9a-f]{8,16}) <(?P<name>.+)>:")
 #: ``s_branch 56  // 0000000016C0: BF820038 <kernel+0x100>``; one word of the code per group of eight.
 _LINE = re.compile(

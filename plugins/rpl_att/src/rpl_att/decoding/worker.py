@@ -35,6 +35,10 @@ from rpl_att.reduction.line_totals import idle_before
 from rpl_core.errors import BadDataError, RplError
 from rpl_core.text.table import counted
 
+# Writes decoded records as a folder in the 10-column layout, which the reader of decoded folders
+# reads.
+
+
 _HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 _VERSION = "3.0.0"
 #: The longest real trace at hand has 38.7 million instructions in all; files of this many take 3 GB.

@@ -32,6 +32,9 @@ from rpl_att.reduction.wait_replay import WaitReplay, WaitRows, WaitTotals
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
+# How much of the time each pipe of a SIMD was issuing: unions of issue intervals over its waves.
+
+
 ANY = "any"
 #: Intervals of one SIMD that are held at most; about 100 MB while they are merged.
 MAX_INTERVALS = 4_000_000

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rpl_autotune.search.request import TuningRequest, TuningTools
 
 
+# Devices of one search: whose times count as they are, and by what those of others are corrected.
+
+
 @attrs.define
 class Devices:
     """References by device. The first device that has one is the standard."""

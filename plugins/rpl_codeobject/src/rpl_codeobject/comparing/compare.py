@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture
 
 
+# What a kernel costs: LDS, scratch, spills, registers, occupancy.
+
+
 _COSTS = {
     "lds_bytes": "more LDS per workgroup",
     "scratch_bytes": "more scratch per work-item: registers or arrays went to memory",

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from rpl_core.profiling.session import StepSink
 
 
+# One side of an interleaved measurement: its run directory and the runs taken so far.
+
+
 _DEVICE_SOURCE = "not looked up before the runs"
 
 

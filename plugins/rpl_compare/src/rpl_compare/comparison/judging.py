@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from rpl_compare.comparison.evidence import TakeEvidence
 
 
+# The verdict about one item: regressed, improved, unchanged, or honestly none.
+
+
 def judge(
     evidence: Evidence, p_adjusted: float | None, rule: CompareRule, method: Method, family: int
 ) -> tuple[Verdict, str]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
+# Find what looks like a key, token or password in text that is about to leave the machine.
+
+
 #: The comment by which other scanners let a line pass, too.
 HARMLESS_COMMENT = "pragma: allowlist secret"
 #: Formats that detect-secrets does not know.

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
+# Where a kernel writes to memory that outlives it, as far as its own text shows.
+
+
 #: Functions that store: name, argument with the place, argument with the value.
 _STORING = (
     (re.compile(r"__builtin_nontemporal_store|__builtin_amdgcn_\w*store\w*"), 1, 0),

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 
 
+# What of a source file a reader of one kernel needs: macros, types, constants and functions that it
+# uses.
+
+
 _WORDS = frozenset({"identifier", "type_identifier", "field_identifier", "namespace_identifier"})
 _DEFINING = frozenset(
     {
@@ -114,6 +118,9 @@ def _shown(piece: Node) -> str:
     return f"{head};  // {counted(text.count(chr(10)) + 1, 'line')}, body left out"
 
 
+# Sections on the device and on the kernel's resources.
+
+
 def device_section(facts: RunFacts) -> Section:
     """Name, architecture, waves, units and every ceiling with its origin and source."""
     if facts.profile is None:
@@ -178,6 +185,9 @@ def resources_section(facts: RunFacts) -> Section:
 
 def _axes(axes: tuple[int, ...] | None) -> str:
     return " x ".join(str(axis) for axis in axes) if axes else NOT_COLLECTED
+
+
+# Section on what plugins say about the kernel, quoted; one that fails costs only its own part.
 
 
 _TITLE = "What plugins say"

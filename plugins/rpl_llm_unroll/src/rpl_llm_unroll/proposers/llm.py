@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from rpl_llm_unroll.reply.model import SoundReply, Target
 
 
+# One proposal as a conversation: prompt, replies, what was wrong with them, the repairs that are
+# left.
+
+
 #: Repair turns of one proposal, whether its reply broke the contract or its build failed.
 REPAIRS = 2
 #: A longer reply is not sent back whole: it would spend the budget on itself (chosen).

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from rpl_llm_unroll.syntax.kernels import KernelNode
 
 
+# Whether a block holds the one kernel and nothing else, by parse tree and by tokens.
+
+
 def kernel_in(block: str, target: Target) -> KernelNode | Problem:
     """The kernel of ``block``; its name is the target's and nothing but comments stands beside it."""
     root = parse(block.encode())
@@ -107,6 +110,9 @@ def _what(node: Node) -> str:
     if node.type.startswith("preproc_"):
         return f"the directive {' '.join(text_of(node).split())[:60]!r}"
     return "text" if node.is_error else f"something else ({node.type.replace('_', ' ')})"
+
+
+# Find the fenced code blocks of a reply, by CommonMark's rules with any indentation.
 
 
 _OPENING = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>.*)")
@@ -199,6 +205,10 @@ if TYPE_CHECKING:
     from rpl_llm_unroll.reply.tokens import Token
 
     Tokens = tuple[Token, ...]
+
+# Guards on the text of a new kernel before any compiler sees it: on its characters, then on its
+# tokens.
+
 
 #: Pragmas that only ask for unrolling, whole lines. Clang's "Extensions for loop hint optimizations".
 _UNROLL_PRAGMA = re.compile(

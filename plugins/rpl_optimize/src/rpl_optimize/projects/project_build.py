@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
 
 
+# The compilations of a build, out of the lines that make, ninja and CMake print.
+
+
 #: Those that compile HIP; a launcher such as ccache may stand before them.
 _COMPILER: Final = re.compile(r"(?:^|/)(?:hipcc|amdclang\+\+|clang\+\+|clang)(?:-\d+)?$")
 _ENTERING: Final = re.compile(r"^\w+(?:\[\d+\])?: (Entering|Leaving) directory '(.+)'$")

@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     from rpl_optimize.source_meaning.unit import OwnDeclaration
 
 
+# Where an edit is: the one function that it lies in, before and after.
+
+
 _LINE = re.compile(rb"\r?\n#line \d+")
 
 
@@ -128,6 +131,10 @@ def require_span(unit: Unit, before: bytes, after: bytes) -> Span:
     if span is None:
         raise NotJudgedError("what was changed lies in no single function of the source")
     return span
+
+
+# One pass over original and edit, compared: the function's declarations, and what it does with
+# others.
 
 
 #: Nothing is known of the calls of a template that nobody instantiates.

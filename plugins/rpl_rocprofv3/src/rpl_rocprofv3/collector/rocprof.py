@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.collector.pass_planning import PassPlan
 
 
+# What a user should know about a pass that succeeded.
+
+
 def pass_findings(planned: PlannedPass, result: ProcessResult, watch: LogWatch) -> tuple[Diagnostic, ...]:
     """Diagnostics about counters, left-over processes and the log, in this order."""
     return (
@@ -97,6 +100,9 @@ def _unlocked_counters(planned: PlannedPass, watch: LogWatch) -> tuple[Diagnosti
             where=planned.name,
         ),
     )
+
+
+# From a request to passes: timing runs first, then counter passes that the hardware can hold.
 
 
 #: The base pass of a run directory, which is the only source of time.
@@ -205,6 +211,10 @@ def _refusals(request: CollectRequest, planned: PassPlan | None) -> list[Diagnos
         )
         for refused in planned.refused
     ]
+
+
+# AMD's rocjitsu runs programs on a simulated GPU; what is recorded there is marked: nothing was
+# measured.
 
 
 _VARIABLE = "ROCJITSU_RUNTIME_DIR"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rpl_vmreplay.interfaces.replayer import ReserveRequest, ReserveResult
 
 
+# `rpl replay reserve-check`: whether the addresses of a capture can be had here.
+
+
 _FOLDER = click.Path(path_type=Path)
 
 
