@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import between
 from rpl_core.values import frozen
-from rpl_report.html.figures import duration, factor
+from rpl_report.html.figures import factor, table_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
                 target=names.of(entry.name) if entry.kind == "kernel" else None,
                 css=f"c{colours.of(entry.name, entry.kind)}",
                 kind=entry.kind,
-                steps=_steps(entry, widest),
+                steps=_steps(entry, widest, dag.makespan_ns),
                 path_ceiling=symbol.path_ceiling if symbol else None,
                 speedup_ceiling=symbol.speedup_ceiling if symbol else None,
             )
@@ -80,11 +80,11 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
     )
 
 
-def _steps(entry: ForecastPart, widest: int) -> tuple[GainStep, ...]:
+def _steps(entry: ForecastPart, widest: int, makespan_ns: int | None) -> tuple[GainStep, ...]:
     return tuple(
         GainStep(
             speedup=factor(step.speedup),
-            gain=between(*map(duration, _ends(step))),
+            gain=between(*(table_time(gain, makespan_ns) for gain in _ends(step))),
             application=between(*(_as_fast(step, gain) for gain in _ends(step))),
             width=100 * max(_most(step), 0) / widest if widest > 0 else 0,
         )
