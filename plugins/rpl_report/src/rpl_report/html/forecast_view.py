@@ -47,6 +47,7 @@ class ForecastView:
     dominant: str | None = None
     shift_at: str | None = None
     order_known: bool = True
+    host_threads: int = 0
 
 
 def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> ForecastView:
@@ -74,6 +75,7 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
         speedups=tuple(factor(step.speedup) for step in dag.forecasts[0].speedups) if dag.forecasts else (),
         makespan_ns=dag.makespan_ns,
         order_known=dag.order_known,
+        host_threads=dag.host_threads or 0,
         dominance=tuple(_step(part, kinds, names) for part in dag.dominance),
         dominant=_named(first.name, first.kind, names) if first else None,
         shift_at=factor(dag.dominance_shift_at) if dag.dominance_shift_at is not None else None,
