@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import between, duration_ns, marked, percent, unit_of
+from rpl_analysis.text.figures import between, duration_ns, mark, marked, percent, unit_of
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest
 from rpl_core.text.safety import shorten
 
@@ -130,10 +130,8 @@ def _explained(number: int, step: NextStepPart) -> Iterator[Block]:
 
 
 def _figure(each: ConfirmationPart) -> str:
+    if each.unit == "fraction":
+        ends = [percent(end) for end in (each.value, each.upper) if end is not None]
+        return f"{each.quantity} {mark(each.exactness) if each.upper is None else ''}{between(*ends)}"
     unit = unit_of(each.value or 0.0, each.unit)
-    shown = (
-        percent(each.value)
-        if unit == "fraction"
-        else f"{marked(each.value, each.exactness, each.upper)} {unit}".rstrip()
-    )
-    return f"{each.quantity} {shown}"
+    return f"{each.quantity} {marked(each.value, each.exactness, each.upper)} {unit}".rstrip()

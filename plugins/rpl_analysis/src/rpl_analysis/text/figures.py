@@ -120,5 +120,9 @@ def marked(value: float | None, exactness: str | None, upper: float | None = Non
         return UNKNOWN
     if upper is not None:
         return f"{number(value)} to {number(upper)}"
-    mark = {"lower_bound": ">=", "interval": ">=", "estimate": "~"}.get(exactness or "", "")
-    return f"{mark}{number(value)}"
+    return f"{mark(exactness)}{number(value)}"
+
+
+def mark(exactness: str | None) -> str:
+    """What stands before one figure for its exactness; nothing before an exact one."""
+    return {"lower_bound": ">=", "interval": ">=", "estimate": "~"}.get(exactness or "", "")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.text.figures import between, marked, unit_of
+from rpl_analysis.text.figures import between, mark, marked, unit_of
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_report.advice_section import UNTIMED, UNTIMED_COMMAND
@@ -162,7 +162,8 @@ def _confirmation(each: ConfirmationPart) -> str:
     if each.value is None:
         return f"{each.quantity}, not recorded{counters}"
     if each.unit == "fraction":
-        return f"{each.quantity} {share(each.value)}"
+        ends = [share(end) for end in (each.value, each.upper) if end is not None]
+        return f"{each.quantity} {mark(each.exactness) if each.upper is None else ''}{between(*ends)}"
     figure = marked(each.value, each.exactness, each.upper)
     return f"{each.quantity} {figure} {unit_of(each.value, each.unit)}".rstrip()
 
