@@ -53,7 +53,7 @@ LAYERS = {
         ("hookspecs", "config", "process"),
         ("plugins", "run_directory", "devices", "documents", "ingest", "schedule"),
         ("pipeline",),
-        ("profiling", "builtin"),
+        ("executors", "profiling", "builtin"),
         ("cli",),
     ),
     "rpl_analysis": (
@@ -89,7 +89,6 @@ LAYERS = {
         ("hookspecs", "space"),
         ("evaluation", "regression"),
         ("cache", "strategies"),
-        ("executors",),
         ("search", "report"),
         ("cli", "plugin"),
     ),

@@ -6,16 +6,27 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_autotune.interfaces.executor import Executor, Workers
-from rpl_autotune.interfaces.job import Outcome, Reading
+import attrs
+
+from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_core.errors import UsageError
+from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.cache.recorded_space import RecordedSpace
-    from rpl_autotune.interfaces.executor import ExecutorRequest
-    from rpl_autotune.interfaces.job import Job
+    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_core.interfaces.executor import Task
 
-__all__ = ["RecordedExecutor"]
+__all__ = ["RecordedExecutor", "RecordedRequest"]
+
+
+@frozen
+class RecordedRequest(ExecutorRequest):
+    """``recording`` is a recorded space, and ``space`` what is searched."""
+
+    recording: str | None = None
+    space: SearchSpace | None = attrs.field(default=None, repr=False)
 
 
 class RecordedExecutor(Executor):
@@ -27,7 +38,7 @@ class RecordedExecutor(Executor):
     def open(self, request: ExecutorRequest) -> Workers:
         from rpl_autotune.cache.recorded_space import read_recorded
 
-        if request.recording is None or request.space is None:
+        if not isinstance(request, RecordedRequest) or not request.recording or not request.space:
             raise UsageError(
                 "the executor 'recorded' needs a recorded space", next_step="add --recorded FILE"
             )
@@ -35,19 +46,21 @@ class RecordedExecutor(Executor):
 
 
 class _RecordedWorkers(Workers):
-    def __init__(self, recorded: RecordedSpace, request: ExecutorRequest) -> None:
+    def __init__(self, recorded: RecordedSpace, request: RecordedRequest) -> None:
         assert request.space is not None
         self._device = recorded.device or "recorded device"
         self._space = request.space
         self._recorded = recorded
-        self._done: deque[Outcome] = deque()
+        self._done: deque[Answer] = deque()
 
-    def devices(self) -> tuple[str, ...]:
+    def places(self) -> tuple[str, ...]:
         return (self._device,)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, task: Task) -> None:
+        job = Job.model_validate_json(task.argument)
         readings = tuple(self._reading(variant.index) for variant in job.variants)
-        self._done.append(Outcome(number=job.number, device=self._device, readings=readings))
+        outcome = Outcome(number=job.number, device=self._device, readings=readings)
+        self._done.append(Answer(task.number, self._device, outcome.model_dump_json()))
 
     def _reading(self, index: int) -> Reading:
         result = self._recorded.result(self._space.values(index))
@@ -58,7 +71,7 @@ class _RecordedWorkers(Workers):
         # The file's own time, whatever it was made from: its smallest one is the best that can be found.
         return Reading(index=index, state="ok", times_ms=(result.time_ms,), origin="measured")
 
-    def wait(self, timeout_s: float | None) -> tuple[Outcome, ...]:
+    def wait(self, timeout_s: float | None) -> tuple[Answer, ...]:
         _ = timeout_s
         done = tuple(self._done)
         self._done.clear()
