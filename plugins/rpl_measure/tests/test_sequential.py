@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rpl_compare.statistics.sequential import AcceptRule, Decision, take_look
+from rpl_measure.sequential import AcceptRule, Decision, take_look
 
 RULE = AcceptRule()
 

@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_compare.statistics.drift import find_drift
-from rpl_compare.statistics.holm import holm_adjusted
-from rpl_compare.statistics.mann_whitney import mann_whitney_test
-from rpl_compare.statistics.minimum_detectable import (
+from rpl_measure.estimates import (
+    NoiseLevel,
+    mad,
+    median,
+    noise_level,
+    pseudo_median,
+    robust_cv,
+    robust_sigma,
+    shift,
+)
+from rpl_measure.minimum_detectable import (
     Requirement,
     minimum_detectable_change,
     paired_precision,
@@ -22,9 +29,9 @@ from rpl_compare.statistics.minimum_detectable import (
     student_quantile,
     unpaired_precision,
 )
-from rpl_compare.statistics.noise import NoiseLevel, noise_level
-from rpl_compare.statistics.robust import mad, median, pseudo_median, robust_cv, robust_sigma, shift
-from rpl_compare.statistics.sequential import paired_ratio_interval
+from rpl_measure.rank_tests import holm_adjusted, mann_whitney_test
+from rpl_measure.sequential import paired_ratio_interval
+from rpl_measure.series import find_drift
 
 
 def test_location_and_spread_by_hand() -> None:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpl_compare.statistics import mann_whitney, signed_rank
-from rpl_compare.statistics.mann_whitney import mann_whitney_test, shift_interval
-from rpl_compare.statistics.signed_rank import signed_rank_interval, signed_rank_test
+from rpl_measure import rank_tests
+from rpl_measure.rank_tests import mann_whitney_test, shift_interval, signed_rank_interval, signed_rank_test
 
 SMALL = st.integers(-4, 4).map(float)
 
@@ -92,11 +91,11 @@ def test_mann_whitney_by_hand() -> None:
 
 
 def test_three_runs_per_side_never_reach_one_percent() -> None:
-    assert mann_whitney.least_p_two_sided(3, 3) == 0.1
-    assert mann_whitney.fewest_values(0.01) == 5  # 2 / C(10, 5) = 0.0079
-    assert mann_whitney.fewest_values(0.05) == 4  # 2 / C(8, 4) = 0.029
-    assert signed_rank.fewest_pairs(0.01) == 7  # 2^-7 = 0.0078
-    assert signed_rank.fewest_pairs(0.5**10) == 10
+    assert rank_tests.least_p_two_sided(3, 3) == 0.1
+    assert rank_tests.fewest_values(0.01) == 5  # 2 / C(10, 5) = 0.0079
+    assert rank_tests.fewest_values(0.05) == 4  # 2 / C(8, 4) = 0.029
+    assert rank_tests.fewest_pairs(0.01) == 7  # 2^-7 = 0.0078
+    assert rank_tests.fewest_pairs(0.5**10) == 10
 
 
 @pytest.mark.parametrize("size", [3, 10, 25, 50, 51, 120])

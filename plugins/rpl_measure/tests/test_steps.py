@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpl_compare.statistics import steps
-from rpl_compare.statistics.steps import Level, find_levels
+from rpl_measure import series as measured
+from rpl_measure.series import Level, find_levels
 
 NOISE = (0.001, -0.002, 0.0, 0.002, -0.001, 0.0015, -0.0005, 0.0007, -0.0018, 0.0003)
 
@@ -69,7 +69,7 @@ def test_levels_do_not_depend_on_the_unit() -> None:
 @given(st.lists(st.integers(0, 9), min_size=5, max_size=11))
 def test_the_fit_costs_no_more_than_any_other(raw: list[int]) -> None:
     values = [0.1 * v for v in raw]
-    penalty = steps.STEP_PENALTY * max(steps.entry_noise(values), 1e-4) * math.log(len(values))
+    penalty = measured.STEP_PENALTY * max(measured.entry_noise(values), 1e-4) * math.log(len(values))
 
     def cost(bounds: list[int]) -> float:
         parts = [values[a:b] for a, b in pairwise(bounds)]
@@ -90,6 +90,6 @@ def test_the_fit_costs_no_more_than_any_other(raw: list[int]) -> None:
 
 def test_running_errors_equal_their_definition() -> None:
     values = np.random.default_rng(0).normal(size=30).round(1).tolist()
-    for end, error in enumerate(steps._errors_from(values, 4), 5):
+    for end, error in enumerate(measured._errors_from(values, 4), 5):
         part = np.array(values[4:end])
         assert error == pytest.approx(float(np.abs(part - np.median(part)).sum()))

@@ -13,9 +13,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from statistics import NormalDist
 
-from rpl_compare.statistics.mann_whitney import fewest_values
-from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.values import frozen
+from rpl_measure.rank_tests import fewest_pairs, fewest_values
 
 #: Probability that a change of the minimum detectable size is found (chosen; the usual convention).
 POWER = 0.8

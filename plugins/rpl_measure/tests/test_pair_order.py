@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rpl_compare.statistics.modes import find_modes
-from rpl_compare.statistics.pair_order import BLOCK_PAIRS, new_first
+from rpl_measure.sequential import BLOCK_PAIRS, new_first
+from rpl_measure.series import find_modes
 
 
 def test_either_order_is_as_frequent_in_each_block_and_every_place_is_a_coins() -> None:

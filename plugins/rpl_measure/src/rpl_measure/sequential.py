@@ -1,14 +1,15 @@
-"""``accept_v1`` and ``accept_v2``: when interleaved pairs prove a gain, and when to stop looking
-(docs/reference/statistics.md).
+"""Interleaved pairs of base and new, judged as they come: in which order each runs, and when to stop.
 
-The log ratios are ln(base / new) of one statistic per process run, in the order of measurement. A look is
-taken after fixed numbers of pairs; alpha is shared over those that may accept, so peeking costs nothing in
-error. ``AcceptRule()`` is ``accept_v1``; the optimizer measures by ``accept_v2``, which adds a screening and
-takes the middle of the log ratios by Hodges and Lehmann.
+``accept_v1`` and ``accept_v2`` (docs/reference/statistics.md) say when pairs prove a gain. The log ratios are
+ln(base / new) of one statistic per process run, in the order of measurement. A look is taken after fixed
+numbers of pairs; alpha is shared over those that may accept, so peeking costs nothing in error.
+``AcceptRule()`` is ``accept_v1``; the optimizer measures by ``accept_v2``, which adds a screening and takes
+the middle of the log ratios by Hodges and Lehmann.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -16,14 +17,41 @@ from typing import Literal
 
 import numpy as np
 
-from rpl_compare.statistics.minimum_detectable import (
-    Requirement,
-    minimum_detectable_change,
-    paired_precision,
-)
-from rpl_compare.statistics.robust import median, pseudo_median, robust_sigma
-from rpl_compare.statistics.signed_rank import signed_rank_interval, signed_rank_test
 from rpl_core.values import frozen
+from rpl_measure.estimates import median, pseudo_median, robust_sigma
+from rpl_measure.minimum_detectable import Requirement, minimum_detectable_change, paired_precision
+from rpl_measure.rank_tests import signed_rank_interval, signed_rank_test
+
+# Which side of a pair runs first: at random from a seed, and balanced in blocks.
+#
+# A fixed order such as base new, new base lets a disturbance that keeps time with it look like a gain. With
+# a random order the sign of each difference is a coin's, whatever disturbs the runs: that is all that the
+# signed-rank test needs (R. A. Fisher, The Design of Experiments, 1935, section 21). Blocks keep either
+# order from being drawn far more often than the other, which would cost power where the second run of a
+# pair is slower.
+
+
+#: Pairs of a block, half of them with the new version first (chosen: smaller blocks tie the coins to each
+#: other, and a disturbance in step with the block then counts twice).
+BLOCK_PAIRS = 10
+
+
+def new_first(seed: int, pairs: int) -> tuple[bool, ...]:
+    """For each pair whether the new version runs before the base. Equal on every machine."""
+    order: list[bool] = []
+    for block in range(-(-pairs // BLOCK_PAIRS)):
+        places = sorted(range(BLOCK_PAIRS), key=lambda place: _draw(seed, block, place))
+        chosen = frozenset(places[: BLOCK_PAIRS // 2])
+        order += [place in chosen for place in range(BLOCK_PAIRS)]
+    return tuple(order[:pairs])
+
+
+def _draw(seed: int, block: int, place: int) -> bytes:
+    return hashlib.sha256(f"{seed}:{block}:{place}".encode()).digest()
+
+
+# The rule, its looks, and the decision of each.
+
 
 #: docs/reference/statistics.md, rule 1.
 LOOKS = (10, 15, 20, 30)
@@ -110,7 +138,7 @@ def take_look(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]]
     """
     p = signed_rank_test(log_ratios).p_greater
     middle = rule.middle(log_ratios)
-    blocked = _blocked(guards, rule)
+    blocked = _failed_guards(guards, rule)
     low, high = paired_ratio_interval([-value for value in log_ratios])
     return Look(
         decision=_decide(len(log_ratios), p, middle, rule, blocked=bool(blocked)),
@@ -137,22 +165,22 @@ def last_look(
         if pairs > len(log_ratios):
             break
         found = pairs
-        if decide(log_ratios[:pairs], _first(pairs, guards), rule) is not Decision.CONTINUE:
+        if decide(log_ratios[:pairs], _of_first_pairs(pairs, guards), rule) is not Decision.CONTINUE:
             break
-    return None if found is None else take_look(log_ratios[:found], _first(found, guards), rule)
+    return None if found is None else take_look(log_ratios[:found], _of_first_pairs(found, guards), rule)
 
 
 def decide(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Decision:
     """The decision of ``take_look`` alone."""
     p, middle = signed_rank_test(log_ratios).p_greater, rule.middle(log_ratios)
-    return _decide(len(log_ratios), p, middle, rule, blocked=bool(_blocked(guards, rule)))
+    return _decide(len(log_ratios), p, middle, rule, blocked=bool(_failed_guards(guards, rule)))
 
 
-def _first(pairs: int, guards: Mapping[str, Sequence[float]]) -> Mapping[str, Sequence[float]]:
+def _of_first_pairs(pairs: int, guards: Mapping[str, Sequence[float]]) -> Mapping[str, Sequence[float]]:
     return {name: ratios[:pairs] for name, ratios in guards.items()}
 
 
-def _blocked(guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> tuple[str, ...]:
+def _failed_guards(guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> tuple[str, ...]:
     return tuple(sorted(name for name, ratios in guards.items() if not holds(ratios, rule)))
 
 

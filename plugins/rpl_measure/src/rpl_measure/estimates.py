@@ -1,14 +1,20 @@
-"""Location and spread that a few outliers can't move: median, MAD, robust CV, Hodges-Lehmann."""
+"""What a few repeated times say by themselves: their middle and spread, and whether that allows a verdict.
+
+Location and spread are those that a few outliers can't move: median, median absolute deviation (MAD), robust
+coefficient of variation, and the centres of Hodges and Lehmann. All arguments are plain sequences of numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 #: 1 / the 0.75 quantile of the normal distribution: makes the MAD of normal data estimate its sigma.
 MAD_TO_SIGMA = 1.4826
@@ -63,3 +69,26 @@ def pseudo_median(values: Sequence[float]) -> float:
 def shift(left: Sequence[float], right: Sequence[float]) -> float:
     """Hodges-Lehmann shift from ``left`` to ``right``: the median of all pairwise differences."""
     return float(np.median(pairwise_differences(left, right)))
+
+
+# The noise gate: below which spread a series of times supports a verdict at all.
+
+
+#: docs/reference/statistics.md, rule 6.
+WARN_CV = 0.05
+REFUSE_CV = 0.10
+
+
+class NoiseLevel(str, Enum):
+    """``noisy`` times are warned about, ``too_noisy`` ones are refused unless the user insists."""
+
+    QUIET = "quiet"
+    NOISY = "noisy"
+    TOO_NOISY = "too_noisy"
+
+
+def noise_level(cv: float | None) -> NoiseLevel:
+    """Level of a robust CV; an unknown one is quiet, since nothing speaks against it."""
+    if cv is None or cv <= WARN_CV:
+        return NoiseLevel.QUIET
+    return NoiseLevel.NOISY if cv <= REFUSE_CV else NoiseLevel.TOO_NOISY
