@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
+from rpl_analysis.text.figures import one_unit
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.values import frozen
 from rpl_report.documents import report_documents
@@ -83,7 +84,8 @@ def page_of(request: RenderRequest) -> Page:
         kernel_names(ranked, documents.shown_names(request.options[NAMES])),
         assign_colours(ranked),
     )
-    sections = tuple(html_sections(request.sections, _section_request(request, names)))
+    with one_unit(*documents.longest_ns()):  # as in the text report
+        sections = tuple(html_sections(request.sections, _section_request(request, names)))
     without_work = not profile.kernels and bool(sections)
     return Page(
         assets=load_assets(),
