@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     #: How a kernel or a copy direction is called: from its recorded name and its kind.
     Naming = Callable[[str, str], str]
 
-__all__ = ["NOTEWORTHY", "Entry", "Verdict", "dominance_matters", "is_notable", "most_speedup", "verdict_of"]
+__all__ = [
+    "NOTEWORTHY",
+    "TRACED_COMMAND",
+    "Entry",
+    "Verdict",
+    "dominance_matters",
+    "is_notable",
+    "most_speedup",
+    "verdict_of",
+]
 
 #: A kernel with at least this share of the time and less than that of the path is worth a sentence (chosen).
 _MUCH_TIME = 0.05
@@ -55,7 +64,7 @@ _ORIGINS = {
 }
 _UNTIMED_STEP = "Record a kernel trace: without one no kernel is timed and no gain is known."
 _UNTIMED_COMMAND = "rpl profile -- COMMAND"
-_TRACED_COMMAND = "rpl profile --deep-analysis -- COMMAND"
+TRACED_COMMAND = "rpl profile --deep-analysis -- COMMAND"
 
 
 @frozen
@@ -165,7 +174,7 @@ def _without_kernels(profile: ProfileDocument, dag: DagDocument) -> Iterator[Ent
             "No kernel is timed, so no gain is known.",
             section="thread-traces",
             step="Record a kernel trace beside the thread trace.",
-            command=_TRACED_COMMAND,
+            command=TRACED_COMMAND,
         )
         return
     time = f" The process took {duration_ns(profile.runtime_ms * 1e6)}." if profile.runtime_ms else ""

@@ -339,7 +339,9 @@ def test_without_a_critical_path_kernels_have_their_next_step_by_time(
     text = rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok().stdout
     step = "See with a thread trace which instruction is waited for"
     first = " ".join(text.split("\n\n")[0].split())
-    assert first.startswith("1. vecCopy: 100.0% of kernel time. What a faster one brings the run is unknown: only ")
+    assert first.startswith(
+        "1. vecCopy: 100.0% of kernel time. What a faster one brings the run is unknown: only "
+    )
     assert "Why: latency bound, medium confidence: dependency_wait_fraction 69.5%" in first
     assert f"Next: {step}" in first
     rpl_cli("report", tmp_path / "out", "--format", "html", "-o", tmp_path / "page.html").assert_ok()

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, one_unit, percent, work_name
-from rpl_analysis.text.fit import fit_table, wrap_lines
+from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.text.safety import printable, readable
+from rpl_core.text.table import wrap_lines
 from rpl_report.device_names import device_names
 from rpl_report.documents import report_documents
 from rpl_report.sections import claims_of, text_sections
