@@ -13,6 +13,7 @@ import attrs
 from rpl_analysis.options import NAMES
 from rpl_compare.comparison.model import CompareRule, Outcome, Statistic
 from rpl_core.cli.command_options import option_values
+from rpl_core.cli.output import emphasised, terminal_width
 from rpl_core.errors import NoVerdictError, UsageError
 from rpl_core.values import frozen
 
@@ -164,9 +165,8 @@ def history(session: Session, base: Path | None, folder: Path, settings: Compare
         steps = [step for item in (*document.application, *document.kernels) for step in item.steps]
         session.output.line(f"{100 * max((step.change for step in steps), default=0.0):+.2f}")
     else:
-        session.output.raw(
-            to_json(document) if settings.as_json else history_text(document, settings.of_plugins[NAMES])
-        )
+        text = history_text(document, settings.of_plugins[NAMES], terminal_width())
+        session.output.raw(to_json(document) if settings.as_json else emphasised(text))
     return _exit_code(session, document.diagnostics, Outcome(document.outcome), settings)
 
 
@@ -195,9 +195,8 @@ def _answer(
             raise NoVerdictError(f"no change can be estimated: {'; '.join(document.gate.reasons)}")
         session.output.line(f"{100 * worst:+.2f}")
     else:
-        session.output.raw(
-            to_json(document) if settings.as_json else compare_text(document, settings.of_plugins[NAMES])
-        )
+        text = compare_text(document, settings.of_plugins[NAMES], terminal_width())
+        session.output.raw(to_json(document) if settings.as_json else emphasised(text))
     return _exit_code(session, document.diagnostics, comparison.gate.outcome, settings)
 
 
