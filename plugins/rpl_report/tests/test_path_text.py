@@ -62,6 +62,20 @@ def test_unknown_order_of_streams_gives_a_bracket(program) -> None:
     assert "1.000x to 1.500x as fast (no API calls recorded: which of the 2 streams waited" in text
 
 
+def test_gains_rest_on_the_order_in_which_several_threads_submit(program) -> None:
+    """A thread that comes back earlier may submit before another: which one would is in no recording."""
+    for i in range(4):
+        program.launch("K", 100 * i, 100 * i + 50, stream=1, at_us=100 * i - 5, thread=i % 2)
+    assert "  gains hold while the 2 host threads submit in the same order" in _text(program).splitlines()
+
+
+def test_without_calls_nobody_knows_how_many_threads_submitted(program) -> None:
+    for stream in (1, 2):
+        program.launch("K", 100 * stream, 100 * stream + 50, stream=stream)
+    said = "  gains hold while the host submits in the same order, whatever its threads"
+    assert said in _text(program, with_calls=False).splitlines()
+
+
 def test_copies_are_named_where_they_dominate(program) -> None:
     program.copy("MEMORY_COPY_HOST_TO_DEVICE", 0, 75, stream=1)
     program.launch("gemm", 75, 100, stream=1)

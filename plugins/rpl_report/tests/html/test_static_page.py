@@ -71,9 +71,31 @@ def test_kernels_and_their_figures_are_in_the_markup(demo_run, demo_report, pars
     for row, kernel in zip(rows, sorted(profile["kernels"], key=lambda k: -k["runtime_ms"]), strict=True):
         assert row.text.startswith(source_name(kernel["name"]))
         cells = [cell.attributes["data-key"] for cell in row.find_all("td")]
-        assert float(cells[0] or 0) == kernel["runtime_ms"]
+        assert float(cells[0] or 0) == pytest.approx(1e6 * kernel["runtime_ms"])
         assert float(cells[2] or 0) == kernel["criticality_weight"]
         assert cells[4] == kernel["bottleneck"]
+
+
+def test_a_table_has_one_unit_of_time_which_its_header_tells(demo_run, demo_report, parsed):
+    kernels = json.loads((demo_run / "profile.json").read_text())["kernels"]
+    table = parsed(demo_report).by_id("kernel-table")
+    heads = [head.text for head in table.find_all("thead")[0].find_all("th")]
+    (time,) = (head for head in heads if head.startswith("Time, "))
+    unit_ns = {"ms": 1e6, "µs": 1e3, "ns": 1}[time.removeprefix("Time, ")]
+    of_name = {source_name(kernel["name"]): kernel for kernel in kernels}
+    for row in table.find_all("tbody")[0].find_all("tr"):
+        kernel = of_name[row.find_all("th")[0].text]
+        cells = dict(zip(heads[1:], (cell.text for cell in row.find_all("td")), strict=True))
+        for head, ns in ((time, 1e6 * kernel["runtime_ms"]), ("Median", kernel["median_ns"])):
+            (cell,) = (text for title, text in cells.items() if title.startswith(head))
+            assert float(cell.replace("\u202f", "")) * unit_ns == pytest.approx(ns, rel=6e-4)
+    assert not _mixed_units(parsed(demo_report))
+
+
+def _mixed_units(root) -> list[set[str]]:
+    """Units of time in the cells of the tables that have several."""
+    units = [set(re.findall(r"(?<=\d )(?:ns|µs|us|ms|s)\b", body.text)) for body in root.find_all("tbody")]
+    return [found for found in units if len(found) > 1]
 
 
 def test_breakdown_parts_have_the_widths_of_their_times(demo_run, demo_report, parsed):
@@ -197,6 +219,7 @@ def test_real_recordings_make_a_well_formed_page(recording, rpl_shared_data, rpl
     rpl_cli("report", tmp_path / "out", *words).assert_ok()
     root = parsed(target)
     assert bool(root.by_id("timeline").find_all("svg")) == (dag["status"] == "available")
+    assert not _mixed_units(root)
     assert target.stat().st_size < 5_000_000
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_analysis.contracts.graph import DominantWorkPart
 from rpl_analysis.critical_path.path import trace_path
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
     from rpl_core.model.trace import Trace
 
@@ -95,6 +97,7 @@ def execution_graph(
         submission_disagreements=dependencies.submission_disagreements,
         unresolved=dependencies.unresolved,
         gaps_attributed=dependencies.program.calls is not None,
+        host_threads=_host_threads(dependencies.program),
     )
     if not with_columns:
         # With millions of nodes every column counts: what found the edges is not needed to solve them.
@@ -110,6 +113,16 @@ def execution_graph(
     loads = [machine_load(trace, domain, host) for domain, host in zip(solved, hosts, strict=True)]
     order = LaneOrder(known=graph.order_known, certain=others[longest].certain_only_ns is None)
     return _summed_up(trace, graph, solved, solved[longest], links, loads, order)
+
+
+def _host_threads(program: HostProgram) -> int | None:
+    """Threads that submitted the work of a process, the most of any: several may submit in another order."""
+    known = program.submissions.call >= 0
+    if program.calls is None or not bool(known.any()):
+        return None
+    process = program.nodes.process[known].astype(np.int64)
+    pairs = distinct_values(process * program.calls.threads + program.submissions.thread[known])
+    return int(np.bincount(pairs // program.calls.threads).max())
 
 
 def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBoundsPart) -> dict[str, Any]:

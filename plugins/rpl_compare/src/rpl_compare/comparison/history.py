@@ -19,8 +19,6 @@ from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Outcome, Sa
 from rpl_compare.comparison.samples import APPLICATION_KINDS, samples_of
 from rpl_compare.comparison.side import Side, load_side, make_side, range_of_sides, run_directories
 from rpl_compare.contract import HistoryDocument, HistoryEntry, HistoryItem, StepPart
-from rpl_compare.statistics.robust import median
-from rpl_compare.statistics.steps import FEWEST_ENTRIES, Level, entry_noise, find_levels
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
 from rpl_core.documents.drafts import diagnostic_docs
@@ -28,6 +26,8 @@ from rpl_core.errors import MissingError
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import median
+from rpl_measure.series import FEWEST_ENTRIES, Level, entry_noise, find_levels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

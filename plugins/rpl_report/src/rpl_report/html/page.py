@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
+from rpl_analysis.text.figures import one_unit
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.values import frozen
 from rpl_report.documents import report_documents
@@ -85,8 +86,9 @@ def page_of(request: RenderRequest) -> Page:
         assign_colours(ranked),
     )
     asked = _section_request(request, names)
-    sections = tuple(html_sections(request.sections, asked))
-    verdict = verdict_of(documents, names.work, claims_of(request.sections, asked))
+    with one_unit(*documents.longest_ns()):  # as in the text report
+        sections = tuple(html_sections(request.sections, asked))
+        verdict = verdict_of(documents, names.work, claims_of(request.sections, asked))
     without_work = not profile.kernels and bool(sections)
     return Page(
         assets=load_assets(),

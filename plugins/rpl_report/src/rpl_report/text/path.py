@@ -48,7 +48,7 @@ def path_section(
         return f"critical path  unknown: {printable(dag.reason or '')}"
     named = _Names(dag, shown)
     table = _what_if(dag, named, width)
-    lines = (_length(dag, named), _bounds(dag), _spent(dag), table)
+    lines = (_length(dag, named), _bounds(dag), _host(dag), _spent(dag), table)
     return "\n".join(line for line in lines if line)
 
 
@@ -97,6 +97,15 @@ def _bounds(dag: DagDocument) -> str:
         f"  path between {duration_ns(bounds.certain_only_ns)} (certain dependencies only) "
         f"and {duration_ns(most)} ({last})"
     )
+
+
+def _host(dag: DagDocument) -> str:
+    """What gains rest on where more than one thread submits, or may: nothing recorded tells their order."""
+    if (dag.host_threads or 0) > 1:
+        return f"  gains hold while the {dag.host_threads} host threads submit in the same order"
+    if not dag.order_known and dag.host_threads is None:
+        return "  gains hold while the host submits in the same order, whatever its threads"
+    return ""
 
 
 def _spent(dag: DagDocument) -> str:
