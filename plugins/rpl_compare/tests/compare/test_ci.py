@@ -37,7 +37,7 @@ def test_a_regression_annotates_summarises_and_fails(sides, rpl_cli, tmp_path, m
     assert "%3A%3Aerror title=a%2Cb%3A%3Ac" in title
     assert "\x1b" not in title + message
 
-    document = ET.fromstring(files["perf.xml"].read_text())  # noqa: S314 - written just now
+    document = ET.fromstring(files["perf.xml"].read_text())
     suite = document[0]
     assert (suite.get("failures"), suite.get("errors")) == (document.get("failures"), "0")
     failed = [case for case in suite.iter("testcase") if case.find("failure") is not None]
@@ -54,7 +54,7 @@ def test_a_regression_annotates_summarises_and_fails(sides, rpl_cli, tmp_path, m
     assert rows
     assert all(row.count(" | ") == 4 and "<u>" not in row and "`" not in row for row in rows)
 
-    drawn = ET.fromstring(files["badge.svg"].read_text())  # noqa: S314
+    drawn = ET.fromstring(files["badge.svg"].read_text())
     assert "slower +" in drawn.get("aria-label")
     assert "synthetic" in drawn.get("aria-label")
     rpl_cli("compare", *sides, "--badge", files["badge.json"]).assert_exit(1)
@@ -68,7 +68,7 @@ def test_doubt_is_no_success(make_runs, steady, rpl_cli, tmp_path):
     words = ("--annotate", "github", "--junit", tmp_path / "perf.xml", "--badge", tmp_path / "badge.json")
     shown = rpl_cli("compare", base, new, *words).assert_exit(75)
     assert "::warning title=rpl compare::can't tell (limit 3 %25)" in shown.stderr
-    suite = ET.parse(tmp_path / "perf.xml").getroot()[0]  # noqa: S314
+    suite = ET.parse(tmp_path / "perf.xml").getroot()[0]
     assert int(suite.get("errors")) >= 1
     assert suite.get("failures") == "0"
     assert json.loads((tmp_path / "badge.json").read_text())["color"] == "yellow"
@@ -79,7 +79,7 @@ def test_a_pass_is_a_notice_and_every_case_passes(make_runs, steady, rpl_cli, tm
     words = ("--annotate", "github", "--junit", tmp_path / "perf.xml")
     shown = rpl_cli("compare", base, new, *words).assert_ok()
     assert "::notice title=rpl compare::no slower (limit 3 %25)" in shown.stderr
-    suite = ET.parse(tmp_path / "perf.xml").getroot()[0]  # noqa: S314
+    suite = ET.parse(tmp_path / "perf.xml").getroot()[0]
     assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
     assert len(suite.findall("testcase")) == int(suite.get("tests")) >= 2
 
