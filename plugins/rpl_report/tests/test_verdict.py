@@ -107,9 +107,8 @@ def test_ranks_say_which_collective_who_waits_and_who_comes_last(rpl_cli, tmp_pa
                 f"KERNEL_DISPATCH,Agent {rank + 1},1,1,1,{number},1,ncclDevKernel_AllReduce_Sum_f32_RING_LL"
             )
             rows.append(f"{place},{number},{start},{max(b[number - 1] for b in begins.values()) + 500}")
-            rows.append(
-                f"KERNEL_DISPATCH,Agent {rank + 1},1,1,1,{number + 9},2,work,{number + 9},{start - 900},{start}"
-            )
+            own = f"KERNEL_DISPATCH,Agent {rank + 1},1,1,1,{number + 9},2,work,{number + 9}"
+            rows.append(f"{own},{start - 900},{start}")
         (tmp_path / f"{rank + 1}_kernel_trace.csv").write_text("\n".join(rows) + "\n")
     files = sorted(tmp_path.glob("*_kernel_trace.csv"))
     text = rpl_cli("analyze", "--ranks", *files, "-o", tmp_path / "run").assert_ok().stdout

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+import textwrap
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 pytestmark = pytest.mark.usefixtures("synthetic_counts")
 
+ROOT = Path(__file__).parents[4]
 HOSTILE = 'k]]><u>|`[x](y)`::error title=a,b::c%0A</failure>"\x1b[31m\u202e\nnext'
 
 
@@ -130,3 +136,60 @@ def test_a_history_has_a_plot_with_a_point_per_entry_and_its_step(make_runs, ste
     assert len([1 for tag, attrs in parsed.tags if attrs.get("class") == "slower"]) == steps >= 1
     assert not any(tag in ("u", "script") for tag, attrs in parsed.tags)
     assert "::error title=rpl compare --history::slower" in shown.stderr
+
+
+def _commands(name: str) -> str:
+    """The shell of the step ``name`` of the example."""
+    text = (ROOT / "examples/ci/performance.yml").read_text()
+    step = text.split(f"      - name: {name}\n")[1].split("\n      - ")[0]
+    return textwrap.dedent(step.partition("        run: |\n")[2])
+
+
+def test_the_commands_of_the_example_workflow_run(rpl_standin_rocprofv3, tmp_path, monkeypatch):
+    """With a stand-in for the profiler: the new version is slower, so the step fails and says why."""
+    for side, time in (("old", 151_000), ("new", 165_000)):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "app").write_text(f"#!/bin/sh\n# {time}\n")
+        (tmp_path / side / "app").chmod(0o755)
+    (tmp_path / "scenario.py").write_text(SCENARIO)
+    summary = tmp_path / "summary.md"
+    environment = {
+        **os.environ,
+        "RPL_STANDIN_SCENARIO": str(tmp_path / "scenario.py"),
+        "RPL_STANDIN_STATE": str(tmp_path / "state"),
+        "RPL_ALLOW_SYNTHETIC_GATES": "1",
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+
+    def run(step):
+        commands = _commands(step).replace(
+            "--fail-above 3%", "--fail-above 3% --pairs 12"
+        )  # fewer: it is a test
+        words = ["bash", "-e", "-c", commands]
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    done = run("Compare")
+    assert done.returncode == 1, done.stderr
+    assert "::error title=rpl compare::slower" in done.stderr
+    assert summary.read_text().startswith("### rpl compare: slower")
+    suite = ET.parse(tmp_path / "performance.xml").getroot()[0]
+    assert int(suite.get("failures")) >= 1
+    for name in ("comparison.html", "performance.svg"):
+        assert (tmp_path / name).stat().st_size
+    done = run("Look for hot lines")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "hot-lines.sarif").read_text())["runs"][0]["results"] == []
+
+
+SCENARIO = """
+import sys
+from rpl_testkit.synthetic_recording.application_model import (
+    Application, KernelModel, Launch, Repeat, SyncStream,
+)
+old = any("old/app" in word for word in sys.argv)
+shape = {"grid": (65536, 1, 1), "workgroup": (256, 1, 1)}
+GEMM = KernelModel(name="gemm", symbol="gemm", nominal_ns=151_000 if old else 165_000, **shape)
+APPLICATION = Application(name="app", kernels=(GEMM,), streams=1, 
+    steps=(Repeat(5, (Launch("gemm", 1),)), SyncStream(1)))
+"""
