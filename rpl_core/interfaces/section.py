@@ -35,11 +35,21 @@ Block: TypeAlias = "Paragraph | Table"
 
 
 @frozen
+class Place:
+    """A line of source that a claim points at; ``file`` as the compiler recorded it."""
+
+    file: str
+    line: int
+    text: str
+
+
+@frozen
 class Claim:
     """What a section adds to the verdict at the beginning of a report, in sentences.
 
     With ``kernel`` (a recorded name) ``text`` is why that kernel takes its time, and ``step`` and ``command``
     replace what is advised without the section; ``head`` heads the claim where the kernel has no entry.
+    ``places`` are for editors and code scanning (``rpl report --format sarif``).
     """
 
     head: str
@@ -47,6 +57,7 @@ class Claim:
     step: str
     command: str = ""
     kernel: str | None = None
+    places: tuple[Place, ...] = ()
 
 
 @frozen

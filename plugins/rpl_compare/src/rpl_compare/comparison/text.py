@@ -89,14 +89,17 @@ def _table(document: CompareDocument, names: dict[str, str], width: int | None) 
 
 def _narrow_table(rows: Sequence[Sequence[str]], width: int) -> str:
     """The verdicts, then in a table of its own what there is no room for beside them."""
-    droppable = ("detectable", "noise", "interval", "BASE", "NEW")
-    text, lost = fit_table(_COLUMNS, rows, width, right=_RIGHT, droppable=droppable)
-    if not lost:
-        return text
-    kept = [_COLUMNS.index(title) for title in ("", *lost)]
-    further = [[row[i] for i in kept] for row in rows]
-    more, _ = fit_table([_COLUMNS[i] for i in kept], further, width, right=lost)
-    return f"{text}\n\n{more}"
+    empty = [i for i in range(1, len(_COLUMNS)) if all(row[i] == "-" for row in rows)]
+    told = [i for i in range(len(_COLUMNS)) if i not in empty]
+    columns, rows = [_COLUMNS[i] for i in told], [[row[i] for i in told] for row in rows]
+    droppable = [title for title in ("detectable", "noise", "interval", "BASE", "NEW") if title in columns]
+    text, lost = fit_table(columns, rows, width, right=_RIGHT, droppable=droppable)
+    if lost:
+        kept = [columns.index(title) for title in ("", *lost)]
+        further = [[row[i] for i in kept] for row in rows]
+        text += "\n\n" + fit_table(["", *lost], further, width, right=lost)[0]
+    folded = ", ".join(_COLUMNS[i] for i in empty)
+    return f"{text}\n(no {folded}: unknown for every row)" if folded else text
 
 
 def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
