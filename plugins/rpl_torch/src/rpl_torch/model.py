@@ -44,8 +44,6 @@ class Operators:
     inputs: Int32Column  # index into TorchProcess.inputs
     thread_id: Int64Column
     external_id: Int64Column  # by which launches name it
-    sequence: Int64Column  # of autograd: forward and backward share it; -1
-    forward_thread: Int64Column  # of a backward operator, in autograd's own numbers; -1
     is_range: NDArray[np.bool_]  # of record_function, not an operator
     begin_ns: Int64Column
     end_ns: Int64Column

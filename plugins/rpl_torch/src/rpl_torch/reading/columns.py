@@ -26,7 +26,23 @@ WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 #: Calls of the runtime and the driver.
 RUNTIME = ("cuda_runtime", "cuda_driver", "hip_runtime")
 #: Operators whose work depends on the values of scalars: strides, groups, whether a mask is causal.
-_NEED_SCALARS = ("conv", "attention", "mha", "pool", "embedding", "sum", "mean", "softmax", "norm")
+_NEED_SCALARS = (
+    "conv",
+    "attention",
+    "mha",
+    "pool",
+    "embedding",
+    "sum",
+    "mean",
+    "prod",
+    "all",
+    "any",
+    "amax",
+    "amin",
+    "arg",
+    "norm",
+    "scaled",
+)
 #: Known, and nothing that is analysed: projections of ranges to the GPU, allocations, flows of launches
 #: (correlation ids say the same), marks.
 _PASSED_OVER = frozenset(
@@ -91,12 +107,10 @@ class EventColumns:
             **{"size_bytes": np.int64, "shared_bytes": np.int64},
             **times,
         )
-        self.runtime = Table(
-            name=np.int32, thread=np.int64, correlation=np.int64, external=np.int64, **times
-        )
+        self.runtime = Table(name=np.int32, thread=np.int64, correlation=np.int64, external=np.int64, **times)
         self.operators = Table(
             **{"name": np.int32, "inputs": np.int32, "thread": np.int64, "external": np.int64},
-            **{"sequence": np.int64, "forward_thread": np.int64, "is_range": np.bool_},
+            is_range=np.bool_,
             **times,
         )
         self.frames = Table(name=np.int32, thread=np.int64, **times)
@@ -140,11 +154,11 @@ class EventColumns:
         args = _args(events)
         self.operators.add(
             name=[number[event.name] for event in events],
-            inputs=[of_inputs(e.name, a) if a.dims or a.types else 0 for e, a in zip(events, args, strict=True)],
+            inputs=[
+                of_inputs(e.name, a) if a.dims or a.types else 0 for e, a in zip(events, args, strict=True)
+            ],
             thread=[event.tid for event in events],
             external=_known(a.external for a in args),
-            sequence=_known(a.sequence for a in args),
-            forward_thread=_known(a.forward_thread for a in args),
             is_range=[category == "user_annotation"] * len(events),
             **self._times(events),
         )

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Device", "Distributed", "Event", "EventFile", "Header", "unreadable"]
 
-#: What is decoded at once. Its records take some three times as much (chosen: less makes more pieces).
-_WINDOW_BYTES = 4 << 20
+#: What is decoded at once: it stays in the caches of a CPU (chosen by benchmarks/read_torch.py).
+_WINDOW_BYTES = 1 << 18
 #: Of one event and of what stands around the events; real ones have 100 kB at most.
 _LARGEST_VALUE = 64 << 20
 #: No plain file is longer; a longer one would take hours.
@@ -44,10 +44,6 @@ class Args(msgspec.Struct, gc=False):
     correlation: int | None = None
     device: int | None = None
     stream: int | None = None
-    python_id: int | None = msgspec.field(name="Python id", default=None)
-    python_parent: int | None = msgspec.field(name="Python parent id", default=None)
-    sequence: int | None = msgspec.field(name="Sequence number", default=None)
-    forward_thread: int | None = msgspec.field(name="Fwd thread id", default=None)
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
     types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw(b""))
     concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw(b""))

@@ -186,7 +186,9 @@ class _File:
         device = self._alike()
         if device is None or not self.is_hip or device.major is None or device.minor is None:
             return ""
-        return f"gfx{device.major}{device.minor:x}" if 0 < device.major < 100 and 0 <= device.minor < 16 else ""
+        return (
+            f"gfx{device.major}{device.minor:x}" if 0 < device.major < 100 and 0 <= device.minor < 16 else ""
+        )
 
     def _dispatches(self, chosen: NDArray[np.bool_]) -> tuple[tuple[Kernel, ...], DispatchRows]:
         name = self.work["name"][chosen]
@@ -212,7 +214,9 @@ class _File:
         shapes = np.array([_sizes(*shape) for shape in self.columns.shapes.numbers] or [[-1] * 6], np.int64)
         sizes = shapes[self.work["shape"][chosen]]
         workgroup, grid = sizes[:, :3], sizes[:, 3:]
-        launcher = taken(self.function, positions(self.work["correlation"][chosen], self.runtime["correlation"]))
+        launcher = taken(
+            self.function, positions(self.work["correlation"][chosen], self.runtime["correlation"])
+        )
         items = [i for i, name in enumerate(self.functions) if name in _TAKES_WORK_ITEMS]
         in_items = (positions(launcher, items) >= 0)[:, None]
         in_range = (grid >= 0) & (grid <= _LARGEST_AXIS) & (workgroup >= 0) & (workgroup <= 0xFFFF)
@@ -269,7 +273,7 @@ class _File:
     def _operators(self) -> Operators:
         table = self._nested(self.columns.operators.taken(), "operator", "operators")
         return Operators(
-            **{name: table[name] for name in ("name", "inputs", "sequence", "forward_thread", "is_range")},
+            **{name: table[name] for name in ("name", "inputs", "is_range")},
             **{name: table[name] for name in ("begin_ns", "end_ns")},
             thread_id=table["thread"],
             external_id=table["external"],
