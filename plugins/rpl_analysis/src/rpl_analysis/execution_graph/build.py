@@ -56,11 +56,12 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
     from rpl_core.model.trace import Trace
 
-__all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path"]
+__all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path", "process_lengths"]
 
 #: Symbols for which the graph is solved again; the rest of the list can gain less (chosen).
 RESOLVED_SYMBOLS = 15
@@ -271,6 +272,20 @@ class PathLengths:
     critical_path_ns: int | None
     makespan_ns: int | None
     sync_info: SyncInfo | None
+
+
+def process_lengths(trace: Trace, nodes: WorkNodes) -> dict[int, int]:
+    """The longest exec-only path of each process with work, by its index: ``processes`` of ``dag.json``."""
+    lengths: dict[int, int] = {}
+    for domain in machine_domains(trace, nodes, find_dependencies(trace, nodes)):
+        own = distinct_values(domain.work.process).tolist()
+        graph = graph_of(domain, domain.trusted_edges())
+        if len(own) == 1:
+            lengths[own[0]] = path_length(graph, weigh(graph, "exec_only"))
+        else:
+            paths = solve_domain(domain).process_path_ns
+            lengths |= {number: int(paths[number]) for number in own}
+    return lengths
 
 
 def measure_path(trace: Trace, *, include_copies: bool) -> PathLengths:
