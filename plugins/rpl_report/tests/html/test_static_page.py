@@ -283,7 +283,7 @@ def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parse
     facts = [fact.text for fact in page.find_all("span")[:2]]
     assert facts[0] == "command: '/opt/app <b>' --size 'two words\\x1b[31m'"
     assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']} on synthetic-node"
-    shown = rpl_cli("report", run).assert_ok().stdout.splitlines()
+    shown = rpl_cli("report", run).assert_ok().stdout.split("\n\n")[1].splitlines()
     assert shown[0] == f"command     {facts[0].partition(': ')[2]}"
     assert (
         shown[1]
@@ -361,7 +361,12 @@ def test_without_a_critical_path_kernels_have_their_next_step_by_time(
     folder = rpl_shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
     text = rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok().stdout
     step = "See with a thread trace which instruction is waited for"
-    assert step in text.split("By kernel time:\n1. vecCopy (latency_bound): 100.0%")[1]
+    first = " ".join(text.split("\n\n")[0].split())
+    assert first.startswith(
+        "1. vecCopy: 100.0% of kernel time. What a faster one brings the run is unknown: only "
+    )
+    assert "Why: latency bound, medium confidence: dependency_wait_fraction 69.5%" in first
+    assert f"Next: {step}" in first
     rpl_cli("report", tmp_path / "out", "--format", "html", "-o", tmp_path / "page.html").assert_ok()
     (found,) = parsed(tmp_path / "page.html").find_all("ol", cls="findings")
     assert step in found.text
