@@ -120,6 +120,7 @@ def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
 
 def _lines(device: DeviceModel) -> Iterable[str]:
     """As people read it: facts, reasons for unknown ones, ceilings, what can be counted."""
+    from rpl_core.cli.output import terminal_width
     from rpl_core.text.table import format_table
 
     facts = [("device", f"{device.name}: {device.product}")]
@@ -141,7 +142,7 @@ def _lines(device: DeviceModel) -> Iterable[str]:
     yield ""
     if ceilings:
         rows = [(what, rate, origin.value, source) for what, rate, origin, source in ceilings]
-        yield format_table(("CEILING", "RATE", "ORIGIN", "SOURCE"), rows)
+        yield format_table(("CEILING", "RATE", "ORIGIN", "SOURCE"), rows, width=terminal_width())
     else:
         yield "no ceilings: no source at hand states a rate"
     yield ""
@@ -149,7 +150,7 @@ def _lines(device: DeviceModel) -> Iterable[str]:
         (quantity.name, quantity.unit, _exactness(quantity, device))
         for quantity in device.counter_map.quantities
     ]
-    yield format_table(("COUNTED", "UNIT", "AT BEST"), counted)
+    yield format_table(("COUNTED", "UNIT", "AT BEST"), counted, width=terminal_width())
     yield from (f"not counted: {what}" for what in _not_counted(device))
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rpl_core.config.values import at_most, one_of
+from rpl_core.config.values import at_most, flag, one_of
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.options import CommandOption, SettingKind
+from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 from rpl_core.text.table import counted
 
-__all__ = ["KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP"]
+__all__ = ["ALL", "KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP"]
 
 _COMMANDS = ("profile", "analyze", "report")
 #: Kernels listed where nobody says how many; the documents hold all.
-SHOWN_KERNELS = 20
+SHOWN_KERNELS = 5
 SORT_KEYS = ("time", "calls", "median", "criticality", "occupancy", "bandwidth", "intensity", "name")
 _LONGEST_PATTERN = 1000
 
@@ -37,11 +37,19 @@ TOP: CommandOption[int] = CommandOption(
     commands=_COMMANDS,
     parse=at_most(1_000_000),
     default=SHOWN_KERNELS,
-    help=f"Kernels in the table, default {SHOWN_KERNELS}.",
+    help=f"Kernels in the table, default {SHOWN_KERNELS}; see --all.",
     meaning="kernels in the table of the text report",
     metavar="N",
     setting=True,
     kind=SettingKind.VALUE,
+)
+ALL: CommandOption[bool] = CommandOption(
+    name="all",
+    commands=_COMMANDS,
+    parse=flag,
+    default=False,
+    help="All kernels in the table.",
+    form=OptionForm.FLAG,
 )
 SORT: CommandOption[str] = CommandOption(
     name="sort",
@@ -62,4 +70,4 @@ KERNEL: CommandOption[str | None] = CommandOption(
     help="Only kernels whose name holds this regular expression.",
     metavar="REGEX",
 )
-REPORT_OPTIONS: tuple[CommandOption[Any], ...] = (TOP, SORT, KERNEL)
+REPORT_OPTIONS: tuple[CommandOption[Any], ...] = (TOP, ALL, SORT, KERNEL)

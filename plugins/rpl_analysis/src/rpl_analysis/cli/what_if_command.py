@@ -142,8 +142,8 @@ def _show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) ->
     columns = ("what if", "faster by", "application", "gain", "speed-up")
     output.table(columns, rows, right=columns[1:])
     output.line()
-    output.line("Modelled: durations do not depend on what runs beside them; launches, host time and")
-    output.line("waits stay as recorded.")
+    output.line("Modelled: durations do not depend on what runs beside them; launches, host time,")
+    output.line("waits and the order in which the host submits stay as recorded.")
     if any(one.application_gain_at_most_ns is not None for one in (*asked, document.together)):
         output.line("Ranges: which stream waited for which is not (all) recorded.")
 

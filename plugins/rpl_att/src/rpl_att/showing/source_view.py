@@ -30,8 +30,8 @@ def source_lines(chosen: Chosen) -> tuple[AttSourceLine, ...]:
     return hot
 
 
-def source_text(chosen: Chosen) -> str:
-    """The lines as a table."""
+def source_text(chosen: Chosen, width: int | None = None) -> str:
+    """The lines as a table, of at most ``width`` characters."""
     folder = TraceFolder.at(chosen.folder)
     try:
         names = source_names(folder)
@@ -44,7 +44,7 @@ def source_text(chosen: Chosen) -> str:
         if path not in texts:
             texts[path] = read_source(folder, names, path)
         rows.append((*_figures(line), shorten(line.source, 60), _line_text(texts[path], number)))
-    return format_table(_COLUMNS, rows, right=_COLUMNS[:-2])
+    return format_table(_COLUMNS, rows, right=_COLUMNS[:-2], width=width)
 
 
 def _place(source: str) -> tuple[str, int | None]:

@@ -16,9 +16,9 @@ import numpy as np
 
 from rpl_autotune.interfaces.strategy import random_draws
 from rpl_autotune.regression.model import TimeModel, training_of
-from rpl_compare.statistics.signed_rank import signed_rank_test
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.rank_tests import signed_rank_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,11 +14,11 @@ from rpl_compare.comparison.model import CompareRule, Judged, Kind, Method, Samp
 from rpl_compare.comparison.naming import item_name, kernel_names
 from rpl_compare.comparison.samples import samples_of
 from rpl_compare.comparison.side import copies_everywhere, make_side
-from rpl_compare.statistics.noise import WARN_CV, NoiseLevel, noise_level
 from rpl_core.errors import MissingError, NoVerdictError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.side import Loaded, Side

@@ -85,7 +85,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
     """Labels need times: what a recording without them holds instead."""
     from rpl_core.errors import MissingError
     from rpl_core.text.safety import readable
-    from rpl_report.advice_section import UNTIMED_COMMAND
+    from rpl_report.verdict import TRACED_COMMAND
 
     traced = [
         str(part["kernel"]) for part in getattr(profile, "untimed_thread_traces", ()) if part.get("kernel")
@@ -93,7 +93,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
     if traced:
         return MissingError(
             f"{directory} holds thread traces alone, of {readable(traced[0], 80)}: labels need kernel times",
-            next_step=f"see `rpl report {directory}` for the trace; {UNTIMED_COMMAND} records both",
+            next_step=f"see `rpl report {directory}` for the trace; {TRACED_COMMAND} records both",
         )
     return MissingError(f"the analysis in {directory} holds no kernel")
 
