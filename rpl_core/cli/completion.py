@@ -1,7 +1,7 @@
 """``rpl completion``: completion of commands, options and values in bash, zsh and fish.
 
-Click makes the scripts and completes commands and options; values (devices, kernels of the latest run, keys of
-``--sort``) come from whoever declares the option. What goes wrong while a shell asks completes nothing.
+Click makes the scripts and completes commands and options; values (devices, kernels of the latest run, keys
+of ``--sort``) come from whoever declares the option. What goes wrong while a shell asks completes nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ __all__ = ["completing", "completion", "device_names", "values_of"]
 
 _VARIABLE = "_RPL_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
-
-Complete = "Callable[[click.Context, click.Parameter, str], list[CompletionItem]]"
 
 
 @click.command("completion")
@@ -71,7 +69,7 @@ def device_names(context: click.Context) -> Iterable[str]:
 
 
 def values_of(option: CommandOption[Any]) -> Any:
-    """For an option that a plugin declares: its ``values``, asked with the run that the command would read."""
+    """For an option that a plugin declares: its ``values``, of the run that the command would read."""
 
     def names(context: click.Context) -> Iterable[str]:
         given = context.params.get("run") or context.params.get("directory")

@@ -187,7 +187,7 @@ def emphasised(text: str) -> str:
 
 @contextmanager
 def shown_while_long(title: str, paths: Iterable[Path], *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal's stderr how much of ``paths`` is read, how long the rest takes, then that it goes on.
+    """Show on a terminal's stderr how much of ``paths`` is read, how long the rest takes, and what follows.
 
     Nothing is shown for small inputs, and nothing where stderr is no terminal. The share is that of bytes
     which this process has read since; where the system does not count them, only the time passes.
