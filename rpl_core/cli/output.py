@@ -187,23 +187,62 @@ def emphasised(text: str) -> str:
 
 @contextmanager
 def shown_while_long(title: str, paths: Iterable[Path], *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal's stderr that ``title`` goes on, how much there is to read and since when.
+    """Show on a terminal's stderr how much of ``paths`` is read, how long the rest takes, and what follows.
 
-    Nothing is shown for small inputs, and nothing where stderr is no terminal.
+    Nothing is shown for small inputs, and nothing where stderr is no terminal. The share is that of bytes
+    which this process has read since; where the system does not count them, only the time passes.
     """
     if quiet or not sys.stderr.isatty() or (size := _bytes_of(paths)) < _LARGE_BYTES:
         yield
         return
+    from threading import Event, Thread
+
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn()),
+        *(TextColumn("left"), TimeRemainingColumn(), TextColumn("gone"), TimeElapsedColumn()),
+    )
+    done, before = Event(), _bytes_read()
     with Progress(
         *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
     ) as shown:
-        shown.add_task(f"{title}: {size / (1 << 20):,.0f} MiB", total=None)
-        yield
+        task = shown.add_task(f"{title}: read {size / (1 << 20):,.0f} MiB", total=size)
+
+        def watch() -> None:
+            while not done.wait(0.2):
+                now = _bytes_read()
+                read = now - before if now is not None and before is not None else 0
+                if read < size:
+                    shown.update(task, completed=read)
+                else:  # what follows knows no share
+                    shown.update(task, total=None, description=f"{title}: all read, analysed now")
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _bytes_read() -> int | None:
+    """Bytes that system calls of this process have read (proc_pid_io(5)); ``None`` where nobody counts."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("rchar:")).partition(":")[2])
+    return None
 
 
 def _bytes_of(paths: Iterable[Path]) -> int:
