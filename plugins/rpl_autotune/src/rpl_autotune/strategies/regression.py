@@ -121,9 +121,11 @@ class _RegressionSearch(Search):
         return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
 
     def _owes_a_draw(self, history: Sequence[Evaluated], busy: set[int]) -> bool:
-        """Whether draws are behind their turns. One that failed says nothing of times, and is made up for:
-        where most configurations fail, up to once for each."""
+        """Whether it is a draw's turn. One that failed says nothing of times, and is made up for: where most
+        configurations fail, once for each turn."""
         due = _draws_due(len(busy))
+        if due > _draws_due(len(busy) - 1):
+            return True
         drawn = list(takewhile(busy.__contains__, self._order.tolist()))
         failed = {item.index for item in history if item.runtime_ms is None}
         return len(drawn) < due + min(due, sum(index in failed for index in drawn))
