@@ -232,7 +232,7 @@ class EventColumns:
         self.latest_us = max(self.latest_us, latest)
         if latest >= EXACT_US:
             if latest >= 9e15:
-                raise ValueError(f"ts: {latest:.0f} us are more than 280 years")
+                raise ValueError(f"ts: a time of {latest:.0f} us lies more than 280 years away")
             self.rounded |= bool((begin % 1.0).any())
         begin_ns = np.rint(begin * _NS).astype(np.int64)
         return {"begin_ns": begin_ns, "end_ns": begin_ns + np.rint(length * _NS).astype(np.int64)}
