@@ -23,7 +23,7 @@ def emu() -> None:
 
     \b
     rpl emu run -- ./app
-    rpl emu launch kernel.hsaco --grid 256 --block 64 --arg zeros:1024,out=result.bin
+    rpl emu launch kernel.hsaco --grid 256 --block 64 --arg zeros:1024,out=r.bin
     """
 
 

@@ -14,4 +14,5 @@ ROCPROF: CommandOption[bool] = CommandOption(
     default=True,
     help="--no-rocprof times the whole process only.",
     form=OptionForm.SWITCH,
+    group="What is recorded",
 )

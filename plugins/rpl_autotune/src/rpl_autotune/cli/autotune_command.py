@@ -153,9 +153,10 @@ def _write_report(session: Session, request: TuningRequest, document: AutotuneDo
 
 def _print(session: Session, document: AutotuneDocument, *, as_json: bool) -> None:
     from rpl_autotune.report.text import document_text
+    from rpl_core.cli.output import terminal_width
     from rpl_core.documents.bundle import to_json
 
-    session.output.raw(to_json(document) if as_json else document_text(document))
+    session.output.raw(to_json(document) if as_json else document_text(document, terminal_width()))
 
 
 def _nothing_runs(document: AutotuneDocument) -> ApplicationError | UsageError:

@@ -10,9 +10,9 @@ import math
 from typing import TYPE_CHECKING
 
 from rpl_autotune.contracts.autotune import BestPart, ComparisonPart, FinalPart, MeasuredPart
-from rpl_compare.statistics.robust import median, pseudo_median
-from rpl_compare.statistics.signed_rank import signed_rank_interval
 from rpl_core.values import frozen
+from rpl_measure.estimates import median, pseudo_median
+from rpl_measure.rank_tests import signed_rank_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,11 +13,11 @@ from rpl_autotune.contracts.autotune import DevicePart, EvaluationPart
 from rpl_autotune.evaluation.digests import command_digest
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_autotune.interfaces.strategy import Evaluated, Proposed, StrategyRequest
-from rpl_compare.statistics.robust import median
 from rpl_core.errors import ApplicationError, BadDataError, PluginError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
+from rpl_measure.estimates import median
 
 if TYPE_CHECKING:
     from rpl_autotune.contracts.autotune import EndName, PhaseName
