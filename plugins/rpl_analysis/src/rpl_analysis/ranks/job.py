@@ -128,8 +128,9 @@ class JobSummary:
         total = np.array([int((part[1] - part[0]).sum()) for part in parts], np.int64)
         reason = _why_unpaired(calls)
         nothing = np.zeros((len(rows), 0), np.int64)
-        columns = [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
-        begin, end, exposed, work, host = columns
+        begin, end, exposed, work, host = (
+            [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
+        )
         return Match(
             collective, np.array(rows, np.int64), calls, total, begin, end, exposed, work, host, reason
         )
