@@ -42,7 +42,7 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
     family = [model for model in models if model.architecture.lower() == wanted]
     if family:
         return family[0] if len(family) == 1 else common_model(family[0].architecture, family)
-    known = sorted({m.architecture for m in models}) + sorted(m.name for m in models)
+    known = dict.fromkeys((*sorted({m.architecture for m in models}), *sorted(m.name for m in models)))
     if package := provider_of("devices", wanted):
         told = f"device {name!r} comes from {package}, which is not installed or not loaded"
         raise MissingError(told, next_step=f"pip install {package}")

@@ -131,7 +131,10 @@ class Collector(ABC):
         return None
 
     def announcement(self, options: Options) -> str | None:
-        """What ``--dry-run`` says of the passes that will follow, or ``None``."""
+        """What is said before anything runs, and by ``--dry-run``: passes to come, their risks; or ``None``.
+
+        Raises ``UsageError`` for options that contradict each other.
+        """
         _ = options
         return None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.text.figures import between, duration_ns, marked, percent, unit_of
+from rpl_analysis.text.figures import between, duration_ns, percent, with_unit
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
@@ -280,10 +280,7 @@ def _confirmation(each: ConfirmationPart) -> str:
     counters = f" ({', '.join(each.counters)})" if each.counters else ""
     if each.value is None:
         return f"{each.quantity}, not recorded{counters}"
-    if each.unit == "fraction":
-        return f"{each.quantity} {percent(each.value)}"
-    figure = marked(each.value, each.exactness, each.upper)
-    return f"{each.quantity} {figure} {unit_of(each.value, each.unit)}".rstrip()
+    return f"{each.quantity} {with_unit(each.value, each.unit, each.exactness, each.upper)}"
 
 
 def _best_gain(
@@ -372,7 +369,7 @@ def _said(label: KernelAnalysis | None) -> str:
         return ""
     rule = next((rule for rule in label.evidence if rule.label == label.bottleneck), None)
     figures = [
-        f"{c.quantity} {percent(c.value) if abs(c.value) <= 1 else marked(c.value, c.exactness, c.upper)}"
+        f"{c.quantity} {with_unit(c.value, 'fraction' if abs(c.value) <= 1 else None, c.exactness, c.upper)}"
         for c in (rule.conditions if rule else ())
         if c.value is not None
     ]

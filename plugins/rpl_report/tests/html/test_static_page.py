@@ -371,3 +371,18 @@ def test_without_a_critical_path_kernels_have_their_next_step_by_time(
     (found,) = parsed(tmp_path / "page.html").find_all("ol", cls="findings")
     assert step in found.text
     assert "rpl profile --deep-analysis" in found.text
+
+
+def test_a_device_whose_name_is_its_architecture_is_called_by_its_product(demo_run, rpl_cli, tmp_path):
+    """As the emulated one is; an architecture of several products has no product to name."""
+    run = shutil.copytree(demo_run, tmp_path / "run")
+    profile = json.loads((run / "profile.json").read_text())
+    for product, called in (
+        ("A PRODUCT (emulated)", "A PRODUCT (emulated)"),
+        ("one of a, b", "a gfx942 GPU"),
+    ):
+        profile["gpu"] |= {"product": product, "architecture": "gfx942"}
+        profile["provenance"]["device"] = "gfx942"
+        (run / "profile.json").write_text(json.dumps(profile))
+        rpl_cli("report", run, "--format", "html", "-o", tmp_path / "page.html").assert_ok()
+        assert f"on {called} - rpl report</title>" in (tmp_path / "page.html").read_text()

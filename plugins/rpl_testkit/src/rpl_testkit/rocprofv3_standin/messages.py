@@ -67,6 +67,16 @@ class Log:
             f"Found: [{', '.join(found)}]. Missing: [{missing}]",
         )
 
+    def sampling_not_offered(self) -> int:
+        """Say that no GPU offers the asked method, unit and interval; returns the exit code."""
+        text = "Given PC sampling configuration is not supported on any of the agents"
+        self._line(2, "tool.cpp:1621", text)
+        return 1
+
+    def sampling_not_configured(self) -> None:
+        """Say why an interval that is no power of two ends the process."""
+        self._line(3, "tool.cpp:1612", "configure PC sampling failed with error code 7: Invalid argument")
+
     def over_capacity(self) -> None:
         """Say why an over-capacity counter set ends the process."""
         self._line(

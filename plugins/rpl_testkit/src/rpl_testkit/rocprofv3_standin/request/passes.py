@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.values import frozen
 from rpl_testkit.rocprofv3_standin.request.arguments import expand_aggregates, split_counters
 from rpl_testkit.rocprofv3_standin.request.input_file import merge_options, read_input_file
+from rpl_testkit.rocprofv3_standin.request.pc_sampling import pc_sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+    from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling
 
 __all__ = ["Pass", "plan_passes"]
 
@@ -31,6 +33,7 @@ class Pass:
     formats: tuple[str, ...]
     directory: str
     name: str | None
+    pc_sampling: PcSampling | None = None
 
     @property
     def thread_trace(self) -> bool:
@@ -40,7 +43,7 @@ class Pass:
 def plan_passes(
     options: dict[str, Any], release: EmulatedRocm, environment: Mapping[str, str]
 ) -> tuple[Pass, ...]:
-    """Return the passes in order. InputFileError and RuntimeError for input files, as in reality."""
+    """The passes in order. InputFileError, RuntimeError and PcSamplingError as in reality."""
     if "input" in options:
         jobs = read_input_file(Path(options["input"]))
         return tuple(
@@ -85,4 +88,5 @@ def _make_pass(
         formats=tuple(dict.fromkeys([*inherited, *([chosen] if isinstance(chosen, str) else chosen)])),
         directory=str(Path(base) / sub_directory) if sub_directory else base,
         name=options.get("output_file"),
+        pc_sampling=pc_sampling_of(options, environment),
     )
