@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_core.errors import RplError
 from rpl_core.text.safety import encodable, harmless_json, printable, shorten
 from rpl_core.text.table import format_table, wrap_lines
 
@@ -183,6 +184,40 @@ def emphasised(text: str) -> str:
     for pattern, styled in _EMPHASIS:
         text = pattern.sub(styled.replace(r"\x1b", "\x1b"), text)
     return text
+
+
+@contextmanager
+def shown_while_running(title: str, tell: Callable[[], str], *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal's stderr that a program goes on: since when, and what ``tell`` says of it by then.
+
+    For work of which nobody knows how much there is; ``tell`` is asked twice a second and must be cheap.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from threading import Event, Thread
+
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    done = Event()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as shown:
+        task = shown.add_task(title, total=None)
+
+        def watch() -> None:
+            while not done.wait(0.5):
+                with suppress(OSError, RplError):  # what is being written may be gone
+                    shown.update(task, description=printable(f"{title}: {tell()}"))
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
 
 
 @contextmanager

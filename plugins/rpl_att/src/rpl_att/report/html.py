@@ -305,14 +305,9 @@ def _instruction_rows(part: AttPart) -> Iterable[HotRow]:
     """The step stands on the hottest lines: further down it is what was said already."""
     told: set[str] = set()
     for row, _, step in hottest(part, _SHOWN_ROWS):
-        figures = (
-            q.share(row.share),
-            q.count(row.latency),
-            q.count(row.stall),
-            q.count(row.idle),
-            q.count(row.hits),
-        )
-        cells = (str(row.line), *figures, readable(row.isa, 90), readable(row.source or "", 90))
+        figures = q.count(row.latency), q.count(row.stall), q.count(row.idle), q.count(row.hits)
+        where = readable(row.source or "", 90)
+        cells = (str(row.line), q.share(row.share), readable(row.isa, 90), *figures, where)
         yield HotRow(cells, _heat(row, part.hot_instructions), "" if step in told else step)
         told.add(step)
 
