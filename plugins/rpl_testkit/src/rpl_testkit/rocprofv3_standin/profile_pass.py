@@ -58,7 +58,7 @@ def profile_pass(one: Pass, session: Session) -> int:
         log.sampling_not_configured()
         die_by(signal.SIGABRT)
     counters = _usable_counters(one.counters, failures.get("unavailable", ""), log)
-    if overfull_blocks(counters):
+    if any(overfull_blocks(group) for group in one.groups or (counters,)):
         # The real tool notices inside the first dispatch and aborts the application with itself.
         log.over_capacity()
         die_by(signal.SIGABRT)
@@ -144,6 +144,10 @@ def _write(
         for contents in record_processes(one, counters, scenario, run.pid, session.application, seed):
             pid = contents.process.pid
             keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
+            if len(one.groups) > 1:
+                from rpl_testkit.rocprofv3_standin.application.counter_groups import in_groups
+
+                contents = in_groups(contents, one, failures, log)
             samples = _samples(contents, one, scenario, seed)
             write_outputs(contents, one, keys, session.release, log, failures, samples)
             if one.thread_trace:
