@@ -564,6 +564,7 @@ void set_sizes(Job& job) {
 LaunchResult run_all(Job& job) {
   std::optional<CacheModel> caches;
   if (job.limits.model_caches && !job.log) job.caches = &caches.emplace();
+  *job.lanes.round_halves = job.limits.round_halves;
   const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
   const LaunchSizes& sizes = job.sizes;
