@@ -173,7 +173,7 @@ def rpl_renderers(config: Mapping[str, Any]) -> tuple[Renderer, ...] | None:
 def rpl_executors(config: Mapping[str, Any]) -> tuple[Executor, ...] | None:
     """Offer places where tasks run: ranks of a job are read there, configurations measured.
 
-    Called by ``rpl analyze`` with many ranks and by ``rpl autotune``.
+    Called by ``rpl ranks`` and ``rpl autotune``; ``--executor NAME`` picks one.
 
     :return: executors with unique names.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_core.errors import RplError
 from rpl_core.text.safety import encodable, harmless_json, printable, shorten
 from rpl_core.text.table import format_table, wrap_lines
 
@@ -186,24 +187,97 @@ def emphasised(text: str) -> str:
 
 
 @contextmanager
-def shown_while_long(title: str, paths: Iterable[Path], *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal's stderr that ``title`` goes on, how much there is to read and since when.
+def shown_while_running(title: str, tell: Callable[[], str], *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal's stderr that a program goes on: since when, and what ``tell`` says of it by then.
 
-    Nothing is shown for small inputs, and nothing where stderr is no terminal.
+    For work of which nobody knows how much there is; ``tell`` is asked twice a second and must be cheap.
     """
-    if quiet or not sys.stderr.isatty() or (size := _bytes_of(paths)) < _LARGE_BYTES:
+    if quiet or not sys.stderr.isatty():
         yield
         return
+    from threading import Event, Thread
+
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    done = Event()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as shown:
+        task = shown.add_task(title, total=None)
+
+        def watch() -> None:
+            while not done.wait(0.5):
+                with suppress(OSError, RplError):  # what is being written may be gone
+                    shown.update(task, description=printable(f"{title}: {tell()}"))
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+@contextmanager
+def shown_while_long(title: str, paths: Iterable[Path], *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal's stderr how much of ``paths`` is read, how long the rest takes, and what follows.
+
+    Nothing is shown for small inputs, and nothing where stderr is no terminal. The share is that of bytes
+    which this process has read since; where the system does not count them, only the time passes.
+    """
+    if quiet or not sys.stderr.isatty() or (size := _bytes_of(paths)) < _LARGE_BYTES:
+        yield
+        return
+    from threading import Event, Thread
+
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn()),
+        *(TextColumn("left"), TimeRemainingColumn(), TextColumn("gone"), TimeElapsedColumn()),
+    )
+    done, before = Event(), _bytes_read()
     with Progress(
         *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
     ) as shown:
-        shown.add_task(f"{title}: {size / (1 << 20):,.0f} MiB", total=None)
-        yield
+        task = shown.add_task(f"{title}: read {size / (1 << 20):,.0f} MiB", total=size)
+
+        def watch() -> None:
+            while not done.wait(0.2):
+                now = _bytes_read()
+                read = now - before if now is not None and before is not None else 0
+                if read < size:
+                    shown.update(task, completed=read)
+                else:  # what follows knows no share
+                    shown.update(task, total=None, description=f"{title}: all read, analysed now")
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _bytes_read() -> int | None:
+    """Bytes that system calls of this process have read (proc_pid_io(5)); ``None`` where nobody counts."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("rchar:")).partition(":")[2])
+    return None
 
 
 def _bytes_of(paths: Iterable[Path]) -> int:

@@ -125,6 +125,8 @@ class _LocalWorkers(Workers):
     def _replaced(self, place: str, process: _Process, sent: _Sent | None) -> Answer | None:
         """A new process for a dead one, which does the task again unless that killed too many."""
         status = process.child.wait()
+        _close(process.child.stdin)
+        _close(process.child.stdout)
         self._start(place, process.environment)
         if sent is None:
             return None

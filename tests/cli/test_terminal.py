@@ -38,6 +38,13 @@ def _on_a_terminal(commands, *, columns=80, **variables):
     arguments = [sys.executable, "-c", _RUNNER, json.dumps(words), _BETWEEN]
     child = subprocess.Popen(arguments, stdin=follower, stdout=follower, stderr=follower, env=environment)
     os.close(follower)
+    shown = _everything(leader).split(f"{_BETWEEN}\n")[1:]
+    assert child.wait() == 0
+    return dict(zip(map(" ".join, words), shown, strict=True))
+
+
+def _everything(leader):
+    """What is written to a terminal until the last writer is gone."""
     parts = []
     while True:
         try:
@@ -48,9 +55,7 @@ def _on_a_terminal(commands, *, columns=80, **variables):
             break
         parts.append(part)
     os.close(leader)
-    assert child.wait() == 0
-    shown = b"".join(parts).decode().replace("\r\n", "\n").split(f"{_BETWEEN}\n")[1:]
-    return dict(zip(map(" ".join, words), shown, strict=True))
+    return b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def _too_wide(text, columns=80):
@@ -132,3 +137,44 @@ def test_rich_is_not_imported_without_a_progress_bar(run):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip().endswith("False")
+
+
+def test_bytes_that_are_read_are_counted(tmp_path):
+    """What the share of a long analysis is made of."""
+    from rpl_core.cli.output import _bytes_read
+
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 300_000)
+    before = _bytes_read()
+    if before is None:
+        pytest.skip("this system does not count the bytes that a process reads")
+    assert len(file.read_bytes()) == 300_000
+    assert _bytes_read() - before >= 300_000
+
+
+def test_a_long_analysis_shows_its_share_on_a_terminal(tmp_path):
+    """A script in place of rpl: the size that counts as large is what it would have to reach."""
+    (tmp_path / "file").write_bytes(b"x" * (3 << 20))
+    code = f"""
+import time
+from pathlib import Path
+from rpl_core.cli import output
+output._LARGE_BYTES = 1
+file = Path({str(tmp_path / "file")!r})
+with output.shown_while_long("analyze", [file]), file.open("rb", buffering=0) as stream:
+    stream.read(1 << 20)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 1:
+        time.sleep(0.05)
+"""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=follower, stdout=follower, stderr=follower, env=environment
+    )
+    os.close(follower)
+    shown = _everything(leader)
+    assert child.wait() == 0
+    assert "analyze: read 3 MiB" in shown
+    assert re.search(r"\b3[3-9]%", shown), shown[-500:]
+    assert "left" in shown

@@ -30,6 +30,8 @@ ALLOWED = {
     "rpl_gfx1100": {"rpl_core", "rpl_amdgpu"},
     "rpl_gfx1030": {"rpl_core", "rpl_amdgpu"},
     "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
+    "rpl_pcsampling": {"rpl_core", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
+    "rpl_torch": {"rpl_core", "rpl_analysis", "rpl_rocprofv3"},
     "rpl_native": set(),
     "rpl_vmreplay": {"rpl_core", "rpl_codeobject", "rpl_native", "rpl_optimize"},
     "rpl_emu": {

@@ -6,10 +6,12 @@ constexpr int kTile = 32, kRows = 8;
 __global__ void __launch_bounds__(256) transpose(const float* in, float* out, int side) {
     __shared__ float tile[kTile][kTile];
     const int left = blockIdx.x * kTile, top = blockIdx.y * kTile;
+#pragma unroll
     for (int row = 0; row < kTile; row += kRows) {
         tile[threadIdx.y + row][threadIdx.x] = in[(top + threadIdx.y + row) * side + left + threadIdx.x];
     }
     __syncthreads();
+#pragma unroll
     for (int row = 0; row < kTile; row += kRows) {
         out[(left + threadIdx.y + row) * side + top + threadIdx.x] = tile[threadIdx.x][threadIdx.y + row];
     }

@@ -93,10 +93,12 @@ def _named(name: str, known: Sequence[Contribution[DeviceModel]]) -> Sequence[Co
         return found
     from rpl_core.errors import MissingError
     from rpl_core.plugins.packages import missing_provider
+    from rpl_core.text.alike import did_you_mean
 
     package = missing_provider("devices", wanted)
+    names = [text for one in known for text in (one.value.name, one.value.architecture)]
     raise MissingError(
-        f"no installed plugin knows the device {name!r}",
+        f"no installed plugin knows the device {name!r}{did_you_mean(name, names)}",
         next_step=f"pip install {package}" if package else "`rpl devices` lists those that are known",
     )
 

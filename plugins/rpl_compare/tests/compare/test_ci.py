@@ -145,6 +145,7 @@ def _commands(name: str) -> str:
     return textwrap.dedent(step.partition("        run: |\n")[2])
 
 
+@pytest.mark.long
 def test_the_commands_of_the_example_workflow_run(rpl_standin_rocprofv3, tmp_path, monkeypatch):
     """With a stand-in for the profiler: the new version is slower, so the step fails and says why."""
     for side, time in (("old", 151_000), ("new", 165_000)):
@@ -190,6 +191,6 @@ from rpl_testkit.synthetic_recording.application_model import (
 old = any("old/app" in word for word in sys.argv)
 shape = {"grid": (65536, 1, 1), "workgroup": (256, 1, 1)}
 GEMM = KernelModel(name="gemm", symbol="gemm", nominal_ns=151_000 if old else 165_000, **shape)
-APPLICATION = Application(name="app", kernels=(GEMM,), streams=1, 
+APPLICATION = Application(name="app", kernels=(GEMM,), streams=1,
     steps=(Repeat(5, (Launch("gemm", 1),)), SyncStream(1)))
 """

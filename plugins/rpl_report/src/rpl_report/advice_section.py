@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import marked, percent, unit_of
+from rpl_analysis.text.figures import with_unit
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rpl_analysis.contracts.analysis import ConfirmationPart, NextStepPart
+    from rpl_analysis.contracts.analysis import NextStepPart
 
 __all__ = ["AdviceSection"]
 
@@ -43,17 +43,8 @@ def _explained(number: int, step: NextStepPart) -> Iterator[Block]:
         if each.value is None:
             yield Paragraph(f"   would confirm it: {each.quantity}, not recorded{from_counters}")
         else:
-            yield Paragraph(f"   confirmed by: {_figure(each)}{from_counters}")
+            figure = with_unit(each.value, each.unit, each.exactness, each.upper)
+            yield Paragraph(f"   confirmed by: {each.quantity} {figure}{from_counters}")
     if step.command:
         yield Paragraph(f"   {_command(step)}")
     yield Paragraph(f"   source: {step.source}")
-
-
-def _figure(each: ConfirmationPart) -> str:
-    unit = unit_of(each.value or 0.0, each.unit)
-    shown = (
-        percent(each.value)
-        if unit == "fraction"
-        else f"{marked(each.value, each.exactness, each.upper)} {unit}".rstrip()
-    )
-    return f"{each.quantity} {shown}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.text.figures import between, duration_ns, marked, percent, unit_of
+from rpl_analysis.text.figures import between, duration_ns, percent, with_unit
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
@@ -119,7 +119,7 @@ def _entries(
     known = [gain for gain in (*best, _best_gain(dag, profile, analysis, called, "kernel")) if gain]
     subjects = {entry.subject for _, entry in known} | {_WAITING}
     further = (p for p in analysis.next_steps if _notable(p, dag) and not _told(p, subjects))
-    known += [(_most(p), _further(p, dag, profile, called)) for p in further][:_MORE_SUBJECTS]
+    known += [(_most(p), _further(p, dag, profile, analysis, called)) for p in further][:_MORE_SUBJECTS]
     gained = [entry for _, entry in sorted(known, key=lambda gain: -gain[0])]
     ranges = [_ranges(p, dag) for p in analysis.next_steps if p.share is None]
     # Right behind the first gain that is a range: idle time is none.
@@ -209,18 +209,26 @@ def _ranges(priority: PriorityPart, dag: DagDocument) -> Entry:
     )
 
 
-def _further(priority: PriorityPart, dag: DagDocument, profile: ProfileDocument, called: Naming) -> Entry:
+def _further(
+    priority: PriorityPart,
+    dag: DagDocument,
+    profile: ProfileDocument,
+    analysis: AnalysisDocument,
+    called: Naming,
+) -> Entry:
     """Another subject of the ranking."""
     of_kernel = priority.kind == "kernel"
     subject = called(priority.subject, "kernel") if of_kernel else readable(priority.subject, 80)
     most = priority.share if priority.share_at_most is None else priority.share_at_most
     less = between(duration_ns(priority.gain_ns), duration_ns(_most(priority)))
     part = between(percent(priority.share), percent(most))
-    label = f", {_words(priority.label)}" if priority.label not in (None, "unclassified") else ""
-    head = f"{subject}{_time_share(profile, priority.subject)}{label}."
+    label = next(
+        (entry for entry in analysis.kernels if of_kernel and entry.kernel == priority.subject), None
+    )
+    head = f"{subject}{_time_share(profile, priority.subject)}."
     head = head if of_kernel else head[:1].upper() + head[1:]
     cost = f"In half its time the run takes {_up_to(dag)}{less} less ({part})."
-    return Entry(head, cost, subject=priority.subject)
+    return Entry(head, cost, _said(label), subject=priority.subject)
 
 
 def _time_share(profile: ProfileDocument, name: str) -> str:
@@ -272,10 +280,7 @@ def _confirmation(each: ConfirmationPart) -> str:
     counters = f" ({', '.join(each.counters)})" if each.counters else ""
     if each.value is None:
         return f"{each.quantity}, not recorded{counters}"
-    if each.unit == "fraction":
-        return f"{each.quantity} {percent(each.value)}"
-    figure = marked(each.value, each.exactness, each.upper)
-    return f"{each.quantity} {figure} {unit_of(each.value, each.unit)}".rstrip()
+    return f"{each.quantity} {with_unit(each.value, each.unit, each.exactness, each.upper)}"
 
 
 def _best_gain(
@@ -364,7 +369,7 @@ def _said(label: KernelAnalysis | None) -> str:
         return ""
     rule = next((rule for rule in label.evidence if rule.label == label.bottleneck), None)
     figures = [
-        f"{c.quantity} {percent(c.value) if abs(c.value) <= 1 else marked(c.value, c.exactness, c.upper)}"
+        f"{c.quantity} {with_unit(c.value, 'fraction' if abs(c.value) <= 1 else None, c.exactness, c.upper)}"
         for c in (rule.conditions if rule else ())
         if c.value is not None
     ]

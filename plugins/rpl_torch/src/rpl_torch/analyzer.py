@@ -72,7 +72,8 @@ def _diagnostics(part: TorchPart) -> Iterator[Diagnostic]:
     if nobody is not None:
         yield Diagnostic(
             "torch.no_operator",
-            f"{counted(nobody.launches, 'kernel or copy has', 'kernels and copies have')} no operator in the trace",
+            counted(nobody.launches, "kernel or copy has", "kernels and copies have")
+            + " no operator in the trace",
             severity=Severity.INFO,
             cause="launched before the profiler began, by a graph, or outside of PyTorch",
             count=nobody.launches,

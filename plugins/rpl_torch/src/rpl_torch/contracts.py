@@ -1,4 +1,4 @@
-"""``sections.torch`` of ``profile.json``: what operators, modules, lines and shapes cost, and what they wait for.
+"""``sections.torch`` of ``profile.json``: what operators, modules, lines and shapes cost, and who waits.
 
 Times in ns, of the run that the execution graph shows. ``share`` is of the time of all kernels and copies,
 ``path_share`` of the critical path; both are null where they are not known. What is ``modelled`` comes from
@@ -26,7 +26,7 @@ class TorchTimePart:
 
 @record
 class TorchModulePart:
-    """One ``nn.Module``; ``time_ns`` is what it launched itself, ``inside_ns`` with the modules inside of it."""
+    """One ``nn.Module``; ``time_ns`` is what it launched itself, ``inside_ns`` with the modules in it."""
 
     name: str | None
     launches: int

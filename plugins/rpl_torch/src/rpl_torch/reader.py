@@ -1,4 +1,4 @@
-"""The reader of torch.profiler traces: recognises them by their first bytes, and ranks of one run as one set."""
+"""The reader of torch.profiler traces: knows them by their first bytes, and ranks of one run as one set."""
 
 from __future__ import annotations
 

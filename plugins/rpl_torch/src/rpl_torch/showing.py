@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -40,7 +41,7 @@ class TorchInProfile(DocumentSection):
         from rpl_analysis.contracts.record import contract_of
         from rpl_torch.contracts import TorchPart
 
-        return contract_of(TorchPart)  # type: ignore[return-value]  # with the same fields, and a model
+        return contract_of(TorchPart)
 
     def draft(self, context: DocumentContext) -> BaseModel | None:
         part = context.facts.get(TORCH_REPORT)
@@ -206,7 +207,8 @@ def _shapes(part: TorchPart) -> Iterator[Block]:
 
 def _tensors(dims: str) -> str:
     """The shapes without the places of arguments that are no tensors."""
-    return dims.strip("[]").replace(",[]", "").replace("],[", "] [").join("[]") if dims else ""
+    shapes = json.loads(dims) if dims else []
+    return " ".join(str(shape).replace(" ", "") for shape in shapes if shape)
 
 
 def _of_peak(shape: TorchShapePart) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from attrs import field
+
 from rpl_analysis.contracts.ranks import ImbalancedKernelPart
-from rpl_analysis.contracts.record import record
+from rpl_analysis.contracts.record import INSIDE, record
 
 
 @record
@@ -20,8 +22,8 @@ class MissingRankPart:
 class ClockPart:
     """``width_ns``: the offset of a machine's clock is known to so much, for the least known one.
 
-    Null with ``reason`` where nothing bounds some clock; 0 on one machine. ``assumed``: it rests on collectives
-    of which the name does not tell that no rank leaves before the last one came.
+    Null with ``reason`` where nothing bounds some clock; 0 on one machine. ``assumed``: it rests on
+    collectives of which the name does not tell that no rank leaves before the last one came.
     """
 
     machines: int
@@ -168,15 +170,15 @@ class PhaseSumPart:
 class PicturePart:
     """Ranks over time: ``rows`` of columns of ``column_ns`` from the job's begin, both parts 0 to 255.
 
-    A row stands for ``ranks_per_row`` ranks. ``computing`` and ``communicating`` are base64 of bytes.
+    A row stands for ``ranks_per_row`` ranks. ``computing`` and ``communicating`` are a byte for each.
     """
 
     column_ns: int
     columns: int
     rows: int
     ranks_per_row: int
-    computing: str
-    communicating: str
+    computing: bytes
+    communicating: bytes
 
 
 @record
@@ -202,4 +204,4 @@ class RankJob:
     what_if_reason: str | None
     phases: tuple[PhaseSumPart, ...]
     by_rank: tuple[JobRankPart, ...]
-    picture: PicturePart | None
+    picture: PicturePart | None = field(metadata=INSIDE)  # for the page

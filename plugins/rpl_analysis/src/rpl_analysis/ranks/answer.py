@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -279,7 +278,7 @@ def _imbalances(job: JobSummary) -> tuple[ImbalancedKernelPart, ...]:
     )
 
 
-def _scores(values: Int64Column) -> tuple[float, NDArray[np.float64]]:
+def _scores(values: Int64Column) -> tuple[float, NDArray[np.floating]]:
     """The median, and the modified z-score of each value; infinite where all others agree."""
     median = float(np.median(values))
     far = np.abs(values - median)
@@ -327,8 +326,9 @@ def _outliers(
     return tuple(sorted(found, key=lambda one: (one.median_ns - one.value_ns, one.what, one.name)))
 
 
-def _far(values: Int64Column, median: float, scores: NDArray[np.float64], job_ns: int) -> list[int]:
-    return np.flatnonzero((scores > _OUTLIER_SCORE) & (values - median > _OUTLIER_SHARE * job_ns)).tolist()
+def _far(values: Int64Column, median: float, scores: NDArray[np.floating], job_ns: int) -> list[int]:
+    far = (scores > _OUTLIER_SCORE) & (values - median > _OUTLIER_SHARE * job_ns)
+    return [int(i) for i in np.flatnonzero(far)]
 
 
 def _finite(score: float) -> float | None:
@@ -430,11 +430,11 @@ def _by_rank(
             wait_ns=at(times.wait_ns, i),
             wait_least_ns=at(times.least_ns, i),
             wait_most_ns=at(times.most_ns, i),
-            last=at(last and last.sure, i),
-            last_by_kernel=at(last and last.by_kernel, i),
-            last_by_host=at(last and last.by_host, i),
-            last_or_clock=at(last and last.maybe, i),
-            late_ns=at(last and last.late_ns, i),
+            last=at(last.sure if last else None, i),
+            last_by_kernel=at(last.by_kernel if last else None, i),
+            last_by_host=at(last.by_host if last else None, i),
+            last_or_clock=at(last.maybe if last else None, i),
+            late_ns=at(last.late_ns if last else None, i),
         )
         for i, rank in enumerate(job.ranks)
     )
@@ -464,5 +464,4 @@ def _picture(job: JobSummary, job_ns: int | None) -> PicturePart | None:
         np.add.at(sums[1, i // per_row], place, strip.communicating_ns)
     held = np.minimum(per_row, len(job.ranks) - np.arange(rows) * per_row)[:, None] << shift
     parts = np.minimum(sums * 255 // held, 255).astype(np.uint8)
-    text = [base64.b64encode(part.tobytes()).decode("ascii") for part in parts]
-    return PicturePart(1 << shift, columns, rows, per_row, *text)
+    return PicturePart(1 << shift, columns, rows, per_row, *(part.tobytes() for part in parts))

@@ -128,8 +128,12 @@ class JobSummary:
         total = np.array([int((part[1] - part[0]).sum()) for part in parts], np.int64)
         reason = _why_unpaired(calls)
         nothing = np.zeros((len(rows), 0), np.int64)
-        stacked = [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
-        return Match(collective, np.array(rows, np.int64), calls, total, *stacked, reason=reason)
+        begin, end, exposed, work, host = (
+            [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
+        )
+        return Match(
+            collective, np.array(rows, np.int64), calls, total, begin, end, exposed, work, host, reason
+        )
 
     @cached_property
     def clocks(self) -> Clocks:
@@ -215,7 +219,7 @@ def find_waits(match: Match, node: Int64Column, clocks: Clocks) -> Waits:
     several = np.unique(own).size > 1
     reason = match.reason or (clocks.reason if several else None)
     if reason is None and not several:
-        reason = compare_arrivals(match.begin_ns, match.end_ns).reason
+        reason = compare_arrivals(list(match.begin_ns), list(match.end_ns)).reason
     if reason is not None:
         return Waits(nothing, nothing, nothing, nothing, nothing, nothing.astype(np.bool_), reason)
     begin = match.begin_ns + clocks.middle_ns[own, None]

@@ -48,8 +48,8 @@ def _picture(picture: PicturePart | None) -> str:
         return "<p>No picture: the clocks of the ranks can't be compared.</p>\n"
     shape = (picture.rows, picture.columns, 1)
     computing, talking = (
-        np.frombuffer(base64.b64decode(text), np.uint8).reshape(shape) / 255
-        for text in (picture.computing, picture.communicating)
+        np.frombuffer(part, np.uint8).reshape(shape) / 255
+        for part in (picture.computing, picture.communicating)
     )
     white = 255 * (1 - np.minimum(computing + talking, 1))
     pixels = np.clip(computing * _BLUE + talking * _ORANGE + white, 0, 255).astype(np.uint8)

@@ -37,7 +37,7 @@ def _head(job: RankJob) -> Iterator[str]:
     if job.job_reason is not None:
         yield f"clocks     {job.job_reason}"
     elif job.clock.machines > 1 and job.clock.width_ns is not None:
-        width = duration_ns(job.clock.width_ns)
+        width = f"{job.clock.width_ns / 1000:,.3g} us"
         assumed = ", if each waits for all" if job.clock.assumed else ""
         yield f"clocks     known to {width} by the collectives{assumed}; nothing here rests on less"
     if job.shares is not None:

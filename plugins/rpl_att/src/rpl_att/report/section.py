@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, percent
 from rpl_att.analysis.next_step import hottest, waited_for
+from rpl_att.reading.snapshots import place_of
 from rpl_att.report import shown_kernel
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import printable, shorten
@@ -96,23 +97,13 @@ def _claim(part: AttPart, request: SectionRequest) -> Claim | None:
 def _source_places(part: AttPart, request: SectionRequest) -> Iterable[Place]:
     """The hottest lines of source, each with its share and the step for its hottest instruction."""
     for hot in part.hot_lines[:_SHOWN_SOURCES]:
-        file, line = _file_and_line(hot.source)
-        if line is None:
+        file, line = place_of(hot.source)
+        if not line:
             continue
         rows = hottest(part, len(part.hot_instructions))
         step = next((step for row, _, step in rows if step and (row.source or "").startswith(hot.source)), "")
         share = f"{percent(hot.share)} of wave time" if hot.share is not None else f"{hot.latency:,} cycles"
         yield Place(file, line, f"{share} of {shown_kernel(part, request)}. {step}".rstrip())
-
-
-def _file_and_line(source: str) -> tuple[str, int | None]:
-    """ "path:line", also with a column behind."""
-    parts = source.rsplit(":", 2)
-    numbers = [part for part in parts[1:] if part.isdecimal() and len(part) < 10]
-    if not numbers or len(numbers) < len(parts) - 1:
-        parts = source.rsplit(":", 1)
-        numbers = [part for part in parts[1:] if part.isdecimal() and len(part) < 10]
-    return (parts[0], int(numbers[0])) if numbers and int(numbers[0]) > 0 else (source, None)
 
 
 def _reasons(part: AttPart) -> str:

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from rpl_analysis.text.figures import UNKNOWN, duration_ns, in_unit, marked, occupancy_share, percent
 from rpl_analysis.text.fit import fit_table
+from rpl_core.text.alike import did_you_mean
 from rpl_core.text.safety import printable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
@@ -106,7 +107,10 @@ def kernel_table(
         return ""
     chosen = chosen_kernels(profile.kernels, names, request.options)
     if not chosen:
-        return f"(no kernel's name holds {printable(request.options[KERNEL] or '')})"
+        wanted = request.options[KERNEL] or ""
+        return (
+            f"(no kernel's name holds {printable(wanted)}{printable(did_you_mean(wanted, names.values()))})"
+        )
     labels = {entry.kernel: entry for entry in analysis.kernels}
     shown = chosen if request.options[ALL] else chosen[: request.options[TOP]]
     every = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rpl_core.text.safety import printable
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["verdict_text"]
 
+_Part: TypeAlias = "tuple[int, str | None]"
+
 LINES, WIDTH = 10, 80
 _SHOWN = 3
 #: What goes first where ten lines do not hold everything: (number of the entry, part), ``None``: all of it.
-_GIVEN_UP: Sequence[tuple[int, str | None]] = (
+_GIVEN_UP: Sequence[_Part] = (
     (3, "why"),
     (2, "why"),
     (3, "step"),
@@ -39,18 +41,25 @@ def verdict_text(verdict: Verdict, width: int = WIDTH) -> str:
     What ten lines do not hold is left out by whole sentences, the last subject first: no sentence is cut.
     """
     width = min(width, WIDTH)
+    before, behind = _filled(verdict.caution, width), _filled(verdict.basis, width)
     shown = [(number, entry) for number, entry in enumerate(verdict.entries[:_SHOWN], 1)]
-    gone: set[tuple[int, str | None]] = set()
-    around = [*_filled(verdict.caution, width), *_filled(verdict.basis, width)]
-    for step in (None, *_GIVEN_UP):
-        gone |= {step} if step is not None else set()
-        lines = [line for number, entry in shown for line in _lines(number, entry, gone, width)]
-        if len(lines) + len(around) <= LINES:
+
+    def lines(gone: set[_Part]) -> list[str]:
+        told = [line for number, entry in shown for line in _lines(number, entry, gone, width)]
+        return [*before, *told, *behind]
+
+    gone: set[_Part] = set()
+    for part in _GIVEN_UP:
+        if len(lines(gone)) <= LINES:
             break
-    return "\n".join((*_filled(verdict.caution, width), *lines, *_filled(verdict.basis, width)))
+        gone.add(part)
+    for part in reversed(_GIVEN_UP):  # what was given up before a larger part was may fit again
+        if part in gone and len(lines(gone - {part})) <= LINES:
+            gone.remove(part)
+    return "\n".join(lines(gone))
 
 
-def _lines(number: int, entry: Entry, gone: set[tuple[int, str | None]], width: int) -> Iterator[str]:
+def _lines(number: int, entry: Entry, gone: set[_Part], width: int) -> Iterator[str]:
     if (number, None) in gone:
         return
     said = [entry.head, *(getattr(entry, part) for part in ("brings", "why") if (number, part) not in gone)]

@@ -26,9 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["BUS_FACTORS", "bus_factor", "collective_parts", "message_bytes"]
 
 _ELEMENT_BYTES = {
-    **{"Double": 8, "Long": 8, "UInt64": 8, "Float": 4, "Int": 4, "UInt32": 4, "Half": 2, "BFloat16": 2},
-    **{"Short": 2, "Byte": 1, "Char": 1, "Bool": 1, "Float8_e4m3fn": 1, "Float8_e5m2": 1},
-    **{"Float8_e4m3fnuz": 1, "Float8_e5m2fnuz": 1},
+    "Double": 8,
+    "Long": 8,
+    "UInt64": 8,
+    "Float": 4,
+    "Int": 4,
+    "UInt32": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Short": 2,
+    "Byte": 1,
+    "Char": 1,
+    "Bool": 1,
+    "Float8_e4m3fn": 1,
+    "Float8_e5m2": 1,
+    "Float8_e4m3fnuz": 1,
+    "Float8_e5m2fnuz": 1,
 }
 #: By operation, of n ranks (NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth").
 BUS_FACTORS: dict[str, Callable[[int], float]] = {

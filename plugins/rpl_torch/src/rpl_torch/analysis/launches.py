@@ -186,7 +186,8 @@ class _OfProcess:
         hit = (external >= 0) & (place < len(ids))
         hit &= (ids[named] == external) if len(ids) else False
         row = order[named] if len(ids) else np.full(len(external), _NONE)
-        around = self.operators.innermost(thread, time_ns) if len(ids) else np.full(len(external), _NONE)
+        inner = self.operators.innermost(thread, time_ns)
+        around = _taken(self.operators.nearest(~operators.is_range), inner)
         around[time_ns < 0] = _NONE
         return np.where(hit, row, around).astype(np.int64)
 

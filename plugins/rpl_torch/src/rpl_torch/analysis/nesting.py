@@ -1,4 +1,4 @@
-"""What was around a moment of a thread: operators inside of operators, Python functions inside of functions."""
+"""What was around a moment of a thread: operators inside of operators, functions inside of functions."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class Nesting:
     def innermost(self, thread: Int64Column, time_ns: Int64Column) -> Int64Column:
         """The row of the innermost interval around each moment, -1 where there is none."""
         found = np.full(len(time_ns), _NONE, np.int64)
+        if not len(self.parent):
+            return found
         place = np.searchsorted(self.threads, thread)
         for number in np.unique(place[place < len(self.threads)]).tolist():
             own = np.flatnonzero((place == number) & (thread == self.threads[number]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
@@ -349,7 +349,7 @@ class _Rates:
     reason: str | None = None
 
     @property
-    def bound(self) -> str | None:
+    def bound(self) -> Literal["compute", "memory"] | None:
         if self.compute_share is None and self.memory_share is None:
             return None
         return "compute" if (self.compute_share or 0.0) > (self.memory_share or 0.0) else "memory"

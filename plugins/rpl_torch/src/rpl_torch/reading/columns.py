@@ -64,7 +64,7 @@ class Table:
         """One piece. Raises ``ValueError`` for values that the column can't hold."""
         for name, values in columns.items():
             try:
-                part = np.array(values, self._kinds[name])
+                part: NDArray[Any] = np.array(values, self._kinds[name])
             except (OverflowError, TypeError, ValueError) as error:
                 raise ValueError(f"{name}: {error}") from None
             self._parts[name].append(part)
@@ -102,14 +102,24 @@ class EventColumns:
         self.inputs.numbers[Inputs()]  # number 0: nothing recorded
         times = {"begin_ns": np.int64, "end_ns": np.int64}
         self.work = Table(
-            **{"name": np.int32, "category": np.int8, "kind": np.int32, "shape": np.int32},
-            **{"device": np.int64, "stream": np.int64, "correlation": np.int64, "external": np.int64},
-            **{"size_bytes": np.int64, "shared_bytes": np.int64},
+            name=np.int32,
+            category=np.int8,
+            kind=np.int32,
+            shape=np.int32,
+            device=np.int64,
+            stream=np.int64,
+            correlation=np.int64,
+            external=np.int64,
+            size_bytes=np.int64,
+            shared_bytes=np.int64,
             **times,
         )
         self.runtime = Table(name=np.int32, thread=np.int64, correlation=np.int64, external=np.int64, **times)
         self.operators = Table(
-            **{"name": np.int32, "inputs": np.int32, "thread": np.int64, "external": np.int64},
+            name=np.int32,
+            inputs=np.int32,
+            thread=np.int64,
+            external=np.int64,
             is_range=np.bool_,
             **times,
         )
@@ -222,7 +232,7 @@ class EventColumns:
         self.latest_us = max(self.latest_us, latest)
         if latest >= EXACT_US:
             if latest >= 9e15:
-                raise ValueError(f"ts: {latest:.0f} us are more than 280 years")
+                raise ValueError(f"ts: a time of {latest:.0f} us lies more than 280 years away")
             self.rounded |= bool((begin % 1.0).any())
         begin_ns = np.rint(begin * _NS).astype(np.int64)
         return {"begin_ns": begin_ns, "end_ns": begin_ns + np.rint(length * _NS).astype(np.int64)}

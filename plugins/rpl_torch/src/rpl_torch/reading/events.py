@@ -33,7 +33,8 @@ _LARGEST_VALUE = 64 << 20
 #: No plain file is longer; a longer one would take hours.
 _LARGEST_FILE = 64 << 30
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+#: A text that the window cuts off goes to its end: what is in it is no structure.
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _SPACE = b" \t\r\n"
 
 
@@ -108,7 +109,7 @@ class Header(msgspec.Struct):
     roctracer: float | str | None = msgspec.field(name="roctracer_version", default=None)
     cupti: int | str | None = msgspec.field(name="cupti_version", default=None)
     origin: str | None = msgspec.field(name="rpl_origin", default=None)
-    events: msgspec.Raw | None = msgspec.field(name="traceEvents", default=None)
+    events: msgspec.Raw = msgspec.field(name="traceEvents", default=msgspec.Raw(b""))
 
 
 _events_of = msgspec.json.Decoder(list[Event]).decode
@@ -197,7 +198,7 @@ class EventFile:
             if len(self._window) > _LARGEST_VALUE:
                 raise ValueError(f"more than {_LARGEST_VALUE >> 20} MiB stand behind the events")
         header = _header_of(b"".join((head, b'"":0', self._window)))
-        if header.events is not None:
+        if header.events:
             raise ValueError("it holds traceEvents twice")
         return header
 

@@ -130,7 +130,7 @@ class _File:
         is_kernel = self.work["category"] == WORK.index("kernel")
         kernels, rows = self._dispatches(is_kernel)
         copies = self._copies(~is_kernel)
-        operators = self._operators()
+        operators, frames = self._operators(), self._frames()
         parts = TraceParts(
             source=source,
             processes=(Process(self.guid, self.pid, TORCH_NODE),),
@@ -145,7 +145,8 @@ class _File:
             ranges=self._ranges(operators),
         )
         trace = assembled(parts, lambda _: None, self.findings)
-        process = self._process(operators, rank, None if distributed is None else distributed.world_size)
+        world_size = None if distributed is None else distributed.world_size
+        process = self._process(operators, frames, rank, world_size)
         return attrs.evolve(
             trace,
             host_api=HIP_API if self.is_hip else CUDA_API,
@@ -310,8 +311,9 @@ class _File:
             found.append(HostRange(name, self.guid, self.pid, thread, begin, end))
         return tuple(found)
 
-    def _process(self, operators: Operators, rank: int | None, world_size: int | None) -> TorchProcess:
-        frames = self._frames()
+    def _process(
+        self, operators: Operators, frames: Frames, rank: int | None, world_size: int | None
+    ) -> TorchProcess:
         correlation, external = self._launches()
         inputs = tuple(self.columns.inputs.numbers)
         return TorchProcess(
