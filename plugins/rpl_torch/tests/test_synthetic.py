@@ -83,7 +83,7 @@ def test_clocks_that_can_not_be_one_are_told(tmp_path, read):
 
 
 def test_bus_factors_are_those_of_nccl_tests():
-    # NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+    # https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md.
     factors = {op: bus_factor(op, 8) for op in ("allreduce", "allgather", "reducescatter", "alltoall")}
     assert factors == {"allreduce": 1.75, "allgather": 0.875, "reducescatter": 0.875, "alltoall": 0.875}
     assert (bus_factor("broadcast", 8), bus_factor("reduce", 8), bus_factor("barrier", 8)) == (1.0, 1.0, None)

@@ -2,9 +2,9 @@
 
 The n-th operation of a group belongs together on all ranks, by the number that the trace gives or by the
 order of launches. No rank finishes before the last one has begun, so a rank waits from its own begin to the
-last begin, and data moves from then on. Sizes and bus bandwidth are those of NCCL's tests
-(NVIDIA/nccl-tests, doc/PERFORMANCE.md): bus bandwidth is size / time times a factor by which operations of
-any number of ranks compare with the hardware's.
+last begin, and data moves from then on. Sizes and bus bandwidth are those of NCCL's tests: size / time times
+a factor by which operations of any number of ranks compare with the hardware's
+(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ELEMENT_BYTES = {
     "Float8_e4m3fnuz": 1,
     "Float8_e5m2fnuz": 1,
 }
-#: By operation, of n ranks (NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth").
+#: By operation, of n ranks ("Bus bandwidth" of that page).
 BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "allreduce": lambda n: 2 * (n - 1) / n,
     "allgather": lambda n: (n - 1) / n,
