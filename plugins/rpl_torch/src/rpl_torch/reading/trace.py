@@ -102,8 +102,12 @@ class _File:
         return table
 
     def _functions(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-        used = distinct_values(self.runtime["name"])
+        used = self._by_name(self.runtime["name"])
         return tuple(self.names[i] for i in used.tolist()), positions(self.runtime["name"], used)
+
+    def _by_name(self, column: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The names that occur, in an order that does not depend on where the file was cut."""
+        return np.array(sorted(distinct_values(column).tolist(), key=self.names.__getitem__), np.int64)
 
     def _tell(self) -> None:
         passed = self.columns.passed_over
@@ -193,7 +197,7 @@ class _File:
 
     def _dispatches(self, chosen: NDArray[np.bool_]) -> tuple[tuple[Kernel, ...], DispatchRows]:
         name = self.work["name"][chosen]
-        used = distinct_values(name)
+        used = self._by_name(name)
         count = int(chosen.sum())
         rows = DispatchRows(
             process=np.zeros(count, np.int32),
