@@ -86,7 +86,7 @@ from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
 from rpl_autotune.interfaces.strategy import Strategy
 from rpl_codeobject.kernel_code import KERNEL_CODE
-from rpl_compare.statistics.holm import holm_adjusted
+from rpl_measure.rank_tests import holm_adjusted
 from rpl_core import hookimpl
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import KernelFigure
@@ -99,6 +99,7 @@ from rpl_gfx942.products import GFX942
 from rpl_gfx950.products import GFX950
 from rpl_llm_unroll.transformation import Unroll
 from rpl_optimize.transform.edits import apply_edits
+from rpl_pcsampling.facts import PC_SAMPLES
 from rpl_report.text.report import TextRenderer
 from rpl_rocprofv3.plugin import rpl_readers
 from rpl_testkit.contracts import assert_analyzer

@@ -39,7 +39,7 @@ SCOPE = (
     "plugins/rpl_codeobject/src/rpl_codeobject/occupancy.py",
     "plugins/rpl_codeobject/src/rpl_codeobject/reading",
     "plugins/rpl_compare/src/rpl_compare/comparison",
-    "plugins/rpl_compare/src/rpl_compare/statistics",
+    "plugins/rpl_measure/src/rpl_measure",
     "plugins/rpl_gfx942/src",
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers",
     "rpl_core/devices.py",

@@ -15,6 +15,8 @@ from rpl_testkit.rocprofv3_standin.profile_pass import Session, profile_pass
 from rpl_testkit.rocprofv3_standin.request.arguments import parse_command_line
 from rpl_testkit.rocprofv3_standin.request.input_file import InputFileError
 from rpl_testkit.rocprofv3_standin.request.passes import plan_passes
+from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSamplingError
+from rpl_testkit.rocprofv3_standin.request.replay import ReplayError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         release = emulated_rocm(environment)
         options, application = parse_command_line(arguments, release, environment)
         return _answer(options, application, release, environment)
-    except InputFileError as error:
+    except (InputFileError, PcSamplingError, ReplayError) as error:
         return messages.fatal_error(str(error))
     except (RuntimeError, ScenarioError, ValueError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

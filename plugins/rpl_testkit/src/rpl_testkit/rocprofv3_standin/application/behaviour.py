@@ -3,8 +3,9 @@
 `RPL_STANDIN_MISBEHAVE` or the scenario key `misbehaviour` holds `KIND[=VALUE][:WHEN]`, several separated
 by `;`. KIND: `hang`, `hang_hard` (ignores SIGTERM and SIGINT), `abort`, `no_output`, `truncated`, `empty`,
 `disk_full`, `slow=SECONDS`, `unavailable=COUNTER,...`, `exit=CODE`,
-and for thread traces `att_empty`, `att_data_lost`, `att_undecoded`. WHEN: `trace`, `counters` or `run=N`
-(needs `RPL_STANDIN_STATE`, runs count from 1).
+for thread traces `att_empty`, `att_data_lost`, `att_undecoded`, for PC sampling `pc_unsupported`, for kernel
+replay `replay_declined=REASON` (launches of the first kernel). WHEN: `trace`, `counters` or `run=N` (needs
+`RPL_STANDIN_STATE`, runs count from 1).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _KINDS: Final = (
     "att_empty",
     "att_data_lost",
     "att_undecoded",
+    "pc_unsupported",
+    "replay_declined",
 )
 
 

@@ -90,9 +90,6 @@ LATER_BOOLEAN_OPTIONS: Final = (("--kfd-trace",), ("--hip-graph-trace",))
 VALUE_OPTIONS: Final[tuple[tuple[tuple[str, ...], str | None], ...]] = (
     (("-i", "--input"), None),
     (("-E", "--extra-counters"), None),
-    (("--pc-sampling-unit",), None),
-    (("--pc-sampling-method",), None),
-    (("--pc-sampling-interval",), None),
     (("--summary-groups",), "+"),
     (("--summary-output-file",), None),
     (("-u", "--summary-units"), None),
