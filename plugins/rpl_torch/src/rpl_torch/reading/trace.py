@@ -27,7 +27,7 @@ from rpl_rocprofv3.readers.trace.copy_table import CopyRows
 from rpl_rocprofv3.readers.trace.dispatch_table import LATEST_NS, DispatchRows
 from rpl_rocprofv3.readers.trace.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
-from rpl_torch.model import TORCH, Flows, Frames, Inputs, Operators, TorchProcess
+from rpl_torch.model import TORCH, CollectiveCall, Flows, Frames, Inputs, Operators, TorchProcess
 from rpl_torch.reading.columns import WORK, EventColumns
 from rpl_torch.reading.events import EventFile, unreadable
 from rpl_torch.runtime_calls import CUDA_API, HIP_API, is_hip, meanings
@@ -102,8 +102,12 @@ class _File:
         return table
 
     def _functions(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-        used = distinct_values(self.runtime["name"])
+        used = self._by_name(self.runtime["name"])
         return tuple(self.names[i] for i in used.tolist()), positions(self.runtime["name"], used)
+
+    def _by_name(self, column: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The names that occur, in an order that does not depend on where the file was cut."""
+        return np.array(sorted(distinct_values(column).tolist(), key=self.names.__getitem__), np.int64)
 
     def _tell(self) -> None:
         passed = self.columns.passed_over
@@ -193,7 +197,7 @@ class _File:
 
     def _dispatches(self, chosen: NDArray[np.bool_]) -> tuple[tuple[Kernel, ...], DispatchRows]:
         name = self.work["name"][chosen]
-        used = distinct_values(name)
+        used = self._by_name(name)
         count = int(chosen.sum())
         rows = DispatchRows(
             process=np.zeros(count, np.int32),
@@ -328,11 +332,27 @@ class _File:
             flows=self._flows(),
             launch_correlation=correlation,
             launch_external=external,
-            collectives=tuple(self.columns.collectives),
+            collectives=self._collectives(),
             has_shapes=inputs != (Inputs(),),
             has_stacks=len(frames) > 0,
             has_modules=any(name.startswith(_MODULE) for name in self.names),
         )
+
+    def _collectives(self) -> tuple[CollectiveCall, ...]:
+        """What kernels say of themselves, and what the operators that launched the others say of them."""
+        found = self.columns.collectives
+        told, announced = {call.correlation_id for call in found}, self.columns.announced
+        if announced:
+            kernels = np.flatnonzero(self.work["category"] == WORK.index("kernel"))
+            rows = kernels[np.isin(self.work["external"][kernels], list(announced))]
+            found = found + [
+                attrs.evolve(announced[external], correlation_id=correlation)
+                for external, correlation in zip(
+                    self.work["external"][rows].tolist(), self.work["correlation"][rows].tolist(), strict=True
+                )
+                if correlation not in told
+            ]
+        return tuple(found)
 
     def _launches(self) -> tuple[Int64Column, Int64Column]:
         """The operator of each correlation id: the work says it, else its launching call."""
