@@ -44,9 +44,9 @@ from acceptance_reference import (
 from rpl_compare.comparison.evidence import unpaired_evidence
 from rpl_compare.comparison.judging import judge
 from rpl_compare.comparison.model import CompareRule, Method, Sample, Verdict
-from rpl_compare.statistics import mann_whitney, signed_rank
-from rpl_compare.statistics.sequential import LOOKS, AcceptRule, Decision, take_look
-from rpl_compare.statistics.steps import find_levels
+from rpl_measure import rank_tests
+from rpl_measure.sequential import LOOKS, AcceptRule, Decision, take_look
+from rpl_measure.series import find_levels
 
 SEED = 20_260_101
 CROSS_CHECKED = 60  # trials per cell that also go through the shipped rule
@@ -94,7 +94,7 @@ def mann_whitney_p(base: Array, new: Array) -> Array:
     runs = base.shape[1]
     u = (base[:, :, None] > new[:, None, :]).sum(axis=(1, 2))
     if runs <= 8:
-        return np.asarray(mann_whitney.upper_tail(runs, runs))[u]
+        return np.asarray(rank_tests.u_tail(runs, runs))[u]
     deviation = math.sqrt(runs * runs * (2 * runs + 1) / 12)
     return upper_normal((u - runs * runs / 2 - 0.5) / deviation)
 
@@ -112,7 +112,7 @@ def signed_rank_p(differences: Array, *, exact_up_to: int) -> Array:
     ranks = np.argsort(np.argsort(np.abs(differences), axis=1), axis=1) + 1
     rank_sum = (ranks * (differences > 0)).sum(axis=1)
     if pairs <= exact_up_to:
-        return np.asarray(signed_rank.upper_tail(pairs))[rank_sum]
+        return np.asarray(rank_tests.signed_rank_tail(pairs))[rank_sum]
     deviation = math.sqrt(pairs * (pairs + 1) * (2 * pairs + 1) / 24)
     return upper_normal((rank_sum - pairs * (pairs + 1) / 4 - 0.5) / deviation)
 
@@ -247,7 +247,7 @@ def _under_drift(cv: float, gain: float, answer: int) -> Simulation:
 
 
 def _require_same_decisions(ratios: Array) -> None:
-    accepted, used = accept_v1(ratios, exact_up_to=signed_rank.EXACT_PAIRS)
+    accepted, used = accept_v1(ratios, exact_up_to=rank_tests.EXACT_PAIRS)
     for row, vectorised in zip(ratios.tolist(), zip(accepted, used, strict=True), strict=True):
         if shipped_decision(row) != (bool(vectorised[0]), int(vectorised[1])):
             raise SystemExit(f"take_look disagrees with the simulation on {row}")

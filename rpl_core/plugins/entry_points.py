@@ -37,6 +37,7 @@ OWN_DISTRIBUTIONS = frozenset(
         "91373725f975b21e",
         "9a20d75c981464ce",
         "a649b84a8b623fdb",
+        "ad460d14a083438e",
         "bb807ee12a3ca8e7",
         "c0f54928fb6120da",
         "c138c61bab5bd022",

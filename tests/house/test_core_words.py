@@ -20,7 +20,7 @@ _TOOLS = (
 _OURS = re.compile("ROCm Perf Lab|rocm-perf(-lab)?")
 _WORD = re.compile(r"\w+", re.ASCII)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ABOVE = ("rpl_analysis", "rpl_report", "rpl_compare", "rpl_optimize", "rpl_autotune")
+_ABOVE = ("rpl_analysis", "rpl_report", "rpl_measure", "rpl_compare", "rpl_optimize", "rpl_autotune")
 
 #: Every distribution but the core.
 _PLUGINS = {*(path.name for path in (ROOT / "plugins").glob("rpl_*")), "rpl_native", "rocm_perf_lab"}

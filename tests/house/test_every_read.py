@@ -64,7 +64,7 @@ OPENINGS = {
     "plugins/rpl_autotune/src/rpl_autotune/cache/store.py:Cache._append": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/cli/autotune_command.py:_measured": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/evaluation/build.py:file_lock": OWN,
-    "plugins/rpl_autotune/src/rpl_autotune/executors/device_worker.py:main": OWN,
+    "rpl_core/executors/worker.py:main": OWN,
     "plugins/rpl_codeobject/src/rpl_codeobject/demangle.py:_work": SYSTEM,
     "plugins/rpl_codeobject/src/rpl_codeobject/reading/debug_reader.py:main": SYSTEM,
     "plugins/rpl_codeobject/src/rpl_codeobject/reading/recorded.py:_read": "MAX_RECORDED_BYTES",

@@ -86,7 +86,7 @@ from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
 from rpl_autotune.interfaces.strategy import Strategy
 from rpl_codeobject.kernel_code import KERNEL_CODE
-from rpl_compare.statistics.holm import holm_adjusted
+from rpl_measure.rank_tests import holm_adjusted
 from rpl_core import hookimpl
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import KernelFigure

@@ -75,8 +75,15 @@ def show(
     rpl att show ui_output_agent_1_dispatch_3 --source
     rpl att show rpl-runs/latest --top 20 --sort stall
     """
-    from rpl_att.showing.listing import listing_text, ordered_instructions, summary_lines, waits_of
+    from rpl_att.showing.listing import (
+        hot_text,
+        listing_text,
+        ordered_instructions,
+        summary_lines,
+        waits_of,
+    )
     from rpl_att.showing.source_view import source_lines, source_text
+    from rpl_core.cli.output import USUAL_WIDTH, terminal_width
     from rpl_core.errors import UsageError
 
     output = session_of(context).output
@@ -95,7 +102,10 @@ def show(
             document["waits"] = [wait.model_dump(mode="json") for wait in waits_of(chosen)]
         output.json(document)
         return
-    text = source_text(chosen) if source else listing_text(chosen, order, top)
+    width = terminal_width()
+    text = source_text(chosen, width) if source else listing_text(chosen, order, top, width)
+    if hot := hot_text(chosen, width or USUAL_WIDTH):
+        output.line(f"{hot}\n")
     for line in summary_lines(chosen):
         output.line(line)
     output.line()

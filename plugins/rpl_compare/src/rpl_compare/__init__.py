@@ -1,1 +1,1 @@
-"""Tell whether a version got slower, or that nobody can tell: comparison, statistics, history."""
+"""Tell whether a version got slower, or that nobody can tell: comparison, gate, history."""

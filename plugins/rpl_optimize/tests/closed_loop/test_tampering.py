@@ -337,7 +337,7 @@ def consistent(measurement: dict[str, Any]) -> dict[str, Any]:
     again = measurement_part(part.kernel, times, rule_of(part.rule), part.directory, seed=part.seed)
     kept = {"guards": part.guards, "origin": part.origin, "look": part.look, "problem": None}
     made = again.model_copy(update=kept).model_dump(mode="json")
-    from rpl_compare.statistics.sequential import last_look
+    from rpl_measure.sequential import last_look
     from rpl_optimize.measurement.times import look_part
 
     look = last_look(again.log_ratios, part.guards, rule_of(part.rule))

@@ -33,7 +33,7 @@ def accepted() -> EvidencePart:
     """A candidate that the model's pairs prove, measured twice, as older versions did: without a plan."""
     import numpy as np
 
-    from rpl_compare.statistics.sequential import LOOKS
+    from rpl_measure.sequential import LOOKS
     from rpl_optimize.measurement.measure import measure_from, remeasure_from
     from rpl_optimize.measurement.rule import rule_for
     from rpl_testkit.pair_model import ModelledPairs, TimingModel, flawless_evidence

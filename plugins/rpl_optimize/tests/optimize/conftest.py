@@ -9,9 +9,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_compare.statistics.sequential import AcceptRule
 from rpl_core.model.origin import Origin
 from rpl_core.pipeline import AnalysisRequest
+from rpl_measure.sequential import AcceptRule
 from rpl_optimize.contracts.optimize import (
     EvidencePart,
     MeasurementPart,

@@ -44,6 +44,7 @@ ROCPROF: CommandOption[bool] = CommandOption(
     default=True,
     help="--no-rocprof times the whole process only.",
     form=OptionForm.SWITCH,
+    group="What is recorded",
 )
 REPLAY: CommandOption[str] = CommandOption(
     name="replay",

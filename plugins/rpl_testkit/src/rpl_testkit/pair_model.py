@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.statistics.pair_order import new_first
-from rpl_compare.statistics.robust import robust_cv
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
+from rpl_measure.estimates import robust_cv
+from rpl_measure.sequential import new_first
 from rpl_optimize.contracts.optimize import (
     BuildPart,
     CheckPart,
@@ -39,7 +39,7 @@ from rpl_optimize.measurement.verdict import judge
 if TYPE_CHECKING:
     import numpy as np
 
-    from rpl_compare.statistics.sequential import AcceptRule
+    from rpl_measure.sequential import AcceptRule
     from rpl_optimize.contracts.optimize import JudgementPart
     from rpl_optimize.measurement.times import DecidedOnTimes
 

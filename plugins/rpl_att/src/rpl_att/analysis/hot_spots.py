@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from rpl_att.analysis.totals import Totals
 from rpl_att.contract import AttInstruction, AttSourceLine
 from rpl_att.reading.code_table import CodeTable
+from rpl_att.reading.snapshots import INLINE
 
 #: Entries in the documents; `rpl att show` has all of them (chosen).
 SHOWN = 40
-#: Separates the frames of an inline chain, innermost first (docs/reference/thread-trace.md, 2.3).
-INLINE = " -> "
 
 Counts = NDArray[np.int64]
 

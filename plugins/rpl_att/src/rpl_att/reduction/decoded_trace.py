@@ -17,6 +17,7 @@ from rpl_att.reading.json_values import mapping, rows, whole
 from rpl_att.reading.numeric_rows import NotRowsError, row_blocks
 from rpl_att.reading.occupancy_events import read_occupancy
 from rpl_att.reading.raw_files import raw_files_of, recorded_architecture
+from rpl_att.reading.snapshots import source_texts
 from rpl_att.reading.wave_index import WaveIndex, read_wave_index
 from rpl_att.reading.wave_states import read_state_steps
 from rpl_att.reduction.waves import ReducedWaves, reduce_waves
@@ -73,6 +74,7 @@ def read_decoded_trace(path: Path) -> ThreadTrace:
         pc_sampling_only=index.pc_sampling_only,
         origin=Origin.SYNTHETIC if index.synthetic else Origin.MEASURED,
         architecture=recorded_architecture(raw) or _family(index.gfx_major),
+        source_texts=part(lambda: source_texts(folder, code.source if code else ())) or {},
     )
 
 

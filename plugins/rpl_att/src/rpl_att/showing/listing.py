@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rpl_att.analysis.hot_spots import hot_instructions, instruction
+from rpl_att.analysis.next_step import hottest, waited_for
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.waits import waits
 from rpl_att.contract import AttInstruction, AttLoop, AttWait
@@ -15,6 +16,7 @@ from rpl_core.text.table import counted, format_table
 _COLUMNS = ("LINE", "ADDRESS", "HITS", "LATENCY", "STALL", "IDLE", "SHARE", "ISA")
 _ISA_WIDTH = 76
 _SHOWN_PRODUCERS = 2
+_SHOWN_HOT = 3
 
 
 def instructions_of(chosen: Chosen) -> tuple[AttInstruction, ...]:
@@ -56,8 +58,10 @@ _KEYS: Mapping[str, Callable[[AttInstruction], int]] = {
 }
 
 
-def listing_text(chosen: Chosen, order: str = "line", top: int | None = None) -> str:
-    """The listing as a table. Stretches that no wave executed are one line."""
+def listing_text(
+    chosen: Chosen, order: str = "line", top: int | None = None, width: int | None = None
+) -> str:
+    """The listing as a table of at most ``width`` characters; stretches that nobody executed are one line."""
     notes = {wait.line: _wait_note(wait) for wait in waits_of(chosen)}
     depth = _LoopDepth(chosen.block.loops if order == "line" else ())
     rows: list[tuple[str, ...]] = []
@@ -74,7 +78,23 @@ def listing_text(chosen: Chosen, order: str = "line", top: int | None = None) ->
             for note in notes.get(entry.line, ())
         ]
     rows += _gap(skipped)
-    return format_table(_COLUMNS, rows, right=_COLUMNS[:-1])
+    return format_table(_COLUMNS, rows, right=_COLUMNS[:-1], width=width)
+
+
+def hot_text(chosen: Chosen, width: int | None = None) -> str:
+    """The hottest instructions, what each waited for, and what to do about it; the empty text without any."""
+    rows = [
+        (
+            "-" if row.share is None else f"{row.share:.1%}",
+            str(row.line),
+            printable(shorten(row.isa, _ISA_WIDTH)),
+            printable(shorten(waited_for(wait) or row.source or "", _ISA_WIDTH)),
+            step,
+        )
+        for row, wait, step in hottest(chosen.block, _SHOWN_HOT)
+    ]
+    columns = ("SHARE", "LINE", "HOT INSTRUCTION", "WAITED FOR, OR SOURCE", "NEXT STEP")
+    return format_table(columns, rows, right=columns[:2], width=width) if rows else ""
 
 
 def _totals(chosen: Chosen) -> Totals:

@@ -6,7 +6,7 @@ from rpl_att.analysis.hot_spots import hot_lines
 from rpl_att.analysis.totals import totals_of
 from rpl_att.contract import AttSourceLine
 from rpl_att.reading.folder import TraceFolder
-from rpl_att.reading.snapshots import read_source, source_names
+from rpl_att.reading.snapshots import place_of, read_source, source_names
 from rpl_att.showing.choose import Chosen
 from rpl_core.errors import BadDataError
 from rpl_core.text.safety import printable, shorten
@@ -30,8 +30,8 @@ def source_lines(chosen: Chosen) -> tuple[AttSourceLine, ...]:
     return hot
 
 
-def source_text(chosen: Chosen) -> str:
-    """The lines as a table."""
+def source_text(chosen: Chosen, width: int | None = None) -> str:
+    """The lines as a table, of at most ``width`` characters."""
     folder = TraceFolder.at(chosen.folder)
     try:
         names = source_names(folder)
@@ -40,16 +40,11 @@ def source_text(chosen: Chosen) -> str:
     texts: dict[str, list[str] | None] = {}
     rows = []
     for line in source_lines(chosen):
-        path, number = _place(line.source)
+        path, number = place_of(line.source)
         if path not in texts:
             texts[path] = read_source(folder, names, path)
         rows.append((*_figures(line), shorten(line.source, 60), _line_text(texts[path], number)))
-    return format_table(_COLUMNS, rows, right=_COLUMNS[:-2])
-
-
-def _place(source: str) -> tuple[str, int | None]:
-    path, _, number = source.rpartition(":")
-    return (path, int(number)) if number.isdecimal() and len(number) < 10 else (source, None)
+    return format_table(_COLUMNS, rows, right=_COLUMNS[:-2], width=width)
 
 
 def _line_text(lines: list[str] | None, number: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -16,7 +17,7 @@ from rpl_autotune.evaluation.build import build_variant, file_lock
 from rpl_autotune.evaluation.digests import command_digest
 from rpl_autotune.evaluation.templates import PROGRAM
 from rpl_autotune.evaluation.times import TimedRun, TimesUnknownError, record_run, timed_runs
-from rpl_autotune.interfaces.job import Outcome, Reading
+from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -31,10 +32,10 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import describe_exit
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.job import Job, PluginChoice, State, Variant
+    from rpl_autotune.interfaces.job import PluginChoice, State, Variant
     from rpl_core.plugins.host import PluginHost
 
-__all__ = ["run_job"]
+__all__ = ["answer_job", "run_job"]
 
 
 @attrs.define
@@ -158,6 +159,11 @@ def _measure(one: _Prepared, job: Job, runs: int) -> None:
     else:
         one.times_ms += times.times_ms
         one.origin = times.origin
+
+
+def answer_job(argument: str, device: str) -> str:
+    """In a worker: ``run_job`` as a task, which takes and gives text. Raises what that raises."""
+    return json.dumps(run_job(Job.model_validate_json(argument), device).model_dump(mode="json"))
 
 
 @lru_cache(maxsize=1)

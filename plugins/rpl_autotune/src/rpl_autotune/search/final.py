@@ -10,16 +10,16 @@ import math
 from typing import TYPE_CHECKING
 
 from rpl_autotune.contracts.autotune import BestPart, ComparisonPart, FinalPart, MeasuredPart
-from rpl_compare.statistics.robust import median, pseudo_median
-from rpl_compare.statistics.signed_rank import signed_rank_interval
 from rpl_core.values import frozen
+from rpl_measure.estimates import median, pseudo_median
+from rpl_measure.rank_tests import signed_rank_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_autotune.interfaces.executor import Workers
     from rpl_autotune.interfaces.job import Outcome, Reading
     from rpl_autotune.search.tuning import Tuning
+    from rpl_autotune.search.workers import JobWorkers
 
 __all__ = ["FinalResult", "compare_times", "measure_finally"]
 
@@ -37,7 +37,7 @@ class FinalResult:
     missing: str | None = None
 
 
-def measure_finally(tuning: Tuning, workers: Workers) -> FinalResult:
+def measure_finally(tuning: Tuning, workers: JobWorkers) -> FinalResult:
     """Measure the two best of the search and the default again."""
     ranked = ranked_configurations(tuning)
     if not ranked:
@@ -68,9 +68,9 @@ def without_final(tuning: Tuning, reason: str) -> FinalResult:
     return FinalResult(best, None, reason)
 
 
-def _outcome(tuning: Tuning, workers: Workers, asked: Sequence[int]) -> Outcome | None:
+def _outcome(tuning: Tuning, workers: JobWorkers, asked: Sequence[int]) -> Outcome | None:
     variants = tuple(tuning.request.templates.variant(tuning.request.space, index) for index in asked)
-    present = workers.devices()
+    present = workers.places()
     standard = tuning.devices.standard
     device = standard if standard in present else next(iter(present), None)
     if device is None:

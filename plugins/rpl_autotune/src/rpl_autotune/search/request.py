@@ -11,10 +11,10 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_autotune.cache.store import Cache
     from rpl_autotune.evaluation.templates import Templates
-    from rpl_autotune.interfaces.executor import Executor, ExecutorRequest
     from rpl_autotune.interfaces.job import PluginChoice, Timing
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.interfaces.strategy import Strategy
+    from rpl_core.interfaces.executor import Executor, ExecutorRequest
 
 
 @frozen(eq=False)

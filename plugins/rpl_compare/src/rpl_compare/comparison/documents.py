@@ -17,11 +17,11 @@ from rpl_compare.contract import (
     SamplePart,
     SidePart,
 )
-from rpl_compare.statistics.robust import median, robust_cv
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
 from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.model.origin import Origin
+from rpl_measure.estimates import median, robust_cv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rpl_compare.comparison.compare import Comparison
     from rpl_compare.comparison.model import Judged
     from rpl_compare.comparison.side import Side
-    from rpl_compare.statistics.drift import Drift
+    from rpl_measure.series import Drift
 
 UNPAIRED_TEST = "Mann-Whitney U, two-sided, exact up to 60 runs; Hodges-Lehmann ratio with its rank interval"
 PAIRED_TEST = "Wilcoxon signed-rank on log ratios, two-sided, exact up to 50 pairs; Hodges-Lehmann ratio"

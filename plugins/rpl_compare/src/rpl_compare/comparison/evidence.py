@@ -6,11 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 
 from rpl_compare.comparison.model import CompareRule, Evidence, Method, Sample
-from rpl_compare.statistics.drift import Drift, find_drift
-from rpl_compare.statistics.mann_whitney import least_p_two_sided, mann_whitney_test, shift_interval
-from rpl_compare.statistics.minimum_detectable import paired_precision, unpaired_precision
-from rpl_compare.statistics.robust import pseudo_median, robust_cv, robust_sigma, shift
-from rpl_compare.statistics.signed_rank import signed_rank_interval, signed_rank_test
+from rpl_measure.estimates import pseudo_median, robust_cv, robust_sigma, shift
+from rpl_measure.minimum_detectable import paired_precision, unpaired_precision
+from rpl_measure.rank_tests import (
+    least_p_two_sided,
+    mann_whitney_test,
+    shift_interval,
+    signed_rank_interval,
+    signed_rank_test,
+)
+from rpl_measure.series import Drift, find_drift
 
 #: Evidence of one item from its two samples.
 TakeEvidence = Callable[[Sample, Sample, CompareRule, Method], Evidence]

@@ -19,8 +19,6 @@ from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Outcome, Sa
 from rpl_compare.comparison.samples import APPLICATION_KINDS, samples_of
 from rpl_compare.comparison.side import Side, load_side, make_side, range_of_sides, run_directories
 from rpl_compare.contract import HistoryDocument, HistoryEntry, HistoryItem, StepPart
-from rpl_compare.statistics.robust import median
-from rpl_compare.statistics.steps import FEWEST_ENTRIES, Level, entry_noise, find_levels
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
 from rpl_core.documents.drafts import diagnostic_docs
@@ -28,6 +26,8 @@ from rpl_core.errors import MissingError
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import median
+from rpl_measure.series import FEWEST_ENTRIES, Level, entry_noise, find_levels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,9 @@ def compare_history(folder: Path, readers: Readers, request: CompareRequest) -> 
     ]
     blocking = tuple(dict.fromkeys(reason for check in checks for reason in check.blocking))
     unjudged = {key: reason for check in checks for key, reason in check.incomparable.items()}
-    items = [_item(series, request, unjudged.get(series.key)) for series in _series(entries, request)]
+    items = [
+        _item(series, request, unjudged.get(series.key), entries) for series in _series(entries, request)
+    ]
     outcome, reasons = _outcome(items, blocking)
     return HistoryDocument(
         schema_version=SCHEMA_VERSION,
@@ -131,10 +133,13 @@ def _is_asked_for(key: ItemKey, share: float, request: CompareRequest) -> bool:
     return key.kind is not Kind.KERNEL or share >= request.rule.min_share
 
 
-def _item(series: Series, request: CompareRequest, unjudged: str | None) -> HistoryItem:
+def _item(
+    series: Series, request: CompareRequest, unjudged: str | None, entries: Sequence[_Entry]
+) -> HistoryItem:
     verdict, reason, steps = (
         judge_series(series, request.rule) if unjudged is None else (Verdict.INCONCLUSIVE, unjudged, ())
     )
+    known = {name: math.exp(time) for name, time in zip(series.names, series.log_times, strict=True)}
     return HistoryItem(
         name=series.key.name,
         kind=series.key.kind.value,
@@ -143,6 +148,7 @@ def _item(series: Series, request: CompareRequest, unjudged: str | None) -> Hist
         entries=len(series.names),
         first_ns=math.exp(series.log_times[0]),
         last_ns=math.exp(series.log_times[-1]),
+        values_ns=tuple(known.get(entry.name) for entry in entries),
         steps=steps,
     )
 

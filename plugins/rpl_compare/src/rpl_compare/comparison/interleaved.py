@@ -27,8 +27,6 @@ from rpl_compare.comparison.manifest import (
 from rpl_compare.comparison.model import Statistic
 from rpl_compare.comparison.side import RunFacts, Side, observe_pass
 from rpl_compare.contract import Observation
-from rpl_compare.statistics.pair_order import new_first
-from rpl_compare.statistics.sequential import LOOKS
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -43,6 +41,7 @@ from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.run_directory.writer import RunDirectory, make_empty
 from rpl_core.values import frozen
+from rpl_measure.sequential import LOOKS, new_first
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -23,14 +23,12 @@ from rpl_compare.comparison.model import (
 )
 from rpl_compare.comparison.naming import item_name
 from rpl_compare.comparison.samples import samples_of
-from rpl_compare.statistics.holm import holm_adjusted
-from rpl_compare.statistics.mann_whitney import fewest_values
-from rpl_compare.statistics.minimum_detectable import minimum_detectable_change, pairs_needed, runs_needed
-from rpl_compare.statistics.noise import REFUSE_CV, NoiseLevel, noise_level
-from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.exit_codes import ExitCode
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level
+from rpl_measure.minimum_detectable import minimum_detectable_change, pairs_needed, runs_needed
+from rpl_measure.rank_tests import fewest_pairs, fewest_values, holm_adjusted
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.evidence import TakeEvidence

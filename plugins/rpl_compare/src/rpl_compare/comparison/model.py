@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 
-from rpl_compare.statistics.drift import Drift
-from rpl_compare.statistics.minimum_detectable import Precision, Requirement
 from rpl_core.text.safety import shorten
 from rpl_core.values import frozen
+from rpl_measure.minimum_detectable import Precision, Requirement
+from rpl_measure.series import Drift
 
 
 class Verdict(str, Enum):

@@ -14,12 +14,12 @@ from rpl_compare.comparison.judging import decide
 from rpl_compare.comparison.manifest import FOLDERS, complete_pairs, read_manifest
 from rpl_compare.comparison.model import Outcome, Statistic, Verdict
 from rpl_compare.comparison.side import Side, observe_pass
-from rpl_compare.statistics.signed_rank import fewest_pairs
 from rpl_core.errors import BadDataError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.text.table import counted
+from rpl_measure.rank_tests import fewest_pairs
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import CompareRule, Judged

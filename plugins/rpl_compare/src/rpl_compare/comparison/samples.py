@@ -10,8 +10,8 @@ import numpy as np
 from rpl_analysis.execution_graph.build import measure_path
 from rpl_analysis.runtime.grouping import group_durations, group_sums, number_names, usable_rows
 from rpl_compare.comparison.model import ItemKey, KernelObservation, Kind, RunObservation, Sample, Statistic
-from rpl_compare.statistics.robust import median
 from rpl_core.text.table import counted
+from rpl_measure.estimates import median
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace

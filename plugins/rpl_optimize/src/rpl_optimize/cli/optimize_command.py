@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.cli.output import terminal_width
 from rpl_core.cli.session import session_of
 from rpl_core.config.settings import parsed
 from rpl_core.config.values import names
@@ -254,4 +255,4 @@ def _show(session: Session, document: OptimizeDocument, root: Path, *, as_json: 
     from rpl_core.documents.bundle import to_json
     from rpl_optimize.cli.optimize_text import optimize_text
 
-    session.output.raw(to_json(document) if as_json else optimize_text(document, root))
+    session.output.raw(to_json(document) if as_json else optimize_text(document, root, terminal_width()))

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import printable
-from rpl_core.text.table import format_table
+from rpl_core.text.table import format_table, wrap_lines
 
 if TYPE_CHECKING:
     from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
 
 
-def optimize_text(document: OptimizeDocument, root: Path) -> str:
-    """Candidates, why it ended, and where things are."""
+def optimize_text(document: OptimizeDocument, root: Path, width: int | None = None) -> str:
+    """Candidates, why it ended, and where things are, in lines of at most ``width`` characters."""
     lines = []
     if document.candidates:
         columns = ("#", "KERNEL", "VERDICT", "KERNEL GAIN", "APP GAIN", "PREDICTED", "CANDIDATE")
         rows = [_row(candidate) for candidate in document.candidates]
-        lines += [format_table(columns, rows, right=("#", "KERNEL GAIN", "APP GAIN", "PREDICTED")), ""]
+        right = ("#", "KERNEL GAIN", "APP GAIN", "PREDICTED")
+        lines += [format_table(columns, rows, right=right, width=width), ""]
         lines += [_sentence(candidate) for candidate in document.candidates]
         lines.append("")
     end = [f"dominance shift: {sentence}" for sentence in document.dominance_shifts]
@@ -33,7 +34,8 @@ def optimize_text(document: OptimizeDocument, root: Path) -> str:
         end.append(f"backup: {document.backup}")
     end.append(f"session: {root} (check it with `rpl ledger verify {shlex.quote(str(root))}`)")
     lines += [_line(sentence) for sentence in end]
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    return text if width is None else wrap_lines(text, width)
 
 
 def _line(text: str) -> str:

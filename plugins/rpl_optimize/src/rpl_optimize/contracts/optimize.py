@@ -62,7 +62,7 @@ class CheckPart(Part):
 
 
 class RulePart(Part):
-    """The rule as it was applied; see ``rpl_compare.statistics.sequential.AcceptRule``.
+    """The rule as it was applied; see ``rpl_measure.sequential.AcceptRule``.
 
     The defaults are those of ``accept_v1``, by which older sessions measured.
     """
@@ -78,7 +78,7 @@ class RulePart(Part):
 
 
 class LookPart(Part):
-    """What the last look found; see ``rpl_compare.statistics.sequential.Look``."""
+    """What the last look found; see ``rpl_measure.sequential.Look``."""
 
     decision: Literal["continue", "accepted", "rejected", "inconclusive"]
     pairs: int

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.statistics.drift import find_drift
-from rpl_compare.statistics.modes import find_modes
-from rpl_compare.statistics.robust import median, robust_cv
-from rpl_compare.statistics.sequential import last_look
+from rpl_measure.estimates import median, robust_cv
+from rpl_measure.sequential import last_look
+from rpl_measure.series import find_drift, find_modes
 from rpl_optimize.contracts.ledger import MeasuredData, PlacementData
 from rpl_optimize.contracts.optimize import ModesPart
 from rpl_optimize.ledger.decisions import alike

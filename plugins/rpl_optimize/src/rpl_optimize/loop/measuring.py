@@ -11,12 +11,12 @@ import attrs
 
 from rpl_compare.comparison.interleaved import open_pairs
 from rpl_compare.comparison.manifest import complete_pairs, read_manifest, repeated_pairs
-from rpl_compare.statistics.robust import median
 from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import recorded_device
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.values import frozen
+from rpl_measure.estimates import median
 from rpl_optimize.contracts.ledger import ContinuedData, PlannedData
 from rpl_optimize.contracts.optimize import GuardPart, MeasurementPart, RulePart
 from rpl_optimize.measurement.cost import WARM_UPS, measurement_runs

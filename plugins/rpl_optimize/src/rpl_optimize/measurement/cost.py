@@ -8,7 +8,7 @@ from rpl_optimize.measurement.placement import PADDINGS, PLACEMENT_PAIRS
 from rpl_optimize.measurement.rule import FEWEST_FRESH_PAIRS, MOST_FRESH_PAIRS
 
 if TYPE_CHECKING:
-    from rpl_compare.statistics.sequential import AcceptRule
+    from rpl_measure.sequential import AcceptRule
 
 #: One discarded run of base and candidate.
 WARM_UPS = 2

@@ -6,15 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from rpl_compare.comparison.model import Kind
-from rpl_compare.statistics.modes import find_modes
-from rpl_compare.statistics.noise import REFUSE_CV, WARN_CV, NoiseLevel, noise_level
-from rpl_compare.statistics.robust import pseudo_median
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import REFUSE_CV, WARN_CV, NoiseLevel, noise_level, pseudo_median
+from rpl_measure.series import find_modes
 
 if TYPE_CHECKING:
-    from rpl_compare.statistics.modes import Modes
+    from rpl_measure.series import Modes
     from rpl_optimize.contracts.optimize import MeasurementPart
 
 

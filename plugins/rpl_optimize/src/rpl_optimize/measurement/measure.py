@@ -11,8 +11,6 @@ import attrs
 
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
-from rpl_compare.statistics.pair_order import new_first
-from rpl_compare.statistics.sequential import AcceptRule, Decision, decide
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -23,6 +21,7 @@ from rpl_core.errors import (
 )
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.sequential import AcceptRule, Decision, decide, new_first
 from rpl_optimize.measurement.times import PairSource, PairTimes, measurement_part, times_of
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Literal
 
 from rpl_compare.comparison.model import Kind
-from rpl_compare.statistics.modes import find_modes
-from rpl_compare.statistics.noise import REFUSE_CV, NoiseLevel, noise_level
-from rpl_compare.statistics.robust import pseudo_median
-from rpl_compare.statistics.sequential import LOOKS, Decision, last_look
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level, pseudo_median
+from rpl_measure.sequential import LOOKS, Decision, last_look
+from rpl_measure.series import find_modes
 from rpl_optimize.measurement.gains import detectable, modes_sentence
 from rpl_optimize.measurement.rule import (
     FEWEST_FRESH_PAIRS,
@@ -27,7 +26,7 @@ from rpl_optimize.measurement.times import rule_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_compare.statistics.sequential import AcceptRule, Look
+    from rpl_measure.sequential import AcceptRule, Look
     from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
 
 #: Without this time of the application there is no gate on regressions of the whole.

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rpl_compare.statistics.robust import pseudo_median
+from rpl_measure.estimates import pseudo_median
 from rpl_optimize.measurement.gains import gains_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rpl_compare.statistics.robust import robust_sigma
-from rpl_compare.statistics.sequential import LOOKS, LOOKS_V2, SCREENING, SCREENING_PART, AcceptRule
+from rpl_measure.estimates import robust_sigma
+from rpl_measure.sequential import LOOKS, LOOKS_V2, SCREENING, SCREENING_PART, AcceptRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

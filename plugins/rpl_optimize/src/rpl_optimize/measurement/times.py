@@ -12,14 +12,13 @@ import attrs
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_compare.comparison.samples import samples_of
-from rpl_compare.statistics.drift import find_drift
-from rpl_compare.statistics.modes import find_modes
-from rpl_compare.statistics.robust import median, robust_cv
-from rpl_compare.statistics.sequential import AcceptRule, Look, last_look
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.estimates import median, robust_cv
+from rpl_measure.sequential import AcceptRule, Look, last_look
+from rpl_measure.series import find_drift, find_modes
 from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, ModesPart, RulePart
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class PairSource(ABC):
     def take(self, looks: tuple[int, ...], decided: DecidedOnTimes, seed: int) -> PairTimes:
         """Measure up to the last look, asking ``decided`` at each one, and return all complete pairs.
 
-        ``seed`` gives the order within the pairs (``rpl_compare.statistics.pair_order``).
+        ``seed`` gives the order within the pairs (``rpl_measure.sequential``).
 
         What the candidate does wrong is a ``problem``; what is wrong with the baseline is raised.
         """

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpl_core.cli.output import shown_while_running
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.isolate.output_folder import output_folder
 from rpl_vmreplay.isolate.status import ProcessStatus, launched_kernels, read_statuses
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from rpl_core.process import ProcessResult
 
 _PREFIX = "RPL_ISOLATE_"
+#: Files of a capture that are looked at while it is written (chosen: looking must stay cheap).
+_MOST_FILES = 2000
 #: The runtime's own switch for addresses that are low and the same in each run.
 _LOW_ADDRESSES = "HSA_RESERVE_SVM"
 
@@ -62,13 +67,23 @@ def isolate(request: IsolateRequest, sink: Callable[[str], None]) -> Isolated:
         tempfile.TemporaryDirectory(prefix="rpl-isolate-") as status,
     ):
         environment = _environment(request, output, Path(status), os.environ)
-        result = run_command(
-            ProcessRequest(
-                command=request.command, environment=environment, time_limit_s=request.time_limit_s
-            ),
-            sink,
+        program = ProcessRequest(
+            command=request.command, environment=environment, time_limit_s=request.time_limit_s
         )
+        with shown_while_running("isolate", lambda: _so_far(Path(status), output)):
+            result = run_command(program, sink)
         return Isolated(result, read_statuses(Path(status)), launched_kernels(Path(status)))
+
+
+def _so_far(status: Path, output: Path) -> str:
+    """What the tool has done: how much there is to write is known only when it has written it."""
+    told = read_statuses(status)
+    if not told:
+        return "the program starts"
+    if told[0].state != "capturing":
+        return f"{told[0].state}, {counted(told[0].launches, 'launch', 'launches')} so far"
+    written = sum(file.stat().st_size for file in islice(output.rglob("*"), _MOST_FILES) if file.is_file())
+    return f"capturing, {written / (1 << 20):,.0f} MiB written"
 
 
 def _environment(
