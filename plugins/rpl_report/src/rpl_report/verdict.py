@@ -404,7 +404,10 @@ def _idle(dag: DagDocument) -> tuple[int, Entry] | None:
     if domain is None or not domain.busy_ns or domain.idle_ns / domain.makespan_ns < _MUCH_IDLE:
         return None
     several = len(dag.devices) + dag.devices_left_out > 1
-    who = "No GPU works" if several else "The GPU is idle"
+    # Without a copy in the recording nobody knows whether the GPU copied meanwhile.
+    copies = any(symbol.kind == "copy" for symbol in dag.symbols)
+    idle = "No GPU works" if several else "The GPU is idle"
+    who = idle if copies else f"No kernel runs{' on any GPU' if several else ''}"
     who += f" on {readable(domain.node, 40)}" if len(dag.clock_domains) > 1 else ""
     share = domain.idle_ns / domain.makespan_ns
     head = f"{who} for {percent(share)} of the run: {duration_ns(domain.idle_ns)} of "
