@@ -40,7 +40,7 @@ ALLOWED = {
         "rpl_optimize",
         "rpl_vmreplay",
     },
-    "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
+    "rpl_llm_unroll": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize", "rpl_transforms"},
     "rpl_transforms": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_optimize"},
     "rocm_perf_lab": {"rpl_core"},
 }

@@ -48,7 +48,8 @@ NAMES = ("threads-per-block", "restrict", "vector-loads", "lds-padding")
 
 def transformations(**settings: object) -> dict[str, Transformation]:
     config = {f"plugins.transforms.{name}": value for name, value in settings.items()}
-    return {one.name: one for one in rpl_transformations(config)}
+    offered = {one.name: one for one in rpl_transformations(config)}
+    return {name: offered[name] for name in NAMES}
 
 
 def all_distinct() -> dict[str, Transformation]:

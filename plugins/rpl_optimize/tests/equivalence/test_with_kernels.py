@@ -58,7 +58,7 @@ def verdicts(rpl_closed_loop_bench, rpl_host, monkeypatch):
     command = ("./sums", "7")
     request = BuildRequest(command, source, bench.folder, build_command="hipcc -O2 {source} -o {output}")
     builder = choose_builder(request, [Contribution("optimize", CommandBuilds())], lambda line: None)
-    transformations = installed(rpl_host("llm-unroll").catalog.of(TRANSFORMATIONS))
+    transformations = installed(rpl_host("transforms").catalog.of(TRANSFORMATIONS))
     checks = rpl_host("optimize").catalog.of(EQUIVALENCE_CHECKS)
 
     @cache

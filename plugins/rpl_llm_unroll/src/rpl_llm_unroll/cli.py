@@ -1,0 +1,178 @@
+"""``rpl llm-optimize`` and ``rpl prompt``, with the options on the language model that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from rpl_core.cli.command_options import PluginOptionsCommand
+from rpl_core.errors import UsageError
+from rpl_llm_unroll.plugin import RPL_SETTINGS
+from rpl_optimize.cli.optimize_options import optimize_options
+
+if TYPE_CHECKING:
+    from rpl_core.cli.session import Session
+    from rpl_llm_unroll.settings import Form
+
+
+# Options on the language model, and how they become options of the proposer.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FORM_OPTIONS = (
+    click.option("--compact", is_flag=True, help="The shortest form: device, label, resources, kernel."),
+    click.option("--full-source", is_flag=True, help="The whole source file instead of what is used."),
+)
+_LLM_OPTIONS = (
+    click.option("--model", metavar="NAME", help="The model, as its endpoint calls it."),
+    click.option(
+        "--base-url",
+        metavar="URL",
+        help="Endpoint (default: OPENAI_BASE_URL, else https://api.openai.com/v1).",
+    ),
+    click.option("--temperature", type=float, help="Sampling temperature (default: the endpoint's)."),
+    click.option("--seed", type=int, help="Sampling seed (default: none)."),
+    click.option("--max-tokens", type=int, metavar="N", help="Longest reply (default 16384 tokens)."),
+    click.option("--token-budget", type=int, metavar="N", help="Tokens of a session (default 200000)."),
+    click.option("--money-budget", type=float, metavar="M", help="Money for a session; needs prices."),
+    click.option("--price-in", type=float, metavar="M", help="Price of a million prompt tokens."),
+    click.option("--price-out", type=float, metavar="M", help="Price of a million reply tokens."),
+    click.option("--llm-timeout", type=float, metavar="S", help="Seconds for one reply (default 300)."),
+    click.option(
+        "--replay-llm",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Take replies from exchanges.jsonl.",
+    ),
+    click.option(
+        "--replay-other-figures",
+        is_flag=True,
+        help="Replay even if figures were measured anew since.",
+    ),
+    click.option(
+        "--allow-secret-lines", metavar="N,...", help="Lines of the source that only look like secrets."
+    ),
+)
+#: Options that may stand in the configuration file, with their names there.
+CONFIGURABLE = {setting.name.rpartition(".")[2]: setting.name for setting in RPL_SETTINGS}
+_NAMES = (*CONFIGURABLE, "replay-llm", "replay-other-figures", "allow-secret-lines")
+
+
+def form_options(command: F) -> F:
+    """Add ``--compact`` and ``--full-source``."""
+    for option in reversed(_FORM_OPTIONS):
+        command = option(command)
+    return command
+
+
+def llm_options(command: F) -> F:
+    """Add everything that a session with a language model can be told."""
+    for option in reversed((*_LLM_OPTIONS, *_FORM_OPTIONS)):
+        command = option(command)
+    return command
+
+
+def chosen_form(flags: Mapping[str, Any]) -> Form:
+    """The form of the prompt. Raises ``UsageError`` for both at once."""
+    if flags["compact"] and flags["full_source"]:
+        raise UsageError("--compact and --full-source exclude each other", next_step="leave one of them out")
+    if flags["compact"]:
+        return "compact"
+    return "full-source" if flags["full_source"] else "standard"
+
+
+def split_flags(flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flags of a language model, and all others."""
+    own = {*(name.replace("-", "_") for name in _NAMES), "compact", "full_source"}
+    return {k: v for k, v in flags.items() if k in own}, {k: v for k, v in flags.items() if k not in own}
+
+
+def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, str]:
+    """Options for ``ProposalRequest``: flag, then configuration file; what is absent keeps its default."""
+    view = session.host.relay.config
+    options = {}
+    for name in _NAMES:
+        value = flags[name.replace("-", "_")]
+        if value is None and name in CONFIGURABLE:
+            value = view.get(CONFIGURABLE[name])
+        if value is not None and value is not False:
+            options[name] = "true" if value is True else str(value)
+    form = chosen_form(flags)
+    return options if form == "standard" else {**options, "prompt": form}
+
+
+# The closed loop with a language model as proposer.
+
+
+@click.command(
+    "llm-optimize",
+    cls=PluginOptionsCommand,
+    short_help="Let a language model rewrite kernels; accept what is proven.",
+)
+@click.argument("application", nargs=-1, type=click.UNPROCESSED)
+@llm_options
+@optimize_options
+@click.pass_context
+def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flags: Any) -> int:
+    """Ask a language model for faster kernels: `rpl llm-optimize [SOURCE] "COMMAND" --model NAME`.
+
+    As `rpl optimize`, with the proposer `llm`: each reply is checked as data, built, compared and measured.
+    What is sent is said before; the key comes from OPENAI_API_KEY. Every exchange is recorded.
+
+    \b
+    rpl llm-optimize saxpy.hip "./saxpy 100" --model NAME --output-file out.bin:f32
+    rpl llm-optimize saxpy.hip "./saxpy 100" --model NAME --replay-llm exchanges.jsonl
+    """
+    import os
+
+    from rpl_core.cli.session import session_of
+    from rpl_llm_unroll.questions import require_ready
+    from rpl_optimize.cli.optimize_command import run_optimize
+
+    own, shared = split_flags(flags)
+    options = proposer_options(session_of(context), own)
+    if shared["resume"] is None:  # a resumed session has its options recorded
+        require_ready(options, os.environ)
+    return run_optimize(
+        context, application, shared, proposer="llm", suffix="_llm_opt", proposer_options=options
+    )
+
+
+# What a language model would be told about a kernel; nothing is sent.
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("prompt", short_help="Print what a language model would be told about a kernel.")
+@click.argument("source", type=_PATH)
+@click.argument("application", nargs=-1, type=click.UNPROCESSED)
+@form_options
+@click.option("--kernel", metavar="NAME", help="The kernel (default: the heaviest one of SOURCE).")
+@click.option("--from", "run", type=_PATH, metavar="RUN", help="Take this run instead of profiling.")
+@click.option("--binary", type=_PATH, metavar="FILE", help="The built program (default: the command's).")
+@click.option("--device", metavar="NAME", help="Device family or product, see `rpl devices`.")
+@click.option("--runs", type=int, help="Timing runs of the profile (default 3).")
+@click.option("--roofline", is_flag=True, default=None, help="Collect hardware counters, too.")
+@click.option("--focus-critical", is_flag=True, default=None, help="Trace copies and the HIP API, too.")
+@click.option("--collector", metavar="NAME", help="Collector to record with.")
+@click.option("--time-limit", type=float, metavar="S", help="Seconds that one pass may take.")
+@click.option("--debug", is_flag=True, help="Show the profiler's log.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("-o", "--output", type=_PATH, help="Run directory of the profile (default: rpl-runs/...).")
+@click.pass_context
+def prompt(context: click.Context, /, source: Path, application: tuple[str, ...], **flags: Any) -> None:
+    """Print the prompt for a kernel of SOURCE, with the figures of a run of the application.
+
+    The application is profiled as `rpl profile` does it, or --from takes a run that exists. Nothing is sent
+    anywhere. What was not collected is said to be missing.
+
+    \b
+    rpl prompt saxpy.hip "./saxpy 100" --roofline
+    rpl prompt saxpy.hip --from rpl-runs/latest --compact
+    """
+    from rpl_llm_unroll.prompt.print import print_prompt
+
+    print_prompt(context, source, application, chosen_form(flags), flags)

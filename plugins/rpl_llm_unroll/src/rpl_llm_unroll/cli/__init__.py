@@ -1,1 +1,0 @@
-"""The commands ``rpl prompt`` and ``rpl llm-optimize``."""
