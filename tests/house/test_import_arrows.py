@@ -79,6 +79,7 @@ LAYERS = {
         ("hookspecs",),
         ("source_meaning", "running"),
         ("transform", "build", "ceilings"),
+        ("ranked",),
         ("projects",),
         ("measurement",),
         ("ledger", "equivalence"),

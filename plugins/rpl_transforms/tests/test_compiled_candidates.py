@@ -10,7 +10,7 @@ from rpl_codeobject.comparing.compare import compare_code_objects
 from rpl_codeobject.values import CodeObject
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_transforms.resource_screen import DeviceCompiler, NotCompiled, ResourceScreen
 from rpl_transforms.unroll import Unroll
 

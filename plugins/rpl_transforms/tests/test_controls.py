@@ -11,7 +11,7 @@ import pytest
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.values import CodeObject
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_transforms.controls import PRELUDE, find_stores
 from rpl_transforms.source_file import read_source_file
 from rpl_transforms.syntax import text_of

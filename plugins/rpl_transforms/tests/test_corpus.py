@@ -15,7 +15,7 @@ import pytest
 
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_transforms.loops import Policy
 from rpl_transforms.unroll import Unroll
 

@@ -17,7 +17,7 @@ from rpl_codeobject.instructions.cooperation import Cooperation, cooperation_cha
 from rpl_codeobject.instructions.disassembly import disassemble
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_transforms.unroll import Unroll
 
 from .unroll_corpus import BODIES, FORMS, HOSTILE, kernels, program, source

@@ -19,7 +19,7 @@ from rpl_llm_unroll.reply import Problem, judge_reply
 from rpl_llm_unroll.settings import read_settings
 from rpl_optimize.interfaces.proposer import InstalledTransformation, Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
-from rpl_optimize.transform.ranked import RankedProposer
+from rpl_optimize.ranked import RankedProposer
 from rpl_transforms.unroll import Unroll
 
 if TYPE_CHECKING:

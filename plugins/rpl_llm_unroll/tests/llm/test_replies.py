@@ -11,7 +11,7 @@ from rpl_llm_unroll import reply
 from rpl_llm_unroll.reply import Problem, SoundReply, judge_reply
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 
 from .sources import GOOD, KERNEL, SOURCE, fenced, target
 

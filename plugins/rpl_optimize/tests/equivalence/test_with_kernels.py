@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from rpl_core.plugins.relay import Contribution
-from rpl_optimize.build.choose import choose_builder
-from rpl_optimize.build.model import BuiltProgram
-from rpl_optimize.build.template_build import CommandBuilds
-from rpl_optimize.equivalence.controls import EquivalenceSubject
-from rpl_optimize.equivalence.stage import EquivalenceStage
+from rpl_optimize.build.builders import BuiltProgram, choose_builder
+from rpl_optimize.build.systems import CommandBuilds
+from rpl_optimize.equivalence.stage import EquivalenceStage, EquivalenceSubject
 from rpl_optimize.hookspecs import EQUIVALENCE_CHECKS, TRANSFORMATIONS
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.transform.ask import installed
+from rpl_optimize.transform import installed
 
 pytestmark = pytest.mark.clang
 

@@ -20,11 +20,10 @@ from rpl_codeobject.values import CodeObject
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
-from rpl_optimize.build.default_build import CLANG, first_installed
-from rpl_optimize.build.environment import build_environment
+from rpl_optimize.build.build_run import build_environment
+from rpl_optimize.build.systems import CLANG, first_installed
 from rpl_optimize.interfaces.transformation import GuardVerdict, Screening
-from rpl_optimize.isolation.confined_run import run_confined
-from rpl_optimize.isolation.sandbox import Reach
+from rpl_optimize.isolation.sandbox import Reach, run_confined
 
 if TYPE_CHECKING:
     from rpl_core.model.architecture import Architecture

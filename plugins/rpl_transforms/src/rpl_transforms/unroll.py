@@ -12,7 +12,7 @@ import attrs
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, Screening, Transformation
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_transforms.controls import controls_of
 from rpl_transforms.evidence import hot_lines
 from rpl_transforms.loops import Policy, accepted_hint, find_loops

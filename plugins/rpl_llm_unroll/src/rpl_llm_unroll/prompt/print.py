@@ -53,7 +53,7 @@ def print_prompt(
     context: click.Context, source: Path, application: tuple[str, ...], form: Form, flags: Mapping[str, Any]
 ) -> None:
     """Print it as text or JSON; what looks like a secret is noted, since nothing is sent here."""
-    from rpl_optimize.transform.source_file import read_source
+    from rpl_optimize.transform import read_source
 
     session = session_of(context)
     given = PromptSettings.of(form, flags)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts.edits import check_candidate
 from rpl_testkit.contracts.side_effects import no_side_effects
 from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind

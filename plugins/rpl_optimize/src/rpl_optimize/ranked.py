@@ -5,8 +5,9 @@ The order decides only what is tried first. Whether a candidate helps is for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,19 +17,12 @@ from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.interfaces.proposer import Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, Screening
-from rpl_optimize.transform.ask import ask
-from rpl_optimize.transform.candidates import OfferedCandidate, candidate_problem, collect_offers
+from rpl_optimize.transform import OfferedCandidate, ask, candidate_problem, collect_offers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from rpl_optimize.interfaces.proposer import InstalledProposer, InstalledTransformation, ProposalRequest
+    from rpl_optimize.transform import Offers
 
-    from rpl_optimize.interfaces.proposer import (
-        InstalledProposer,
-        InstalledTransformation,
-        ProposalRequest,
-    )
-    from rpl_optimize.transform.candidates import Offers
 
 #: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.
 _MOST_REFUSALS = 5
