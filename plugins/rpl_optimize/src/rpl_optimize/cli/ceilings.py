@@ -1,4 +1,4 @@
-"""``rpl ceilings``: the ceilings that an analysis uses, with their origins, and measuring your own."""
+"""``rpl ceilings``: the ceilings that an analysis uses, with their origins, and how to measure your own."""
 
 from __future__ import annotations
 
